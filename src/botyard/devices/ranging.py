@@ -1,0 +1,268 @@
+"""Range sensors of all bodies, taken together: the arrays behind lasers and sonar, and who reads them.
+
+A *device* is one laser or one sonar ring of one robot; it is computed only while somebody subscribes to it, or at once when somebody
+reads it in between (a sensor without a reader costs nothing). Readings are double-buffered: those of the last step stay readable until
+the step after the next. Knows arrays and kernels, not robots' names or protocols.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.engine.kernels.raycast import Fans, cast_groups, cast_groups_parallel
+from botyard.engine.layout import F8, I2
+from botyard.engine.simulation import Engine
+from botyard.geometry import IDENTITY, Pose
+from botyard.model.obstacles import Visible
+from botyard.model.sensors import ReflectorRule
+
+T = TypeVar("T", bound=np.generic)
+
+PARALLEL_BEAMS = 9000
+"""From this many beams a step the parallel kernel is worth its overhead (about 50 scans of 181; reference performance.md §3.6)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """Beams from one origin.
+
+    Attributes
+    ----------
+    mount : Pose
+        Origin and direction in the body's frame, m and rad.
+    angle0, step : float
+        Bearing of the first beam and spacing, rad.
+    count : int
+        Number of beams.
+    r_min, r_max : float
+        Range limits, m.
+    r_noise, a_noise : float
+        Half-widths of the uniform errors of range, m, and of bearing, rad.
+    shortest : bool
+        Give one reading, the shortest of all beams, instead of one for each.
+    reflector : ReflectorRule
+        Treatment of bright returns.
+    """
+
+    mount: Pose = IDENTITY
+    angle0: float = 0.0
+    step: float = 0.0
+    count: int = 1
+    r_min: float = 0.0
+    r_max: float = 8.0
+    r_noise: float = 0.0
+    a_noise: float = 0.0
+    shortest: bool = False
+    reflector: ReflectorRule = ReflectorRule()
+
+    @property
+    def n_readings(self) -> int:
+        """Number of readings that it gives."""
+        return 1 if self.shortest else self.count
+
+
+@dataclass(slots=True)
+class _Device:
+    body: str
+    stream: int
+    senses: Visible
+    bundles: tuple[Bundle, ...]
+    readers: set[Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What a device measured.
+
+    Attributes
+    ----------
+    tick : int
+        Steps that had been done.
+    ranges : (n,) float64 array
+        Ranges, m; the greatest range of the device where nothing was met. Read-only.
+    returns : (n,) int16 array
+        Laser return of what was met: 0 nothing, 1 ordinary, more: bright. Read-only.
+    """
+
+    tick: int
+    ranges: NDArray[np.float64]
+    returns: NDArray[np.int16]
+
+
+class RangeDevices:
+    """All range devices of a simulation; the `SensePhase` that the engine calls in every step.
+
+    Parameters
+    ----------
+    threads : int
+        Largest number of threads; 1 keeps everything in the caller's thread.
+    """
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
+        self._devices: dict[Hashable, _Device] = {}
+        self._index: dict[Hashable, int] = {}
+        self._fans: Fans | None = None
+        self._out: list[tuple[F8, I2]] = []
+        self._spans: list[tuple[int, int]] = []
+        self._done: dict[Hashable, Readings] = {}
+        self._active = np.zeros(0, np.int32)
+        self._parallel = False
+
+    # -- who measures what
+
+    def configure(self, key: Hashable, body: str, stream: int, senses: Visible, bundles: Sequence[Bundle]) -> None:
+        """Add a device, or change one; its readers stay.
+
+        Parameters
+        ----------
+        key : hashable
+            Identity of the device.
+        body : str
+            Body that carries it.
+        stream : int
+            Number of the device in the body's random streams.
+        senses : Visible
+            Class of things that it sees.
+        bundles : sequence of Bundle
+            Its beams.
+        """
+        readers = self._devices[key].readers if key in self._devices else set()
+        self._devices[key] = _Device(body, stream, senses, tuple(bundles), readers)
+        self._fans = None
+        self._done.pop(key, None)
+
+    def remove(self, key: Hashable) -> None:
+        """Forget a device."""
+        self._devices.pop(key, None)
+        self._done.pop(key, None)
+        self._fans = None
+
+    def subscribe(self, key: Hashable, reader: Hashable, on: bool = True) -> None:
+        """Let `reader` begin or end to read a device in every step."""
+        readers = self._devices[key].readers
+        before = bool(readers)
+        if on:
+            readers.add(reader)
+        else:
+            readers.discard(reader)
+        if bool(readers) != before and self._fans is not None:
+            self._activate()
+
+    def is_read(self, key: Hashable) -> bool:
+        """Whether anybody subscribes to a device."""
+        return bool(self._devices[key].readers)
+
+    # -- the engine's side
+
+    def rebuild(self, engine: Engine) -> None:
+        """Rows have changed: devices of bodies that are gone are forgotten."""
+        for key in [k for k, d in self._devices.items() if d.body not in engine.rows]:
+            self.remove(key)
+        self._fans = None
+        self._done.clear()
+
+    def sense(self, engine: Engine) -> None:
+        """Take the readings of all devices that somebody subscribes to."""
+        self._done.clear()
+        if not any(d.readers for d in self._devices.values()):
+            return
+        self._cast(engine, self._active if self._fans is not None else None)
+
+    def read(self, engine: Engine, key: Hashable) -> Readings:
+        """Readings of a device in the present state; computed now if the step did not.
+
+        Raises
+        ------
+        KeyError
+            No such device.
+        """
+        done = self._done.get(key)
+        if done is not None and done.tick == engine.clock.tick:
+            return done
+        if self._fans is None:
+            self._build(engine)
+        self._cast(engine, np.array([self._index[key]], np.int32))
+        return self._done[key]
+
+    def _cast(self, engine: Engine, active: NDArray[np.int32] | None) -> None:
+        if self._fans is None:
+            self._build(engine)
+        assert self._fans is not None
+        chosen = self._active if active is None else active
+        if not self._done:  # first cast of this step: write to the other buffer
+            self._out.reverse()
+        ranges, bright = self._out[0]
+        cast = cast_groups_parallel if self._parallel and len(chosen) > 1 else cast_groups
+        cast(
+            engine.grid, engine.bodies, engine.bins, engine.state, self._fans, chosen, engine.seed_word,
+            engine.clock.tick, ranges, bright,
+        )  # fmt: skip
+        keys = list(self._index)
+        for index in chosen.tolist():
+            first, last = self._spans[index]
+            self._done[keys[index]] = Readings(engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last]))
+
+    # -- arrays
+
+    def _activate(self) -> None:
+        active = [i for i, d in enumerate(self._devices.values()) if d.readers]
+        self._active = np.array(active, np.int32)
+        beams = sum(b.count for d in self._devices.values() if d.readers for b in d.bundles)
+        self._parallel = self.threads > 1 and beams >= PARALLEL_BEAMS
+
+    def _build(self, engine: Engine) -> None:
+        devices = list(self._devices.values())
+        self._index = {key: i for i, key in enumerate(self._devices)}
+        bundles = [b for d in devices for b in d.bundles]
+        first = np.cumsum([0, *(len(d.bundles) for d in devices)]).astype(np.int32)
+        beam_first = np.cumsum([0, *(b.count for b in bundles)]).astype(np.int32)
+        out_first = np.cumsum([0, *(b.n_readings for b in bundles)]).astype(np.int32)
+        bearings = np.concatenate([np.zeros(0), *(b.angle0 + b.step * np.arange(b.count) for b in bundles)])
+        n_beams = int(beam_first[-1])
+
+        def column(values: list[float]) -> F8:
+            return np.array(values, np.float64)
+
+        self._fans = Fans(
+            row=np.array([engine.rows[d.body] for d in devices], np.int32),
+            key=np.array([d.stream for d in devices], np.uint64),
+            mask=np.array([int(d.senses) for d in devices], np.uint16),
+            first=first,
+            mount=np.array([b.mount for b in bundles], np.float64).reshape(-1, 3),
+            beam_first=beam_first,
+            angle0=column([b.angle0 for b in bundles]),
+            step=column([b.step for b in bundles]),
+            r_min=column([b.r_min for b in bundles]),
+            r_max=column([b.r_max for b in bundles]),
+            r_noise=column([b.r_noise for b in bundles]),
+            a_noise=column([b.a_noise for b in bundles]),
+            bright_range=column([b.reflector.max_range for b in bundles]),
+            bright_cos=column([math.cos(min(b.reflector.max_incidence, math.pi / 2)) for b in bundles]),
+            bright_as=np.array([b.reflector.strength for b in bundles], np.int16),
+            out_first=out_first,
+            beam_cos=np.cos(bearings),
+            beam_sin=np.sin(bearings),
+            dir_x=np.zeros(n_beams),
+            dir_y=np.zeros(n_beams),
+            raw=np.zeros(n_beams),
+            raw_bright=np.zeros(n_beams, np.int16),
+            raw_cos=np.zeros(n_beams),
+        )
+        n_out = int(out_first[-1])
+        self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
+        self._spans = [(int(out_first[first[i]]), int(out_first[first[i + 1]])) for i in range(len(devices))]
+        self._done.clear()
+        self._activate()
+
+
+def _frozen(array: NDArray[T]) -> NDArray[T]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,57 @@
+"""Sonar rings: each transducer looks along one central ray, or takes the closest of several over its cone (SEN-016 … SEN-019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.devices.ranging import Bundle
+from botyard.model.sensors import SonarSpec
+
+STREAM = 8
+"""Number of the ring in the random streams of its body."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SonarReadings:
+    """What a ring measured.
+
+    Attributes
+    ----------
+    stamp : float
+        Simulated time, s.
+    range_min, range_max : float
+        Range limits, m.
+    ranges : (n,) float64 array
+        Range of each transducer, m, in the order of its index; `range_max` where nothing was met. Read-only.
+    """
+
+    stamp: float
+    range_min: float
+    range_max: float
+    ranges: NDArray[np.float64]
+
+
+def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
+    """The beams of a ring, one bundle a transducer.
+
+    An unconnected transducer gets a bundle whose range limits are both the greatest range, so it reads that and looks at nothing.
+    """
+    bundles = []
+    for t in spec.transducers:
+        several = spec.rays > 1 and t.connected
+        bundles.append(
+            Bundle(
+                mount=t.pose,
+                angle0=-spec.fov / 2 if several else 0.0,
+                step=spec.fov / (spec.rays - 1) if several else 0.0,
+                count=spec.rays if several else 1,
+                r_min=spec.range_min if t.connected else spec.range_max,
+                r_max=spec.range_max,
+                r_noise=spec.noise if noise and t.connected else 0.0,
+                shortest=several,
+            )
+        )
+    return bundles

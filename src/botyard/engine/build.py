@@ -1,0 +1,172 @@
+"""From descriptions to arrays: the only place that knows both the model and the engine's layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from botyard.engine.kernels import grid as grid_kernels
+from botyard.engine.layout import F8, I2, I4, U2, Bins, Bodies, Grid
+from botyard.engine.rng import body_uid
+from botyard.geometry import Pose, transform_point
+from botyard.model.mapbuilder import squares_to_segments
+from botyard.model.obstacles import BoxObject, Returns, Visible
+from botyard.model.robot import Axes, Drive, MotionLimits, Outline, RobotSpec
+from botyard.model.scene import Scene, in_polygon
+
+MIN_CELL = 0.1
+"""Least edge of a grid cell, m (the size that measured best, reference performance.md §2)."""
+MAX_CELLS = 4e6
+"""Maps so large that they would need more cells get larger ones."""
+GRID_PADDING = 2
+"""Empty cells around the map's bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodySpec:
+    """What the engine needs to know of a body.
+
+    Attributes
+    ----------
+    name : str
+        Unique name.
+    parts : tuple of outlines
+        Polygons in the body's frame, m.
+    drive : Drive
+        Kinematics.
+    limits : MotionLimits
+        Speeds and ramps.
+    odometry_error : Axes
+        Half-widths of the proportional errors.
+    returns : Returns
+        Visibility.
+    """
+
+    name: str
+    parts: tuple[Outline, ...]
+    drive: Drive = Drive.NONE
+    limits: MotionLimits = MotionLimits()
+    odometry_error: Axes = Axes()
+    returns: Returns = Returns()
+
+    @property
+    def uid(self) -> int:
+        """Stable identity, see `body_uid`."""
+        return body_uid(self.name)
+
+
+def _rectangle(x: float, y: float, th: float, length: float, width: float) -> Outline:
+    pose = Pose(x, y, th)
+    hx, hy = length / 2, width / 2
+    return tuple(transform_point(pose, cx, cy) for cx, cy in ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy)))
+
+
+def robot_body(spec: RobotSpec, name: str) -> BodySpec:
+    """The body of a robot: its outline and the cases of sensors that stick out of it (COL-002, COL-010)."""
+    parts = [spec.outline]
+    for laser in spec.lasers:
+        if laser.size[0] > 0 and laser.size[1] > 0:
+            case = _rectangle(*laser.pose, *laser.size)
+            if not all(in_polygon(spec.outline, x, y) for x, y in case):
+                parts.append(case)
+    return BodySpec(
+        name=name,
+        parts=tuple(parts),
+        drive=spec.drive,
+        limits=spec.limits,
+        odometry_error=spec.odometry_error,
+        returns=spec.returns,
+    )
+
+
+def box_body(box: BoxObject) -> BodySpec:
+    """The body of a movable box of the map."""
+    return BodySpec(name=box.name, parts=(box.outline,), returns=box.returns)
+
+
+def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
+    """Arrays of the shapes of all bodies, in the order given."""
+    part_start, vert_start = [0], [0]
+    verts: list[tuple[float, float]] = []
+    radius, inner, counts = [], [], [1]
+    for spec in specs:
+        for part in spec.parts:
+            verts += part
+            vert_start.append(len(verts))
+        part_start.append(len(vert_start) - 1)
+        corners = [c for part in spec.parts for c in part]
+        counts.append(len(corners))
+        radius.append(max(math.hypot(x, y) for x, y in corners))
+        xs, ys = zip(*spec.parts[0], strict=True)
+        inner.append(max(0.5 * min(max(xs) - min(xs), max(ys) - min(ys)), 0.01))
+    order = sorted(range(len(specs)), key=lambda i: specs[i].uid)
+    return Bodies(
+        part_start=np.array(part_start, np.int32),
+        vert_start=np.array(vert_start, np.int32),
+        verts=np.array(verts, np.float64).reshape(-1, 2),
+        radius=np.array(radius, np.float64),
+        inner=np.array(inner, np.float64),
+        order=np.array(order, np.int32),
+        world=np.zeros((len(verts), 2)),
+        scratch=np.zeros((max(counts), 2)),
+    )
+
+
+def build_bins(n: int) -> Bins:
+    """Empty bins with room for `n` bodies."""
+    return Bins(
+        frame=np.zeros(3),
+        shape=np.zeros(2, np.int64),
+        start=np.zeros(4 * (n + 16), np.int32),
+        rows=np.zeros(n, np.int32),
+        cell=np.zeros(n, np.int32),
+        reach=np.zeros(2),
+    )
+
+
+def build_grid(scene: Scene) -> Grid:
+    """The static world of a scene: its walls and the outlines of its points, sorted into cells."""
+    segments = np.concatenate([scene.segments, squares_to_segments(scene.points, scene.resolution)])
+    n = len(segments)
+    return grid_of_segments(segments, np.full(n, int(Visible.ALL), np.uint16), np.ones(n, np.int16))
+
+
+def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
+    """A grid over segments.
+
+    Parameters
+    ----------
+    segments : (n, 4) float64 array
+        x1, y1, x2, y2, m.
+    mask : (n,) uint16 array
+        `Visible` classes.
+    bright : (n,) int16 array
+        Laser returns.
+    """
+    if not len(segments):
+        return Grid(
+            x0=0.0, y0=0.0, h=1.0, nx=0, ny=0, start=np.zeros(1, np.int32), seg=np.zeros((0, 4)),
+            mask=np.zeros(0, np.uint16), bright=np.zeros(0, np.int16), clear=np.zeros((4, 0, 0), np.uint8),
+        )  # fmt: skip
+    segments = np.ascontiguousarray(segments, np.float64)
+    ends = segments.reshape(-1, 2)
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    area = float((high[0] - low[0] + 1.0) * (high[1] - low[1] + 1.0))
+    h = max(MIN_CELL, math.sqrt(area / MAX_CELLS))
+    x0, y0 = (float(v) for v in np.floor(low / h - GRID_PADDING) * h)
+    nx, ny = (int(v) for v in np.ceil((high - (x0, y0)) / h) + GRID_PADDING)
+    start: I4 = np.zeros(nx * ny + 1, np.int32)
+    grid_kernels.cover(segments, x0, y0, h, nx, ny, start, start, False)
+    grid_kernels.prefix_sum(start)
+    entries: I4 = np.zeros(int(start[-1]), np.int32)
+    grid_kernels.cover(segments, x0, y0, h, nx, ny, start.copy(), entries, True)
+    seg, seg_mask, seg_bright = np.zeros((len(entries), 4)), np.zeros(len(entries), np.uint16), np.zeros(len(entries), np.int16)
+    grid_kernels.gather(segments, mask, bright, entries, x0, y0, h, seg, seg_mask, seg_bright)
+    clear = np.zeros((4, ny, nx), np.uint8)
+    grid_kernels.quadrant_clearance(start, nx, ny, clear)
+    return Grid(
+        x0=x0, y0=y0, h=h, nx=nx, ny=ny, start=start, seg=seg, mask=seg_mask, bright=seg_bright, clear=clear
+    )  # fmt: skip

@@ -1,0 +1,260 @@
+"""What may be asked of a body. Commands are values; they are queued and take effect at the beginning of the next step.
+
+All are in SI units: m, rad, s. Each command knows how to write itself into the state; only the step calls that (design §2, rule 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from botyard.engine.kernels.motion import wrap
+from botyard.engine.layout import Mode, State
+from botyard.errors import CommandError
+from botyard.geometry import Pose
+from botyard.model.robot import Axes
+
+
+class Command(Protocol):
+    """Anything that can be queued for a body."""
+
+    def apply(self, state: State, row: int) -> None:
+        """Write the command into row `row` of `state`."""
+        ...
+
+
+def _check_finite(what: str, *values: float | None) -> None:
+    for value in values:
+        if value is not None and not math.isfinite(value):
+            raise CommandError(f"{what}: expected finite numbers, found {value}")
+
+
+def _may_move(state: State, row: int) -> bool:
+    """Motion commands count only with motors on and no emergency stop in progress (pioneer-protocol §4.1)."""
+    return bool(state.motors[row]) and not state.estop[row]
+
+
+@dataclass(frozen=True, slots=True)
+class SetVelocity:
+    """Drive with a velocity until told otherwise; axes that are None keep their target.
+
+    Attributes
+    ----------
+    v : float, optional
+        Forward, m/s; ends a distance move.
+    w : float, optional
+        Turn rate, rad/s; ends a heading target.
+    vy : float, optional
+        Leftward, m/s; only omnidirectional robots obey.
+    """
+
+    v: float | None = None
+    w: float | None = None
+    vy: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_finite("velocity", self.v, self.w, self.vy)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the targets."""
+        if not _may_move(state, row):
+            return
+        if self.v is not None:
+            state.mode_x[row] = Mode.VELOCITY
+            state.target[row, 0] = self.v
+        if self.vy is not None:
+            state.target[row, 1] = self.vy
+        if self.w is not None:
+            state.mode_a[row] = Mode.VELOCITY
+            state.target[row, 2] = self.w
+
+
+@dataclass(frozen=True, slots=True)
+class MoveBy:
+    """Drive straight by `distance` m, signed, measured by odometry, and stop there."""
+
+    distance: float
+
+    def __post_init__(self) -> None:
+        _check_finite("distance", self.distance)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the distance that remains."""
+        if _may_move(state, row):
+            state.mode_x[row] = Mode.POSITION
+            state.target[row, 0] = self.distance
+
+
+@dataclass(frozen=True, slots=True)
+class TurnTo:
+    """Turn to `heading`, rad, in the odometry frame, the short way."""
+
+    heading: float
+
+    def __post_init__(self) -> None:
+        _check_finite("heading", self.heading)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the heading target."""
+        if _may_move(state, row):
+            state.mode_a[row] = Mode.POSITION
+            state.target[row, 2] = wrap(self.heading)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBy:
+    """Turn by `angle`, rad, relative to the heading at the moment the command takes effect."""
+
+    angle: float
+
+    def __post_init__(self) -> None:
+        _check_finite("angle", self.angle)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the heading target."""
+        if _may_move(state, row):
+            state.mode_a[row] = Mode.POSITION
+            state.target[row, 2] = wrap(float(state.odom[row, 2]) + self.angle)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Come to rest with the normal deceleration; ends distance moves and heading targets."""
+
+    def apply(self, state: State, row: int) -> None:
+        """Clear the targets (an emergency stop goes on)."""
+        if not state.estop[row]:
+            _clear_targets(state, row)
+
+
+@dataclass(frozen=True, slots=True)
+class EmergencyStop:
+    """Stop as hard as possible; motion commands are ignored until the robot is at rest (MOT-010)."""
+
+    def apply(self, state: State, row: int) -> None:
+        """Clear the targets and latch."""
+        _clear_targets(state, row)
+        state.estop[row] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Be at rest at once, without a ramp (what the end of a client's session does)."""
+
+    def apply(self, state: State, row: int) -> None:
+        """Clear targets and velocities."""
+        _clear_targets(state, row)
+        state.vel[row] = 0.0
+        state.estop[row] = 0
+        state.stall[row] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EnableMotors:
+    """Switch the motors on or off; off brings the robot to rest and forgets its targets."""
+
+    on: bool
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the flag."""
+        state.motors[row] = int(self.on)
+        if not self.on:
+            _clear_targets(state, row)
+
+
+@dataclass(frozen=True, slots=True)
+class SetLimits:
+    """Lower (or restore) the speed limits; axes that are None stay. Never above the model's own.
+
+    Attributes
+    ----------
+    v, vy : float, optional
+        Forward and lateral, m/s.
+    w : float, optional
+        Rotation, rad/s; also the rate of heading targets.
+    """
+
+    v: float | None = None
+    vy: float | None = None
+    w: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_finite("speed limit", self.v, self.vy, self.w)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the limits."""
+        for axis, value in ((0, self.v), (1, self.vy), (2, self.w)):
+            if value is not None:
+                state.max_vel[row, axis] = min(abs(value), float(state.top_vel[row, axis]))
+        if self.w is not None:
+            state.heading_speed[row] = state.max_vel[row, 2]
+
+
+@dataclass(frozen=True, slots=True)
+class SetRamp:
+    """Set acceleration or deceleration of one axis (0 x, 1 y, 2 rotation): m/s² or rad/s², not negative; 0 is immediate."""
+
+    axis: int
+    accel: float | None = None
+    decel: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_finite("ramp", self.accel, self.decel)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the ramp."""
+        if self.accel is not None:
+            state.accel[row, self.axis] = abs(self.accel)
+        if self.decel is not None:
+            state.decel[row, self.axis] = abs(self.decel)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreLimits:
+    """Speed limits and ramps of the model, as at creation."""
+
+    accel: Axes
+    decel: Axes
+    heading_speed: float
+
+    def apply(self, state: State, row: int) -> None:
+        """Set all limits."""
+        state.max_vel[row] = state.top_vel[row]
+        state.accel[row] = self.accel.as_tuple()
+        state.decel[row] = self.decel.as_tuple()
+        state.heading_speed[row] = self.heading_speed
+
+
+@dataclass(frozen=True, slots=True)
+class SetOdometry:
+    """Let the odometry believe in `pose`; the true pose stays."""
+
+    pose: Pose = Pose()
+
+    def __post_init__(self) -> None:
+        _check_finite("odometry pose", *self.pose)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the odometry."""
+        state.odom[row] = (self.pose.x, self.pose.y, wrap(self.pose.th))
+
+
+@dataclass(frozen=True, slots=True)
+class SetPose:
+    """Put the body at a true pose, whatever stands there; odometry stays (COL, MOT-014)."""
+
+    pose: Pose
+
+    def __post_init__(self) -> None:
+        _check_finite("pose", *self.pose)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the pose."""
+        state.pose[row] = (self.pose.x, self.pose.y, wrap(self.pose.th))
+
+
+def _clear_targets(state: State, row: int) -> None:
+    state.mode_x[row] = Mode.VELOCITY
+    state.mode_a[row] = Mode.VELOCITY
+    state.target[row] = 0.0

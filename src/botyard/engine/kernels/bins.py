@@ -1,0 +1,68 @@
+"""Sorting bodies into coarse cells, once a step (counting sort; reference performance.md §3.3). Allocates nothing."""
+
+from __future__ import annotations
+
+import math
+
+from botyard.engine.kernels.jit import inner_kernel
+from botyard.engine.layout import Bins, Bodies, State
+
+MIN_CELL = 2.0
+"""Least edge of a cell, m."""
+
+
+@inner_kernel
+def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
+    """Sort all rows by position into `bins` and note how far bodies reach and may move within `dt` s."""
+    n = state.pose.shape[0]
+    frame, shape, start, rows, cell = bins.frame, bins.shape, bins.start, bins.rows, bins.cell
+    r_max = 0.0
+    v_max = 0.0
+    x_lo = y_lo = math.inf
+    x_hi = y_hi = -math.inf
+    for i in range(n):
+        r_max = max(r_max, bodies.radius[i])
+        v_max = max(v_max, abs(state.vel[i, 0]) + abs(state.vel[i, 1]))
+        x_lo = min(x_lo, state.pose[i, 0])
+        x_hi = max(x_hi, state.pose[i, 0])
+        y_lo = min(y_lo, state.pose[i, 1])
+        y_hi = max(y_hi, state.pose[i, 1])
+    bins.reach[0] = r_max
+    bins.reach[1] = v_max * dt
+    if n == 0:
+        shape[0] = shape[1] = 0
+        return
+    # as many cells as there are bodies, roughly, whatever the extent; start has room for 4·(n + 16)
+    edge = max(MIN_CELL, math.sqrt((x_hi - x_lo + 1.0) * (y_hi - y_lo + 1.0) / (n + 16.0)))
+    edge = max(edge, (x_hi - x_lo + y_hi - y_lo) / (n + 16.0))  # long thin worlds
+    inv = 1.0 / edge
+    nx = int(math.floor((x_hi - x_lo) * inv)) + 1
+    ny = int(math.floor((y_hi - y_lo) * inv)) + 1
+    frame[0], frame[1], frame[2] = x_lo, y_lo, inv
+    shape[0], shape[1] = nx, ny
+    for c in range(nx * ny + 1):
+        start[c] = 0
+    for i in range(n):
+        c = int((state.pose[i, 1] - y_lo) * inv) * nx + int((state.pose[i, 0] - x_lo) * inv)
+        cell[i] = c
+        start[c + 1] += 1
+    for c in range(nx * ny):
+        start[c + 1] += start[c]
+    for i in range(n - 1, -1, -1):  # back to front keeps rows in order within a cell
+        c = cell[i]
+        start[c + 1] -= 1
+        rows[start[c + 1]] = i
+    # each start[c + 1] now holds the first entry of cell c: shift back by one
+    for c in range(nx * ny):
+        start[c] = start[c + 1]
+    start[nx * ny] = n
+
+
+@inner_kernel
+def bin_span(lo: float, hi: float, origin: float, inv: float, count: int) -> tuple[int, int]:
+    """First and last bin along one axis that [`lo`, `hi`] touches, within 0 … count − 1; last < first when there is none."""
+    a = (lo - origin) * inv
+    b = (hi - origin) * inv
+    if b < 0.0 or a >= count:
+        return 0, -1
+    return int(max(a, 0.0)), int(min(b, count - 1.0))

@@ -1,0 +1,260 @@
+"""Moving bodies without letting them pass through anything (pioneer-protocol §11.3).
+
+A robot moves along its arc until its outline would touch something; it is then left at the last free place on the arc, and is
+stalled. Outlines are exact polygons; they are tested against map segments and against the outlines of other bodies. Bodies move one
+after the other, in the order of `Bodies.order`. Allocates nothing; runs in one thread.
+"""
+
+from __future__ import annotations
+
+import math
+
+from botyard.engine.kernels.bins import bin_span
+from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
+from botyard.engine.kernels.motion import arc, wrap
+from botyard.engine.layout import F8, U2, Bins, Bodies, Grid, State
+
+OBSTACLE = 1  # Visible.OBSTACLE
+TRANSLATING = 2e-5
+"""A robot slower than this only turns, m/s (§11.3)."""
+BISECTIONS = 14
+"""Halvings of the arc when looking for the contact: a step of 0.1 m is resolved to 6 µm."""
+
+
+@inline_kernel
+def side(ax: float, ay: float, bx: float, by: float, px: float, py: float) -> float:
+    """Twice the signed area of the triangle a, b, p: positive when p is left of a → b."""
+    return (bx - ax) * (py - ay) - (by - ay) * (px - ax)
+
+
+@kernel
+def segments_cross(ax: float, ay: float, bx: float, by: float, px: float, py: float, qx: float, qy: float) -> bool:
+    """Whether the segments a–b and p–q have a point in common, touching included; collinear overlap does not count."""
+    d1, d2 = side(px, py, qx, qy, ax, ay), side(px, py, qx, qy, bx, by)
+    d3, d4 = side(ax, ay, bx, by, px, py), side(ax, ay, bx, by, qx, qy)
+    if d1 == 0.0 and d2 == 0.0:
+        return False
+    return d1 * d2 <= 0.0 and d3 * d4 <= 0.0
+
+
+@kernel
+def point_in_polygon(verts: F8, v0: int, v1: int, x: float, y: float) -> bool:
+    """Even-odd rule (Shimrat, 1962) for the polygon verts[v0:v1]."""
+    inside = False
+    ax, ay = verts[v1 - 1, 0], verts[v1 - 1, 1]
+    for v in range(v0, v1):
+        bx, by = verts[v, 0], verts[v, 1]
+        if (ay > y) != (by > y) and x < ax + (y - ay) * (bx - ax) / (by - ay):
+            inside = not inside
+        ax, ay = bx, by
+    return inside
+
+
+@inner_kernel
+def segment_distance(px: float, py: float, ax: float, ay: float, bx: float, by: float) -> float:
+    """Distance from the point p to the segment a–b."""
+    ex, ey = bx - ax, by - ay
+    length2 = ex * ex + ey * ey
+    u = 0.0 if length2 == 0.0 else min(1.0, max(0.0, ((px - ax) * ex + (py - ay) * ey) / length2))
+    return math.hypot(px - ax - u * ex, py - ay - u * ey)
+
+
+@inner_kernel
+def polygon_hits_segment(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, by: float) -> bool:
+    """Whether the segment a–b touches the polygon verts[v0:v1] or lies inside it."""
+    px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
+    for v in range(v0, v1):
+        qx, qy = verts[v, 0], verts[v, 1]
+        if segments_cross(ax, ay, bx, by, px, py, qx, qy):
+            return True
+        px, py = qx, qy
+    return point_in_polygon(verts, v0, v1, 0.5 * (ax + bx), 0.5 * (ay + by))
+
+
+@inner_kernel
+def place_body(bodies: Bodies, row: int, x: float, y: float, th: float, into: F8) -> None:
+    """Write the corners of body `row` at a pose to `into`, counted from the body's first corner."""
+    c, s = math.cos(th), math.sin(th)
+    v0 = bodies.vert_start[bodies.part_start[row]]
+    v1 = bodies.vert_start[bodies.part_start[row + 1]]
+    for v in range(v0, v1):
+        vx, vy = bodies.verts[v, 0], bodies.verts[v, 1]
+        into[v - v0, 0] = x + c * vx - s * vy
+        into[v - v0, 1] = y + s * vx + c * vy
+
+
+@inner_kernel
+def hits_static(grid: Grid, bodies: Bodies, row: int, placed: F8, x: float, y: float, old_x: float, old_y: float,
+                escaping: bool) -> bool:  # fmt: skip
+    """Whether body `row`, with corners `placed` and origin (`x`, `y`), touches a solid segment.
+
+    With `escaping`, segments that the origin does not come nearer to than it was at (`old_x`, `old_y`) are let pass: a body that
+    already overlaps something may move away from it.
+    """
+    if grid.nx == 0:
+        return False
+    inv = 1.0 / grid.h
+    radius = bodies.radius[row]
+    gx, gy = (x - grid.x0) * inv, (y - grid.y0) * inv
+    if 0.0 <= gx < grid.nx and 0.0 <= gy < grid.ny:
+        ix, iy = int(gx), int(gy)
+        free = 255
+        for q in range(4):
+            free = min(free, int(grid.clear[q, iy, ix]))
+        if (free - 1) * grid.h > radius:
+            return False
+    v0 = bodies.vert_start[bodies.part_start[row]]
+    i0, i1 = bin_span(x - radius, x + radius, grid.x0, inv, grid.nx)
+    j0, j1 = bin_span(y - radius, y + radius, grid.y0, inv, grid.ny)
+    for j in range(j0, j1 + 1):
+        for k in range(grid.start[j * grid.nx + i0], grid.start[j * grid.nx + i1 + 1] if i1 >= i0 else 0):
+            ax, ay = grid.x0 + grid.seg[k, 0] * grid.h, grid.y0 + grid.seg[k, 1] * grid.h
+            bx, by = ax + grid.seg[k, 2] * grid.h, ay + grid.seg[k, 3] * grid.h
+            near = segment_distance(x, y, ax, ay, bx, by)
+            if near > radius or not (int(grid.mask[k]) & OBSTACLE):
+                continue
+            if escaping and near >= segment_distance(old_x, old_y, ax, ay, bx, by):
+                continue
+            for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
+                if polygon_hits_segment(placed, bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0, ax, ay, bx, by):
+                    return True
+    return False
+
+
+@inner_kernel
+def outlines_overlap(bodies: Bodies, row: int, placed: F8, other: int, ox: float, oy: float, oth: float) -> bool:
+    """Whether body `row` with corners `placed` touches or contains, or lies within, body `other` at its pose."""
+    c, s = math.cos(oth), math.sin(oth)
+    v0 = bodies.vert_start[bodies.part_start[row]]
+    # one corner of `row` in the frame of `other`, for the case that it lies wholly within
+    dx, dy = placed[0, 0] - ox, placed[0, 1] - oy
+    lx, ly = c * dx + s * dy, c * dy - s * dx
+    for q in range(bodies.part_start[other], bodies.part_start[other + 1]):
+        w0, w1 = bodies.vert_start[q], bodies.vert_start[q + 1]
+        if point_in_polygon(bodies.verts, w0, w1, lx, ly):
+            return True
+        ax = ox + c * bodies.verts[w1 - 1, 0] - s * bodies.verts[w1 - 1, 1]
+        ay = oy + s * bodies.verts[w1 - 1, 0] + c * bodies.verts[w1 - 1, 1]
+        for w in range(w0, w1):
+            bx = ox + c * bodies.verts[w, 0] - s * bodies.verts[w, 1]
+            by = oy + s * bodies.verts[w, 0] + c * bodies.verts[w, 1]
+            for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
+                if polygon_hits_segment(placed, bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0, ax, ay, bx, by):
+                    return True
+            ax, ay = bx, by
+    return False
+
+
+@inner_kernel
+def hits_bodies(pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, placed: F8, x: float, y: float,
+                old_x: float, old_y: float, escaping: bool) -> bool:  # fmt: skip
+    """Whether body `row`, with corners `placed` and origin (`x`, `y`), touches another solid body; see `hits_static`."""
+    radius = bodies.radius[row]
+    reach = radius + bins.reach[0] + bins.reach[1]
+    width = bins.shape[0]
+    i0, i1 = bin_span(x - reach, x + reach, bins.frame[0], bins.frame[2], width)
+    j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
+    for j in range(j0, j1 + 1):
+        for n in range(bins.start[j * width + i0], bins.start[j * width + i1 + 1] if i1 >= i0 else 0):
+            other = int(bins.rows[n])
+            ox, oy = pose[other, 0], pose[other, 1]
+            near = math.hypot(x - ox, y - oy)
+            if other == row or near > radius + bodies.radius[other] or not (int(mask[other]) & OBSTACLE):
+                continue
+            if escaping and near >= math.hypot(old_x - ox, old_y - oy):
+                continue
+            if outlines_overlap(bodies, row, placed, other, ox, oy, pose[other, 2]):
+                return True
+    return False
+
+
+@inner_kernel
+def blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, dx: float, dy: float, dth: float,
+            escaping: bool) -> bool:  # fmt: skip
+    """Whether body `i` cannot be where the body twist (`dx`, `dy`, `dth`) takes it from its pose."""
+    c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
+    ax, ay = arc(dx, dy, dth)
+    x, y = pose[i, 0] + c * ax - s * ay, pose[i, 1] + s * ax + c * ay
+    placed = bodies.scratch
+    place_body(bodies, i, x, y, pose[i, 2] + dth, placed)
+    if hits_static(grid, bodies, i, placed, x, y, pose[i, 0], pose[i, 1], escaping):
+        return True
+    return hits_bodies(pose, mask, bodies, bins, i, placed, x, y, pose[i, 0], pose[i, 1], escaping)
+
+
+@inner_kernel
+def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, dx: float, dy: float,
+                  dth: float) -> float:  # fmt: skip
+    """How much of the arc with body twist (`dx`, `dy`, `dth`) body `i` can travel from its pose: 0 … 1; 1 is all of it.
+
+    The arc is tried at places so close that nothing fits between them; between the last free and the first blocked one the contact
+    is found by bisection. A body that overlaps something before it moves may move away from it (COL-009).
+    """
+    steps = max(1, int(math.ceil(math.hypot(dx, dy) / bodies.inner[i])))
+    escaping = False
+    n = 1
+    while n <= steps:
+        f = n / steps
+        if not blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping):
+            n += 1
+        elif n == 1 and not escaping and blocked(grid, pose, mask, bodies, bins, i, 0.0, 0.0, 0.0, False):
+            escaping = True
+        else:
+            break
+    if n > steps:
+        return 1.0
+    lo, hi = (n - 1) / steps, n / steps
+    for _ in range(BISECTIONS):
+        f = 0.5 * (lo + hi)
+        if blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping):
+            hi = f
+        else:
+            lo = f
+    return lo
+
+
+@inner_kernel
+def move_row(grid: Grid, state: State, bodies: Bodies, bins: Bins, i: int, dt: float) -> None:
+    """Move body `i` by its velocity for `dt` s, as far as it can; write pose, disp, spin, stall and, when blocked, vel."""
+    vel, pose, mask, disp = state.vel, state.pose, state.mask, state.disp
+    translating = abs(vel[i, 0]) > TRANSLATING or abs(vel[i, 1]) > TRANSLATING
+    dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
+    fraction = 1.0
+    # turning in place is never stopped, else a robot at a wall could not turn away (COL-005)
+    if translating and int(mask[i]) & OBSTACLE:
+        fraction = free_fraction(grid, pose, mask, bodies, bins, i, dx, dy, dth)
+    disp[i, 0], disp[i, 1], disp[i, 2] = dx * fraction, dy * fraction, dth * fraction
+    ax, ay = arc(disp[i, 0], disp[i, 1], disp[i, 2])
+    c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
+    pose[i, 0], pose[i, 1] = pose[i, 0] + c * ax - s * ay, pose[i, 1] + s * ax + c * ay
+    pose[i, 2] = wrap(pose[i, 2] + disp[i, 2])
+    state.spin[i] = 0.0
+    state.stall[i] = 0
+    if fraction < 1.0:
+        state.stall[i] = 1
+        vel[i, 0] = vel[i, 1] = 0.0
+        rest = dth - disp[i, 2]
+        if rest != 0.0 and not blocked(grid, pose, mask, bodies, bins, i, 0.0, 0.0, rest, False):
+            pose[i, 2] = wrap(pose[i, 2] + rest)
+            state.spin[i] = rest
+        else:
+            vel[i, 2] = 0.0
+
+
+@kernel
+def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int) -> bool:
+    """Whether body `row` touches something solid where it is; for callers outside the step."""
+    return blocked(grid, pose, mask, bodies, bins, row, 0.0, 0.0, 0.0, False)
+
+
+@inner_kernel
+def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
+    """Move all bodies that can drive, in the order of `Bodies.order`."""
+    for n in range(bodies.order.shape[0]):
+        i = int(bodies.order[n])
+        state.disp[i, 0] = state.disp[i, 1] = state.disp[i, 2] = 0.0
+        if state.vel[i, 0] == 0.0 and state.vel[i, 1] == 0.0 and state.vel[i, 2] == 0.0:
+            state.stall[i] = 0
+            state.spin[i] = 0.0
+            continue
+        move_row(grid, state, bodies, bins, i, dt)

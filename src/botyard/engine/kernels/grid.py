@@ -1,0 +1,112 @@
+"""Building the static world's grid: which segments touch which cell, and how much is free around each cell.
+
+Method and figures: reference performance.md §2–3. Everything here runs when a map is loaded, never in a step.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from botyard.engine.kernels.jit import kernel
+from botyard.engine.layout import F8, I2, I4, U1, U2
+
+COVER_MARGIN = 1e-6
+"""Segments are entered into cells this much beyond their edges, in cells, so that rounding cannot lose one at a border."""
+
+
+@kernel
+def cover(seg: F8, x0: float, y0: float, h: float, nx: int, ny: int, start: I4, entries: I4, fill: bool) -> None:
+    """Visit every cell that each segment touches.
+
+    With `fill` false the visits are counted in ``start[cell + 1]``; with `fill` true the segment's number is stored in
+    ``entries[start[cell]]`` and ``start[cell]`` advances. `seg` is (n, 4): x1, y1, x2, y2 in m.
+    """
+    inv = 1.0 / h
+    e = COVER_MARGIN
+    for k in range(seg.shape[0]):
+        ax = (seg[k, 0] - x0) * inv
+        ay = (seg[k, 1] - y0) * inv
+        bx = (seg[k, 2] - x0) * inv
+        by = (seg[k, 3] - y0) * inv
+        dx = bx - ax
+        dy = by - ay
+        i0 = max(0, int(math.floor(min(ax, bx) - e)))
+        i1 = min(nx - 1, int(math.floor(max(ax, bx) + e)))
+        for i in range(i0, i1 + 1):
+            ya, yb = ay, by
+            if abs(dx) > 1e-12:  # part of the segment within this column
+                u0 = (i - e - ax) / dx
+                u1 = (i + 1 + e - ax) / dx
+                if u0 > u1:
+                    u0, u1 = u1, u0
+                ya = ay + max(u0, 0.0) * dy
+                yb = ay + min(u1, 1.0) * dy
+            if ya > yb:
+                ya, yb = yb, ya
+            j0 = max(0, int(math.floor(ya - e)))
+            j1 = min(ny - 1, int(math.floor(yb + e)))
+            for j in range(j0, j1 + 1):
+                c = j * nx + i
+                if fill:
+                    entries[start[c]] = k
+                    start[c] += 1
+                else:
+                    start[c + 1] += 1
+
+
+@kernel
+def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
+    """Write `clear` (see `Grid.clear`): the largest-empty-square recurrence, once for each quadrant of directions.
+
+    Side of the square ahead of a cell = 1 + the least side of its three neighbours ahead; 0 where the cell has entries; cells
+    beyond the grid count as free. Sides are capped at 255.
+    """
+    for q in range(4):
+        sx = 1 if q & 1 else -1
+        sy = 1 if q & 2 else -1
+        for jj in range(ny):
+            j = ny - 1 - jj if sy > 0 else jj
+            for ii in range(nx):
+                i = nx - 1 - ii if sx > 0 else ii
+                c = j * nx + i
+                if start[c + 1] > start[c]:
+                    clear[q, j, i] = 0
+                    continue
+                side = 254
+                inx = 0 <= i + sx < nx
+                iny = 0 <= j + sy < ny
+                if inx:
+                    side = min(side, int(clear[q, j, i + sx]))
+                if iny:
+                    side = min(side, int(clear[q, j + sy, i]))
+                if inx and iny:
+                    side = min(side, int(clear[q, j + sy, i + sx]))
+                clear[q, j, i] = side + 1
+
+
+@kernel
+def gather(seg: F8, mask: U2, bright: I2, entries: I4, x0: float, y0: float, h: float,
+           out: F8, out_mask: U2, out_bright: I2) -> None:  # fmt: skip
+    """Copy each entry's segment into cell units beside its neighbours, so that a ray reads memory in one stretch."""
+    inv = 1.0 / h
+    for n in range(entries.shape[0]):
+        k = entries[n]
+        ax = (seg[k, 0] - x0) * inv
+        ay = (seg[k, 1] - y0) * inv
+        out[n, 0] = ax
+        out[n, 1] = ay
+        out[n, 2] = (seg[k, 2] - x0) * inv - ax
+        out[n, 3] = (seg[k, 3] - y0) * inv - ay
+        out_mask[n] = mask[k]
+        out_bright[n] = bright[k]
+
+
+@kernel
+def prefix_sum(start: I4) -> None:
+    """Turn counts into offsets, in place: start[i] := start[0] + … + start[i]."""
+    total = np.int64(0)
+    for i in range(start.shape[0]):
+        total += start[i]
+        start[i] = total

@@ -1,0 +1,142 @@
+"""How a commanded velocity becomes the velocity of this step: targets, limits, ramps (pioneer-protocol §11.1–11.2).
+
+The scalar kernels read like the formulas; `plan_velocities` applies them to all rows. Allocate nothing; any thread.
+"""
+
+from __future__ import annotations
+
+import math
+
+from botyard.engine.kernels.jit import inner_kernel, kernel
+from botyard.engine.layout import State
+
+SNAP_LINEAR = 0.010
+"""A velocity this near to its target takes it at once, m/s (§11.2)."""
+SNAP_ANGULAR = 0.05
+"""The same for rotation, rad/s."""
+ESTOP_LINEAR = 9.999
+"""Deceleration of an emergency stop, m/s² (§4.1, command 55)."""
+ESTOP_ANGULAR = math.radians(9999.0)
+"""The same for rotation, rad/s²."""
+MOVE_DONE = 2e-5
+"""A distance move is finished when this little remains, m (§11.1)."""
+HEADING_DONE = 3e-4
+"""A heading error this small counts as none, rad (§11.1)."""
+HEADING_GAIN = 1.0
+"""Turn rate per heading error, 1/s (§11.1)."""
+HEADING_MIN = 0.007
+"""Least turn rate of a heading target, rad/s (§11.1)."""
+
+
+@kernel
+def wrap(angle: float) -> float:
+    """`angle` in (−π, π], rad."""
+    if -math.pi < angle <= math.pi:
+        return angle
+    turns = math.floor((angle + math.pi) / (2.0 * math.pi))
+    angle -= 2.0 * math.pi * turns
+    if angle <= -math.pi or angle > math.pi:
+        return math.pi
+    return angle
+
+
+@kernel
+def clip(value: float, limit: float) -> float:
+    """`value` limited to ± `limit`."""
+    return max(-limit, min(limit, value))
+
+
+@kernel
+def ramp(current: float, desired: float, accel: float, decel: float, dt: float, snap: float) -> float:
+    """Velocity after `dt` s of ramping from `current` towards `desired` (pioneer-protocol §11.2).
+
+    Within `snap` of the target it is taken at once; a change of sign passes through zero; an acceleration of 0 is immediate.
+    """
+    if abs(current - desired) <= snap:
+        return desired
+    if current * desired < 0.0 or abs(desired) < abs(current):  # slowing down, towards zero or a smaller speed
+        if decel <= 0.0:
+            return desired
+        speed = abs(current) - decel * dt
+        floor = 0.0 if current * desired < 0.0 else abs(desired)
+        return math.copysign(max(speed, floor), current)
+    if accel <= 0.0:
+        return desired
+    return math.copysign(min(abs(current) + accel * dt, abs(desired)), desired)
+
+
+@kernel
+def move_speed(remaining: float, limit: float, decel: float, dt: float) -> float:
+    """Speed of a distance move, m/s, signed as `remaining` (m): as fast as allowed, but able to stop at the target.
+
+    The largest v with v·dt + v²/(2·decel) ≤ \\|remaining\\|: one more step at v and then braking ends exactly at the target, so
+    v² ≤ 2·decel·remaining always holds (decisions, "MOVE") and the ramp never has to brake harder than `decel`.
+    """
+    distance = abs(remaining)
+    if decel <= 0.0:
+        speed = distance / dt
+    else:
+        speed = decel * (math.sqrt(dt * dt + 2.0 * distance / decel) - dt)
+    return math.copysign(min(speed, limit), remaining)
+
+
+@kernel
+def heading_rate(error: float, limit: float, dt: float) -> float:
+    """Turn rate of a heading target, rad/s, for a heading error in rad: proportional, limited, never past the target."""
+    size = abs(error)
+    if size <= HEADING_DONE:
+        return 0.0
+    rate = min(max(size * HEADING_GAIN, HEADING_MIN), limit, size / dt)
+    return math.copysign(rate, error)
+
+
+@inner_kernel
+def plan_row(state: State, i: int, dt: float) -> None:
+    """Write `vel[i]` for this step; ends finished distance moves and emergency stops."""
+    vel, target = state.vel, state.target
+    max_vel, top_vel = state.max_vel, state.top_vel
+    lim_x = min(max_vel[i, 0], top_vel[i, 0])
+    lim_a = min(max_vel[i, 2], top_vel[i, 2])
+    if state.mode_x[i] == 1 and abs(target[i, 0]) <= MOVE_DONE:
+        state.mode_x[i] = 0
+        target[i, 0] = 0.0
+    if state.estop[i] == 1 or state.motors[i] == 0:
+        want_x = want_y = want_a = 0.0
+    else:
+        if state.mode_x[i] == 1:
+            want_x = move_speed(target[i, 0], lim_x, state.decel[i, 0], dt)
+        else:
+            want_x = clip(target[i, 0], lim_x)
+        want_y = clip(target[i, 1], min(max_vel[i, 1], top_vel[i, 1])) if state.drive[i] == 2 else 0.0
+        if state.mode_a[i] == 1:
+            error = wrap(target[i, 2] - state.odom[i, 2])
+            want_a = heading_rate(error, min(state.heading_speed[i], top_vel[i, 2]), dt)
+        else:
+            want_a = clip(target[i, 2], lim_a)
+    dec_x, dec_y, dec_a = state.decel[i, 0], state.decel[i, 1], state.decel[i, 2]
+    if state.estop[i] == 1:
+        dec_x = dec_y = ESTOP_LINEAR
+        dec_a = ESTOP_ANGULAR
+    vel[i, 0] = ramp(vel[i, 0], want_x, state.accel[i, 0], dec_x, dt, SNAP_LINEAR)
+    vel[i, 1] = ramp(vel[i, 1], want_y, state.accel[i, 1], dec_y, dt, SNAP_LINEAR)
+    vel[i, 2] = ramp(vel[i, 2], want_a, state.accel[i, 2], dec_a, dt, SNAP_ANGULAR)
+    if state.estop[i] == 1 and vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:
+        state.estop[i] = 0
+
+
+@inner_kernel
+def plan_velocities(state: State, dt: float) -> None:
+    """Write the velocities of this step for all rows that can drive."""
+    for i in range(state.pose.shape[0]):
+        if state.drive[i] != 0:
+            plan_row(state, i, dt)
+
+
+@kernel
+def arc(dx: float, dy: float, dth: float) -> tuple[float, float]:
+    """Where a constant body twist leads: end point in the frame of the start, m (exponential map of SE(2), see `geometry.exp`)."""
+    if abs(dth) < 1e-6:
+        s, c = 1.0 - dth * dth / 6.0, 0.5 * dth
+    else:
+        s, c = math.sin(dth) / dth, (1.0 - math.cos(dth)) / dth
+    return s * dx - c * dy, c * dx + s * dy

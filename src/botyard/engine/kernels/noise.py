@@ -1,0 +1,42 @@
+"""Counter-based random numbers: a draw depends on what it is for, never on what was drawn before.
+
+A stream is keyed by (seed, body, device, tick); draw k of a stream is the output of SplitMix64 at position k (Steele, Lea &
+Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). So a run does not change with the number of threads, the order
+of bodies, or who looks at them. All kernels here allocate nothing and may run in any thread.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from botyard.engine.kernels.jit import inline_kernel, kernel
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_M1 = np.uint64(0xBF58476D1CE4E5B9)
+_M2 = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+_TWO_M52 = 2.0**-52
+
+
+@inline_kernel
+def mix(z: np.uint64) -> np.uint64:
+    """SplitMix64's output function: scramble 64 bits."""
+    z = (z ^ (z >> _S30)) * _M1
+    z = (z ^ (z >> _S27)) * _M2
+    return z ^ (z >> _S31)
+
+
+@kernel
+def stream_key(seed: np.uint64, uid: np.uint64, device: np.uint64, tick: np.uint64) -> np.uint64:
+    """Key of the stream of one device of one body in one tick; all four are 64-bit unsigned integers."""
+    h = mix(seed + _GOLDEN)
+    h = mix(h ^ (uid + _GOLDEN))
+    h = mix(h ^ (device + _GOLDEN))
+    return mix(h ^ (tick + _GOLDEN))
+
+
+@inline_kernel
+def symmetric(key: np.uint64, k: np.uint64) -> float:
+    """Draw `k` of a stream, uniform in [−1, 1) with 53 bits."""
+    z = mix(key + (k + np.uint64(1)) * _GOLDEN)
+    return np.float64(z >> _S11) * _TWO_M52 - 1.0

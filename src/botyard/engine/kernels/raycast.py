@@ -1,0 +1,379 @@
+"""Exact ray casting: against the static world through its grid, and against moving bodies through their outlines.
+
+The static part walks the grid from cell to cell, jumping over free squares; it tests the segments of the cells that it enters
+(method and figures: reference performance.md §2–3). Moving bodies are never in the grid: each one near a sensor is turned into an
+interval of beams and tested against those only. Ranges are float64 metres; a ray that meets nothing keeps its greatest range.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from botyard.engine.kernels.bins import bin_span
+from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel, parallel_kernel, prange
+from botyard.engine.kernels.noise import stream_key, symmetric
+from botyard.engine.layout import F8, I2, I4, U2, Bins, Bodies, Grid, State
+
+END_TOLERANCE = 1e-12
+"""Segments are this much longer at both ends, relative to their length, so that no ray slips through a corner."""
+LEAST_COMPONENT = 1e-12
+"""Direction components smaller than this are made this large; it keeps 1/d finite."""
+FEW_BEAMS = 6
+"""Bundles of up to this many beams test each beam against a body's circle; larger ones compute a beam interval."""
+
+
+class Fans(NamedTuple):
+    """All beams of one kind of sensor, in three levels: group (one device of a body), bundle (one origin), beam.
+
+    Attributes
+    ----------
+    row : (n_groups,) int32
+        Body that carries the device.
+    key : (n_groups,) uint64
+        Device number in the random streams.
+    mask : (n_groups,) uint16
+        `Visible` class that the device senses.
+    first : (n_groups + 1,) int32
+        Group g owns the bundles first[g] … first[g + 1] − 1.
+    mount : (n_bundles, 3) float64
+        Origin and direction in the body's frame, m and rad.
+    beam_first : (n_bundles + 1,) int32
+        Bundle b owns the beams beam_first[b] … beam_first[b + 1] − 1.
+    angle0, step : (n_bundles,) float64
+        Bearing of the first beam and spacing, rad.
+    r_min, r_max : (n_bundles,) float64
+        Range limits, m.
+    r_noise, a_noise : (n_bundles,) float64
+        Half-widths of the uniform errors of range, m, and bearing, rad.
+    bright_range, bright_cos : (n_bundles,) float64
+        Bright returns count only up to this range, m, and where the cosine of the incidence is at least this.
+    bright_as : (n_bundles,) int16
+        What a laser return of 2 is reported as.
+    out_first : (n_bundles + 1,) int32
+        Where the bundle's readings begin in the output; a bundle with one reading and several beams gives the shortest.
+    beam_cos, beam_sin : (n_beams,) float64
+        Direction of each beam in the bundle's frame.
+    dir_x, dir_y : (n_beams,) float64
+        Workspace: direction of each beam in the world.
+    raw : (n_beams,) float64
+        Workspace: exact range of each beam, m.
+    raw_bright : (n_beams,) int16
+        Workspace: laser return of what each beam met; 0 for nothing.
+    raw_cos : (n_beams,) float64
+        Workspace: cosine of the incidence at bright surfaces.
+    """
+
+    row: I4
+    key: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    mask: U2
+    first: I4
+    mount: F8
+    beam_first: I4
+    angle0: F8
+    step: F8
+    r_min: F8
+    r_max: F8
+    r_noise: F8
+    a_noise: F8
+    bright_range: F8
+    bright_cos: F8
+    bright_as: I2
+    out_first: I4
+    beam_cos: F8
+    beam_sin: F8
+    dir_x: F8
+    dir_y: F8
+    raw: F8
+    raw_bright: I2
+    raw_cos: F8
+
+
+@inline_kernel
+def away_from_zero(d: float) -> float:
+    """`d`, or ± the least component allowed."""
+    if abs(d) < LEAST_COMPONENT:
+        return -LEAST_COMPONENT if d < 0.0 else LEAST_COMPONENT
+    return d
+
+
+@kernel
+def segment_range(ax: float, ay: float, ex: float, ey: float, dx: float, dy: float, best: float) -> float:
+    """Distance along the ray (dx, dy) from the origin to the segment that starts at (ax, ay) with vector (ex, ey).
+
+    Returns `best` when the segment is missed or not nearer. Solves origin + t·d = a + u·e for t ≥ 0 and 0 ≤ u ≤ 1.
+    """
+    den = dx * ey - dy * ex
+    nt = ax * ey - ay * ex
+    nu = ax * dy - ay * dx
+    if den < 0.0:
+        den, nt, nu = -den, -nt, -nu
+    slack = END_TOLERANCE * den
+    if nu >= -slack and nu <= den + slack and nt >= 0.0 and nt < best * den:
+        return nt / den
+    return best
+
+
+@inline_kernel
+def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: float, mask: int) -> tuple[float, int]:
+    """First static segment of class `mask` on a ray; all lengths in cells.
+
+    Parameters
+    ----------
+    gx, gy : float
+        Origin from the grid's lower left corner; may lie outside the grid.
+    dx, dy : float
+        Unit direction, neither component smaller than `LEAST_COMPONENT`.
+    t_max : float
+        Length to look.
+
+    Returns
+    -------
+    (float, int)
+        Length to the hit and its entry in ``grid.seg``; (`t_max`, −1) when there is none.
+    """
+    nx, ny = grid.nx, grid.ny
+    inv_x, inv_y = 1.0 / dx, 1.0 / dy
+    best, hit, t = t_max, -1, 0.0
+    px, py = gx, gy
+    inside = True
+    if gx < 0.0 or gx >= nx or gy < 0.0 or gy >= ny:  # start where the ray enters the grid, if it does
+        tx0, tx1 = -gx * inv_x, (nx - gx) * inv_x
+        ty0, ty1 = -gy * inv_y, (ny - gy) * inv_y
+        t = max(min(tx0, tx1), min(ty0, ty1), 0.0)
+        inside = t < min(max(tx0, tx1), max(ty0, ty1), t_max)
+        px, py = gx + t * dx, gy + t * dy
+    if inside and nx > 0:
+        q = (1 if dx > 0.0 else 0) + (2 if dy > 0.0 else 0)
+        ix = min(max(int(math.floor(px)), 0), nx - 1)
+        iy = min(max(int(math.floor(py)), 0), ny - 1)
+        while t < best:
+            side = np.int64(grid.clear[q, iy, ix])
+            if side == 0:
+                cell = iy * nx + ix
+                for k in range(grid.start[cell], grid.start[cell + 1]):
+                    ax, ay = grid.seg[k, 0] - gx, grid.seg[k, 1] - gy
+                    ex, ey = grid.seg[k, 2], grid.seg[k, 3]
+                    den = dx * ey - dy * ex
+                    nt = ax * ey - ay * ex
+                    nu = ax * dy - ay * dx
+                    if den < 0.0:
+                        den, nt, nu = -den, -nt, -nu
+                    slack = END_TOLERANCE * den
+                    if nu >= -slack and nu <= den + slack and nt >= 0.0 and nt < best * den:
+                        if grid.mask[k] & mask:
+                            best, hit = nt / den, k
+                side = 1
+            tx = ((ix + side if dx > 0.0 else ix - side + 1) - gx) * inv_x
+            ty = ((iy + side if dy > 0.0 else iy - side + 1) - gy) * inv_y
+            # the other coordinate is computed anew, but may only move forward: at a corner rounding could put the ray one cell
+            # back, and it would bounce for ever
+            if tx < ty:
+                t = tx
+                ix += side if dx > 0.0 else -side
+                iy_new = int(math.floor(gy + t * dy))
+                iy = max(iy, iy_new) if dy > 0.0 else min(iy, iy_new)
+            else:
+                t = ty
+                iy += side if dy > 0.0 else -side
+                ix_new = int(math.floor(gx + t * dx))
+                ix = max(ix, ix_new) if dx > 0.0 else min(ix, ix_new)
+            if ix < 0 or ix >= nx or iy < 0 or iy >= ny:
+                break
+    return best, hit
+
+
+@inner_kernel
+def cast_bundle(grid: Grid, fans: Fans, b: int, ox: float, oy: float, heading: float, mask: int, key: int) -> float:
+    """Write directions, exact static ranges and returns of the beams of bundle `b`; give the longest range, m.
+
+    `ox`, `oy`, `heading`: the bundle's origin and direction in the world; `key`: random stream of the bundle's device.
+    """
+    inv = 1.0 / grid.h
+    gx, gy = (ox - grid.x0) * inv, (oy - grid.y0) * inv
+    c, s = math.cos(heading), math.sin(heading)
+    r_max = fans.r_max[b]
+    wobble = fans.a_noise[b]
+    longest = 0.0
+    for j in range(fans.beam_first[b], fans.beam_first[b + 1]):
+        bc, bs = fans.beam_cos[j], fans.beam_sin[j]
+        dx, dy = c * bc - s * bs, s * bc + c * bs
+        if wobble > 0.0:
+            error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
+            ec, es = math.cos(error), math.sin(error)
+            dx, dy = dx * ec - dy * es, dx * es + dy * ec
+        dx, dy = away_from_zero(dx), away_from_zero(dy)
+        t, k = cast_ray(grid, gx, gy, dx, dy, r_max * inv, mask)
+        fans.dir_x[j], fans.dir_y[j] = dx, dy
+        fans.raw[j] = t * grid.h if k >= 0 else r_max
+        bright = 0
+        if k >= 0:
+            bright = int(grid.bright[k])
+            if bright > 1:
+                ex, ey = grid.seg[k, 2], grid.seg[k, 3]
+                fans.raw_cos[j] = abs(dx * ey - dy * ex) / math.hypot(ex, ey)
+        fans.raw_bright[j] = bright
+        longest = max(longest, fans.raw[j])
+    return longest
+
+
+@inner_kernel
+def beam_against_body(fans: Fans, bodies: Bodies, row: int, bright: int, j: int, ox: float, oy: float) -> None:
+    """Shorten beam `j` from (`ox`, `oy`) if it meets the outline of body `row`."""
+    dx, dy = fans.dir_x[j], fans.dir_y[j]
+    best = fans.raw[j]
+    for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
+        v0, v1 = bodies.vert_start[p], bodies.vert_start[p + 1]
+        ax, ay = bodies.world[v1 - 1, 0], bodies.world[v1 - 1, 1]
+        for v in range(v0, v1):
+            bx, by = bodies.world[v, 0], bodies.world[v, 1]
+            ex, ey = bx - ax, by - ay
+            t = segment_range(ax - ox, ay - oy, ex, ey, dx, dy, best)
+            if t < best:
+                best = t
+                fans.raw[j] = t
+                fans.raw_bright[j] = bright
+                fans.raw_cos[j] = abs(dx * ey - dy * ex) / math.hypot(ex, ey)
+            ax, ay = bx, by
+
+
+@inner_kernel
+def bundle_against_body(fans: Fans, bodies: Bodies, state: State, b: int, row: int,
+                        ox: float, oy: float, heading: float) -> None:  # fmt: skip
+    """Shorten the beams of bundle `b`, at (`ox`, `oy`) in the world, that meet body `row`."""
+    radius = bodies.radius[row]
+    bright = int(state.bright[row])
+    rx, ry = state.pose[row, 0] - ox, state.pose[row, 1] - oy
+    first, last = fans.beam_first[b], fans.beam_first[b + 1]
+    distance = math.hypot(rx, ry)
+    if distance - radius >= fans.r_max[b]:
+        return
+    if last - first <= FEW_BEAMS:
+        for j in range(first, last):
+            along = rx * fans.dir_x[j] + ry * fans.dir_y[j]
+            across = rx * fans.dir_y[j] - ry * fans.dir_x[j]
+            if abs(across) <= radius and along >= -radius and along - radius < fans.raw[j]:
+                beam_against_body(fans, bodies, row, bright, j, ox, oy)
+        return
+    if distance <= radius:
+        for j in range(first, last):
+            beam_against_body(fans, bodies, row, bright, j, ox, oy)
+        return
+    # bearings of the body's circle, in beams; three windings cover fields of view up to 360°
+    half = math.asin(radius / distance) + fans.a_noise[b] + 1e-9
+    step = fans.step[b]
+    bearing = math.atan2(ry, rx) - heading - fans.angle0[b]
+    bearing -= 2.0 * math.pi * math.floor(bearing / (2.0 * math.pi))
+    near = distance - radius
+    for winding in range(-1, 2):
+        centre = bearing + 2.0 * math.pi * winding
+        lo = max(0, int(math.floor((centre - half) / step)))
+        hi = min(last - first - 1, int(math.ceil((centre + half) / step)))
+        for j in range(first + lo, first + hi + 1):
+            if fans.raw[j] > near:
+                beam_against_body(fans, bodies, row, bright, j, ox, oy)
+
+
+@inner_kernel
+def finish_reading(fans: Fans, b: int, j: int, r: float, key: int) -> float:
+    """Range limits and range error applied to the exact range `r`, m; a beam that met nothing stays without error."""
+    r_max = fans.r_max[b]
+    if r < r_max and fans.r_noise[b] > 0.0:
+        r += fans.r_noise[b] * symmetric(np.uint64(key), np.uint64(2 * j + 1))
+    return min(max(r, fans.r_min[b]), r_max)
+
+
+@inner_kernel
+def finish_bright(fans: Fans, b: int, j: int) -> int:
+    """Laser return reported for beam `j`: bright surfaces only within the device's range and incidence (SEN-007)."""
+    bright = int(fans.raw_bright[j])
+    if bright > 1:
+        if fans.raw[j] > fans.bright_range[b] or fans.raw_cos[j] < fans.bright_cos[b]:
+            return 1
+        if bright == 2:
+            return int(fans.bright_as[b])
+    return bright
+
+
+@inner_kernel
+def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, seed: int, tick: int,
+               ranges: F8, bright: I2) -> None:  # fmt: skip
+    """Take all readings of device `g` and write them to `ranges` (m) and `bright` at the device's places."""
+    row = int(fans.row[g])
+    mask = int(fans.mask[g])
+    x, y, th = state.pose[row, 0], state.pose[row, 1], state.pose[row, 2]
+    c, s = math.cos(th), math.sin(th)
+    # numbers of beams within the device, so that a stream does not depend on other devices
+    base = fans.beam_first[fans.first[g]]
+    key = stream_key(np.uint64(seed), state.uid[row], fans.key[g], np.uint64(tick))
+    longest = 0.0
+    offset = 0.0
+    for b in range(fans.first[g], fans.first[g + 1]):
+        mx, my = fans.mount[b, 0], fans.mount[b, 1]
+        shifted = np.uint64(key - np.uint64(2 * base) * GOLDEN)
+        far = cast_bundle(grid, fans, b, x + c * mx - s * my, y + s * mx + c * my, th + fans.mount[b, 2], mask, shifted)
+        longest = max(longest, far)
+        offset = max(offset, math.hypot(mx, my))
+    reach = longest + offset + bins.reach[0] + bins.reach[1]
+    i0, i1 = bin_span(x - reach, x + reach, bins.frame[0], bins.frame[2], bins.shape[0])
+    j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
+    for jy in range(j0, j1 + 1):
+        for n in range(bins.start[jy * bins.shape[0] + i0], bins.start[jy * bins.shape[0] + i1 + 1] if i1 >= i0 else 0):
+            other = int(bins.rows[n])
+            if other == row or not (int(state.mask[other]) & mask):
+                continue
+            dx, dy = state.pose[other, 0] - x, state.pose[other, 1] - y
+            if math.hypot(dx, dy) - bodies.radius[other] > longest + offset:
+                continue
+            for b in range(fans.first[g], fans.first[g + 1]):
+                mx, my = fans.mount[b, 0], fans.mount[b, 1]
+                bundle_against_body(fans, bodies, state, b, other, x + c * mx - s * my, y + s * mx + c * my,
+                                    th + fans.mount[b, 2])  # fmt: skip
+    for b in range(fans.first[g], fans.first[g + 1]):
+        out = fans.out_first[b]
+        first, last = fans.beam_first[b], fans.beam_first[b + 1]
+        shifted = np.uint64(key - np.uint64(2 * base) * GOLDEN)
+        if fans.out_first[b + 1] - out == last - first:
+            for j in range(first, last):
+                ranges[out + j - first] = finish_reading(fans, b, j, fans.raw[j], shifted)
+                bright[out + j - first] = finish_bright(fans, b, j)
+        else:
+            nearest = fans.r_max[b]
+            for j in range(first, last):
+                nearest = min(nearest, fans.raw[j])
+            ranges[out] = finish_reading(fans, b, first, nearest, shifted)
+            bright[out] = 1 if nearest < fans.r_max[b] else 0
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@inner_kernel
+def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I4, seed: int, tick: int,
+                ranges: F8, bright: I2) -> None:  # fmt: skip
+    """Take the readings of the devices listed in `active`, one after the other."""
+    for n in range(active.shape[0]):
+        cast_group(grid, bodies, bins, state, fans, int(active[n]), seed, tick, ranges, bright)
+
+
+@parallel_kernel
+def cast_groups_parallel(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I4, seed: int,
+                         tick: int, ranges: F8, bright: I2) -> None:  # fmt: skip
+    """The same on all threads; devices write disjoint parts of the output, so the result is the same."""
+    for n in prange(active.shape[0]):
+        cast_group(grid, bodies, bins, state, fans, int(active[n]), seed, tick, ranges, bright)
+
+
+@inner_kernel
+def place_outlines(state: State, bodies: Bodies) -> None:
+    """Write the corners of all bodies in the world, `Bodies.world`, from their poses."""
+    for i in range(state.pose.shape[0]):
+        x, y, th = state.pose[i, 0], state.pose[i, 1], state.pose[i, 2]
+        c, s = math.cos(th), math.sin(th)
+        for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
+            for v in range(bodies.vert_start[p], bodies.vert_start[p + 1]):
+                vx, vy = bodies.verts[v, 0], bodies.verts[v, 1]
+                bodies.world[v, 0] = x + c * vx - s * vy
+                bodies.world[v, 1] = y + s * vx + c * vy

@@ -1,0 +1,242 @@
+"""Arrays of the engine: what each holds, its shape and its unit.
+
+Two kinds of data, never mixed: `State` is rewritten by every step, everything else is built when bodies or the map change.
+All are NamedTuples of arrays, which is how kernels take them. A *row* is one body: a robot or a movable box. Rows are in the order
+of creation; results do not depend on that order (moves go by `Bodies.order`, random draws by `State.uid`).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+F8 = NDArray[np.float64]
+I1 = NDArray[np.int8]
+I2 = NDArray[np.int16]
+I4 = NDArray[np.int32]
+U1 = NDArray[np.uint8]
+U2 = NDArray[np.uint16]
+U8 = NDArray[np.uint64]
+
+
+class Mode(IntEnum):
+    """What the target of an axis means."""
+
+    VELOCITY = 0  # m/s or rad/s
+    POSITION = 1  # remaining distance, m (x axis); heading in the odometry frame, rad (rotation)
+
+
+class OdometryErrorMode(IntEnum):
+    """When the odometry's error factors are drawn (pioneer-protocol §11.4)."""
+
+    NONE = 0
+    CONSTANT = 1
+    RANDOM_INIT = 2
+    RANDOM_EACH_UPDATE = 3
+
+
+class State(NamedTuple):
+    """Dynamic state of all bodies; n rows. Axes are x (forward), y (left), a (rotation).
+
+    Attributes
+    ----------
+    pose : (n, 3) float64
+        True pose in the world: m, m, rad in (−π, π].
+    vel : (n, 3) float64
+        Velocity in the body's frame: m/s, m/s, rad/s.
+    odom : (n, 3) float64
+        Pose that odometry believes in, in its own frame: m, m, rad.
+    target : (n, 3) float64
+        Target of each axis; its meaning is that of `mode_x` and `mode_a`, the y axis is always a velocity.
+    max_vel : (n, 3) float64
+        Speed limits in force (a client may lower them): m/s, m/s, rad/s.
+    top_vel : (n, 3) float64
+        Speed limits of the model.
+    accel, decel : (n, 3) float64
+        Ramps: m/s², m/s², rad/s²; 0 is immediate.
+    heading_speed : (n,) float64
+        Limit of the turn rate of heading targets, rad/s.
+    err_lo, err_hi : (n, 3) float64
+        Range of the proportional odometry errors.
+    err : (n, 3) float64
+        Errors in force in the last step.
+    disp : (n, 3) float64
+        Displacement of the last step as a body twist times dt: m, m, rad.
+    spin : (n,) float64
+        Rotation in place that followed `disp`, rad (a robot that is blocked may still turn).
+    uid : (n,) uint64
+        Stable identity: a hash of the body's name.
+    mode_x, mode_a : (n,) int8
+        `Mode` of the x and the rotation axis.
+    drive : (n,) int8
+        `Drive`.
+    err_mode : (n,) int8
+        `OdometryErrorMode`.
+    motors, stall, estop : (n,) int8
+        0 or 1: motors enabled; blocked while translating; emergency stop in progress.
+    mask : (n,) uint16
+        `Visible` classes of the body.
+    bright : (n,) int16
+        Laser return of the body.
+    """
+
+    pose: F8
+    vel: F8
+    odom: F8
+    target: F8
+    max_vel: F8
+    top_vel: F8
+    accel: F8
+    decel: F8
+    heading_speed: F8
+    err_lo: F8
+    err_hi: F8
+    err: F8
+    disp: F8
+    spin: F8
+    uid: U8
+    mode_x: I1
+    mode_a: I1
+    drive: I1
+    err_mode: I1
+    motors: I1
+    stall: I1
+    estop: I1
+    mask: U2
+    bright: I2
+
+
+# 8-byte fields stand first, so every field of the block below is aligned
+_FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
+    *((n, np.float64, 3) for n in ("pose", "vel", "odom", "target", "max_vel", "top_vel", "accel", "decel")),
+    ("heading_speed", np.float64, 0),
+    *((n, np.float64, 3) for n in ("err_lo", "err_hi", "err", "disp")),
+    ("spin", np.float64, 0),
+    ("uid", np.uint64, 0),
+    *((n, np.int8, 0) for n in ("mode_x", "mode_a", "drive", "err_mode", "motors", "stall", "estop")),
+    ("mask", np.uint16, 0),
+    ("bright", np.int16, 0),
+)
+assert tuple(f[0] for f in _FIELDS) == State._fields
+
+
+def allocate_state(n: int) -> tuple[State, U1]:
+    """A zeroed state of `n` rows, and the one block of bytes that all its arrays are views of (for copying at once)."""
+    views: dict[str, tuple[int, Any, tuple[int, ...]]] = {}
+    offset = 0
+    for name, dtype, columns in _FIELDS:
+        kind: np.dtype[Any] = np.dtype(dtype)
+        offset = -(-offset // 8) * 8
+        shape = (n, columns) if columns else (n,)
+        views[name] = (offset, kind, shape)
+        offset += kind.itemsize * n * max(columns, 1)
+    block = np.zeros(max(offset, 1), np.uint8)
+    return view_state(block, views), block
+
+
+def view_state(block: U1, views: dict[str, tuple[int, Any, tuple[int, ...]]]) -> State:
+    """A `State` over a block of bytes."""
+    arrays = []
+    for offset, kind, shape in views.values():
+        size = int(np.prod(shape)) * kind.itemsize
+        arrays.append(block[offset : offset + size].view(kind).reshape(shape))
+    return State(*arrays)
+
+
+class Bodies(NamedTuple):
+    """Shapes of all bodies; rebuilt when bodies are added or removed.
+
+    Attributes
+    ----------
+    part_start : (n + 1,) int32
+        Row i owns the polygons part_start[i] … part_start[i + 1] − 1.
+    vert_start : (n_parts + 1,) int32
+        Polygon p owns the corners vert_start[p] … vert_start[p + 1] − 1.
+    verts : (n_verts, 2) float64
+        Corners in the body's frame, m.
+    radius : (n,) float64
+        Distance from the body's origin to its farthest corner, m.
+    inner : (n,) float64
+        A move shorter than this cannot jump over anything, m.
+    order : (n,) int32
+        Rows in the order in which they move (by uid).
+    world : (n_verts, 2) float64
+        Corners in the world after the moves of the last step, m; rewritten by every step.
+    scratch : (max_verts, 2) float64
+        Workspace for the corners of one body.
+    """
+
+    part_start: I4
+    vert_start: I4
+    verts: F8
+    radius: F8
+    inner: F8
+    order: I4
+    world: F8
+    scratch: F8
+
+
+class Grid(NamedTuple):
+    """The static world: segments sorted into square cells, with the free space around each cell.
+
+    Attributes
+    ----------
+    x0, y0 : float
+        World coordinates of the lower left corner, m.
+    h : float
+        Edge of a cell, m.
+    nx, ny : int
+        Number of cells.
+    start : (nx·ny + 1,) int32
+        Cell c = iy·nx + ix owns the entries start[c] … start[c + 1] − 1.
+    seg : (k, 4) float64
+        Entries: start point and vector to the end point, in cells from the lower left corner.
+    mask : (k,) uint16
+        `Visible` classes of each entry.
+    bright : (k,) int16
+        Laser return of each entry.
+    clear : (4, ny, nx) uint8
+        For each quadrant of directions (bit 0: towards +x, bit 1: towards +y) the edge, in cells, of the largest empty square
+        that has this cell in its near corner; 0: the cell has entries.
+    """
+
+    x0: float
+    y0: float
+    h: float
+    nx: int
+    ny: int
+    start: I4
+    seg: F8
+    mask: U2
+    bright: I2
+    clear: U1
+
+
+class Bins(NamedTuple):
+    """Bodies sorted into coarse square cells by their position; rebuilt in every step.
+
+    Attributes
+    ----------
+    frame : (3,) float64
+        World coordinates of the lower left corner, m, and cells per metre.
+    shape : (2,) int64
+        Cells in x and y in use.
+    start : (max_cells + 1,) int32
+        Cell c = iy·shape[0] + ix owns the entries start[c] … start[c + 1] − 1.
+    rows : (n,) int32
+        Rows sorted by cell.
+    cell : (n,) int32
+        Cell of each row.
+    reach : (2,) float64
+        Greatest radius of a body and greatest distance that one may move in this step, m.
+    """
+
+    frame: F8
+    shape: NDArray[np.int64]
+    start: I4
+    rows: I4
+    cell: I4
+    reach: F8

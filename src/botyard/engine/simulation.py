@@ -1,0 +1,220 @@
+"""The engine's host object: owns the arrays, drains commands, calls the step, publishes snapshots.
+
+One writer (design §2): only `Engine` writes the state. It knows neither files nor protocols nor the names of sensors: those come as
+`SensePhase` objects that are told when rows change and called once per step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+
+from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid
+from botyard.engine.clock import Clock
+from botyard.engine.commands import Command
+from botyard.engine.kernels.collide import is_blocked
+from botyard.engine.kernels.odometry import draw_errors
+from botyard.engine.layout import OdometryErrorMode, State, allocate_state
+from botyard.engine.rng import DEFAULT_SEED, seed_word
+from botyard.engine.snapshot import Snapshot
+from botyard.engine.step import advance, refresh
+from botyard.errors import WorldError
+from botyard.geometry import Pose
+from botyard.model.scene import Scene
+
+
+class SensePhase(Protocol):
+    """Sensors of one kind, as the engine sees them."""
+
+    def rebuild(self, engine: Engine) -> None:
+        """Rows have changed."""
+        ...
+
+    def sense(self, engine: Engine) -> None:
+        """Take the readings of this step."""
+        ...
+
+
+class Engine:
+    """A world of bodies that can be stepped.
+
+    Parameters
+    ----------
+    scene : Scene
+        Static world and boxes.
+    seed : int
+        Of all random draws.
+    step_us : int
+        Simulated time of one step, µs.
+    odometry_error_mode : OdometryErrorMode
+        For robots added from now on.
+    senses : sequence of SensePhase
+        Called in this order in every step.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        *,
+        seed: int = DEFAULT_SEED,
+        step_us: int = 100_000,
+        odometry_error_mode: OdometryErrorMode = OdometryErrorMode.RANDOM_EACH_UPDATE,
+        senses: Sequence[SensePhase] = (),
+    ) -> None:
+        self.scene = scene
+        self.seed = seed
+        self.seed_word = seed_word(seed)
+        self.clock = Clock(step_us)
+        self.odometry_error_mode = odometry_error_mode
+        self.grid = build_grid(scene)
+        self.specs: list[BodySpec] = []
+        self.rows: dict[str, int] = {}
+        self.state, self._block = allocate_state(0)
+        self.bodies = build_bodies(())
+        self.bins = build_bins(0)
+        self._senses = tuple(senses)
+        self._queue: list[tuple[int, str, int, str, Command]] = []
+        self._sequence = 0
+        self._buffers: list[tuple[State, np.ndarray[tuple[int], np.dtype[np.uint8]]]] = []
+        self.add_bodies([(box_body(b), b.pose) for b in scene.boxes])
+
+    # -- bodies
+
+    def add_bodies(self, bodies: Sequence[tuple[BodySpec, Pose]]) -> None:
+        """Add bodies at true poses; takes effect at once, between two steps.
+
+        Raises
+        ------
+        WorldError
+            A name is taken.
+        """
+        for spec, _ in bodies:
+            if spec.name in self.rows:
+                raise WorldError(f'a body named "{spec.name}" is there already; names must be unique')
+            self.rows[spec.name] = len(self.specs)
+            self.specs.append(spec)
+        old = self.state
+        n_old = len(old.pose)
+        self._reallocate()
+        for new_array, old_array in zip(self.state, old, strict=True):
+            new_array[:n_old] = old_array
+        for row, (spec, pose) in enumerate(bodies, start=n_old):
+            self._initialise(row, spec, pose)
+        self._rebuilt()
+
+    def remove_body(self, name: str) -> None:
+        """Take a body out of the world, between two steps; its queued commands are dropped."""
+        row = self.rows[name]
+        keep = np.delete(np.arange(len(self.specs)), row)
+        uid = self.specs[row].uid
+        del self.specs[row]
+        old = self.state
+        self._reallocate()
+        for new_array, old_array in zip(self.state, old, strict=True):
+            new_array[:] = old_array[keep]
+        self.rows = {spec.name: i for i, spec in enumerate(self.specs)}
+        self._queue = [c for c in self._queue if c[0] != uid]
+        self._rebuilt()
+
+    def _reallocate(self) -> None:
+        n = len(self.specs)
+        self.state, self._block = allocate_state(n)
+        self._buffers = [allocate_state(n) for _ in range(2)]
+        for view, _ in self._buffers:
+            for array in view:
+                array.flags.writeable = False
+        self.bodies = build_bodies(self.specs)
+        self.bins = build_bins(n)
+
+    def _rebuilt(self) -> None:
+        refresh(self.state, self.bodies, self.bins)
+        for sense in self._senses:
+            sense.rebuild(self)
+        self._publish()
+
+    def _initialise(self, row: int, spec: BodySpec, pose: Pose) -> None:
+        s, limits, error = self.state, spec.limits, spec.odometry_error.as_tuple()
+        s.pose[row] = pose
+        s.max_vel[row] = s.top_vel[row] = limits.max_speed.as_tuple()
+        s.accel[row] = limits.accel.as_tuple()
+        s.decel[row] = limits.decel.as_tuple()
+        s.heading_speed[row] = limits.heading_speed
+        s.uid[row] = spec.uid
+        s.drive[row] = int(spec.drive)
+        s.motors[row] = 1
+        s.mask[row] = int(spec.returns.mask)
+        s.bright[row] = spec.returns.laser
+        s.err_lo[row] = [-e for e in error]
+        s.err_hi[row] = error
+        self._set_error_mode(row, self.odometry_error_mode)
+
+    def _set_error_mode(self, row: int, mode: OdometryErrorMode) -> None:
+        s = self.state
+        s.err_mode[row] = int(mode)
+        s.err[row] = 0.0
+        if mode is OdometryErrorMode.CONSTANT:
+            s.err[row] = s.err_hi[row]
+        elif mode is OdometryErrorMode.RANDOM_INIT:
+            draw_errors(s, row, self.seed_word, -1)
+
+    def is_free(self, spec: BodySpec, pose: Pose) -> bool:
+        """Whether a body could stand at a pose without touching a solid thing."""
+        trial = Engine.__new__(Engine)
+        trial.specs = [*self.specs, spec]
+        trial._reallocate()
+        n = len(self.specs)
+        for new_array, old_array in zip(trial.state, self.state, strict=True):
+            new_array[:n] = old_array
+        trial.state.pose[n] = pose
+        refresh(trial.state, trial.bodies, trial.bins)
+        return not is_blocked(self.grid, trial.state.pose, trial.state.mask, trial.bodies, trial.bins, n)
+
+    # -- commands
+
+    def submit(self, name: str, command: Command, source: str = "api") -> None:
+        """Queue a command for the next step.
+
+        Commands of one step take effect ordered by body, then source, then order of arrival; so the order in which clients
+        happen to be served does not matter. Unknown names raise KeyError.
+        """
+        self._sequence += 1
+        self._queue.append((self.specs[self.rows[name]].uid, source, self._sequence, name, command))
+
+    def _drain(self) -> None:
+        if not self._queue:
+            return
+        queue, self._queue = self._queue, []
+        queue.sort(key=lambda item: item[:3])
+        for _, _, _, name, command in queue:
+            command.apply(self.state, self.rows[name])
+
+    # -- time
+
+    def step(self, n: int = 1) -> Snapshot:
+        """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one."""
+        for _ in range(n):
+            self._drain()
+            advance(self.state, self.bodies, self.bins, self.grid, self.clock.dt, self.seed_word, self.clock.tick)
+            self.clock.tick += 1
+            for sense in self._senses:
+                sense.sense(self)
+            self._publish()
+        return self.snapshot
+
+    def settle(self) -> Snapshot:
+        """Apply queued commands now, without letting time pass: for placing things before the first step, and while paused."""
+        self._drain()
+        refresh(self.state, self.bodies, self.bins)
+        for sense in self._senses:
+            sense.sense(self)
+        self._publish()
+        return self.snapshot
+
+    def _publish(self) -> None:
+        view, block = self._buffers[0]
+        block[:] = self._block
+        self._buffers.reverse()
+        self.snapshot = Snapshot(self.clock.tick, self.clock.time_us, MappingProxyType(self.rows), view)

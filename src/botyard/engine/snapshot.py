@@ -1,0 +1,38 @@
+"""What the rest of the program sees of the engine: an immutable picture, made once per step.
+
+Arrays of a snapshot are read-only views of buffers that are written again two steps later; copy what is to be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from botyard.engine.layout import State
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """State of all bodies after a step.
+
+    Attributes
+    ----------
+    tick : int
+        Steps done since the start.
+    time_us : int
+        Simulated time since the start, µs.
+    rows : mapping of str to int
+        Row of each body by name.
+    state : State
+        Read-only arrays, see `State`.
+    """
+
+    tick: int
+    time_us: int
+    rows: Mapping[str, int]
+    state: State
+
+    @property
+    def time(self) -> float:
+        """Simulated time, s."""
+        return self.time_us / 1e6

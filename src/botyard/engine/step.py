@@ -1,0 +1,35 @@
+"""The step, as a table of contents: this is the order in which things happen, and nothing else is.
+
+1. commands (drained by `Engine.step` before it calls `advance`)  2. velocities: targets, limits, ramps  3. bodies into bins
+4. moves and collisions, stall  5. odometry with its errors  6. outlines in the world  7. sensors that somebody reads, and the clock
+(both by `Engine.step`, after). All robots have moved before any sensor looks (ENG-003).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from botyard.engine.kernels.bins import fill_bins
+from botyard.engine.kernels.collide import move_all
+from botyard.engine.kernels.jit import kernel
+from botyard.engine.kernels.motion import plan_velocities
+from botyard.engine.kernels.odometry import integrate_odometry
+from botyard.engine.kernels.raycast import place_outlines
+from botyard.engine.layout import Bins, Bodies, Grid, State
+
+
+@kernel
+def advance(state: State, bodies: Bodies, bins: Bins, grid: Grid, dt: float, seed: np.uint64, tick: int) -> None:
+    """Advance all bodies by `dt` s. Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread."""
+    plan_velocities(state, dt)
+    fill_bins(state, bodies, bins, dt)
+    move_all(grid, state, bodies, bins, dt)
+    integrate_odometry(state, seed, tick)
+    place_outlines(state, bodies)
+
+
+@kernel
+def refresh(state: State, bodies: Bodies, bins: Bins) -> None:
+    """Bins and outlines for the poses as they are, without moving anything: after bodies were added, removed or put elsewhere."""
+    fill_bins(state, bodies, bins, 0.0)
+    place_outlines(state, bodies)

@@ -1,0 +1,102 @@
+"""The exception tree. Every error says where, what was expected and what was found.
+
+The exit codes are those of the AMRISim table (feature table, area EXIT); an exception carries the code that the command line
+ends with when nothing handles it. A leaf: imports nothing of botyard.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import IntEnum
+from os import PathLike
+
+
+class ExitCode(IntEnum):
+    """Exit statuses of the program (feature table EXIT-001…014)."""
+
+    OK = 0
+    ROS_MASTER = 235
+    CRASH = 236
+    CWD = 247
+    TCP_PORT = 248
+    ROBOT_INIT = 249
+    PARAMETER_FILE = 250
+    DAEMON = 251
+    WORLD_INIT = 252
+    MAP_LOAD = 253
+    TEMP_FILE = 254
+    COMMAND_LINE = 255
+
+
+class BotyardError(Exception):
+    """Base of all errors that botyard raises on purpose."""
+
+    exit_code: ExitCode = ExitCode.WORLD_INIT
+
+
+class FormatError(BotyardError):
+    """A file could not be read.
+
+    Parameters
+    ----------
+    reason : str
+        What was expected and what was found.
+    path : path-like, optional
+        The file.
+    line : int, optional
+        Line number, counted from 1.
+    """
+
+    def __init__(self, reason: str, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
+        self.reason = reason
+        self.path = None if path is None else str(path)
+        self.line = line
+        where = self.path or ""
+        if line is not None:
+            where = f"{where}:{line}" if where else f"line {line}"
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+
+class MapError(FormatError):
+    """A map could not be found or read (exit code 253)."""
+
+    exit_code = ExitCode.MAP_LOAD
+
+
+class ModelError(BotyardError):
+    """A robot or sensor model is unknown or its description is wrong (exit code 249)."""
+
+    exit_code = ExitCode.ROBOT_INIT
+
+
+class WorldError(BotyardError):
+    """The simulated world could not be set up as asked (exit code 252)."""
+
+    exit_code = ExitCode.WORLD_INIT
+
+
+class CommandLineError(BotyardError):
+    """The command line cannot be obeyed (exit code 255)."""
+
+    exit_code = ExitCode.COMMAND_LINE
+
+
+class PortError(BotyardError):
+    """A TCP port could not be bound (exit code 248)."""
+
+    exit_code = ExitCode.TCP_PORT
+
+
+class CommandError(BotyardError):
+    """A command to a robot was refused because its values make no sense."""
+
+
+class PeerError(BotyardError):
+    """The program at the other end of a connection did not behave as its protocol asks (clients only)."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``'; did you mean "x"?'`` for the known word nearest to `word`, or an empty string."""
+    near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
+    return f'; did you mean "{near[0]}"?' if near else ""

@@ -1,0 +1,692 @@
+"""ArMap, the map format of ARIA, MobileMapper and AMRISim: reading, writing, and what it means to a simulator.
+
+Layout and rules: reference ``formats.md`` §1. The file's own units, millimetres and degrees, live in `ArMap` and its parts and
+nowhere else; `to_scene` gives the same world in metres and radians. Reading never guesses silently: what is skipped is listed in
+`ArMap.warnings`, what cannot be a map raises `MapError` with file and line.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.errors import MapError
+from botyard.geometry import Pose
+from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.scene import Area, GeoReference, Place, Scene
+from botyard.units import from_deg, from_mm, wrap_angle
+
+FloatArray = NDArray[np.float64]
+
+INFO_KEYWORDS = (
+    "MapInfo", "MetaInfo", "TaskInfo", "RouteInfo", "SchedTaskInfo", "SchedInfo", "CairnInfo", "CustomInfo", "MacroInfo",
+)  # fmt: skip
+_INFO_BY_LOWER = {k.lower(): k for k in INFO_KEYWORDS}
+_SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_CATEGORY = re.compile(r"2D-Map(-Ex(\d*))?", re.IGNORECASE)
+_SANE_EXTENT_MM = 2e6
+REFLECTOR_THICKNESS_MM = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cairn:
+    """An object of the map: a ``Cairn:`` line (`formats.md` §1.4).
+
+    Attributes
+    ----------
+    type : str
+        For example ``Goal`` or ``Sim.BoxObstacle``.
+    x, y, th : float
+        Pose, mm and degrees.
+    description, icon, name : str
+        Texts; `icon` is ``ICON`` or ``ID=n``.
+    from_to : tuple of four floats or None
+        Opposite corners or end points fromX, fromY, toX, toY, mm, before the rotation by `th` about the map's origin.
+    extra : tuple of str
+        Arguments after those.
+    """
+
+    type: str
+    x: float
+    y: float
+    th: float
+    description: str = ""
+    icon: str = "ICON"
+    name: str = ""
+    from_to: tuple[float, float, float, float] | None = None
+    extra: tuple[str, ...] = ()
+
+    def corners(self) -> tuple[tuple[float, float], ...]:
+        """Corners of the rectangle in map coordinates, mm: each turned by `th` about the origin (0, 0)."""
+        if self.from_to is None:
+            return ()
+        x1, y1, x2, y2 = self.from_to
+        c, s = math.cos(from_deg(self.th)), math.sin(from_deg(self.th))
+        return tuple((c * x - s * y, s * x + c * y) for x, y in ((x1, y1), (x2, y1), (x2, y2), (x1, y2)))
+
+
+@dataclass(frozen=True, slots=True)
+class InfoLine:
+    """A ``MapInfo:``, ``RouteInfo:`` … line: its keyword (without colon) and its arguments with the quotes taken off."""
+
+    keyword: str
+    args: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScanSource:
+    """What one scan source contributed: lines, points and their header lines.
+
+    Attributes
+    ----------
+    name : str
+        Empty for the default source, whose keywords and sections have no prefix.
+    lines : (n, 4) float64 array
+        x1, y1, x2, y2, mm.
+    points : (m, 2) float64 array
+        x, y, mm.
+    resolution : float or None
+        Grid step of the points, mm.
+    headers : tuple of (str, str)
+        Other header lines of the source (``LinesAreSorted``, ``Display`` …), keyword and rest, kept for the writer.
+    """
+
+    name: str = ""
+    lines: FloatArray = field(default_factory=lambda: np.zeros((0, 4)))
+    points: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+    resolution: float | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ScanSource)
+            and (self.name, self.resolution, self.headers) == (other.name, other.resolution, other.headers)
+            and np.array_equal(self.lines, other.lines)
+            and np.array_equal(self.points, other.points)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArMap:
+    """A whole map file in its own units, nothing lost.
+
+    Attributes
+    ----------
+    category : str
+        First line, for example ``2D-Map-Ex2``.
+    sources : tuple of ScanSource
+        The default source first.
+    origin : tuple or None
+        OriginLatLongAlt: degrees, degrees, metres.
+    infos : tuple of InfoLine
+        MapInfo, RouteInfo … lines in file order.
+    cairns, child_cairns : tuple of Cairn
+        Objects; child cairns belong to composite maps and are not simulated.
+    inactive : tuple of str
+        Lines that begin with ``_``, verbatim.
+    remainder : tuple of str
+        Unknown header lines, verbatim.
+    warnings : tuple of str
+        What the reader skipped or doubted, with line numbers. Not part of equality.
+    """
+
+    category: str = "2D-Map"
+    sources: tuple[ScanSource, ...] = (ScanSource(),)
+    origin: tuple[float, float, float] | None = None
+    infos: tuple[InfoLine, ...] = ()
+    cairns: tuple[Cairn, ...] = ()
+    child_cairns: tuple[Cairn, ...] = ()
+    inactive: tuple[str, ...] = ()
+    remainder: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def lines(self) -> FloatArray:
+        """Lines of all sources, (n, 4), mm."""
+        return np.concatenate([s.lines for s in self.sources])
+
+    @property
+    def points(self) -> FloatArray:
+        """Points of all sources, (m, 2), mm."""
+        return np.concatenate([s.points for s in self.sources])
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def split_arguments(text: str) -> list[str]:
+    """Split at blanks; double quotes group and are taken off, there are no escapes (`formats.md` §1.4)."""
+    words: list[str] = []
+    word: list[str] = []
+    quoted = started = False
+    for ch in text:
+        if ch == '"':
+            quoted = not quoted
+            started = True
+        elif ch.isspace() and not quoted:
+            if started:
+                words.append("".join(word))
+                word, started = [], False
+        else:
+            word.append(ch)
+            started = True
+    if started:
+        words.append("".join(word))
+    return words
+
+
+class _Reader:
+    """State of one run over a file: the parts found so far."""
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self.sources: dict[str, ScanSource] = {"": ScanSource()}
+        self.names: dict[str, str] = {"": ""}  # lower-case name → name as written
+        self.origin: tuple[float, float, float] | None = None
+        self.infos: list[InfoLine] = []
+        self.cairns: list[Cairn] = []
+        self.child_cairns: list[Cairn] = []
+        self.inactive: list[str] = []
+        self.remainder: list[str] = []
+        self.warnings: list[str] = []
+
+    def warn(self, line: int, text: str) -> None:
+        self.warnings.append(f"{self.path or 'map'}:{line}: {text}")
+
+    def error(self, line: int, text: str) -> MapError:
+        return MapError(text, self.path, line)
+
+    # -- header
+
+    def header_line(self, number: int, line: str) -> None:
+        """Take one line before the first data section."""
+        text = line.strip()
+        if not text:
+            return
+        if text.startswith("_"):
+            self.inactive.append(text)
+            return
+        word, _, rest = text.partition(" ") if " " in text else text.partition("\t")
+        keyword, rest = word.lower().rstrip(":"), rest.strip()
+        if not word.endswith(":"):
+            self.remainder.append(text)
+        elif keyword == "cairn":
+            self._cairn(number, rest, self.cairns)
+        elif keyword == "childcairn":
+            self._cairn(number, rest, self.child_cairns)
+        elif keyword in _INFO_BY_LOWER:
+            self.infos.append(InfoLine(_INFO_BY_LOWER[keyword], tuple(split_arguments(rest))))
+        elif keyword == "sources":
+            self._declare_sources(number, rest)
+        elif keyword == "originlatlongalt":
+            self.origin = self._origin(number, rest)
+        elif not self._source_header(number, keyword, rest):
+            self.remainder.append(text)
+
+    def _numbers(self, number: int, rest: str, count: int, what: str) -> tuple[float, ...]:
+        words = rest.split()
+        try:
+            values = tuple(float(w) for w in words[:count])
+        except ValueError:
+            values = ()
+        if len(values) != count or not all(map(math.isfinite, values)):
+            raise self.error(number, f'{what}: expected {count} numbers, found "{rest}"')
+        return values
+
+    def _origin(self, number: int, rest: str) -> tuple[float, float, float]:
+        lat, lon, alt = self._numbers(number, rest, 3, "OriginLatLongAlt: latitude, longitude (°) and altitude (m)")
+        if abs(lat) > 90 or abs(lon) > 360:
+            raise self.error(number, f'OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, found "{rest}"')
+        return lat, lon, alt
+
+    def _declare_sources(self, number: int, rest: str) -> None:
+        names = rest.split()
+        if not names or len({n.lower() for n in names}) != len(names):
+            raise self.error(number, f'Sources: expected a list of different names, found "{rest}"')
+        # the first name is the default source, whose keywords carry no prefix
+        self.sources = {"": replace(self.sources[""], name=names[0])}
+        self.names = {"": names[0]}
+        for name in names[1:]:
+            self.sources[name.lower()] = ScanSource(name=name)
+            self.names[name.lower()] = name
+
+    def _source_header(self, number: int, keyword: str, rest: str) -> bool:
+        """A header line of a scan source; True when it was one."""
+        for prefix in sorted(self.sources, key=len, reverse=True):
+            if not keyword.startswith(prefix):
+                continue
+            plain = keyword[len(prefix) :].lstrip("_") if prefix else keyword
+            source = self.sources[prefix]
+            if plain == "resolution":
+                (value,) = self._numbers(number, rest, 1, "Resolution (mm)")
+                if value <= 0:
+                    raise self.error(number, f'Resolution: expected millimetres above 0, found "{rest}"')
+                self.sources[prefix] = replace(source, resolution=value)
+                return True
+            if plain in _RECOMPUTED:
+                return True  # bounds and counts: the data decides, the writer computes them anew
+            if plain in _KEPT:
+                self.sources[prefix] = replace(source, headers=(*source.headers, (_KEPT[plain], rest)))
+                return True
+        return False
+
+    def _cairn(self, number: int, rest: str, into: list[Cairn]) -> None:
+        args = split_arguments(rest)
+        if len(args) < 7:
+            self.warn(number, f"cairn skipped: expected at least 7 arguments, found {len(args)}")
+            return
+        from_to: tuple[float, float, float, float] | None = None
+        try:
+            x, y, th = (float(a) for a in args[1:4])
+            extra = args[7:]
+            if len(args) >= 11:
+                x1, y1, x2, y2 = (float(a) for a in args[7:11])
+                from_to, extra = (x1, y1, x2, y2), args[11:]
+        except ValueError as error:
+            self.warn(number, f"cairn skipped: expected a number ({error})")
+            return
+        if not all(map(math.isfinite, (x, y, th, *(from_to or ())))):
+            self.warn(number, "cairn skipped: expected finite numbers")
+            return
+        into.append(
+            Cairn(
+                type=args[0], x=x, y=y, th=th, description=args[4], icon=args[5], name=args[6],
+                from_to=from_to, extra=tuple(extra),
+            )
+        )  # fmt: skip
+
+    # -- data
+
+    def section(self, number: int, tag: re.Match[str], body: str) -> None:
+        """Take one ``LINES`` or ``DATA`` section; `number` is the line of its tag."""
+        prefix, kind = (tag[1] or "").lower(), tag[2].upper()
+        if prefix not in self.sources:
+            self.warn(number, f'section {tag[0].strip()}: source "{tag[1]}" is not in the Sources list; read all the same')
+            self.sources[prefix] = ScanSource(name=tag[1])
+            self.names[prefix] = tag[1]
+        columns = 4 if kind == "LINES" else 2
+        rows = self._rows(number, body, columns)
+        source = self.sources[prefix]
+        if kind == "LINES":
+            self.sources[prefix] = replace(source, lines=np.concatenate([source.lines, rows]))
+        else:
+            self.sources[prefix] = replace(source, points=np.concatenate([source.points, rows]))
+
+    def _rows(self, number: int, body: str, columns: int) -> FloatArray:
+        if not body.strip():
+            return np.zeros((0, columns))
+        try:
+            rows = np.loadtxt(io.StringIO(body), comments=None, usecols=range(columns), ndmin=2)
+        except (ValueError, IndexError):
+            rows = self._rows_one_by_one(number, body, columns)
+        finite = np.isfinite(rows).all(axis=1)
+        if not finite.all():
+            self.warn(number, f"{int((~finite).sum())} rows of this section skipped: not finite")
+            rows = rows[finite]
+        return rows
+
+    def _rows_one_by_one(self, number: int, body: str, columns: int) -> FloatArray:
+        """Slow path for sections with rows that do not parse: those are skipped (`formats.md` §1.6)."""
+        rows: list[list[float]] = []
+        skipped: list[int] = []
+        for offset, line in enumerate(body.split("\n")):
+            words = line.split()
+            if not words:
+                continue
+            try:
+                row = [float(w) for w in words[:columns]]
+            except ValueError:
+                row = []
+            if len(row) == columns:
+                rows.append(row)
+            else:
+                skipped.append(number + offset)
+        if skipped:
+            more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+            self.warn(skipped[0], f"row skipped: expected {columns} numbers{more}")
+        return np.array(rows, dtype=np.float64).reshape(-1, columns)
+
+
+_RECOMPUTED = frozenset({"minpos", "maxpos", "numpoints", "lineminpos", "linemaxpos", "numlines"})
+_KEPT = {"pointsaresorted": "PointsAreSorted", "linesaresorted": "LinesAreSorted", "display": "Display"}
+
+
+def parse(text: str, path: str | None = None) -> ArMap:
+    """Read a map from its text.
+
+    Parameters
+    ----------
+    text : str
+        The whole file; any line ends.
+    path : str, optional
+        Name for messages.
+
+    Raises
+    ------
+    MapError
+        The first line is not a map's, or a header line that matters is malformed; with the line number.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    first, _, _ = text.partition("\n")
+    category = _CATEGORY.fullmatch(first.strip())
+    if category is None:
+        found = first.strip()[:40]
+        raise MapError(f'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, found "{found}"', path, 1)
+    reader = _Reader(path)
+    if category[2] and int(category[2]) > 4:
+        reader.warn(1, f"category {first.strip()} is newer than 2D-Map-Ex4; reading it as that")
+    tags = list(_SECTION.finditer(text, len(first)))
+    head_end = tags[0].start() if tags else len(text)
+    for number, line in enumerate(text[len(first) + 1 : head_end].split("\n"), start=2):
+        reader.header_line(number, line)
+    number = 1 + text.count("\n", 0, head_end)
+    for tag, following in zip(tags, [*tags[1:], None], strict=True):
+        end = following.start() if following else len(text)
+        reader.section(number, tag, text[tag.end() : end])
+        number += text.count("\n", tag.start(), end)
+    result = ArMap(
+        category=first.strip(),
+        sources=tuple(reader.sources.values()),
+        origin=reader.origin,
+        infos=tuple(reader.infos),
+        cairns=tuple(reader.cairns),
+        child_cairns=tuple(reader.child_cairns),
+        inactive=tuple(reader.inactive),
+        remainder=tuple(reader.remainder),
+    )
+    for what, data in (("lines", result.lines.reshape(-1, 2)), ("points", result.points)):
+        if len(data) and float((data.max(axis=0) - data.min(axis=0)).max()) > _SANE_EXTENT_MM:
+            reader.warnings.append(f"{path or 'map'}: the {what} extend over more than 2 km; is the unit millimetres?")
+    return replace(result, warnings=tuple(reader.warnings))
+
+
+def read(path: str | Path) -> ArMap:
+    """Read a map file.
+
+    Raises
+    ------
+    MapError
+        The file cannot be opened or is not a map.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise MapError(f"cannot read the map: {error.strerror}", path) from None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")  # MobileMapper wrote the local 8-bit code page
+    return parse(text, str(path))
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+def _quote(word: str) -> str:
+    return f'"{word}"' if not word or any(c.isspace() for c in word) else word
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _cairn_line(keyword: str, cairn: Cairn) -> str:
+    words = [keyword, _quote(cairn.type), _number(cairn.x), _number(cairn.y), _number(cairn.th)]
+    words += [f'"{cairn.description}"', _quote(cairn.icon), f'"{cairn.name}"']
+    if cairn.from_to is not None:
+        words += [_number(v) for v in cairn.from_to]
+    words += [_quote(e) for e in cairn.extra]
+    return " ".join(words)
+
+
+def _bounds(prefix: str, points: FloatArray) -> Iterator[str]:
+    for keyword, corner in (("MinPos", points.min(axis=0)), ("MaxPos", points.max(axis=0))):
+        yield f"{prefix}{keyword}: {_number(float(corner[0]))} {_number(float(corner[1]))}"
+
+
+def _source_headers(source: ScanSource, prefix: str) -> Iterator[str]:
+    if len(source.points):
+        yield from _bounds(prefix, source.points)
+    yield f"{prefix}NumPoints: {len(source.points)}"
+    if source.resolution is not None:
+        yield f"{prefix}Resolution: {_number(source.resolution)}"
+    if len(source.lines):
+        yield from _bounds(prefix + "Line", source.lines.reshape(-1, 2))
+        yield f"{prefix}NumLines: {len(source.lines)}"
+    for keyword, rest in source.headers:
+        yield f"{prefix}{keyword}: {rest}"
+
+
+def _rows_text(rows: FloatArray) -> Iterable[str]:
+    if np.array_equal(rows, np.rint(rows)):
+        return (" ".join(map(str, row)) for row in rows.astype(np.int64).tolist())
+    return (" ".join(map(_number, row)) for row in rows.tolist())
+
+
+def dumps(armap: ArMap) -> str:
+    """The map as text, in the order of `formats.md` §1.6; bounds and counts are computed from the data.
+
+    ``parse(dumps(m)) == m`` for every map that `parse` gives. Texts must not hold double quotes: the format has no escape for them.
+    """
+    out = [armap.category]
+    prefixes = ["", *(s.name for s in armap.sources[1:])]
+    if len(armap.sources) > 1 or armap.sources[0].name:
+        out.append("Sources: " + " ".join(s.name for s in armap.sources))
+    for source, prefix in zip(armap.sources, prefixes, strict=True):
+        out += _source_headers(source, prefix)
+    if armap.origin is not None:
+        out.append("OriginLatLongAlt: " + " ".join(repr(float(v)) for v in armap.origin))
+    out += [" ".join([f"{i.keyword}:", *map(_quote, i.args)]) for i in armap.infos]
+    out += [_cairn_line("Cairn:", c) for c in armap.cairns]
+    out += armap.inactive
+    out += [_cairn_line("ChildCairn:", c) for c in armap.child_cairns]
+    out += armap.remainder
+    for tag, attribute in (("LINES", "lines"), ("DATA", "points")):
+        for source, prefix in zip(armap.sources, prefixes, strict=True):
+            rows: FloatArray = getattr(source, attribute)
+            if len(rows) or not prefix:
+                out.append(f"{prefix}_{tag}" if prefix else tag)
+                out += _rows_text(rows)
+    return "\n".join(out) + "\n"
+
+
+def write(armap: ArMap, path: str | Path) -> None:
+    """Write a map file, see `dumps`."""
+    Path(path).write_text(dumps(armap), "utf-8")
+
+
+# ------------------------------------------------------------------------------------------------- what it means to us
+
+
+@dataclass(frozen=True, slots=True)
+class _SectorType:
+    """Simulator properties of a sector type (`formats.md` §1.5, the documented rules, in any order)."""
+
+    returns: Returns | None
+    color: str | None
+
+
+_YES, _NO = {"yes", "true"}, {"no", "false"}
+
+
+def _laser_return(value: str, fallback: int) -> int:
+    """Engine laser return for a documented ``Sim.LaserReflect``: 0 invisible, 1 ordinary, n > 1 bright with reflectance n."""
+    text = value.lower()
+    if text in _NO:
+        return 0
+    if text in _YES:
+        return 1
+    try:
+        n = int(float(text))
+    except ValueError:
+        return fallback
+    return n + 1 if n > 1 else max(n, 0)  # the wire carries return − 1 for bright surfaces (pioneer-protocol §7)
+
+
+def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
+    """Sector types by lower-case name, and the names of dock types."""
+    sectors: dict[str, _SectorType] = {}
+    docks = {"dock"}
+    for info in armap.infos:
+        if info.keyword != "MapInfo" or len(info.args) < 2:
+            continue
+        keys: dict[str, str] = {}
+        for arg in info.args[1:]:
+            key, _, value = arg.partition("=")
+            keys.setdefault(key.lower(), value)
+        name = keys.get("name", "").lower()
+        if info.args[0].lower() == "docktype":
+            docks.add(name)
+        elif info.args[0].lower() == "sectortype" and name:
+            returns = None
+            if "sim.obstacle" in keys:
+                returns = Returns(
+                    obstacle=keys["sim.obstacle"].lower() not in _NO,
+                    laser=_laser_return(keys.get("sim.laserreflect", "1"), 1),
+                    sonar=keys.get("sim.sonarreflect", "yes").lower() not in _NO,
+                )
+            color = keys.get("color0", "")
+            sectors[name] = _SectorType(returns, f"#{color[2:].zfill(6)}" if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color) else None)
+    return sectors, docks
+
+
+def _base_type(kind: str) -> str:
+    return kind.lower().removesuffix("withheading")
+
+
+def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
+    """The box of a rectangle cairn: opposite corners, turned as a whole about the map's origin."""
+    corners = cairn.corners()
+    assert cairn.from_to is not None
+    x1, y1, x2, y2 = cairn.from_to
+    cx, cy = (corners[0][0] + corners[2][0]) / 2, (corners[0][1] + corners[2][1]) / 2
+    return BoxObject(
+        name=name,
+        pose=Pose(from_mm(cx), from_mm(cy), wrap_angle(from_deg(cairn.th))),
+        length=max(from_mm(abs(x2 - x1)), 1e-3),
+        width=max(from_mm(abs(y2 - y1)), 1e-3),
+        returns=returns,
+        color=color,
+    )
+
+
+def _reflector_box(cairn: Cairn, name: str) -> BoxObject:
+    """A reflector line as a box 2 cm thick, bright on both sides."""
+    assert cairn.from_to is not None
+    x1, y1, x2, y2 = map(from_mm, cairn.from_to)
+    return BoxObject(
+        name=name,
+        pose=Pose((x1 + x2) / 2, (y1 + y2) / 2, math.atan2(y2 - y1, x2 - x1)),
+        length=max(math.hypot(x2 - x1, y2 - y1), 1e-3),
+        width=from_mm(REFLECTOR_THICKNESS_MM),
+        returns=Returns(laser=2),
+        color="magenta",
+    )
+
+
+def _is_reflector(kind: str) -> bool:
+    return kind in ("reflector", "sim.reflector") or kind.endswith(".reflect")
+
+
+def _boxes(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[BoxObject]:
+    n_boxes = n_reflectors = 0
+    for cairn in armap.cairns:
+        kind = cairn.type.lower()
+        if cairn.from_to is None:
+            continue
+        sector = sectors.get(kind)
+        returns = sector.returns if sector else None
+        if returns is None and kind == "sim.boxobstacle":
+            returns = Returns()
+        if returns is not None:
+            n_boxes += 1
+            color = (sector.color if sector else None) or ("magenta" if returns.laser > 1 else "light green")
+            yield _rectangle_box(cairn, f"Box:{n_boxes}", returns, color)
+        elif _is_reflector(kind):
+            n_reflectors += 1
+            yield _reflector_box(cairn, f"Reflector:{n_reflectors}")
+
+
+def _cairn_pose(cairn: Cairn) -> Pose:
+    """Pose of a place in metres; the centre of a sector."""
+    heading = wrap_angle(from_deg(cairn.th))
+    corners = cairn.corners()
+    if corners:
+        return Pose(from_mm((corners[0][0] + corners[2][0]) / 2), from_mm((corners[0][1] + corners[2][1]) / 2), heading)
+    return Pose(from_mm(cairn.x), from_mm(cairn.y), heading)
+
+
+def _places(armap: ArMap, docks: set[str]) -> Iterator[Place]:
+    for cairn in armap.cairns:
+        base = _base_type(cairn.type)
+        if base in ("goal", "robothome") or base in docks:
+            headed = cairn.type.lower().endswith("withheading") or base != "goal"
+            yield Place(kind=cairn.type, name=cairn.name, pose=_cairn_pose(cairn), has_heading=headed)
+
+
+def _areas(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[Area]:
+    for cairn in armap.cairns:
+        kind = cairn.type.lower()
+        sector = sectors.get(kind)
+        if cairn.from_to is None or _is_reflector(kind) or kind == "sim.boxobstacle" or (sector and sector.returns):
+            continue
+        if kind.endswith("line"):
+            x1, y1, x2, y2 = map(from_mm, cairn.from_to)
+            corners: tuple[tuple[float, float], ...] = ((x1, y1), (x2, y2))
+        else:
+            corners = tuple((from_mm(x), from_mm(y)) for x, y in cairn.corners())
+        yield Area(kind=cairn.type, name=cairn.name, corners=corners)
+
+
+def _start(places: tuple[Place, ...], docks: set[str]) -> Pose | None:
+    """First RobotHome, else first Dock (decisions, "Start")."""
+    for wanted in ({"robothome"}, docks):
+        for place in places:
+            if _base_type(place.kind) in wanted:
+                return place.pose
+    return None
+
+
+def to_scene(armap: ArMap, *, name: str = "", source: str = "", resolution: float = 0.02) -> Scene:
+    """The world that a map describes, in metres and radians.
+
+    Parameters
+    ----------
+    armap : ArMap
+        The map.
+    name, source : str
+        For people: name of the map and file that it came from.
+    resolution : float
+        Edge of a point's square where the file gives none, m.
+
+    Notes
+    -----
+    Lines of no length are dropped. Boxes follow the documented rules of ``Sim.*`` attributes (`formats.md` §1.5): a sector type
+    that names ``Sim.Obstacle`` makes each of its cairns a box; the legacy types ``Sim.BoxObstacle`` and reflectors do so too.
+    """
+    sectors, docks = _sector_types(armap)
+    lines = armap.lines / 1000.0
+    lines = lines[(lines[:, :2] != lines[:, 2:]).any(axis=1)]
+    places = tuple(_places(armap, docks))
+    steps = [s.resolution for s in armap.sources if s.resolution is not None and len(s.points)]
+    return Scene(
+        name=name or (Path(source).stem if source else "map"),
+        source=source,
+        segments=lines,
+        points=armap.points / 1000.0,
+        resolution=from_mm(min(steps)) if steps else resolution,
+        boxes=tuple(_boxes(armap, sectors)),
+        places=places,
+        areas=tuple(_areas(armap, sectors)),
+        start=_start(places, docks),
+        georeference=None if armap.origin is None else GeoReference(*armap.origin),
+    )

@@ -1,0 +1,86 @@
+"""From a file name to a scene: which reader a map file needs, and where maps are looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from botyard.errors import MapError, did_you_mean
+from botyard.formats import armap
+from botyard.model.scene import Scene
+
+Warn = Callable[[str], None]
+
+
+def _read_armap(path: Path, resolution: float, warn: Warn) -> Scene:
+    parsed = armap.read(path)
+    for text in parsed.warnings:
+        warn(text)
+    return armap.to_scene(parsed, source=str(path), resolution=resolution)
+
+
+_READERS: Final[dict[str, Callable[[Path, float, Warn], Scene]]] = {".map": _read_armap}
+
+
+def builtin_maps() -> dict[str, Path]:
+    """Maps that come with the package: name without suffix → file."""
+    root = resources.files("botyard") / "maps"
+    files = sorted((Path(str(f)) for f in root.iterdir() if f.name.endswith(".map")), key=lambda p: p.stem)
+    return {p.stem: p for p in files}
+
+
+def _in_folder(folder: Path, name: str) -> Path | None:
+    """A file of `folder` by its name in any case (MAP-017)."""
+    if not folder.is_dir():
+        return None
+    lower = name.lower()
+    return next((p for p in sorted(folder.iterdir()) if p.name.lower() == lower and p.is_file()), None)
+
+
+def find_map(name: str | Path) -> Path:
+    """Find a map file: as a path (its last part in any case), else among the maps of the package, with or without ``.map``.
+
+    Raises
+    ------
+    MapError
+        Nothing of that name.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    found = _in_folder(path.parent, path.name)
+    if found is not None:
+        return found
+    if path.parent == Path():
+        shipped = builtin_maps()
+        stem = path.name.lower().removesuffix(".map")
+        if stem in shipped:
+            return shipped[stem]
+        hint = did_you_mean(stem, shipped)
+        raise MapError(f"no such map file, here or among the shipped maps ({', '.join(shipped)}){hint}", name)
+    raise MapError("no such map file", name)
+
+
+def load_scene(name: str | Path, *, resolution: float = 0.02, warn: Warn | None = None) -> Scene:
+    """Find and read a map.
+
+    Parameters
+    ----------
+    name : str or Path
+        A path, or the name of a map of the package (``office``).
+    resolution : float
+        Edge of the square that stands for a point whose file gives no resolution, m.
+    warn : callable, optional
+        Receives a line for everything that was skipped or doubted.
+
+    Raises
+    ------
+    MapError
+        Not found, unreadable, or of an unknown format; with file and line.
+    """
+    path = find_map(name)
+    # every map of today is an ArMap; its first line is checked, whatever its suffix is
+    reader = _READERS.get(path.suffix.lower(), _read_armap)
+    return reader(path, resolution, warn or (lambda _text: None))

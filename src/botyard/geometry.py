@@ -1,0 +1,90 @@
+"""SE(2): poses in the plane and what one does with them (REP-103: x forward, y left, angles counter-clockwise).
+
+A pose ``(x, y, th)`` is the transform ``T_a_b`` that takes coordinates in frame *b* to frame *a*: metres, metres, radians.
+Plain floats and tuples, no arrays: the engine's kernels have their own compiled versions. A leaf: imports only `units`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from botyard.units import wrap_angle
+
+
+class Pose(NamedTuple):
+    """A pose in the plane, or the transform from a body's frame to the frame that the pose is given in.
+
+    Attributes
+    ----------
+    x, y : float
+        Position, m.
+    th : float
+        Heading, rad, counter-clockwise. The functions of this module return it in (−π, π].
+    """
+
+    x: float = 0.0
+    y: float = 0.0
+    th: float = 0.0
+
+
+class Twist(NamedTuple):
+    """A planar velocity in the body's own frame, or a small displacement (velocity × time).
+
+    Attributes
+    ----------
+    vx, vy : float
+        Forward and leftward velocity, m/s.
+    w : float
+        Yaw rate, rad/s, counter-clockwise.
+    """
+
+    vx: float = 0.0
+    vy: float = 0.0
+    w: float = 0.0
+
+
+IDENTITY = Pose(0.0, 0.0, 0.0)
+
+
+def compose(a: Pose, b: Pose) -> Pose:
+    """The transform "first `b`, then `a`": ``T_a_c = compose(T_a_b, T_b_c)``."""
+    c, s = math.cos(a.th), math.sin(a.th)
+    return Pose(a.x + c * b.x - s * b.y, a.y + s * b.x + c * b.y, wrap_angle(a.th + b.th))
+
+
+def inverse(a: Pose) -> Pose:
+    """The transform that undoes `a`."""
+    c, s = math.cos(a.th), math.sin(a.th)
+    return Pose(-c * a.x - s * a.y, s * a.x - c * a.y, wrap_angle(-a.th))
+
+
+def relative(a: Pose, b: Pose) -> Pose:
+    """Pose `b` as seen from pose `a`, both given in one frame: ``compose(a, relative(a, b)) == b``."""
+    return compose(inverse(a), b)
+
+
+def transform_point(a: Pose, x: float, y: float) -> tuple[float, float]:
+    """Take the point (`x`, `y`) of the frame of `a` to the frame in which `a` is given; metres."""
+    c, s = math.cos(a.th), math.sin(a.th)
+    return a.x + c * x - s * y, a.y + s * x + c * y
+
+
+def exp(twist: Twist, dt: float = 1.0) -> Pose:
+    """Displacement after moving with a constant body velocity for `dt` seconds: an exact circular arc.
+
+    The exponential map of SE(2) (Lynch & Park, *Modern Robotics*, 2017, §3.3): with φ = ω·dt,
+    x = (vx·sin φ − vy·(1 − cos φ)) / ω and y = (vx·(1 − cos φ) + vy·sin φ) / ω, by series near φ = 0.
+    """
+    dx, dy, dth = twist.vx * dt, twist.vy * dt, twist.w * dt
+    if abs(dth) < 1e-6:
+        # second-order series: the error is below 1e-18 of the path
+        sinc, cosc = 1.0 - dth * dth / 6.0, 0.5 * dth
+    else:
+        sinc, cosc = math.sin(dth) / dth, (1.0 - math.cos(dth)) / dth
+    return Pose(sinc * dx - cosc * dy, cosc * dx + sinc * dy, wrap_angle(dth))
+
+
+def distance(a: Pose, b: Pose) -> float:
+    """Distance between the positions of two poses, m."""
+    return math.hypot(b.x - a.x, b.y - a.y)

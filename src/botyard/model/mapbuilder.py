@@ -1,0 +1,88 @@
+"""From scan points to walls: the exact outline of the union of the points' squares, as few long segments as possible.
+
+A map point fills the square [x, x + resolution) × [y, y + resolution). Points on a common lattice (nearly all maps) are merged:
+an edge between two filled squares is nobody's outline, and collinear edges of neighbouring squares become one segment. columbia.map's
+63,311 points give 64,000 segments instead of 253,000. Works on sorted keys, so its memory follows the points, not the extent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float2D = NDArray[np.float64]
+Int1D = NDArray[np.int64]
+
+LATTICE_TOLERANCE = 1e-3
+"""A point is on the lattice when it is off by less than this part of the resolution."""
+
+
+def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
+    """Which of the `wanted` keys occur in `sorted_keys`."""
+    at = np.searchsorted(sorted_keys, wanted)
+    at[at == len(sorted_keys)] = 0
+    return sorted_keys[at] == wanted
+
+
+def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:
+    """First and last key of each run of consecutive keys."""
+    breaks = np.flatnonzero(np.diff(keys) != 1)
+    first = np.concatenate([keys[:1], keys[breaks + 1]])
+    last = np.concatenate([keys[breaks], keys[-1:]])
+    return first, last
+
+
+def _edges(across: Int1D, along: Int1D) -> Float2D:
+    """Outline edges that run in the `along` direction of unit squares: rows (across, along begin, across, along end)."""
+    stride = int(along.max()) + 3  # keys of different columns are never consecutive
+    keys = np.unique(across * stride + along)
+    parts = []
+    for side in (0, 1):  # the squares' edge towards smaller, then larger `across`
+        neighbour = keys - stride if side == 0 else keys + stride
+        first, last = _runs_or_empty(keys[~_contains(keys, neighbour)])
+        column = (first // stride + side).astype(np.float64)
+        parts.append(np.stack([column, first % stride, column, last % stride + 1], axis=1))
+    return np.concatenate(parts)
+
+
+def _runs_or_empty(keys: Int1D) -> tuple[Int1D, Int1D]:
+    return _runs(keys) if len(keys) else (keys, keys)
+
+
+def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
+    """Outline of the union of the squares of all points.
+
+    Parameters
+    ----------
+    points : (m, 2) float64 array
+        Lower left corners of the squares, m.
+    resolution : float
+        Edge of a square, m, greater than 0.
+
+    Returns
+    -------
+    (k, 4) float64 array
+        Segments x1, y1, x2, y2, m, all parallel to an axis. Points off the lattice of the others give four edges each.
+    """
+    if not len(points):
+        return np.zeros((0, 4))
+    phase = np.mod(points / resolution + LATTICE_TOLERANCE / 2, 1.0)
+    bucket = np.floor(phase / LATTICE_TOLERANCE).astype(np.int64)
+    code = bucket[:, 0] * int(2 / LATTICE_TOLERANCE) + bucket[:, 1]
+    values, index, counts = np.unique(code, return_index=True, return_counts=True)
+    common = int(np.argmax(counts))
+    on_lattice = code == values[common]
+    origin = points[index[common]]
+    lattice = np.rint((points[on_lattice] - origin) / resolution).astype(np.int64)
+    low = lattice.min(axis=0)
+    i, j = (lattice - low).T
+    upright = _edges(i, j)
+    level = _edges(j, i)[:, [1, 0, 3, 2]]
+    segments = [np.concatenate([upright, level]) * resolution + np.tile(origin + low * resolution, 2)]
+    rest = np.unique(points[~on_lattice], axis=0)
+    if len(rest):
+        x, y = rest.T
+        x2, y2 = x + resolution, y + resolution
+        for edge in ((x, y, x2, y), (x2, y, x2, y2), (x2, y2, x, y2), (x, y2, x, y)):
+            segments.append(np.stack(edge, axis=1))
+    return np.concatenate(segments)

@@ -1,0 +1,189 @@
+"""What a robot is: its body, limits, odometry, sensors and the constants of its serial protocol; frozen, SI units."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from botyard.errors import ModelError
+from botyard.model.obstacles import Returns
+from botyard.model.sensors import LaserSpec, SonarSpec
+
+Outline = tuple[tuple[float, float], ...]
+"""Corners of a convex or concave polygon, m, in the robot's frame, in either sense of rotation."""
+
+
+class Drive(IntEnum):
+    """How a body moves."""
+
+    NONE = 0  # a box: moved by others only
+    DIFF = 1
+    OMNI = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """One value for each axis of motion.
+
+    Attributes
+    ----------
+    x, y : float
+        Forward and leftward; m/s, m/s² or a plain proportion.
+    a : float
+        Rotation; rad/s, rad/s² or a plain proportion.
+    """
+
+    x: float = 0.0
+    y: float = 0.0
+    a: float = 0.0
+
+    def as_tuple(self) -> tuple[float, float, float]:
+        """The three values (x, y, a)."""
+        return self.x, self.y, self.a
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MotionLimits:
+    """Speeds and accelerations of a robot (defaults: pioneer-protocol §11.5).
+
+    Attributes
+    ----------
+    max_speed : Axes
+        Top speeds; no command can exceed them.
+    accel, decel : Axes
+        Ramps in force until a client changes them; 0 means immediate.
+    top_accel : Axes
+        The greatest ramp that a client may ask for (reported, not enforced).
+    heading_speed : float
+        Yaw rate limit of heading commands until a client sets one, rad/s.
+    """
+
+    max_speed: Axes = Axes(3.0, 3.0, 7.85)
+    accel: Axes = Axes(0.5, 0.5, 0.8)
+    decel: Axes = Axes(0.5, 0.5, 1.74)
+    top_accel: Axes = Axes(2.0, 2.0, 6.28)
+    heading_speed: float = 1.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PioneerSpec:
+    """What a client of the Pioneer serial protocol is told, and the scale of the integers (pioneer-protocol §16).
+
+    Attributes
+    ----------
+    class_name, subclass : str
+        Answer to SYNC2; the subclass, in lower case, names the client's parameter file.
+    dist_conv : float
+        mm per position unit of the SIP.
+    angle_conv : float
+        rad per heading unit.
+    vel_conv : float
+        mm/s per wheel velocity unit.
+    range_conv : float
+        mm per sonar unit.
+    diff_conv : float
+        rad/s of rotation per mm/s of half the wheel speed difference.
+    vel2_div : float
+        mm/s per VEL2 unit.
+    watchdog : float
+        The robot stops when its client is silent for this long, s of simulated time; 0: never.
+    """
+
+    class_name: str = "Pioneer"
+    subclass: str = "p3dx"
+    dist_conv: float = 1.0
+    angle_conv: float = 0.001534
+    vel_conv: float = 1.0
+    range_conv: float = 1.0
+    diff_conv: float = 0.0056
+    vel2_div: float = 20.0
+    watchdog: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatterySpec:
+    """How the battery is reported: by its voltage, or by its state of charge (battery type 2).
+
+    Attributes
+    ----------
+    by_charge : bool
+        True: clients get `charge` and no voltage.
+    volts : float
+        Terminal voltage, V.
+    charge : float
+        State of charge, %.
+    """
+
+    by_charge: bool = False
+    volts: float = 13.0
+    charge: float = 100.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpsSpec:
+    """Position of the GPS antenna in the robot's frame, m, and the receiver's dilution of precision."""
+
+    x: float = 0.0
+    y: float = 0.0
+    dop: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotSpec:
+    """A robot model.
+
+    Attributes
+    ----------
+    name : str
+        Model name, as used on the command line.
+    description : str
+        One line for listings.
+    color : str
+        X11 colour name.
+    drive : Drive
+        Kinematics.
+    outline : tuple of (float, float)
+        Body polygon, m, around the centre of rotation at (0, 0).
+    limits : MotionLimits
+        Speeds and ramps.
+    odometry_error : Axes
+        Proportional error of odometry: each axis errs by a factor within ± this (pioneer-protocol §11.4).
+    lasers : tuple of LaserSpec
+        Lasers, by index.
+    sonar : SonarSpec or None
+        Sonar ring.
+    pioneer : PioneerSpec
+        Constants of the Pioneer protocol.
+    battery : BatterySpec
+        Battery.
+    gps : GpsSpec
+        GPS receiver.
+    returns : Returns
+        Who sees and feels the body.
+    """
+
+    name: str
+    description: str = ""
+    color: str = "red"
+    drive: Drive = Drive.DIFF
+    outline: Outline = ((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2))
+    limits: MotionLimits = field(default_factory=MotionLimits)
+    odometry_error: Axes = Axes()
+    lasers: tuple[LaserSpec, ...] = ()
+    sonar: SonarSpec | None = None
+    pioneer: PioneerSpec = field(default_factory=PioneerSpec)
+    battery: BatterySpec = field(default_factory=BatterySpec)
+    gps: GpsSpec = field(default_factory=GpsSpec)
+    returns: Returns = Returns()
+
+    def __post_init__(self) -> None:
+        if len(self.outline) < 3:
+            raise ModelError(f"robot {self.name}: outline needs at least 3 corners, found {len(self.outline)}")
+        if any(not math.isfinite(v) for corner in self.outline for v in corner):
+            raise ModelError(f"robot {self.name}: outline must hold finite numbers, found {self.outline}")
+
+    @property
+    def radius(self) -> float:
+        """Distance from the centre of rotation to the farthest corner of the body (sensor cases excluded), m."""
+        return max(math.hypot(x, y) for x, y in self.outline)

@@ -1,0 +1,148 @@
+"""The description of a world: walls, points, objects and places; frozen, in metres and radians, REP-103 axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.geometry import Pose
+from botyard.model.obstacles import BoxObject
+
+Float2D = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class GeoReference:
+    """Where the map's origin is on Earth (WGS 84): degrees north and east, metres above the ellipsoid."""
+
+    latitude: float
+    longitude: float
+    altitude: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A named place: a goal, a dock, a home.
+
+    Attributes
+    ----------
+    kind : str
+        Type as in the map, for example ``GoalWithHeading`` or ``Dock``.
+    name : str
+        Name; may be empty.
+    pose : Pose
+        Where it is.
+    has_heading : bool
+        Whether `pose.th` means something.
+    """
+
+    kind: str
+    name: str
+    pose: Pose
+    has_heading: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """A named area or line of the map that is not an obstacle: a forbidden line or area, a bad-GPS sector.
+
+    Attributes
+    ----------
+    kind, name : str
+        Type and name as in the map.
+    corners : tuple of (float, float)
+        Two end points of a line or the corners of a polygon, m.
+    """
+
+    kind: str
+    name: str
+    corners: tuple[tuple[float, float], ...]
+
+
+def _empty(columns: int) -> Float2D:
+    return np.zeros((0, columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scene:
+    """Everything that stands in a world before robots are added.
+
+    Attributes
+    ----------
+    name : str
+        Name of the map for people.
+    source : str
+        File that it came from; empty when it was built in a program.
+    segments : (n, 4) float64 array
+        Walls as x1, y1, x2, y2, m.
+    points : (m, 2) float64 array
+        Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution) (decisions, "Comparing").
+    resolution : float
+        Edge of a point's square, m.
+    boxes : tuple of BoxObject
+        Movable objects.
+    places : tuple of Place
+        Goals, docks, homes.
+    areas : tuple of Area
+        Forbidden lines and areas, GPS sectors.
+    start : Pose or None
+        Where the first robot starts; None when the map names no place for it.
+    georeference : GeoReference or None
+        Position of the origin on Earth.
+    """
+
+    name: str = "nomap"
+    source: str = ""
+    segments: Float2D = field(default_factory=lambda: _empty(4))
+    points: Float2D = field(default_factory=lambda: _empty(2))
+    resolution: float = 0.02
+    boxes: tuple[BoxObject, ...] = ()
+    places: tuple[Place, ...] = ()
+    areas: tuple[Area, ...] = ()
+    start: Pose | None = None
+    georeference: GeoReference | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing stands in the world (no map)."""
+        return not (len(self.segments) or len(self.points) or self.boxes)
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float] | None:
+        """Least x, least y, greatest x, greatest y of walls, points and boxes, m; None for an empty world."""
+        lows: list[Float2D] = []
+        highs: list[Float2D] = []
+        if len(self.segments):
+            ends = self.segments.reshape(-1, 2)
+            lows.append(ends.min(axis=0))
+            highs.append(ends.max(axis=0))
+        if len(self.points):
+            lows.append(self.points.min(axis=0))
+            highs.append(self.points.max(axis=0) + self.resolution)
+        for box in self.boxes:
+            reach = np.array([box.radius, box.radius])
+            centre = np.array([box.pose.x, box.pose.y])
+            lows.append(centre - reach)
+            highs.append(centre + reach)
+        if not lows:
+            return None
+        low, high = np.min(lows, axis=0), np.max(highs, axis=0)
+        return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+
+    @property
+    def center(self) -> Pose:
+        """Centre of the bounds; the origin for an empty world."""
+        box = self.bounds
+        return Pose() if box is None else Pose((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, 0.0)
+
+
+def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> bool:
+    """Whether the point (x, y) lies inside the polygon (even-odd rule; Shimrat, 1962). Two corners (a line): False."""
+    inside = False
+    for (x1, y1), (x2, y2) in zip(corners, corners[1:] + corners[:1], strict=True):
+        if (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1):
+            inside = not inside
+    return inside and len(corners) > 2 and math.isfinite(x + y)

@@ -1,0 +1,145 @@
+"""What a range sensor is: frozen descriptions in SI units, without any behaviour.
+
+Frames: a sensor's pose is given in the robot's frame (x forward, y left, REP-103); bearings are in the sensor's frame,
+counter-clockwise from its forward axis.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from botyard.errors import ModelError
+from botyard.geometry import IDENTITY, Pose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectorRule:
+    """How a laser reports retro-reflectors (objects whose laser return is greater than 1).
+
+    Attributes
+    ----------
+    max_range : float
+        Beyond this range, m, a reflector looks like any other surface.
+    max_incidence : float
+        Neither is it recognised when the beam meets it more than this angle off its normal, rad.
+    strength : int
+        The laser return reported for a reflector of return 2; others are reported as they are.
+    """
+
+    max_range: float = math.inf
+    max_incidence: float = math.pi
+    strength: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaserSpec:
+    """A scanning laser range finder.
+
+    Attributes
+    ----------
+    type_name : str
+        Name of the device type as reported to clients (SIMINFO), for example ``sicklms200``.
+    pose : Pose
+        Mounting in the robot's frame, m and rad.
+    size : tuple of float
+        Length and width of its case, m; part of the robot's outline. ``(0, 0)``: no case.
+    fov : float
+        Angle between the first and the last ray, rad.
+    samples : int
+        Number of rays. Their spacing is fov/(samples − 1); the first is at −fov/2 (pioneer-protocol §7, SEN-002).
+    range_min, range_max : float
+        A nearer surface reads `range_min`, no surface reads `range_max`; m.
+    flipped : bool
+        Mounted upside down: readings are served clockwise until a client configures the scan.
+    range_noise : float
+        Each range errs uniformly within ± this, m.
+    angle_noise : float
+        Each ray's bearing errs uniformly within ± this, rad, drawn anew for every scan.
+    reflector : ReflectorRule
+        Treatment of bright returns.
+    """
+
+    type_name: str
+    pose: Pose = IDENTITY
+    size: tuple[float, float] = (0.0, 0.0)
+    fov: float = math.pi
+    samples: int = 181
+    range_min: float = 0.0
+    range_max: float = 8.0
+    flipped: bool = False
+    range_noise: float = 0.0
+    angle_noise: float = 0.0
+    reflector: ReflectorRule = ReflectorRule()
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ModelError(f"laser {self.type_name}: samples must be at least 1, found {self.samples}")
+        if not 0.0 <= self.range_min < self.range_max:
+            raise ModelError(
+                f"laser {self.type_name}: range must be [min, max] with 0 ≤ min < max, "
+                f"found [{self.range_min}, {self.range_max}]"
+            )
+        if not 0.0 <= self.fov <= 2.0 * math.pi + 1e-9:
+            raise ModelError(f"laser {self.type_name}: field of view must be within 0…360°, found {self.fov:.3f} rad")
+
+    @property
+    def increment(self) -> float:
+        """Bearing step between neighbouring rays, rad; 0 for a single ray."""
+        return self.fov / (self.samples - 1) if self.samples > 1 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transducer:
+    """One sonar transducer.
+
+    Attributes
+    ----------
+    pose : Pose
+        Mounting in the robot's frame, m and rad.
+    connected : bool
+        An unconnected slot always reads the greatest range.
+    """
+
+    pose: Pose
+    connected: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SonarSpec:
+    """A ring of sonar transducers.
+
+    Attributes
+    ----------
+    type_name : str
+        Name of the device type as reported to clients.
+    transducers : tuple of Transducer
+        In the order of their index on the wire.
+    fov : float
+        Opening angle of a transducer's cone, rad (used by the ``closest`` projection).
+    range_min, range_max : float
+        A nearer surface reads `range_min`, none reads `range_max`; m.
+    noise : float
+        Each reading that is not `range_max` errs uniformly within ± this, m.
+    rays : int
+        Rays cast over the cone by each transducer, of which the shortest counts; 1 is the central ray alone (SEN-017, SEN-018).
+    """
+
+    type_name: str
+    transducers: tuple[Transducer, ...]
+    fov: float = math.radians(30)
+    range_min: float = 0.1
+    range_max: float = 5.0
+    noise: float = 0.0
+    rays: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.transducers:
+            raise ModelError(f"sonar {self.type_name}: at least one transducer is needed, found none")
+        if not 0.0 <= self.range_min < self.range_max:
+            raise ModelError(
+                f"sonar {self.type_name}: range must be [min, max] with 0 ≤ min < max, "
+                f"found [{self.range_min}, {self.range_max}]"
+            )
+        if self.rays < 1:
+            raise ModelError(f"sonar {self.type_name}: rays must be at least 1, found {self.rays}")
