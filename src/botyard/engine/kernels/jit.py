@@ -24,7 +24,9 @@ kernel: Decorator = _options()
 """Compile a kernel that runs in the caller's thread."""
 
 inner_kernel: Decorator = _options(no_cpython_wrapper=True)
-"""Compile a kernel that only other kernels call. Unpacking tuples of arrays from Python is most of a small kernel's compile time."""
+"""Compile a kernel that only other kernels call. Unpacking tuples of arrays from Python is most of a small kernel's compile time.
+
+Such a kernel must never be called from Python while it is compiled: Numba does not check, the process dies. Tests use its `py_func`."""
 
 inline_kernel: Decorator = _options(inline="always", no_cpython_wrapper=True)
 """Compile a small scalar kernel that is worth inlining into its callers."""

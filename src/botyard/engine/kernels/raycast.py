@@ -116,7 +116,7 @@ def segment_range(ax: float, ay: float, ex: float, ey: float, dx: float, dy: flo
     return best
 
 
-@inline_kernel
+@inner_kernel
 def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: float, mask: int) -> tuple[float, int]:
     """First static segment of class `mask` on a ray; all lengths in cells.
 
@@ -350,7 +350,7 @@ def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans,
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@inner_kernel
+@kernel
 def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I4, seed: int, tick: int,
                 ranges: F8, bright: I2) -> None:  # fmt: skip
     """Take the readings of the devices listed in `active`, one after the other."""
