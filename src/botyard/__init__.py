@@ -1,1 +1,64 @@
+"""botyard: a fast, repeatable 2-D simulator of many mobile robots that real robot software connects to as if it were the robots.
+
+The names below are the public API; they are imported when first used, so that ``import botyard`` is quick and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from botyard.devices.laser import LaserScan
+    from botyard.devices.sonar import SonarReadings
+    from botyard.errors import BotyardError, CommandError, FormatError, MapError, ModelError, WorldError
+    from botyard.formats.registry import load_scene
+    from botyard.geometry import Pose, Twist
+    from botyard.model.library import load_laser, load_robot, robot_names
+    from botyard.model.robot import RobotSpec
+    from botyard.model.scene import Scene
+    from botyard.model.sensors import LaserSpec, SonarSpec
+    from botyard.simulation import Robot, Simulation
+
+_WHERE = {
+    "BotyardError": "errors",
+    "CommandError": "errors",
+    "FormatError": "errors",
+    "LaserScan": "devices.laser",
+    "LaserSpec": "model.sensors",
+    "MapError": "errors",
+    "ModelError": "errors",
+    "Pose": "geometry",
+    "Robot": "simulation",
+    "RobotSpec": "model.robot",
+    "Scene": "model.scene",
+    "Simulation": "simulation",
+    "SonarReadings": "devices.sonar",
+    "SonarSpec": "model.sensors",
+    "Twist": "geometry",
+    "WorldError": "errors",
+    "load_laser": "model.library",
+    "load_robot": "model.library",
+    "load_scene": "formats.registry",
+    "robot_names": "model.library",
+}
+
+__all__ = [
+    "BotyardError", "CommandError", "FormatError", "LaserScan", "LaserSpec", "MapError", "ModelError", "Pose", "Robot",
+    "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "Twist", "WorldError", "__version__", "load_laser",
+    "load_robot", "load_scene", "robot_names",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(f"botyard.{_WHERE[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'botyard' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

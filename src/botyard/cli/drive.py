@@ -1,0 +1,118 @@
+"""``botyard drive HOST:PORT``: drive a robot from the keyboard; any robot that speaks the Pioneer protocol."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from botyard.cli.keyboard import Keyboard
+from botyard.clients.pioneer import PioneerClient
+from botyard.errors import CommandLineError
+
+SPEED_STEP = 50
+"""mm/s for one press of an arrow key."""
+TURN_STEP = 10
+"""deg/s for one press of an arrow key."""
+HELP = "arrows drive and turn   space stops   e motors on   x motors off   b bye (q)"
+
+
+class Pilot:
+    """Turns keys into commands.
+
+    Parameters
+    ----------
+    robot : PioneerClient
+        The robot.
+    max_speed, max_turn : int
+        Largest commands, mm/s and deg/s.
+    """
+
+    def __init__(self, robot: PioneerClient, max_speed: int, max_turn: int) -> None:
+        self.robot = robot
+        self.max_speed, self.max_turn = max_speed, max_turn
+        self.speed = self.turn = 0
+
+    def press(self, key: str) -> bool:
+        """Obey a key; False when it says goodbye."""
+        if key in ("q", "b", "\x1b", "\x03", "\x04"):
+            return False
+        if key in ("up", "down", "w", "s"):
+            self.speed = _limited(self.speed + (SPEED_STEP if key in ("up", "w") else -SPEED_STEP), self.max_speed)
+            self.robot.vel(self.speed)
+        elif key in ("left", "right", "a", "d"):
+            self.turn = _limited(self.turn + (TURN_STEP if key in ("left", "a") else -TURN_STEP), self.max_turn)
+            self.robot.rvel(self.turn)
+        elif key == " ":
+            self.speed = self.turn = 0
+            self.robot.stop()
+        elif key in ("e", "x"):
+            self.speed = self.turn = 0
+            self.robot.enable(key == "e")
+        return True
+
+
+def _limited(value: int, limit: int) -> int:
+    return max(-limit, min(limit, value))
+
+
+def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
+    """What the terminal shows."""
+    table = Table.grid(padding=(0, 2))
+    table.add_row("pose", f"x {robot.x_mm / 1000:8.3f} m   y {robot.y_mm / 1000:8.3f} m   th {robot.th_deg:7.1f}°")
+    table.add_row("speed", f"{robot.vel_mm_s:5.0f} mm/s   {robot.rot_vel_deg_s:6.1f} °/s   wanted {pilot.speed} mm/s, {pilot.turn} °/s")
+    state = Text("motors on" if robot.motors_on else "motors OFF (press e)", style="" if robot.motors_on else "bold yellow")
+    if robot.stalled:
+        state.append("   STALLED", style="bold red")
+    state.append(f"   battery {robot.volts:.1f} V")
+    table.add_row("state", state)
+    ranges = "  ".join(f"{i}:{r / 1000:.2f}" for i, r in sorted(robot.sonar_mm.items()))
+    table.add_row("sonar m", Text(ranges or "none"))
+    if robot.scan_mm:
+        n, scan = len(robot.scan_mm), robot.scan_mm
+        table.add_row("laser m", f"right {scan[0] / 1000:.2f}   ahead {scan[n // 2] / 1000:.2f}   left {scan[-1] / 1000:.2f}   ({n} readings)")
+    return Group(Text(f"{robot.name}: {robot.class_name} {robot.subclass}", style="bold"), table, Text(HELP, style="dim"))
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """``HOST:PORT``, ``HOST`` or ``:PORT`` or just a port number; default 127.0.0.1:8101.
+
+    Raises
+    ------
+    CommandLineError
+        The port is not a number from 1 to 65535.
+    """
+    if text.isdigit():
+        host, port = "", text
+    else:
+        host, _, port = text.partition(":")
+    if port and not (port.isdigit() and 1 <= int(port) <= 65535):
+        raise CommandLineError(f'expected HOST:PORT with a port from 1 to 65535, found "{text}"')
+    return host or "127.0.0.1", int(port or 8101)
+
+
+@click.command("drive")
+@click.argument("address", default="127.0.0.1:8101", metavar="[HOST:PORT]")
+@click.option("--laser/--no-laser", default=True, help="Ask for laser scans.")
+def command(address: str, laser: bool) -> None:
+    """Drive a robot with the arrow keys; shows pose, sonar and stall live. Works with any Pioneer-protocol robot."""
+    if not sys.stdin.isatty():
+        raise CommandLineError("drive needs a terminal for its keys")
+    host, port = parse_address(address)
+    console = Console()
+    with PioneerClient(host, port) as robot:
+        config = robot.request_config()
+        robot.enable()
+        if laser:
+            robot.start_laser()
+        pilot = Pilot(robot, config.trans_vel_max or 500, config.rot_vel_max or 100)
+        with Keyboard() as keys, Live(panel(robot, pilot), console=console, auto_refresh=False) as live:
+            while all(pilot.press(key) for key in keys.read()):
+                robot.update()
+                live.update(panel(robot, pilot), refresh=True)
+        robot.stop()
+        robot.update(0.5)

@@ -1,0 +1,47 @@
+"""``botyard models``: the robots that can be simulated."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from botyard.model.library import load_robot, robot_names
+
+
+@click.command("models")
+@click.option("--png", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write a picture of each model there.")
+@click.argument("names", nargs=-1)
+def command(names: tuple[str, ...], png: Path | None) -> None:
+    """List the robot models (or those NAMED), with their size, speed and sensors."""
+    specs = [load_robot(n) for n in names or robot_names()]
+    table = Table(box=None, pad_edge=False)
+    for title in ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description"):
+        table.add_column(title, overflow="fold", no_wrap=title != "description")
+    for s in specs:
+        xs, ys = zip(*s.outline, strict=True)
+        top = s.limits.max_speed
+        table.add_row(
+            f"[bold]{s.name}[/bold]",
+            f"{max(xs) - min(xs):.2f} × {max(ys) - min(ys):.2f}",
+            f"{top.x:g} m/s, {math.degrees(top.a):.0f}°/s" if s.drive else "–",
+            str(len(s.sonar.transducers)) if s.sonar else "–",
+            ", ".join(laser.type_name for laser in s.lasers) or "–",
+            f"{s.pioneer.class_name} {s.pioneer.subclass}" if s.drive else "–",
+            s.description,
+        )
+    console = Console(soft_wrap=False)
+    if not console.is_terminal:
+        console.width = 160
+    console.print(table)
+    if png is not None:
+        from botyard.ui.render import render_robot
+
+        png.mkdir(parents=True, exist_ok=True)
+        for s in specs:
+            path = png / f"{s.name}.png"
+            render_robot(s).save(path)
+            click.echo(path)

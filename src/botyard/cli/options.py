@@ -1,0 +1,56 @@
+"""Values of command-line options: what a robot, a start pose and a list of poses look like when typed."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import click
+
+from botyard.geometry import Pose
+from botyard.units import from_deg, from_mm
+
+
+class RobotChoice(NamedTuple):
+    """A robot asked for: model, and its name if one was given."""
+
+    model: str
+    name: str | None
+
+
+class RobotParam(click.ParamType):
+    """``MODEL`` or ``MODEL:NAME``."""
+
+    name = "MODEL[:NAME]"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> RobotChoice:
+        """Split at the last colon."""
+        if isinstance(value, RobotChoice):
+            return value
+        model, colon, name = str(value).rpartition(":")
+        if not colon or len(model) <= 1 or "/" in name or "\\" in name:  # no colon, or one of a drive letter
+            model, name = str(value), ""
+        if not model:
+            self.fail(f'expected MODEL or MODEL:NAME, found "{value}"', param, ctx)
+        return RobotChoice(model, name or None)
+
+
+class StartParam(click.ParamType):
+    """``X,Y,TH`` in mm and degrees, ``outside``, or ``random``."""
+
+    name = "X,Y,TH|outside|random"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Pose | str:
+        """Parse."""
+        if isinstance(value, Pose):
+            return value
+        text = str(value).strip().lower()
+        if text in ("outside", "random"):
+            return text
+        try:
+            x, y, th = (float(w) for w in text.split(","))
+        except ValueError:
+            self.fail(f'expected x,y,th (mm, mm, degrees), "outside" or "random", found "{value}"', param, ctx)
+        if not all(map(math.isfinite, (x, y, th))):
+            self.fail(f'expected finite numbers, found "{value}"', param, ctx)
+        return Pose(from_mm(x), from_mm(y), from_deg(th))

@@ -1,0 +1,324 @@
+"""A client of the Pioneer serial protocol over TCP: drives botyard's robots, AMRISim's, and any real one behind a serial server.
+
+    with PioneerClient("127.0.0.1", 8101) as robot:
+        robot.enable()
+        robot.vel(300)
+        while robot.update():
+            print(robot.x_mm, robot.y_mm, robot.sonar_mm)
+
+Blocking, plain sockets, no threads: `update` waits for the next report. Units are the protocol's: mm, degrees, mm/s, deg/s. Knows only
+the protocol's codecs (pioneer-protocol §1–8).
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import time
+from types import TracebackType
+
+from botyard.errors import PeerError
+from botyard.protocols.pioneer.commands import C, P
+from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
+from botyard.protocols.pioneer.reports import Config, LaserPart, SimStat, Sip
+
+PULSE_AFTER = 0.5
+"""A PULSE is sent when nothing else was for so long, s, so that the robot's watchdog stays quiet."""
+
+
+class PioneerClient:
+    """A connection to one robot.
+
+    Parameters
+    ----------
+    host, port : str, int
+        Where the robot listens.
+    timeout : float
+        Longest wait for an answer, s.
+    dist_conv, angle_conv, vel_conv, range_conv : float
+        Scales of the robot's SIP (pioneer-protocol §16): mm, rad, mm/s, mm per unit. The ``-sh`` models use 1 for all but the angle.
+
+    Attributes
+    ----------
+    name, class_name, subclass : str
+        What the robot said in the handshake.
+    sip : Sip
+        The last standard information packet, as on the wire.
+    x_mm, y_mm, th_deg : float
+        Pose by odometry, unwrapped from the packets' 16-bit counters.
+    sonar_mm : dict of int to float
+        Latest range of each transducer.
+    scan_mm : list of int
+        Ranges of the last complete laser scan, in the order in which the robot sends them.
+    reflectance : list of int
+        Strength of reflectors in that scan (packets 0x61 only).
+    scans : int
+        Number of complete scans.
+    config : Config or None
+        Answer to the last CONFIG.
+    simstat : SimStat or None
+        Last SIMSTAT.
+
+    Raises
+    ------
+    PeerError
+        No connection, or no robot at its end.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8101,
+        *,
+        timeout: float = 5.0,
+        dist_conv: float | None = None,
+        angle_conv: float = 0.00153,
+        vel_conv: float = 1.0,
+        range_conv: float = 1.0,
+    ) -> None:
+        self.timeout = timeout
+        self.angle_conv, self.vel_conv, self.range_conv = angle_conv, vel_conv, range_conv
+        self.name = self.class_name = self.subclass = ""
+        self.sip = Sip()
+        self.x_mm = self.y_mm = self.th_deg = 0.0
+        self.sonar_mm: dict[int, float] = {}
+        self.scan_mm: list[int] = []
+        self.reflectance: list[int] = []
+        self.scans = 0
+        self.config: Config | None = None
+        self.simstat: SimStat | None = None
+        self._parser = Parser()
+        self._packets: list[Packet] = []
+        self._part: LaserPart | None = None
+        self._last_xy: tuple[int, int] | None = None
+        try:
+            self._socket = socket.create_connection((host, port), timeout)
+        except OSError as error:
+            raise PeerError(f"no robot at {host}:{port}: {error.strerror or error}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sent = time.monotonic()
+        try:
+            self._handshake()
+        except BaseException:
+            self._socket.close()
+            raise
+        self.dist_conv = _DIST_CONV.get(self.subclass, 1.0) if dist_conv is None else dist_conv
+
+    # -- connection
+
+    def _handshake(self) -> None:
+        for number in range(3):
+            self._socket.sendall(frame(number))
+            answer = self._wait_for(number)
+        r = answer.reader()
+        self.name, self.class_name, self.subclass = r.text(), r.text(), r.text()
+        self.send(C.OPEN, 1)
+
+    def _wait_for(self, packet_id: int) -> Packet:
+        deadline = time.monotonic() + self.timeout
+        while time.monotonic() < deadline:
+            packet = self._next_packet(deadline)
+            if packet is not None and packet.id == packet_id:
+                return packet
+        raise PeerError(f"the robot did not answer packet {packet_id} within {self.timeout:g} s")
+
+    def _next_packet(self, deadline: float) -> Packet | None:
+        """The next packet, or None at the deadline."""
+        while not self._packets:
+            wait = deadline - time.monotonic()
+            if wait <= 0.0:
+                return None
+            self._socket.settimeout(wait)
+            try:
+                data = self._socket.recv(65536)
+            except TimeoutError:
+                return None
+            except OSError as error:
+                raise PeerError(f"the connection broke: {error.strerror or error}") from None
+            if not data:
+                raise PeerError("the robot closed the connection (it may have another client)")
+            self._packets = self._parser.receive(data)
+        return self._packets.pop(0)
+
+    def close(self) -> None:
+        """Say goodbye and close the connection."""
+        try:
+            self._socket.sendall(command(C.CLOSE))
+            self._socket.close()
+        except OSError:
+            pass
+
+    def __enter__(self) -> PioneerClient:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # -- reading
+
+    def update(self, timeout: float | None = None) -> bool:
+        """Take packets until the next SIP; False when none came in time (default: the client's own time-out).
+
+        Raises
+        ------
+        PeerError
+            The connection is gone.
+        """
+        if time.monotonic() - self._sent > PULSE_AFTER:
+            self.send(C.PULSE)
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        while (packet := self._next_packet(deadline)) is not None:
+            self._take(packet)
+            if packet.id in (P.SIP, P.SIP_MOVING):
+                return True
+        return False
+
+    def _take(self, packet: Packet) -> None:
+        if packet.id in (P.SIP, P.SIP_MOVING):
+            self._take_sip(Sip.decode(packet))
+        elif packet.id in (P.LASER1, P.LASER2):
+            self._take_laser(LaserPart.decode(packet))
+        elif packet.id == P.CONFIG:
+            self.config = Config.decode(packet)
+        elif packet.id == P.SIMSTAT:
+            self.simstat = SimStat.decode(packet)
+
+    def _take_sip(self, sip: Sip) -> None:
+        self.sip = sip
+        if self._last_xy is None:
+            self.x_mm, self.y_mm = sip.x * self.dist_conv, sip.y * self.dist_conv
+        elif sip.x == sip.y == 0:
+            self.x_mm = self.y_mm = 0.0  # odometry was reset
+        else:
+            self.x_mm += _wrapped(sip.x - self._last_xy[0]) * self.dist_conv
+            self.y_mm += _wrapped(sip.y - self._last_xy[1]) * self.dist_conv
+        self._last_xy = sip.x, sip.y
+        self.th_deg = math.degrees(sip.th * self.angle_conv)
+        for index, reading in sip.sonar:
+            self.sonar_mm[index] = reading * self.range_conv
+
+    def _take_laser(self, part: LaserPart) -> None:
+        whole = self._part
+        if part.first == 0 or whole is None or part.first != len(whole.ranges_mm) or part.total != whole.total:
+            if part.first:
+                self._part = None  # joined in the middle of a scan
+                return
+            whole = self._part = LaserPart(total=part.total, first=0, ranges_mm=[], reflectance=[])
+        whole.ranges_mm = [*whole.ranges_mm, *part.ranges_mm]
+        whole.reflectance = [*whole.reflectance, *part.reflectance]
+        if len(whole.ranges_mm) >= whole.total:
+            self.scan_mm, self.reflectance = list(whole.ranges_mm), list(whole.reflectance)
+            self.scans += 1
+            self._part = None
+
+    @property
+    def vel_mm_s(self) -> float:
+        """Forward speed, mm/s."""
+        return (self.sip.left_vel + self.sip.right_vel) / 2.0 * self.vel_conv
+
+    @property
+    def rot_vel_deg_s(self) -> float:
+        """Turn rate, deg/s."""
+        return self.sip.rot_vel10 / 10.0
+
+    @property
+    def stalled(self) -> bool:
+        """Whether a wheel is stalled."""
+        return bool(self.sip.stall_bumpers & 0x0101)
+
+    @property
+    def motors_on(self) -> bool:
+        """Whether the motors are enabled."""
+        return bool(self.sip.flags & 1)
+
+    @property
+    def volts(self) -> float:
+        """Battery voltage, V."""
+        return self.sip.battery10 / 10.0
+
+    # -- commands
+
+    def send(self, number: int, argument: int | bytes | None = None) -> None:
+        """Send any command, with an integer, a string, or no argument.
+
+        Raises
+        ------
+        PeerError
+            The connection is gone.
+        """
+        self.send_raw(command(number, argument))
+
+    def send_raw(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise PeerError(f"the connection broke: {error.strerror or error}") from None
+        self._sent = time.monotonic()
+
+    def enable(self, on: bool = True) -> None:
+        """Switch the motors on or off."""
+        self.send(C.ENABLE, int(on))
+
+    def vel(self, mm_s: int) -> None:
+        """Drive with a speed, mm/s."""
+        self.send(C.VEL, round(mm_s))
+
+    def rvel(self, deg_s: int) -> None:
+        """Turn with a rate, deg/s, counter-clockwise."""
+        self.send(C.RVEL, round(deg_s))
+
+    def latvel(self, mm_s: int) -> None:
+        """Drive to the left with a speed, mm/s (omnidirectional robots)."""
+        self.send(C.LATVEL, round(mm_s))
+
+    def move(self, mm: int) -> None:
+        """Drive straight by a distance, mm."""
+        self.send(C.MOVE, round(mm))
+
+    def head(self, degrees: int) -> None:
+        """Turn to a heading, degrees, by odometry."""
+        self.send(C.HEAD, round(degrees))
+
+    def dhead(self, degrees: int) -> None:
+        """Turn by an angle, degrees."""
+        self.send(C.DHEAD, round(degrees))
+
+    def stop(self) -> None:
+        """Come to rest."""
+        self.send(C.STOP)
+
+    def start_laser(self, start_deg: int = -90, end_deg: int = 90, increment_deg: float = 1.0, mode: int = 2) -> None:
+        """Ask for laser scans from `start_deg` to `end_deg`, in packets 0x60 (mode 1) or 0x61 (mode 2)."""
+        self.send(C.SIM_LRF_SET_FOV_START, start_deg)
+        self.send(C.SIM_LRF_SET_FOV_END, end_deg)
+        self.send(C.SIM_LRF_SET_RES, round(increment_deg * 100))
+        self.send(C.SIM_LRF_ENABLE, mode)
+
+    def request_config(self) -> Config:
+        """Ask for the configuration and wait for it.
+
+        Raises
+        ------
+        PeerError
+            No answer in time.
+        """
+        self.config = None
+        self.send(C.CONFIG, 1)
+        deadline = time.monotonic() + self.timeout
+        while self.config is None:
+            packet = self._next_packet(deadline)
+            if packet is None:
+                raise PeerError(f"no CONFIG packet within {self.timeout:g} s")
+            self._take(packet)
+        config: Config = self.config
+        return config
+
+
+def _wrapped(difference: int) -> int:
+    """Difference of two 16-bit counters."""
+    return (difference + 0x8000) % 0x10000 - 0x8000
+
+
+# mm per position unit of models whose clients' parameter files say anything but 1 (pioneer-protocol §16)
+_DIST_CONV = {"p3dx": 0.485, "p3at": 0.465, "amigo": 0.5083, "powerbot": 0.5813}

@@ -1,0 +1,52 @@
+"""Programs that drive a robot from within the simulator, through the public API alone."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from botyard.simulation import Robot
+
+
+class Controller(Protocol):
+    """Something that is asked before every step what its robot should do."""
+
+    def act(self) -> None:
+        """Read the robot's sensors and command it."""
+        ...
+
+
+class ControllerFactory(Protocol):
+    """Makes a controller for a robot."""
+
+    def __call__(self, robot: Robot, seed: int) -> Controller:
+        """`seed` is that of the simulation; the same seed must give the same behaviour."""
+        ...
+
+
+class Yielding:
+    """Lets a controller drive only while no client commands the robot, and hands over cleanly.
+
+    Parameters
+    ----------
+    robot : Robot
+        The robot.
+    controller : Controller
+        What drives it.
+    """
+
+    def __init__(self, robot: Robot, controller: Controller) -> None:
+        self._robot = robot
+        self._controller = controller
+        self._drives = False
+
+    def act(self) -> None:
+        """Let the controller act, unless somebody else is there."""
+        if self._robot.clients:
+            if self._drives:
+                self._robot.command.stop()
+            self._drives = False
+            return
+        if not self._drives:
+            self._robot.command.enable()  # a client that left switched the motors off
+            self._drives = True
+        self._controller.act()

@@ -1,0 +1,70 @@
+"""Wander: drive ahead where there is room, turn away from what is near, back off when stalled."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+
+from botyard.simulation import Robot
+
+CRUISE = 0.4
+"""Speed in free space, m/s."""
+TURN = 0.8
+"""Turn rate when something is near, rad/s."""
+NEAR = 0.55
+"""Distance beyond the body's edge at which the robot turns away, m."""
+SLOW = 1.5
+"""Distance at which it begins to slow down, m."""
+
+
+class Wander:
+    """Drives one robot by its laser, or its sonar, or blindly."""
+
+    def __init__(self, robot: Robot, seed: int) -> None:
+        self._robot = robot
+        self._random = random.Random(f"{seed} wander {robot.name}")
+        self._turning = 0.0
+        self._backing = 0
+        self._drift = 0.0
+        self._speed = min(CRUISE, robot.spec.limits.max_speed.x)
+        self._margin = robot.spec.radius
+
+    def act(self) -> None:
+        """One decision."""
+        robot = self._robot
+        if robot.stalled and not self._backing:
+            self._backing = self._random.randint(8, 16)
+            self._turning = self._random.choice((-TURN, TURN))
+        if self._backing:
+            self._backing -= 1
+            robot.command(v=-0.2, w=self._turning if self._backing < 6 else 0.0)
+            return
+        left, ahead, right = self._look()
+        if min(left, ahead, right) < NEAR:
+            if self._turning == 0.0:
+                self._turning = TURN if left > right else -TURN
+            robot.command(v=0.0, w=self._turning)
+            return
+        self._turning = 0.0
+        if self._random.random() < 0.05:
+            self._drift = self._random.uniform(-0.3, 0.3)
+        robot.command(v=self._speed * min(1.0, ahead / SLOW), w=self._drift)
+
+    def _look(self) -> tuple[float, float, float]:
+        """Free distance to the left, ahead, and to the right of the body, m."""
+        robot = self._robot
+        if robot.lasers:
+            scan = robot.laser.read()
+            angles, ranges = scan.angles + scan.frame_pose.th, scan.ranges
+        elif robot.sonar is not None:
+            angles = np.array([t.pose.th for t in robot.sonar.spec.transducers])
+            ranges = robot.sonar.read().ranges
+        else:
+            return math.inf, math.inf, math.inf
+        ahead = np.abs(angles) < 0.35
+        left, right = (angles >= 0.35) & (angles < 1.2), (angles <= -0.35) & (angles > -1.2)
+        # what is beside the robot matters less than what is before it
+        free = [float(ranges[side].min(initial=math.inf)) - self._margin for side in (left, ahead, right)]
+        return free[0] + 0.25, free[1], free[2] + 0.25

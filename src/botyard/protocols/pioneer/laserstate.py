@@ -1,0 +1,71 @@
+"""A client's view of one laser: mode, rays as it configured them, order of the readings (pioneer-protocol §4.2, §7)."""
+
+from __future__ import annotations
+
+from botyard import units
+from botyard.protocols.pioneer.commands import P
+from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
+from botyard.protocols.robotport import RobotPort, RobotState
+
+
+class LaserState:
+    """Settings of one laser for one session.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot.
+    index : int
+        Which of its lasers.
+    """
+
+    def __init__(self, port: RobotPort, index: int) -> None:
+        spec = port.spec.lasers[index]
+        self.port = port
+        self.index = index
+        self.mode = 0
+        half = units.deg(spec.fov) / 2.0
+        self.start_deg, self.end_deg = (half, -half) if spec.flipped else (-half, half)
+        self.increment_deg = units.deg(spec.increment)
+        self.reverse = spec.flipped
+        self._moved = True  # the first scan after switching on says so
+        self._teleports = port.teleports
+
+    def switch(self, mode: int) -> None:
+        """Set the mode: 0 off, 1 packets 0x60, 2 packets 0x61; anything else is 1."""
+        mode = mode if mode in (0, 2) else 1
+        if mode and not self.mode:
+            self._moved = True
+        self.mode = mode
+        self.port.subscribe_laser(self.index, mode > 0)
+
+    def set_start(self, degrees: int) -> None:
+        """First bearing, degrees."""
+        self.start_deg = float(degrees)
+        self._configure()
+
+    def set_end(self, degrees: int) -> None:
+        """Last bearing, degrees."""
+        self.end_deg = float(degrees)
+        self._configure()
+
+    def set_increment(self, hundredths: int) -> None:
+        """Spacing, hundredths of a degree."""
+        self.increment_deg = abs(hundredths) / 100.0
+        self._configure()
+
+    def _configure(self) -> None:
+        lowest, step, count, self.reverse = scan_geometry(self.start_deg, self.end_deg, self.increment_deg)
+        self.port.configure_laser(self.index, lowest, step, count)
+
+    def report(self, state: RobotState) -> bytes:
+        """The packets of this period's scan; empty while the laser is off."""
+        if not self.mode:
+            return b""
+        teleports = self.port.teleports
+        moved = self._moved or teleports != self._teleports
+        self._moved, self._teleports = False, teleports
+        packet_type = P.LASER1 if self.mode == 1 else P.LASER2
+        return laser_packets(
+            self.port.laser(self.index), state, packet_type, device=self.index, flags=int(moved), reverse=self.reverse
+        )

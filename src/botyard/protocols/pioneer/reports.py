@@ -1,0 +1,342 @@
+"""Packets that a robot sends: layouts in both directions, in the wire's own units (pioneer-protocol §5–8).
+
+Each layout is a dataclass with ``encode`` for the robot's side and ``decode`` for a client's. Field names say the unit where it is not
+the protocol's scaled unit. `reportbuilder` fills them from a robot in SI units.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+from botyard.protocols.pioneer.commands import P
+from botyard.protocols.pioneer.packet import Packet, Reader, frame
+
+READINGS_PER_PACKET: Final = 32
+"""Laser readings in one packet; also the most sonar readings in one SIP (§5, §7)."""
+
+_SIP_HEAD = struct.Struct("<hhhhhBHhHBB")
+_SIP_TAIL = struct.Struct("<BBBBBHBhHhbb")
+_SONAR = struct.Struct("<BH")
+
+
+@dataclass(slots=True, kw_only=True)
+class Sip:
+    """Standard information packet (§5). All integers as on the wire; see the reference for scales.
+
+    Attributes
+    ----------
+    x, y : int
+        Odometry in position units, 16 bits, wrapping.
+    th : int
+        Heading in angle units.
+    left_vel, right_vel : int
+        Wheel speeds in velocity units.
+    battery : int
+        Decivolts, 8 bits.
+    stall_bumpers : int
+        Bit 0 left wheel stalled, 1–7 rear bumpers, 8 right wheel stalled, 9–15 front bumpers.
+    control : int
+        Heading set-point.
+    flags : int
+        Bit 0 motors on, 1–4 sonar arrays on, 5 E-stop.
+    compass : int
+        Heading in 2° units.
+    sonar : sequence of (int, int)
+        Index and range in range units.
+    timer_low, gripper, analog : int
+        Bytes after the sonar readings; the second is the gripper state.
+    digin, digout : int
+        Digital lines.
+    battery10 : int
+        Decivolts, 16 bits.
+    charge_state : int
+        0 not charging.
+    rot_vel10 : int
+        Tenths of a degree per second.
+    faults : int
+        Fault flags; bit 1 temperature warning.
+    lat_vel : int
+        Lateral velocity, mm/s.
+    temperature : int
+        °C; −128 none.
+    soc : int
+        State of charge, %; 0 not available.
+    moving : bool
+        Packet type 0x33 instead of 0x32.
+    """
+
+    x: int = 0
+    y: int = 0
+    th: int = 0
+    left_vel: int = 0
+    right_vel: int = 0
+    battery: int = 0
+    stall_bumpers: int = 0
+    control: int = 0
+    flags: int = 0
+    compass: int = 0
+    sonar: Sequence[tuple[int, int]] = ()
+    timer_low: int = 0
+    gripper: int = 0
+    analog: int = 0
+    digin: int = 0xFF
+    digout: int = 0xFF
+    battery10: int = 0
+    charge_state: int = 0
+    rot_vel10: int = 0
+    faults: int = 0
+    lat_vel: int = 0
+    temperature: int = -128
+    soc: int = 0
+    moving: bool = False
+
+    def encode(self) -> bytes:
+        """The packet: 41 + 3·N bytes for N sonar readings."""
+        head = _SIP_HEAD.pack(
+            self.x, self.y, self.th, self.left_vel, self.right_vel, self.battery, self.stall_bumpers, self.control,
+            self.flags, self.compass, len(self.sonar),
+        )  # fmt: skip
+        sonar = b"".join(_SONAR.pack(i, r) for i, r in self.sonar)
+        tail = _SIP_TAIL.pack(
+            self.timer_low, self.gripper, self.analog, self.digin, self.digout, self.battery10, self.charge_state,
+            self.rot_vel10, self.faults, self.lat_vel, self.temperature, self.soc,
+        )  # fmt: skip
+        return frame(P.SIP_MOVING if self.moving else P.SIP, head + sonar + tail)
+
+    @classmethod
+    def decode(cls, packet: Packet) -> Sip:
+        """Read a SIP; fields that an older robot leaves out are 0."""
+        r = packet.reader()
+        sip = cls(
+            x=r.i16(), y=r.i16(), th=r.i16(), left_vel=r.i16(), right_vel=r.i16(), battery=r.u8(),
+            stall_bumpers=r.u16(), control=r.i16(), flags=r.u16(), compass=r.u8(), moving=packet.id == P.SIP_MOVING,
+        )  # fmt: skip
+        n = r.u8()
+        sip.sonar = [(r.u8(), r.u16()) for _ in range(min(n, r.remaining // 3))]
+        sip.timer_low, sip.gripper, sip.analog, sip.digin, sip.digout = r.u8(), r.u8(), r.u8(), r.u8(), r.u8()
+        sip.battery10, sip.charge_state, sip.rot_vel10, sip.faults = r.u16(), r.u8(), r.i16(), r.u16()
+        sip.lat_vel, sip.temperature, sip.soc = r.i16(), r.i8(), r.i8()
+        return sip
+
+
+# name → struct code; "s" is a NUL-terminated string (§6; the order is the layout)
+_CONFIG_LAYOUT: Final = (
+    ("class_name", "s"), ("subclass", "s"), ("serial", "s"), ("reserved", "B"), ("rot_vel_top", "H"),
+    ("trans_vel_top", "H"), ("rot_acc_top", "H"), ("trans_acc_top", "H"), ("pwm_max", "H"), ("name", "s"),
+    ("sip_cycle_ms", "B"), ("host_baud", "B"), ("aux1_baud", "B"), ("has_gripper", "H"), ("front_sonar", "H"),
+    ("rear_sonar", "B"), ("low_battery", "H"), ("rev_count", "H"), ("watchdog_ms", "H"), ("p2mpacs", "B"),
+    ("stall_value", "H"), ("stall_count", "H"), ("joy_vel", "H"), ("joy_rot_vel", "H"), ("rot_vel_max", "H"),
+    ("trans_vel_max", "H"), ("rot_acc", "H"), ("rot_decel", "H"), ("rot_kp", "H"), ("rot_kv", "H"), ("rot_ki", "H"),
+    ("trans_acc", "H"), ("trans_decel", "H"), ("trans_kp", "H"), ("trans_kv", "H"), ("trans_ki", "H"),
+    ("front_bumpers", "B"), ("rear_bumpers", "B"), ("charger", "B"), ("sonar_cycle", "B"), ("auto_baud", "B"),
+    ("has_gyro", "B"), ("drift_factor", "h"), ("aux2_baud", "B"), ("aux3_baud", "B"), ("ticks_mm", "H"),
+    ("shutdown_volts", "H"), ("firmware", "s"), ("gyro_cw", "H"), ("gyro_ccw", "H"), ("kinematics_delay", "B"),
+    ("lat_vel_top", "H"), ("lat_acc_top", "H"), ("lat_vel_max", "H"), ("lat_acc", "H"), ("lat_decel", "H"),
+    ("charge_threshold", "H"),
+)  # fmt: skip
+
+
+@dataclass(slots=True, kw_only=True)
+class Config:
+    """Configuration packet, CONFIGpac (§6): 57 fields in the order of the layout; mm, deg, s, with absolute maxima ("top") and
+    current settings ("max", acceleration)."""
+
+    class_name: str = "Pioneer"
+    subclass: str = ""
+    serial: str = "SIM"
+    reserved: int = 0
+    rot_vel_top: int = 0
+    trans_vel_top: int = 0
+    rot_acc_top: int = 0
+    trans_acc_top: int = 0
+    pwm_max: int = 400
+    name: str = ""
+    sip_cycle_ms: int = 100
+    host_baud: int = 0
+    aux1_baud: int = 0
+    has_gripper: int = 0
+    front_sonar: int = 0
+    rear_sonar: int = 0
+    low_battery: int = 0
+    rev_count: int = 0
+    watchdog_ms: int = 0
+    p2mpacs: int = 0
+    stall_value: int = 0
+    stall_count: int = 0
+    joy_vel: int = 0
+    joy_rot_vel: int = 0
+    rot_vel_max: int = 0
+    trans_vel_max: int = 0
+    rot_acc: int = 0
+    rot_decel: int = 0
+    rot_kp: int = 0
+    rot_kv: int = 0
+    rot_ki: int = 0
+    trans_acc: int = 0
+    trans_decel: int = 0
+    trans_kp: int = 0
+    trans_kv: int = 0
+    trans_ki: int = 0
+    front_bumpers: int = 0
+    rear_bumpers: int = 0
+    charger: int = 0
+    sonar_cycle: int = 0
+    auto_baud: int = 2
+    has_gyro: int = 0
+    drift_factor: int = 0
+    aux2_baud: int = 0
+    aux3_baud: int = 0
+    ticks_mm: int = 0
+    shutdown_volts: int = 0
+    firmware: str = ""
+    gyro_cw: int = 0
+    gyro_ccw: int = 0
+    kinematics_delay: int = 0
+    lat_vel_top: int = 0
+    lat_acc_top: int = 0
+    lat_vel_max: int = 0
+    lat_acc: int = 0
+    lat_decel: int = 0
+    charge_threshold: int = 0
+
+    def encode(self) -> bytes:
+        """The packet."""
+        parts = []
+        for name, code in _CONFIG_LAYOUT:
+            value = getattr(self, name)
+            parts.append(c_string(value) if code == "s" else struct.pack("<" + code, value))
+        return frame(P.CONFIG, b"".join(parts))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> Config:
+        """Read a CONFIGpac; missing fields are 0 or empty."""
+        r = packet.reader()
+        take = {"s": r.text, "B": r.u8, "H": r.u16, "h": r.i16}
+        return cls(**{name: take[code]() for name, code in _CONFIG_LAYOUT})
+
+
+assert [f.name for f in fields(Config)] == [name for name, _ in _CONFIG_LAYOUT]
+
+
+def c_string(text: str, limit: int = 60) -> bytes:
+    """`text` as at most `limit` Latin-1 characters and a NUL."""
+    return text.replace("\0", "").encode("latin-1", "replace")[:limit] + b"\0"
+
+
+def sync2(name: str, class_name: str, subclass: str) -> bytes:
+    """Answer to SYNC2: three strings of at most 19 characters (§3, HSK-006)."""
+    return frame(P.SYNC2, b"".join(c_string(s, 19) for s in (name, class_name, subclass)))
+
+
+@dataclass(slots=True, kw_only=True)
+class LaserPart:
+    """One packet of a laser scan, type 0x60 or 0x61 (§7).
+
+    Attributes
+    ----------
+    total, first : int
+        Readings in the scan; index of the first one here.
+    ranges_mm : sequence of int
+        Up to 32 ranges.
+    reflectance : sequence of int
+        For each range 0 (ordinary) or the strength of a reflector; type 0x61 only.
+    x_mm, y_mm, th_deg : int
+        Odometry; type 0x60 only.
+    device, flags : int
+        Laser index; bit 0: the robot was put elsewhere since the last scan; type 0x61 only.
+    """
+
+    total: int
+    first: int
+    ranges_mm: Sequence[int]
+    reflectance: Sequence[int] = ()
+    x_mm: int = 0
+    y_mm: int = 0
+    th_deg: int = 0
+    device: int = 0
+    flags: int = 0
+
+    def encode(self, packet_type: int) -> bytes:
+        """The packet."""
+        n = len(self.ranges_mm)
+        head = struct.pack("<HHB", self.total, self.first, n)
+        if packet_type == P.LASER1:
+            pose = struct.pack("<hhh", self.x_mm, self.y_mm, self.th_deg)
+            return frame(P.LASER1, pose + head + struct.pack(f"<{n}H", *self.ranges_mm))
+        body = b"".join(struct.pack("<HBBB", r, s, 0, 0) for r, s in zip(self.ranges_mm, self.reflectance, strict=True))
+        return frame(P.LASER2, head + body + bytes((self.device, self.flags)))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> LaserPart:
+        """Read a packet of either type."""
+        r = packet.reader()
+        x = y = th = 0
+        if packet.id == P.LASER1:
+            x, y, th = r.i16(), r.i16(), r.i16()
+        total, first, count = r.u16(), r.u16(), r.u8()
+        ranges, strengths = [], []
+        size = 2 if packet.id == P.LASER1 else 5
+        for _ in range(min(count, r.remaining // size)):
+            ranges.append(r.u16())
+            if packet.id == P.LASER2:
+                strengths.append(r.u8())
+                r.take(2)
+        part = cls(total=total, first=first, ranges_mm=ranges, reflectance=strengths, x_mm=x, y_mm=y, th_deg=th)
+        if packet.id == P.LASER2:
+            part.device, part.flags = r.u8(), r.u8()
+        return part
+
+
+_SIMSTAT = struct.Struct("<BBIHHHiiiiiiiiiii")
+
+
+@dataclass(slots=True, kw_only=True)
+class SimStat:
+    """State of the simulation, SIMSTAT (§8).
+
+    Attributes
+    ----------
+    flags : int
+        Bit 0 there is a map, bit 1 it is georeferenced, bit 2 odometry errors follow.
+    sim_ms, real_ms, last_ms : int
+        Step lengths: simulated, wanted, measured.
+    x_mm, y_mm, z_mm, th_deg : int
+        True pose.
+    lat_e7, lon_e7, alt_cm : int
+        GPS reading, 10⁻⁷ ° and cm.
+    gps_quality : int
+        100 × dilution of precision; 0 bad, −1 none.
+    error_x, error_y, error_th : int
+        Odometry errors: mm and degrees × 10⁷.
+    """
+
+    flags: int = 4
+    sim_ms: int = 100
+    real_ms: int = 100
+    last_ms: int = 100
+    x_mm: int = 0
+    y_mm: int = 0
+    z_mm: int = 0
+    th_deg: int = 0
+    lat_e7: int = 0
+    lon_e7: int = 0
+    alt_cm: int = 0
+    gps_quality: int = -1
+    error_x: int = 0
+    error_y: int = 0
+    error_th: int = 0
+
+    def encode(self) -> bytes:
+        """The packet: 56 data bytes."""
+        return frame(P.SIMSTAT, _SIMSTAT.pack(0, 0, *(getattr(self, f.name) for f in fields(self))))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> SimStat:
+        """Read a SIMSTAT."""
+        r = Reader(packet.data)
+        r.take(2)
+        values = [r.u32(), r.u16(), r.u16(), r.u16(), *(r.i32() for _ in range(11))]
+        return cls(**{f.name: v for f, v in zip(fields(cls), values, strict=True)})

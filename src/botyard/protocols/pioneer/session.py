@@ -1,0 +1,295 @@
+"""One client's session with one robot: the robot's side of the Pioneer protocol, sans I/O.
+
+Feed it with `receive_data`, `receive_eof`, `on_snapshot` and `handle_timer`; take what it wants sent from `data_to_send` and what it
+has to tell from `next_event`. Time is an argument: `now` is wall time in seconds from any origin, simulated time comes with the
+robot's snapshot. Bytes from the client never raise.
+
+The handshake is the table `_HANDSHAKE`: the client drives, SYNC0 → SYNC1 → SYNC2 → OPEN (pioneer-protocol §3).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from botyard.engine.commands import Stop
+from botyard.protocols.pioneer import handlers
+from botyard.protocols.pioneer.commands import C, P
+from botyard.protocols.pioneer.events import Event, Level, LogLine, SessionClosed, SessionOpened
+from botyard.protocols.pioneer.laserstate import LaserState
+from botyard.protocols.pioneer.packet import Packet, Parser, frame
+from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip
+from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
+from botyard.protocols.robotport import RobotPort, RobotState
+
+SIP_PERIOD_US: Final = 100_000
+"""A SIP is sent every so many µs of simulated time, or in every step where steps are longer."""
+MIN_WALL_PERIOD: Final = 0.01
+"""Faster than real time: at most one SIP in so many seconds of wall time."""
+REPEAT_AFTER: Final = 0.15
+"""Paused or slowed down: without a SIP for so long, s of wall time, the last state is sent again …"""
+REPEAT_PERIOD: Final = 0.1
+"""… and then every so many seconds, so that no client times out."""
+HANDSHAKE_PACKETS: Final = 10
+HANDSHAKE_SECONDS: Final = 10.0
+SILENCE_SECONDS: Final = 60.0
+"""A client that is silent for so long, s of wall time, gets no more SIPs until it speaks again (HSK-024)."""
+
+
+class Stage(Enum):
+    """Where a session stands."""
+
+    SYNC0 = auto()
+    SYNC1 = auto()
+    SYNC2 = auto()
+    READY = auto()  # handshake complete, no SIPs yet
+    OPEN = auto()
+    CLOSED = auto()
+
+
+# stage after a SYNC packet: any number restarts there (out-of-order numbers are adopted, HSK-007)
+_HANDSHAKE: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PioneerSettings:
+    """What the user may choose about the protocol.
+
+    Attributes
+    ----------
+    robot_name : str
+        Name reported in SYNC2 and CONFIGpac; some clients look for ``MobileSim``.
+    firmware : str
+        Firmware version of CONFIGpac; begins with ``S.``.
+    ignore_commands : frozenset of int
+        Command numbers that are dropped (``--ignore-command``).
+    warn_unsupported : bool
+        Log every unsupported command, not only the first of each number.
+    """
+
+    robot_name: str = "AMRISim"
+    firmware: str = "S.0"
+    ignore_commands: frozenset[int] = frozenset()
+    warn_unsupported: bool = False
+
+
+class Session:
+    """One client, from its connection to its end.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot.
+    settings : PioneerSettings
+        Choices of the user.
+    now : float
+        Wall time, s.
+    """
+
+    def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
+        self.port = port
+        self.settings = settings
+        self.stage = Stage.SYNC0
+        self.parser = Parser()
+        self.sonar_on = False
+        self.simstat_always = False
+        self.motors_on = port.state().motors
+        self.warned_motors = False
+        self.lasers = [LaserState(port, i) for i in range(port.n_lasers)]
+        self._out = bytearray()
+        self._events: deque[Event] = deque()
+        self._began = now
+        self._handshake_packets = 0
+        self._heard = now
+        self._heard_us = port.time_us
+        self._silent = False
+        self._watchdog_fired = False
+        self._next_sip_us = 0
+        self._sip_wall = now
+        self._repeat_at: float | None = None
+        self._first_sonar = 0
+        self._warned: set[int] = set()
+        self._errors_seen = 0
+
+    # -- input
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        """Take bytes from the client."""
+        if self.stage is Stage.CLOSED:
+            return
+        for packet in self.parser.receive(data):
+            if self.stage is Stage.CLOSED:
+                break
+            self._heard, self._heard_us = now, self.port.time_us
+            self._watchdog_fired = False
+            if self._silent:
+                self._silent = False
+                self.log(Level.INFO, "the client is back")
+            self._packet(packet)
+        errors = self.parser.counts.errors
+        if errors != self._errors_seen:
+            self._errors_seen = errors
+            self.log(Level.WARNING, f"a packet with bad checksum or length was dropped ({errors} so far)")
+
+    def receive_eof(self) -> None:
+        """The client has closed the connection."""
+        self.close("the client disconnected")
+
+    def on_snapshot(self, now: float) -> None:
+        """A step is done: send what is due for this much simulated time, and watch over the client."""
+        if self.stage is not Stage.OPEN:
+            return
+        time_us = self.port.time_us
+        watchdog = self.port.spec.pioneer.watchdog
+        if watchdog > 0.0 and not self._watchdog_fired and time_us - self._heard_us > watchdog * 1e6:
+            self._watchdog_fired = True
+            self.port.submit(Stop())
+            self.log(Level.WARNING, f"watchdog: nothing heard for {watchdog:g} s of simulated time, the robot stops")
+        if time_us < self._next_sip_us or now - self._sip_wall < MIN_WALL_PERIOD:
+            return
+        self._next_sip_us += SIP_PERIOD_US
+        if self._next_sip_us <= time_us:  # long steps, or the first SIP
+            self._next_sip_us = time_us - time_us % SIP_PERIOD_US + SIP_PERIOD_US
+        self._report(now)
+        self._repeat_at = now + REPEAT_AFTER
+
+    def handle_timer(self, now: float) -> None:
+        """Wall time has passed: limits of the handshake, silence, and SIPs while simulated time stands still."""
+        if self.stage is Stage.CLOSED:
+            return
+        if self.stage is not Stage.OPEN:
+            if self.stage is not Stage.READY and now - self._began >= HANDSHAKE_SECONDS:
+                self.close(f"no complete handshake within {HANDSHAKE_SECONDS:g} s")
+            return
+        if not self._silent and now - self._heard >= SILENCE_SECONDS:
+            self._silent = True
+            self.log(Level.WARNING, f"nothing heard for {SILENCE_SECONDS:g} s: no more reports until the client speaks again")
+        if self._repeat_at is not None and now >= self._repeat_at:
+            self._report(now)
+            self._repeat_at = now + REPEAT_PERIOD
+
+    # -- output
+
+    def next_timer(self) -> float | None:
+        """When `handle_timer` wants to be called, s of wall time; None: never."""
+        if self.stage is Stage.CLOSED or self.stage is Stage.READY:
+            return None
+        if self.stage is not Stage.OPEN:
+            return self._began + HANDSHAKE_SECONDS
+        times = [] if self._silent else [self._heard + SILENCE_SECONDS]
+        if self._repeat_at is not None:
+            times.append(self._repeat_at)
+        return min(times, default=None)
+
+    def data_to_send(self) -> bytes:
+        """Bytes for the client; each is given once."""
+        out = bytes(self._out)
+        self._out.clear()
+        return out
+
+    def next_event(self) -> Event | None:
+        """The oldest event not yet given, or None."""
+        return self._events.popleft() if self._events else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session is over."""
+        return self.stage is Stage.CLOSED
+
+    # -- for the command handlers
+
+    def send(self, data: bytes) -> None:
+        """Queue a packet."""
+        self._out += data
+
+    def emit(self, event: Event) -> None:
+        """Queue an event."""
+        self._events.append(event)
+
+    def log(self, level: Level, text: str) -> None:
+        """Queue a log line."""
+        self._events.append(LogLine(level, text))
+
+    def set_sonar(self, on: bool) -> None:
+        """Begin or end to report sonar."""
+        self.sonar_on = on
+        self._first_sonar = 0
+        self.port.subscribe_sonar(on)
+
+    def close(self, reason: str) -> None:
+        """End the session: the robot is released, sonar and laser off (HSK-015)."""
+        if self.stage is Stage.CLOSED:
+            return
+        self.stage = Stage.CLOSED
+        for laser in self.lasers:
+            laser.switch(0)
+        self.set_sonar(False)
+        self.port.release()
+        self.emit(SessionClosed(reason))
+
+    # -- packets
+
+    def _packet(self, packet: Packet) -> None:
+        if self.stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2):
+            self._sync(packet)
+        elif self.stage is Stage.READY and packet.id in (P.SYNC0, P.SYNC2):
+            self._sync(packet)  # a client that lost the answer starts over; SYNC1 is OPEN's number
+        elif self.stage is Stage.READY and packet.id == C.OPEN:
+            self._open()
+        elif packet.id in self.settings.ignore_commands:
+            return
+        else:
+            self._command(packet)
+
+    def _sync(self, packet: Packet) -> None:
+        self._handshake_packets += 1
+        following = _HANDSHAKE.get(packet.id)
+        if following is None:
+            self.log(Level.WARNING, f"command {packet.id} before the handshake was ignored")
+        elif packet.id == P.SYNC2:
+            pioneer = self.port.spec.pioneer
+            self.send(sync2(self.settings.robot_name, pioneer.class_name, pioneer.subclass))
+            self.stage = following
+            self.port.claim()
+            self.set_sonar(True)
+        else:
+            self.send(frame(packet.id))
+            self.stage = following
+        if self._handshake_packets > HANDSHAKE_PACKETS:
+            self.close(f"no complete handshake within {HANDSHAKE_PACKETS} packets")
+
+    def _open(self) -> None:
+        self.stage = Stage.OPEN
+        self.emit(SessionOpened())
+
+    def _command(self, packet: Packet) -> None:
+        handler: Callable[[Session, Packet], None] | None = handlers.TABLE.get(packet.id)
+        if handler is not None:
+            handler(self, packet)
+        elif packet.id not in handlers.QUIET and (self.settings.warn_unsupported or packet.id not in self._warned):
+            self._warned.add(packet.id)
+            self.log(Level.WARNING, f"command {packet.id} is not supported and was ignored")
+
+    # -- reports
+
+    def _report(self, now: float) -> None:
+        """SIMSTAT if wanted, SIP, laser packets of whole scans: one period's output (§2)."""
+        self._sip_wall = now
+        if self._silent:
+            return
+        state = self.port.state()
+        if self.simstat_always:
+            self.send(build_simstat(self.port, state).encode())
+        self.send(self._sip(state))
+        for laser in self.lasers:
+            self.send(laser.report(state))
+
+    def _sip(self, state: RobotState) -> bytes:
+        sip = build_sip(self.port, state, sonar_on=self.sonar_on, first_sonar=self._first_sonar)
+        ring = self.port.spec.sonar
+        n = len(ring.transducers) if ring else 0
+        self._first_sonar = self._first_sonar + READINGS_PER_PACKET if self._first_sonar + READINGS_PER_PACKET < n else 0
+        return sip.encode()

@@ -1,0 +1,152 @@
+"""What every protocol sees of a robot: an interface in SI units, without sockets, clocks or arrays of the engine.
+
+A session is handed a `RobotPort` and needs nothing else of the program. Commands go into the engine's queue and take effect with the
+next step; everything that is read comes from the last snapshot, so no protocol can disturb another (design §2).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from botyard.devices.electrics import Electrics
+from botyard.devices.gps import Fix
+from botyard.devices.laser import LaserScan
+from botyard.devices.sonar import SonarReadings
+from botyard.engine.commands import Command
+from botyard.geometry import Pose, Twist
+from botyard.model.robot import Axes, RobotSpec
+
+
+class RobotState(NamedTuple):
+    """A robot after the last step.
+
+    Attributes
+    ----------
+    pose_world : Pose
+        True pose.
+    pose_odom : Pose
+        Pose by odometry.
+    twist : Twist
+        Velocity in the robot's frame.
+    motors, stalled, estop : bool
+        Motors enabled; blocked while translating; emergency stop in progress.
+    limits, accel, decel : Axes
+        Speed limits and ramps in force; m/s, m/s² and rad.
+    odometry_error : Axes
+        Proportional errors of odometry in force.
+    """
+
+    pose_world: Pose
+    pose_odom: Pose
+    twist: Twist
+    motors: bool
+    stalled: bool
+    estop: bool
+    limits: Axes
+    accel: Axes
+    decel: Axes
+    odometry_error: Axes
+
+
+class Timing(NamedTuple):
+    """Step lengths: simulated, wanted in wall time, and measured in wall time for the last step; s."""
+
+    sim: float = 0.1
+    real: float = 0.1
+    last: float = 0.1
+
+
+class RobotPort(Protocol):
+    """A robot as a session sees it; one port for each session."""
+
+    @property
+    def name(self) -> str:
+        """Unique name of the robot."""
+        ...
+
+    @property
+    def spec(self) -> RobotSpec:
+        """Its model."""
+        ...
+
+    @property
+    def electrics(self) -> Electrics:
+        """Battery, digital lines and temperature."""
+        ...
+
+    @property
+    def time_us(self) -> int:
+        """Simulated time of the last snapshot, µs."""
+        ...
+
+    @property
+    def timing(self) -> Timing:
+        """Step lengths."""
+        ...
+
+    @property
+    def has_map(self) -> bool:
+        """Whether the world has a map."""
+        ...
+
+    @property
+    def teleports(self) -> int:
+        """How often the robot was put somewhere by command or hand; it never decreases."""
+        ...
+
+    def claim(self) -> None:
+        """The session begins to command the robot."""
+        ...
+
+    def release(self) -> None:
+        """The session ends: the robot stops with motors off, unless another live source commands it; its sensors are unsubscribed."""
+        ...
+
+    def submit(self, command: Command) -> None:
+        """Queue a command for the next step."""
+        ...
+
+    def reset_limits(self) -> None:
+        """Queue: speed limits and ramps of the model."""
+        ...
+
+    def reset_pose(self) -> None:
+        """Queue: back to where the robot started, odometry zero."""
+        ...
+
+    def set_pose(self, pose: Pose) -> None:
+        """Queue: put the robot at a true pose; odometry stays."""
+        ...
+
+    def state(self) -> RobotState:
+        """The robot after the last step."""
+        ...
+
+    def fix(self) -> Fix | None:
+        """GPS reading, None when the map has no georeference."""
+        ...
+
+    def subscribe_sonar(self, on: bool) -> None:
+        """Begin or end to read the sonar in every step."""
+        ...
+
+    def sonar(self) -> SonarReadings | None:
+        """Sonar readings of the last step; None for a robot without sonar."""
+        ...
+
+    @property
+    def n_lasers(self) -> int:
+        """Number of lasers."""
+        ...
+
+    def configure_laser(self, index: int, angle_min: float, increment: float, count: int) -> None:
+        """Set the rays of a laser: bearing of the first, spacing (rad, positive) and number."""
+        ...
+
+    def subscribe_laser(self, index: int, on: bool) -> None:
+        """Begin or end to read a laser in every step."""
+        ...
+
+    def laser(self, index: int) -> LaserScan:
+        """Scan of the last step."""
+        ...

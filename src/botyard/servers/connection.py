@@ -1,0 +1,91 @@
+"""Between a transport and a sans-I/O session: hands over bytes, tells the log, says when the session wants to be called again.
+
+The same for TCP and for the null modem; a transport gives it two functions and calls four methods.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from botyard.protocols.pioneer.events import ExitRequested, LogLine, SessionClosed, SessionOpened
+from botyard.protocols.pioneer.session import Session
+
+
+class Connection:
+    """One client of one robot.
+
+    Parameters
+    ----------
+    session : Session
+        The protocol.
+    write : callable
+        Takes bytes for the client.
+    finish : callable
+        Called once, when the session is over and everything is written.
+    log : logging.LoggerAdapter
+        Log of the robot.
+    on_exit : callable, optional
+        Takes the status when the client asks for the end of the simulation.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        write: Callable[[bytes], None],
+        finish: Callable[[], None],
+        log: logging.LoggerAdapter[logging.Logger],
+        on_exit: Callable[[int], None] | None = None,
+    ) -> None:
+        self.session = session
+        self._write = write
+        self._finish = finish
+        self._log = log
+        self._on_exit = on_exit
+        self._finished = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended."""
+        return self.session.is_closed
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Bytes came from the client."""
+        self.session.receive_data(data, now)
+        self._pump()
+
+    def receive_eof(self) -> None:
+        """The client is gone."""
+        self.session.receive_eof()
+        self._pump()
+
+    def on_snapshot(self, now: float) -> None:
+        """A step is done."""
+        self.session.on_snapshot(now)
+        self._pump()
+
+    def on_timer(self, now: float) -> None:
+        """The time that `next_timer` named has come."""
+        self.session.handle_timer(now)
+        self._pump()
+
+    def next_timer(self) -> float | None:
+        """When to call `on_timer`."""
+        return self.session.next_timer()
+
+    def _pump(self) -> None:
+        data = self.session.data_to_send()
+        if data:
+            self._write(data)
+        while (event := self.session.next_event()) is not None:
+            if isinstance(event, LogLine):
+                self._log.log(event.level, "%s", event.text)
+            elif isinstance(event, SessionOpened):
+                self._log.info("session open")
+            elif isinstance(event, SessionClosed):
+                self._log.info("session over: %s", event.reason)
+            elif isinstance(event, ExitRequested) and self._on_exit is not None:
+                self._on_exit(event.status)
+        if self.session.is_closed and not self._finished:
+            self._finished = True
+            self._finish()

@@ -1,0 +1,133 @@
+"""The run loop: steps the simulation at its pace and tells everyone who waits for a snapshot.
+
+Pacing lives here and nowhere else. Deadlines are counted from one origin, so that the period is exact on average; a step that comes
+late is followed by steps without a pause until the loop is back in time, or, beyond half a second, the origin is moved and the lost
+time is admitted in the ratio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from botyard.protocols.robotport import Timing
+from botyard.simulation import Simulation
+
+MAX_LAG: Final = 0.5
+"""Lag that is caught up, s of wall time; what is beyond is given up."""
+RATIO_WINDOW: Final = 5.0
+"""The real-time ratio is an average over the last so many seconds of wall time."""
+
+log = logging.getLogger("botyard.hub")
+
+
+class Listener(Protocol):
+    """Anything that wants to know of every step."""
+
+    def on_snapshot(self, now: float) -> None:
+        """A step is done; `now` is wall time, s."""
+        ...
+
+
+class Hub:
+    """Runs a simulation.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    interval : float or None
+        Wall time between two steps, s; None: as fast as possible.
+    duration : float, optional
+        End after so much simulated time, s.
+    """
+
+    def __init__(self, sim: Simulation, *, interval: float | None = 0.1, duration: float | None = None) -> None:
+        self.sim = sim
+        self.interval = interval
+        self.duration = duration
+        self.exit_status = 0
+        self.overruns = 0
+        self._listeners: list[Listener] = []
+        self._before: list[Callable[[], None]] = []
+        self._stop = asyncio.Event()
+        self._marks: deque[tuple[float, float]] = deque()
+
+    def attach(self, listener: Listener) -> None:
+        """Tell `listener` of every step from now on."""
+        self._listeners.append(listener)
+
+    def detach(self, listener: Listener) -> None:
+        """Do so no longer."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def before_step(self, act: Callable[[], None]) -> None:
+        """Call `act` before every step: programs that control robots from within."""
+        self._before.append(act)
+
+    def stop(self, status: int = 0) -> None:
+        """End `run` soon; the first status given counts."""
+        if not self._stop.is_set():
+            self.exit_status = status
+            self._stop.set()
+
+    @property
+    def ratio(self) -> float:
+        """Simulated time per wall time over the last seconds; 1 is real time."""
+        if len(self._marks) < 2:
+            return 1.0
+        (wall0, sim0), (wall1, sim1) = self._marks[0], self._marks[-1]
+        return (sim1 - sim0) / (wall1 - wall0) if wall1 > wall0 else 1.0
+
+    async def run(self) -> int:
+        """Step until `stop` is called or the duration is over; return the exit status."""
+        loop = asyncio.get_running_loop()
+        origin, steps, last = loop.time(), 0, loop.time()
+        while not self._stop.is_set():
+            if self.interval is None:
+                await asyncio.sleep(0)
+            else:
+                due = origin + steps * self.interval
+                lag = loop.time() - due
+                if lag < 0.0:
+                    await self._sleep_until(due)
+                    if self._stop.is_set():
+                        break
+                else:
+                    if lag > max(MAX_LAG, 2 * self.interval):
+                        self.overruns += 1
+                        log.warning("%.1f s behind real time: a step takes longer than its %g s", lag, self.interval)
+                        origin, steps = loop.time(), 0
+                    await asyncio.sleep(0)  # clients are served even when there is no time to spare
+            now = loop.time()
+            self.sim.timing = Timing(self.sim.dt, self.interval or self.sim.dt, now - last)
+            last = now
+            steps += 1
+            self.step_once(now)
+            if self.duration is not None and self.sim.time >= self.duration - 1e-9:
+                self.stop()
+        return self.exit_status
+
+    async def _sleep_until(self, due: float) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout_at(due):
+                await self._stop.wait()
+        except TimeoutError:
+            return
+        assert self._stop.is_set() or loop.time() >= due
+
+    def step_once(self, now: float) -> None:
+        """One step, and everyone is told."""
+        for act in self._before:
+            act()
+        self.sim.step()
+        self._marks.append((now, self.sim.time))
+        while self._marks[-1][0] - self._marks[0][0] > RATIO_WINDOW and len(self._marks) > 2:
+            self._marks.popleft()
+        for listener in tuple(self._listeners):
+            listener.on_snapshot(now)

@@ -1,0 +1,130 @@
+"""A simulation and its clients in one thread, without sockets and with a clock that is only a number: for tests and experiments.
+
+    modem = NullModem(sim)
+    line = modem.connect("p3dx")
+    line.send(command(0))
+    modem.run(0.2)
+    line.received  # bytes from the robot
+
+Wall time advances with simulated time unless told otherwise, so a whole session with its watchdogs and time-outs takes milliseconds.
+A `manipulator` may change, cut or drop what passes from client to robot, to see what a bad line does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from botyard.protocols.pioneer.session import PioneerSettings, Session
+from botyard.servers.connection import Connection
+from botyard.servers.tcp import RobotLog
+from botyard.simulation import Simulation
+
+Manipulator = Callable[[bytes], bytes]
+
+
+class Line:
+    """A client's end of a connection.
+
+    Attributes
+    ----------
+    received : bytearray
+        Everything that the robot has sent and nobody has taken.
+    closed : bool
+        Whether the robot's side has closed the connection.
+    log : list of str
+        Log lines of the session.
+    """
+
+    def __init__(self, modem: NullModem, robot: str, manipulator: Manipulator | None) -> None:
+        self.received = bytearray()
+        self.closed = False
+        self.log: list[str] = []
+        self.exit_status: int | None = None
+        self._modem = modem
+        self._manipulate = manipulator or (lambda data: data)
+        logger = logging.Logger(f"nullmodem.{robot}")
+        logger.addHandler(_ListHandler(self.log))
+        session = Session(modem.sim.robots[robot].port("pioneer"), modem.settings, modem.now)
+        self.connection = Connection(
+            session, self.received.extend, self._finish, RobotLog(logger, {"robot": robot}), self._exit
+        )
+
+    def send(self, data: bytes) -> None:
+        """Let the robot receive `data` now."""
+        self.connection.receive(self._manipulate(data), self._modem.now)
+
+    def hang_up(self) -> None:
+        """Close the client's side."""
+        self.connection.receive_eof()
+
+    def take(self) -> bytes:
+        """What has arrived since the last call."""
+        data = bytes(self.received)
+        self.received.clear()
+        return data
+
+    def _finish(self) -> None:
+        self.closed = True
+        self._modem._lines.remove(self)
+
+    def _exit(self, status: int) -> None:
+        self.exit_status = status
+
+
+class NullModem:
+    """Runs a simulation on a fake clock.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    settings : PioneerSettings, optional
+        Choices about the protocol.
+    """
+
+    def __init__(self, sim: Simulation, settings: PioneerSettings | None = None) -> None:
+        self.sim = sim
+        self.settings = settings or PioneerSettings()
+        self.now = 1000.0
+        self._lines: list[Line] = []
+
+    def connect(self, robot: str, manipulator: Manipulator | None = None) -> Line:
+        """Connect a client to a robot."""
+        line = Line(self, robot, manipulator)
+        self._lines.append(line)
+        return line
+
+    def run(self, seconds: float, *, wall_per_sim: float = 1.0) -> None:
+        """Let simulated time pass, with `wall_per_sim` seconds of wall time for each second of it."""
+        for _ in range(max(1, round(seconds / self.sim.dt))):
+            self.wait(self.sim.dt * wall_per_sim)
+            self.sim.step()
+            for line in tuple(self._lines):
+                line.connection.on_snapshot(self.now)
+
+    def wait(self, seconds: float) -> None:
+        """Let wall time pass while the simulation stands still; timers fire at their times."""
+        end = self.now + seconds
+        while True:
+            times = [t for line in self._lines if (t := line.connection.next_timer()) is not None]
+            due = min(times, default=end)
+            if due > end:
+                break
+            self.now = max(self.now, due)
+            for line in tuple(self._lines):
+                when = line.connection.next_timer()
+                if when is not None and when <= self.now:
+                    line.connection.on_timer(self.now)
+            if not times:
+                break
+        self.now = end
+
+
+class _ListHandler(logging.Handler):
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())

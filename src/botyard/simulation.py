@@ -1,0 +1,653 @@
+"""The public face of botyard: a world with robots in it, to be stepped, commanded and read from Python.
+
+    import botyard
+
+    sim = botyard.Simulation.load("office", seed=1)
+    robot = sim.add_robot("p3dx")
+    while sim.time < 10:
+        scan = robot.laser.read()
+        robot.command(v=0.3, w=0.5 if scan.ranges.min() < 0.6 else 0.0)
+        sim.step()
+
+Everything is in SI units and REP-103 axes. Joins engine and devices; knows no protocol, but `Robot.port` gives a session what it needs
+(`botyard.protocols.robotport.RobotPort`).
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from botyard.devices.electrics import Electrics
+from botyard.devices.gps import Fix, gps_fix
+from botyard.devices.laser import STREAM as LASER_STREAM
+from botyard.devices.laser import LaserScan, laser_bundle
+from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.sonar import STREAM as SONAR_STREAM
+from botyard.devices.sonar import SonarReadings, sonar_bundles
+from botyard.engine import commands as cmd
+from botyard.engine.build import robot_body
+from botyard.engine.layout import F8, OdometryErrorMode
+from botyard.engine.rng import DEFAULT_SEED
+from botyard.engine.simulation import Engine
+from botyard.engine.snapshot import Snapshot
+from botyard.errors import CommandError, WorldError
+from botyard.formats.registry import Warn, load_scene
+from botyard.geometry import Pose, Twist
+from botyard.model.library import load_laser, load_robot
+from botyard.model.obstacles import Visible
+from botyard.model.robot import Axes, RobotSpec
+from botyard.model.scene import Scene
+from botyard.protocols.robotport import RobotState, Timing
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ROBOT_SPACING = 1.0
+"""Robots without a start pose of their own are put this far apart, m (decisions, "Start")."""
+
+
+class Simulation:
+    """A world and its robots.
+
+    Parameters
+    ----------
+    scene : Scene, optional
+        The static world; without it, an empty plane.
+    seed : int
+        Of all random draws; the same seed and the same commands give the same run, bit for bit.
+    step : float
+        Simulated time of one step, s (whole microseconds).
+    odometry_error : str
+        ``random_each_update``, ``random_init``, ``constant`` or ``none``: when odometry errors are drawn.
+    sensor_noise : bool
+        False: sensors are exact.
+    threads : int
+        Most threads that ray casting may use; results are the same for any number.
+    """
+
+    def __init__(
+        self,
+        scene: Scene | None = None,
+        *,
+        seed: int = DEFAULT_SEED,
+        step: float = 0.1,
+        odometry_error: str = "random_each_update",
+        sensor_noise: bool = True,
+        threads: int = 1,
+    ) -> None:
+        try:
+            mode = OdometryErrorMode[odometry_error.upper()]
+        except KeyError:
+            known = ", ".join(m.name.lower() for m in OdometryErrorMode)
+            raise WorldError(f'odometry error mode: expected one of {known}, found "{odometry_error}"') from None
+        self.scene = scene if scene is not None else Scene()
+        self.sensor_noise = sensor_noise
+        self.timing = Timing(sim=step, real=step, last=step)
+        self._devices = RangeDevices(threads)
+        self._engine = Engine(
+            self.scene, seed=seed, step_us=round(step * 1e6), odometry_error_mode=mode, senses=(self._devices,)
+        )
+        self._robots: dict[str, Robot] = {}
+
+    @classmethod
+    def load(
+        cls,
+        map: str | Path,  # noqa: A002 - the field's word, and the name of the command-line option
+        *,
+        seed: int = DEFAULT_SEED,
+        step: float = 0.1,
+        odometry_error: str = "random_each_update",
+        sensor_noise: bool = True,
+        threads: int = 1,
+        resolution: float = 0.02,
+        warn: Warn | None = None,
+    ) -> Simulation:
+        """A simulation of a map file, or of a map of the package by its name (``office``, ``warehouse``).
+
+        Parameters
+        ----------
+        resolution : float
+            Edge of the square that stands for a map point whose file gives no resolution, m.
+        warn : callable, optional
+            Receives a line for everything in the file that was skipped or doubted.
+
+        The other parameters are those of `Simulation`.
+
+        Raises
+        ------
+        MapError
+            No such map, or not a map; with file and line.
+        """
+        scene = load_scene(map, resolution=resolution, warn=warn)
+        return cls(
+            scene, seed=seed, step=step, odometry_error=odometry_error, sensor_noise=sensor_noise, threads=threads
+        )
+
+    # -- robots
+
+    def add_robot(
+        self,
+        model: str | Path | RobotSpec = "p3dx",
+        name: str | None = None,
+        *,
+        pose: Pose | tuple[float, float, float] | None = None,
+        lasers: Sequence[str] | None = None,
+    ) -> Robot:
+        """Add a robot, between two steps.
+
+        Parameters
+        ----------
+        model : str, Path or RobotSpec
+            Model of the library by name (`botyard models` lists them), a ``.toml`` file, or a spec.
+        name : str, optional
+            Unique name; else the model's, with a number if that is taken: ``p3dx``, ``p3dx_002``.
+        pose : Pose or tuple, optional
+            True pose x, y (m), th (rad); else the next free place at the map's home.
+        lasers : sequence of str, optional
+            Laser models instead of the model's own, mounted where its first laser is, or at its centre.
+
+        Raises
+        ------
+        ModelError
+            Unknown or wrong model.
+        WorldError
+            The name is taken.
+        """
+        spec = model if isinstance(model, RobotSpec) else load_robot(model)
+        if lasers is not None:
+            mount = spec.lasers[0].pose if spec.lasers else Pose()
+            spec = _with_lasers(spec, [load_laser(t, pose=mount) for t in lasers])
+        name = self._unique(spec.name) if name is None else name
+        body = robot_body(spec, name)
+        start = self._place(spec) if pose is None else Pose(*map(float, pose))
+        if not all(map(math.isfinite, start)):
+            raise CommandError(f"start pose: expected finite numbers, found {start}")
+        self._engine.add_bodies([(body, start)])
+        robot = Robot(self, name, spec, start)
+        self._robots[name] = robot
+        return robot
+
+    def remove_robot(self, name: str) -> None:
+        """Take a robot out of the world, between two steps. KeyError when there is none of that name."""
+        del self._robots[name]
+        self._engine.remove_body(name)
+
+    def _unique(self, base: str) -> str:
+        if base not in self._engine.rows:
+            return base
+        n = 2
+        while f"{base}_{n:03d}" in self._engine.rows:
+            n += 1
+        return f"{base}_{n:03d}"
+
+    def _place(self, spec: RobotSpec) -> Pose:
+        """The map's home for the first robot; for others the nearest free place around it."""
+        if self.scene.start is None:
+            return self.free_place(spec, self.scene.center)
+        if not self._robots:
+            return self.scene.start  # where the map says, even when something stands there: that is the map's business
+        return self.free_place(spec, self.scene.start)
+
+    def free_place(self, spec: RobotSpec, near: Pose) -> Pose:
+        """The place nearest to `near`, on a 1 m grid around it, where a robot touches nothing; `near` itself if there is none."""
+        body = robot_body(spec, " placing ")
+        return next((p for p in _spiral(near, ROBOT_SPACING) if self._engine.is_free(body, p)), near)
+
+    def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
+        """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.
+
+        Drawn from the seed of the simulation and `index`, so different robots get different places and a run can be repeated.
+
+        Raises
+        ------
+        WorldError
+            None was found in 10,000 tries.
+        """
+        x0, y0, x1, y1 = self.scene.bounds or (-10.0, -10.0, 10.0, 10.0)
+        draw = random.Random(f"{self.seed} start {index}")
+        body = robot_body(spec, " placing ")
+        for _ in range(10_000):
+            pose = Pose(draw.uniform(x0, x1), draw.uniform(y0, y1), draw.uniform(-math.pi, math.pi))
+            if self._engine.is_free(body, pose):
+                return pose
+        raise WorldError("no free place for a robot was found in this map")
+
+    @property
+    def robots(self) -> Mapping[str, Robot]:
+        """All robots by name, in the order of creation."""
+        return MappingProxyType(self._robots)
+
+    # -- time
+
+    def step(self, n: int = 1) -> Snapshot:
+        """Advance the world by `n` steps and return its state."""
+        return self._engine.step(n)
+
+    def settle(self) -> Snapshot:
+        """Let queued commands that place things take effect without letting time pass."""
+        return self._engine.settle()
+
+    @property
+    def time(self) -> float:
+        """Simulated time, s."""
+        return self._engine.clock.time
+
+    @property
+    def tick(self) -> int:
+        """Steps done."""
+        return self._engine.clock.tick
+
+    @property
+    def dt(self) -> float:
+        """Simulated time of one step, s."""
+        return self._engine.clock.dt
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random draws."""
+        return self._engine.seed
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """State after the last step; valid until the step after the next."""
+        return self._engine.snapshot
+
+    @property
+    def poses(self) -> F8:
+        """True poses of all robots in the order of creation, (n, 3): m, m, rad. A copy."""
+        rows = [self._engine.rows[name] for name in self._robots]
+        poses: F8 = self.snapshot.state.pose[rows]
+        return poses
+
+    # -- pictures
+
+    def render(self, path: str | Path | None = None, *, width: int = 1000) -> Image:
+        """Draw the world from above.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Also write the picture there; the suffix says the format.
+        width : int
+            Width, pixels.
+        """
+        from botyard.ui.render import render_simulation  # upward on purpose, and only when asked: pictures are a convenience
+
+        image = render_simulation(self, width=width)
+        if path is not None:
+            image.save(path)
+        return image
+
+
+class Robot:
+    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`."""
+
+    def __init__(self, sim: Simulation, name: str, spec: RobotSpec, start: Pose) -> None:
+        self.name = name
+        self.spec = spec
+        self.start = start
+        self.electrics = Electrics.of(spec.battery)
+        self.command = Commands(self, "api")
+        self._sim = sim
+        self._claims: list[str] = []
+        self._teleports = 0
+        self.lasers = tuple(Laser(self, i) for i in range(len(spec.lasers)))
+        self.sonar = Sonar(self) if spec.sonar is not None else None
+
+    def __repr__(self) -> str:
+        x, y, th = self.truth
+        return f"<Robot {self.name}: {self.spec.name} at x={x:.3f} m, y={y:.3f} m, th={math.degrees(th):.1f}°>"
+
+    @property
+    def laser(self) -> Laser:
+        """The first laser.
+
+        Raises
+        ------
+        WorldError
+            The robot has none.
+        """
+        if not self.lasers:
+            raise WorldError(f"robot {self.name} ({self.spec.name}) has no laser")
+        return self.lasers[0]
+
+    @property
+    def state(self) -> RobotState:
+        """Everything about the robot's motion after the last step."""
+        snapshot = self._sim.snapshot
+        s, row = snapshot.state, snapshot.rows[self.name]
+        return RobotState(
+            pose_world=Pose(*s.pose[row].tolist()),
+            pose_odom=Pose(*s.odom[row].tolist()),
+            twist=Twist(*s.vel[row].tolist()),
+            motors=bool(s.motors[row]),
+            stalled=bool(s.stall[row]),
+            estop=bool(s.estop[row]),
+            limits=Axes(*s.max_vel[row].tolist()),
+            accel=Axes(*s.accel[row].tolist()),
+            decel=Axes(*s.decel[row].tolist()),
+            odometry_error=Axes(*s.err[row].tolist()),
+        )
+
+    @property
+    def truth(self) -> Pose:
+        """True pose in the world."""
+        snapshot = self._sim.snapshot
+        return Pose(*snapshot.state.pose[snapshot.rows[self.name]].tolist())
+
+    @property
+    def odom(self) -> Pose:
+        """Pose by odometry, from where the robot started."""
+        snapshot = self._sim.snapshot
+        return Pose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
+
+    @property
+    def velocity(self) -> Twist:
+        """Velocity in the robot's frame."""
+        return self.state.twist
+
+    @property
+    def stalled(self) -> bool:
+        """Whether something blocks the robot's way."""
+        return self.state.stalled
+
+    @property
+    def gps(self) -> Fix | None:
+        """GPS reading; None without a georeferenced map."""
+        return gps_fix(self._sim.scene, self.spec.gps, self.truth)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Sources that command the robot at present, for example ``pioneer``."""
+        return tuple(self._claims)
+
+    def port(self, source: str) -> Port:
+        """What a protocol's session sees of this robot; `source` names it in the order of commands and in logs."""
+        return Port(self, source)
+
+
+class Commands:
+    """Commands to a robot; they take effect at the beginning of the next step. SI units."""
+
+    def __init__(self, robot: Robot, source: str) -> None:
+        self._robot = robot
+        self._source = source
+
+    def submit(self, command: cmd.Command) -> None:
+        """Queue any command of `botyard.engine.commands`."""
+        self._robot._sim._engine.submit(self._robot.name, command, self._source)
+
+    def __call__(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
+        """Drive with velocities (m/s, rad/s, m/s to the left) until told otherwise; what is left out stays as it is.
+
+        Raises
+        ------
+        CommandError
+            A value is not finite.
+        """
+        self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+
+    def velocity(self, v: float, w: float = 0.0, vy: float = 0.0) -> None:
+        """Drive with these velocities until told otherwise: m/s, rad/s, m/s to the left."""
+        self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+
+    def move(self, distance: float) -> None:
+        """Drive straight by a signed distance, m, by odometry."""
+        self.submit(cmd.MoveBy(distance))
+
+    def turn_to(self, heading: float) -> None:
+        """Turn to a heading in the odometry frame, rad."""
+        self.submit(cmd.TurnTo(heading))
+
+    def turn_by(self, angle: float) -> None:
+        """Turn by an angle, rad."""
+        self.submit(cmd.TurnBy(angle))
+
+    def stop(self) -> None:
+        """Come to rest with the normal deceleration."""
+        self.submit(cmd.Stop())
+
+    def emergency_stop(self) -> None:
+        """Stop as hard as possible."""
+        self.submit(cmd.EmergencyStop())
+
+    def enable(self, on: bool = True) -> None:
+        """Switch the motors on or off."""
+        self.submit(cmd.EnableMotors(on))
+
+    def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
+        """Put the robot at a true pose (m, m, rad); its odometry does not notice."""
+        self._robot._teleports += 1
+        self.submit(cmd.SetPose(Pose(x, y, th)))
+
+    def reset_odometry(self) -> None:
+        """Let odometry begin anew at zero."""
+        self.submit(cmd.SetOdometry())
+
+
+class Laser:
+    """A laser of a robot."""
+
+    def __init__(self, robot: Robot, index: int) -> None:
+        self.spec = robot.spec.lasers[index]
+        self.index = index
+        self._robot = robot
+        self._key = (robot.name, "laser", index)
+        self._configure(laser_bundle(self.spec, robot._sim.sensor_noise))
+
+    def _configure(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._robot._sim._devices.configure(
+            self._key, self._robot.name, LASER_STREAM + self.index, Visible.LASER, [bundle]
+        )
+
+    def configure(self, angle_min: float, increment: float, count: int) -> None:
+        """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and their number."""
+        fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
+        changed = {"angle0": angle_min, "step": increment, "count": count}
+        self._configure(Bundle(**{**{f: getattr(fresh, f) for f in Bundle.__dataclass_fields__}, **changed}))
+
+    def restore(self) -> None:
+        """The rays of the model."""
+        self._configure(laser_bundle(self.spec, self._robot._sim.sensor_noise))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody takes a scan in every step."""
+        return self._robot._sim._devices.is_read(self._key)
+
+    def subscribe(self, reader: str, on: bool = True) -> None:
+        """Begin or end to take a scan in every step on behalf of `reader`."""
+        self._robot._sim._devices.subscribe(self._key, reader, on)
+
+    def read(self) -> LaserScan:
+        """The scan of the present state; taken now if no step has taken it."""
+        sim, b = self._robot._sim, self._bundle
+        readings = sim._devices.read(sim._engine, self._key)
+        return LaserScan(
+            stamp=sim.time,
+            frame_pose=self.spec.pose,
+            angle_min=b.angle0,
+            angle_max=b.angle0 + b.step * max(b.count - 1, 0),
+            angle_increment=b.step,
+            range_min=b.r_min,
+            range_max=b.r_max,
+            ranges=readings.ranges,
+            intensities=readings.returns,
+        )
+
+    @property
+    def ranges(self) -> F8:
+        """Ranges of `read`, m."""
+        return self.read().ranges
+
+
+class Sonar:
+    """The sonar ring of a robot."""
+
+    def __init__(self, robot: Robot) -> None:
+        assert robot.spec.sonar is not None
+        self.spec = robot.spec.sonar
+        self._robot = robot
+        self._key = (robot.name, "sonar", 0)
+        bundles = sonar_bundles(self.spec, robot._sim.sensor_noise)
+        robot._sim._devices.configure(self._key, robot.name, SONAR_STREAM, Visible.SONAR, bundles)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody takes readings in every step."""
+        return self._robot._sim._devices.is_read(self._key)
+
+    def subscribe(self, reader: str, on: bool = True) -> None:
+        """Begin or end to take readings in every step on behalf of `reader`."""
+        self._robot._sim._devices.subscribe(self._key, reader, on)
+
+    def read(self) -> SonarReadings:
+        """Readings of the present state; taken now if no step has taken them."""
+        sim = self._robot._sim
+        ranges = sim._devices.read(sim._engine, self._key).ranges
+        return SonarReadings(
+            stamp=sim.time, range_min=self.spec.range_min, range_max=self.spec.range_max, ranges=ranges
+        )
+
+    @property
+    def ranges(self) -> F8:
+        """Ranges of `read`, m."""
+        return self.read().ranges
+
+
+class Port:
+    """A robot for a protocol's session; implements `botyard.protocols.robotport.RobotPort`."""
+
+    def __init__(self, robot: Robot, source: str) -> None:
+        self._robot = robot
+        self._source = source
+        self._commands = Commands(robot, source)
+        self.name = robot.name
+        self.spec = robot.spec
+        self.electrics = robot.electrics
+        self.n_lasers = len(robot.lasers)
+
+    @property
+    def time_us(self) -> int:
+        """Simulated time of the last snapshot, µs."""
+        return self._robot._sim.snapshot.time_us
+
+    @property
+    def timing(self) -> Timing:
+        """Step lengths."""
+        return self._robot._sim.timing
+
+    @property
+    def has_map(self) -> bool:
+        """Whether the world has a map."""
+        return not self._robot._sim.scene.is_empty
+
+    @property
+    def teleports(self) -> int:
+        """How often the robot was put somewhere."""
+        return self._robot._teleports
+
+    def claim(self) -> None:
+        """The session begins: it commands the robot; odometry and limits start afresh."""
+        if self._source not in self._robot._claims:
+            self._robot._claims.append(self._source)
+        self.submit(cmd.SetOdometry())
+        self.reset_limits()
+
+    def release(self) -> None:
+        """The session ends: the robot is left at rest, motors off, odometry zero, unless another live source commands it."""
+        robot = self._robot
+        if self._source not in robot._claims:
+            return
+        robot._claims.remove(self._source)
+        for laser in robot.lasers:
+            laser.restore()
+        if not robot._claims:
+            for command in (cmd.Halt(), cmd.EnableMotors(False), cmd.SetOdometry()):
+                self.submit(command)
+            self.reset_limits()
+
+    def submit(self, command: cmd.Command) -> None:
+        """Queue a command for the next step."""
+        self._commands.submit(command)
+
+    def reset_limits(self) -> None:
+        """Queue: speed limits and ramps of the model."""
+        limits = self.spec.limits
+        self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
+
+    def reset_pose(self) -> None:
+        """Queue: back to the start, odometry zero."""
+        self.set_pose(self._robot.start)
+        self.submit(cmd.SetOdometry())
+
+    def set_pose(self, pose: Pose) -> None:
+        """Queue: put the robot at a true pose."""
+        self._commands.set_pose(*pose)
+
+    def state(self) -> RobotState:
+        """The robot after the last step."""
+        return self._robot.state
+
+    def fix(self) -> Fix | None:
+        """GPS reading."""
+        return self._robot.gps
+
+    def subscribe_sonar(self, on: bool) -> None:
+        """Begin or end to read the sonar in every step."""
+        if self._robot.sonar is not None:
+            self._robot.sonar.subscribe(self._source, on)
+
+    def sonar(self) -> SonarReadings | None:
+        """Sonar readings of the last step."""
+        return None if self._robot.sonar is None else self._robot.sonar.read()
+
+    def configure_laser(self, index: int, angle_min: float, increment: float, count: int) -> None:
+        """Set the rays of a laser."""
+        self._robot.lasers[index].configure(angle_min, increment, count)
+
+    def subscribe_laser(self, index: int, on: bool) -> None:
+        """Begin or end to read a laser in every step."""
+        self._robot.lasers[index].subscribe(self._source, on)
+
+    def laser(self, index: int) -> LaserScan:
+        """Scan of the last step."""
+        return self._robot.lasers[index].read()
+
+
+def warm_up(progress: Callable[[str], None] = lambda _phase: None) -> None:
+    """Compile all kernels, or load them from the cache, by running a small world; `progress` is told what comes next."""
+    progress("map")
+    sim = Simulation(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))
+    progress("robots")
+    robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
+    sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
+    sim._engine.is_free(robot_body(robot.spec, " trial "), Pose(1.0, 1.0, 0.0))
+    progress("motion")
+    sim.step()
+    progress("sensors")
+    robot.laser.read()
+    progress("")
+
+
+def _with_lasers(spec: RobotSpec, lasers: Sequence[object]) -> RobotSpec:
+    from dataclasses import replace
+
+    return replace(spec, lasers=tuple(lasers))  # type: ignore[arg-type]
+
+
+def _spiral(home: Pose, spacing: float, rings: int = 60) -> Iterator[Pose]:
+    """Places of a square grid around `home`, nearest first; the same heading everywhere."""
+    offsets = [(i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)]
+    # below the home first, as the original lines robots up (1 m lower in y each)
+    offsets.sort(key=lambda o: (o[0] * o[0] + o[1] * o[1], np.sign(o[1]), abs(o[0]), o[0]))
+    for i, j in offsets:
+        yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)
