@@ -1,6 +1,6 @@
 """Writes the maps that come with botyard. They are drawn here, by hand and from nothing else; run it after a change:
 
-    python tools/author_maps.py
+python tools/author_maps.py
 """
 
 from __future__ import annotations
@@ -100,14 +100,18 @@ def office() -> ArMap:
     ]  # fmt: skip
     cairns.append(Cairn(type="ForbiddenArea", x=0, y=0, th=0, name="", from_to=(30500, 300, 39700, 5000)))
     infos = (
-        InfoLine("MapInfo", ("SectorType", "Name=MovableBox", "Label=Movable box", "Sim.Obstacle=yes", "Color0=0xd0a060")),
+        InfoLine(
+            "MapInfo", ("SectorType", "Name=MovableBox", "Label=Movable box", "Sim.Obstacle=yes", "Color0=0xd0a060")
+        ),
         InfoLine("MapInfo", ("SectorType", "Name=BadGPSSector", "Label=Bad GPS", "Desc=Under a steel roof: no GPS")),
     )
     source = ScanSource(
         lines=np.array(lines, dtype=float), points=np.array(points, dtype=float), resolution=20.0,
         headers=(("PointsAreSorted", "false"),),
     )  # fmt: skip
-    return ArMap(category="2D-Map-Ex", sources=(source,), origin=(48.1375, 11.5755, 520.0), infos=infos, cairns=tuple(cairns))
+    return ArMap(
+        category="2D-Map-Ex", sources=(source,), origin=(48.1375, 11.5755, 520.0), infos=infos, cairns=tuple(cairns)
+    )
 
 
 def warehouse() -> ArMap:
@@ -129,12 +133,20 @@ def warehouse() -> ArMap:
     for i in range(4):  # loading docks in the west wall
         y = 12000 + i * 6000
         lines += [(0, y, 1200, y), (0, y + 3200, 1200, y + 3200)]
-    cairns = [Cairn(type="RobotHome", x=4000, y=7000, th=0, name="Home"), Cairn(type="Dock", x=2500, y=2000, th=180, name="Charger 1")]
+    cairns = [
+        Cairn(type="RobotHome", x=4000, y=7000, th=0, name="Home"),
+        Cairn(type="Dock", x=2500, y=2000, th=180, name="Charger 1"),
+    ]
     cairns += [Cairn(type="Dock", x=2500, y=2000 + 1500 * i, th=180, name=f"Charger {i + 1}") for i in (1, 2)]
-    cairns += [Cairn(type="GoalWithHeading", x=3500, y=13600 + 6000 * i, th=180, name=f"Gate {i + 1}") for i in range(4)]
+    cairns += [
+        Cairn(type="GoalWithHeading", x=3500, y=13600 + 6000 * i, th=180, name=f"Gate {i + 1}") for i in range(4)
+    ]
     cairns += [Cairn(type="Goal", x=11500 + 4600 * i, y=19000, th=0, name=f"Aisle {i + 1}") for i in range(9)]
     cairns += [Cairn(type="Goal", x=7200 + 5000 * i, y=6200, th=0, name=f"Packing {i + 1}") for i in range(5)]
-    cairns += [Cairn(type="Sim.BoxObstacle", x=0, y=0, th=0, from_to=(x, y, x + 1200, y + 800)) for x, y in ((51000, 20000), (51000, 24500), (35500, 30200))]
+    cairns += [
+        Cairn(type="Sim.BoxObstacle", x=0, y=0, th=0, from_to=(x, y, x + 1200, y + 800))
+        for x, y in ((51000, 20000), (51000, 24500), (35500, 30200))
+    ]
     infos = (InfoLine("MapInfo", ("SectorType", "Name=Sim.BoxObstacle", "Label=Pallet", "Color0=0xc08040")),)
     source = ScanSource(lines=np.array(lines, dtype=float))
     return ArMap(category="2D-Map", sources=(source,), infos=infos, cairns=tuple(cairns))

@@ -99,7 +99,7 @@ class Simulation:
     @classmethod
     def load(
         cls,
-        map: str | Path,  # noqa: A002 - the field's word, and the name of the command-line option
+        map: str | Path,
         *,
         seed: int = DEFAULT_SEED,
         step: float = 0.1,
@@ -278,7 +278,9 @@ class Simulation:
         width : int
             Width, pixels.
         """
-        from botyard.ui.render import render_simulation  # upward on purpose, and only when asked: pictures are a convenience
+        from botyard.ui.render import (
+            render_simulation,  # upward on purpose, and only when asked: pictures are a convenience
+        )
 
         image = render_simulation(self, width=width)
         if path is not None:

@@ -64,8 +64,13 @@ def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
     """What the terminal shows."""
     table = Table.grid(padding=(0, 2))
     table.add_row("pose", f"x {robot.x_mm / 1000:8.3f} m   y {robot.y_mm / 1000:8.3f} m   th {robot.th_deg:7.1f}°")
-    table.add_row("speed", f"{robot.vel_mm_s:5.0f} mm/s   {robot.rot_vel_deg_s:6.1f} °/s   wanted {pilot.speed} mm/s, {pilot.turn} °/s")
-    state = Text("motors on" if robot.motors_on else "motors OFF (press e)", style="" if robot.motors_on else "bold yellow")
+    table.add_row(
+        "speed",
+        f"{robot.vel_mm_s:5.0f} mm/s   {robot.rot_vel_deg_s:6.1f} °/s   wanted {pilot.speed} mm/s, {pilot.turn} °/s",
+    )
+    state = Text(
+        "motors on" if robot.motors_on else "motors OFF (press e)", style="" if robot.motors_on else "bold yellow"
+    )
     if robot.stalled:
         state.append("   STALLED", style="bold red")
     state.append(f"   battery {robot.volts:.1f} V")
@@ -74,8 +79,13 @@ def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
     table.add_row("sonar m", Text(ranges or "none"))
     if robot.scan_mm:
         n, scan = len(robot.scan_mm), robot.scan_mm
-        table.add_row("laser m", f"right {scan[0] / 1000:.2f}   ahead {scan[n // 2] / 1000:.2f}   left {scan[-1] / 1000:.2f}   ({n} readings)")
-    return Group(Text(f"{robot.name}: {robot.class_name} {robot.subclass}", style="bold"), table, Text(HELP, style="dim"))
+        table.add_row(
+            "laser m",
+            f"right {scan[0] / 1000:.2f}   ahead {scan[n // 2] / 1000:.2f}   left {scan[-1] / 1000:.2f}   ({n} readings)",
+        )
+    return Group(
+        Text(f"{robot.name}: {robot.class_name} {robot.subclass}", style="bold"), table, Text(HELP, style="dim")
+    )
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -18,7 +18,9 @@ if sys.platform == "win32":  # pragma: no cover - not run on the development mac
         def __enter__(self) -> Self:
             return self
 
-        def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        def __exit__(
+            self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+        ) -> None:
             return None
 
         def read(self) -> list[str]:
@@ -44,7 +46,9 @@ else:
             tty.setcbreak(self._fd)
             return self
 
-        def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        def __exit__(
+            self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+        ) -> None:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._saved)
 
         def read(self) -> list[str]:

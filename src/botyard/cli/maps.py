@@ -12,14 +12,21 @@ from botyard.formats.registry import builtin_maps, load_scene
 
 
 @click.command("maps")
-@click.option("--png", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write a picture of each map there.")
+@click.option(
+    "--png",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write a picture of each map there.",
+)
 @click.argument("files", nargs=-1)
 def command(files: tuple[str, ...], png: Path | None) -> None:
     """List the shipped maps (or the given FILES) and what is in them."""
     table = Table(box=None, pad_edge=False)
     for title in ("map", "size m", "lines", "points", "boxes", "goals and docks", "georeference"):
         table.add_column(title, overflow="fold")
-    scenes = [load_scene(f, warn=lambda text: click.echo(f"warning: {text}", err=True)) for f in files or builtin_maps()]
+    scenes = [
+        load_scene(f, warn=lambda text: click.echo(f"warning: {text}", err=True)) for f in files or builtin_maps()
+    ]
     for scene in scenes:
         b = scene.bounds
         geo = scene.georeference

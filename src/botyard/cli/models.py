@@ -13,7 +13,12 @@ from botyard.model.library import load_robot, robot_names
 
 
 @click.command("models")
-@click.option("--png", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER", help="Write a picture of each model there.")
+@click.option(
+    "--png",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write a picture of each model there.",
+)
 @click.argument("names", nargs=-1)
 def command(names: tuple[str, ...], png: Path | None) -> None:
     """List the robot models (or those NAMED), with their size, speed and sensors."""

@@ -18,7 +18,7 @@ class RobotChoice(NamedTuple):
     name: str | None
 
 
-class RobotParam(click.ParamType):
+class RobotParam(click.ParamType[RobotChoice]):
     """``MODEL`` or ``MODEL:NAME``."""
 
     name = "MODEL[:NAME]"
@@ -35,7 +35,7 @@ class RobotParam(click.ParamType):
         return RobotChoice(model, name or None)
 
 
-class StartParam(click.ParamType):
+class StartParam(click.ParamType[Pose | str]):
     """``X,Y,TH`` in mm and degrees, ``outside``, or ``random``."""
 
     name = "X,Y,TH|outside|random"

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,13 @@ from botyard import __version__
 from botyard.cli.options import RobotChoice, RobotParam, StartParam
 from botyard.errors import CommandLineError, WorldError
 from botyard.geometry import Pose
+
+if TYPE_CHECKING:
+    from botyard.controllers.base import ControllerFactory
+    from botyard.model.robot import RobotSpec
+    from botyard.servers.hub import Hub
+    from botyard.servers.tcp import PioneerServer
+    from botyard.simulation import Simulation
 
 ERROR_MODES = ("random_each_update", "random_init", "constant", "none")
 
@@ -66,44 +73,134 @@ class RunOptions:
     verbose: bool
 
 
-@click.command("run", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110})
-@click.option("-m", "--map", "-map", "map", metavar="FILE", help="Map file, or the name of a shipped map (\"botyard maps\").")
+@click.command(
+    "run", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110}
+)
+@click.option(
+    "-m", "--map", "-map", "map", metavar="FILE", help='Map file, or the name of a shipped map ("botyard maps").'
+)
 @click.option("--nomap", "-nomap", is_flag=True, help="No map: an empty plane.")
-@click.option("-r", "--robot", "-robot", "robots", type=RobotParam(), multiple=True,
-              help="Add a robot of this model (\"botyard models\"), with a name of your choice. Repeatable. [default: p3dx]")
-@click.option("-p", "--port", "-port", "port", type=click.IntRange(1, 65535), default=8101, show_default=True,
-              help="TCP port of the first robot; the others follow.")
-@click.option("--bind-to-address", "-bind-to-address", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-              help="Listen on this address only; 0.0.0.0 is all.")
-@click.option("--start", "-start", type=StartParam(),
-              help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.")
+@click.option(
+    "-r",
+    "--robot",
+    "-robot",
+    "robots",
+    type=RobotParam(),
+    multiple=True,
+    help='Add a robot of this model ("botyard models"), with a name of your choice. Repeatable. [default: p3dx]',
+)
+@click.option(
+    "-p",
+    "--port",
+    "-port",
+    "port",
+    type=click.IntRange(1, 65535),
+    default=8101,
+    show_default=True,
+    help="TCP port of the first robot; the others follow.",
+)
+@click.option(
+    "--bind-to-address",
+    "-bind-to-address",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Listen on this address only; 0.0.0.0 is all.",
+)
+@click.option(
+    "--start",
+    "-start",
+    type=StartParam(),
+    help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
+)
 @click.option("--controller", metavar="NAME", help="Drive robots that no client commands: wander.")
-@click.option("--update-interval", "-update-interval", type=click.IntRange(1, 60000), default=100, show_default=True,
-              metavar="MS", help="Wall time between two steps.")
-@click.option("--update-sim-time", "-update-sim-time", type=click.IntRange(1, 60000), metavar="MS",
-              help="Simulated time of a step. [default: the update interval]")
+@click.option(
+    "--update-interval",
+    "-update-interval",
+    type=click.IntRange(1, 60000),
+    default=100,
+    show_default=True,
+    metavar="MS",
+    help="Wall time between two steps.",
+)
+@click.option(
+    "--update-sim-time",
+    "-update-sim-time",
+    type=click.IntRange(1, 60000),
+    metavar="MS",
+    help="Simulated time of a step. [default: the update interval]",
+)
 @click.option("--fast", is_flag=True, help="Step as fast as possible instead of in real time.")
-@click.option("--duration", type=click.FloatRange(min=0.0, min_open=True), metavar="S", help="End after so much simulated time.")
+@click.option(
+    "--duration", type=click.FloatRange(min=0.0, min_open=True), metavar="S", help="End after so much simulated time."
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random draws: same seed, same run.")
-@click.option("--sensor-noise", type=click.Choice(["stock", "none"]), default="stock", show_default=True,
-              help="Range sensors err like the devices they stand for, or not at all.")
-@click.option("--odom-error-mode", "-odom-error-mode", type=click.Choice(ERROR_MODES), default=ERROR_MODES[0],
-              show_default=True, help="When odometry errors are drawn.")
+@click.option(
+    "--sensor-noise",
+    type=click.Choice(["stock", "none"]),
+    default="stock",
+    show_default=True,
+    help="Range sensors err like the devices they stand for, or not at all.",
+)
+@click.option(
+    "--odom-error-mode",
+    "-odom-error-mode",
+    type=click.Choice(ERROR_MODES),
+    default=ERROR_MODES[0],
+    show_default=True,
+    help="When odometry errors are drawn.",
+)
 @click.option("--no-error", "-no-error", is_flag=True, help="The same as --odom-error-mode none.")
-@click.option("--resolution", "-resolution", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="MM",
-              help="Size of map points whose file does not give it.")
-@click.option("--ignore-command", "-ignore-command", type=click.IntRange(0, 255), multiple=True, metavar="N",
-              help="Drop Pioneer command number N. Repeatable.")
-@click.option("--warn-unsupported-commands", "-warn-unsupported-commands", is_flag=True,
-              help="Log every unsupported command, not only the first of each number.")
-@click.option("--robot-name", default="AMRISim", show_default=True,
-              help="Name that robots report to clients; some look for MobileSim.")
-@click.option("--noninteractive", "-noninteractive", "--non-interactive", is_flag=True,
-              help="Never ask or open anything; a map (or --nomap) must be given.")
-@click.option("--no-gui", "-no-gui", is_flag=True, help="Run without the page (there is none in this version; implies --noninteractive).")
-@click.option("--json", is_flag=True, help="Print the line that says \"ready\" as one JSON object.")
-@click.option("--threads", type=click.IntRange(1, 256), default=1, show_default=True,
-              help="Threads for many lasers at once; results do not depend on it.")
+@click.option(
+    "--resolution",
+    "-resolution",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+    metavar="MM",
+    help="Size of map points whose file does not give it.",
+)
+@click.option(
+    "--ignore-command",
+    "-ignore-command",
+    type=click.IntRange(0, 255),
+    multiple=True,
+    metavar="N",
+    help="Drop Pioneer command number N. Repeatable.",
+)
+@click.option(
+    "--warn-unsupported-commands",
+    "-warn-unsupported-commands",
+    is_flag=True,
+    help="Log every unsupported command, not only the first of each number.",
+)
+@click.option(
+    "--robot-name",
+    default="AMRISim",
+    show_default=True,
+    help="Name that robots report to clients; some look for MobileSim.",
+)
+@click.option(
+    "--noninteractive",
+    "-noninteractive",
+    "--non-interactive",
+    is_flag=True,
+    help="Never ask or open anything; a map (or --nomap) must be given.",
+)
+@click.option(
+    "--no-gui",
+    "-no-gui",
+    is_flag=True,
+    help="Run without the page (there is none in this version; implies --noninteractive).",
+)
+@click.option("--json", is_flag=True, help='Print the line that says "ready" as one JSON object.')
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Threads for many lasers at once; results do not depend on it.",
+)
 @click.option("--verbose", "-verbose", is_flag=True, help="Log more.")
 @click.argument("map_argument", required=False, metavar="[MAP]")
 def command(**options: Any) -> int:
@@ -153,7 +250,7 @@ def _map_name(o: RunOptions) -> str | None:
     return "office"
 
 
-def _add_robots(sim: Any, o: RunOptions) -> None:
+def _add_robots(sim: Simulation, o: RunOptions) -> None:
     from botyard.model.library import load_robot
 
     choices: Sequence[RobotChoice] = o.robots or (RobotChoice("p3dx", None),)
@@ -164,21 +261,21 @@ def _add_robots(sim: Any, o: RunOptions) -> None:
         sim.add_robot(spec, choice.name, pose=_start_pose(sim, spec, o.start, i))
 
 
-def _start_pose(sim: Any, spec: Any, start: Pose | str | None, index: int) -> Pose | None:
+def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, index: int) -> Pose | None:
     """Where robot `index` starts; None leaves it to the map."""
     if start is None:
         return None
     if isinstance(start, Pose):
-        return start if index == 0 else sim.free_place(spec, start)  # type: ignore[no-any-return]
+        return start if index == 0 else sim.free_place(spec, start)
     if start == "outside":
         bounds = sim.scene.bounds
         if bounds is None:
             raise WorldError("--start outside needs a map")
         return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
-    return sim.random_free_place(spec, index)  # type: ignore[no-any-return]
+    return sim.random_free_place(spec, index)
 
 
-async def _serve(sim: Any, o: RunOptions, factory: Any) -> int:
+async def _serve(sim: Simulation, o: RunOptions, factory: ControllerFactory | None) -> int:
     """Open the ports, say "ready", run until told to end."""
     from botyard.controllers.base import Yielding
     from botyard.protocols.pioneer.session import PioneerSettings
@@ -198,8 +295,9 @@ async def _serve(sim: Any, o: RunOptions, factory: Any) -> int:
     try:
         for i, server in enumerate(servers):
             await server.listen(o.bind_to_address, o.port + i)
-        for robot in drivable if factory else ():
-            hub.before_step(Yielding(robot, factory(robot, o.seed)).act)
+        if factory is not None:
+            for robot in drivable:
+                hub.before_step(Yielding(robot, factory(robot, o.seed)).act)
         print(_ready(sim, servers, o.json), flush=True)
         return await hub.run()
     finally:
@@ -208,7 +306,7 @@ async def _serve(sim: Any, o: RunOptions, factory: Any) -> int:
         await asyncio.sleep(0)  # let the last bytes go
 
 
-def _on_signals(hub: Any) -> None:
+def _on_signals(hub: Hub) -> None:
     """SIGINT and SIGTERM end the run cleanly."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -218,7 +316,7 @@ def _on_signals(hub: Any) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(hub.stop))
 
 
-def _ready(sim: Any, servers: Sequence[Any], as_json: bool) -> str:
+def _ready(sim: Simulation, servers: Sequence[PioneerServer], as_json: bool) -> str:
     robots = [
         {"name": s.robot.name, "model": s.robot.spec.name, "host": s.address[0], "port": s.address[1]} for s in servers
     ]

@@ -260,27 +260,27 @@ class PioneerClient:
         """Switch the motors on or off."""
         self.send(C.ENABLE, int(on))
 
-    def vel(self, mm_s: int) -> None:
+    def vel(self, mm_s: float) -> None:
         """Drive with a speed, mm/s."""
         self.send(C.VEL, round(mm_s))
 
-    def rvel(self, deg_s: int) -> None:
+    def rvel(self, deg_s: float) -> None:
         """Turn with a rate, deg/s, counter-clockwise."""
         self.send(C.RVEL, round(deg_s))
 
-    def latvel(self, mm_s: int) -> None:
+    def latvel(self, mm_s: float) -> None:
         """Drive to the left with a speed, mm/s (omnidirectional robots)."""
         self.send(C.LATVEL, round(mm_s))
 
-    def move(self, mm: int) -> None:
+    def move(self, mm: float) -> None:
         """Drive straight by a distance, mm."""
         self.send(C.MOVE, round(mm))
 
-    def head(self, degrees: int) -> None:
+    def head(self, degrees: float) -> None:
         """Turn to a heading, degrees, by odometry."""
         self.send(C.HEAD, round(degrees))
 
-    def dhead(self, degrees: int) -> None:
+    def dhead(self, degrees: float) -> None:
         """Turn by an angle, degrees."""
         self.send(C.DHEAD, round(degrees))
 
@@ -303,16 +303,13 @@ class PioneerClient:
         PeerError
             No answer in time.
         """
-        self.config = None
         self.send(C.CONFIG, 1)
         deadline = time.monotonic() + self.timeout
-        while self.config is None:
-            packet = self._next_packet(deadline)
-            if packet is None:
-                raise PeerError(f"no CONFIG packet within {self.timeout:g} s")
+        while (packet := self._next_packet(deadline)) is not None:
             self._take(packet)
-        config: Config = self.config
-        return config
+            if packet.id == P.CONFIG and self.config is not None:
+                return self.config
+        raise PeerError(f"no CONFIG packet within {self.timeout:g} s")
 
 
 def _wrapped(difference: int) -> int:

@@ -48,7 +48,7 @@ class LaserScan:
     @property
     def angles(self) -> NDArray[np.float64]:
         """Bearing of each reading, rad."""
-        return self.angle_min + self.angle_increment * np.arange(len(self.ranges))
+        return self.angle_min + self.angle_increment * np.arange(len(self.ranges), dtype=np.float64)
 
 
 def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:

@@ -207,7 +207,9 @@ class RangeDevices:
         keys = list(self._index)
         for index in chosen.tolist():
             first, last = self._spans[index]
-            self._done[keys[index]] = Readings(engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last]))
+            self._done[keys[index]] = Readings(
+                engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last])
+            )
 
     # -- arrays
 

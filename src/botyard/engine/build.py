@@ -163,7 +163,11 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     grid_kernels.prefix_sum(start)
     entries: I4 = np.zeros(int(start[-1]), np.int32)
     grid_kernels.cover(segments, x0, y0, h, nx, ny, start.copy(), entries, True)
-    seg, seg_mask, seg_bright = np.zeros((len(entries), 4)), np.zeros(len(entries), np.uint16), np.zeros(len(entries), np.int16)
+    seg, seg_mask, seg_bright = (
+        np.zeros((len(entries), 4)),
+        np.zeros(len(entries), np.uint16),
+        np.zeros(len(entries), np.int16),
+    )
     grid_kernels.gather(segments, mask, bright, entries, x0, y0, h, seg, seg_mask, seg_bright)
     clear = np.zeros((4, ny, nx), np.uint8)
     grid_kernels.quadrant_clearance(start, nx, ny, clear)

@@ -6,11 +6,12 @@ One writer (design §2): only `Engine` writes the state. It knows neither files 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid
 from botyard.engine.clock import Clock
@@ -99,7 +100,7 @@ class Engine:
         old = self.state
         n_old = len(old.pose)
         self._reallocate()
-        for new_array, old_array in zip(self.state, old, strict=True):
+        for new_array, old_array in _fields(self.state, old):
             new_array[:n_old] = old_array
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
@@ -113,7 +114,7 @@ class Engine:
         del self.specs[row]
         old = self.state
         self._reallocate()
-        for new_array, old_array in zip(self.state, old, strict=True):
+        for new_array, old_array in _fields(self.state, old):
             new_array[:] = old_array[keep]
         self.rows = {spec.name: i for i, spec in enumerate(self.specs)}
         self._queue = [c for c in self._queue if c[0] != uid]
@@ -124,7 +125,7 @@ class Engine:
         self.state, self._block = allocate_state(n)
         self._buffers = [allocate_state(n) for _ in range(2)]
         for view, _ in self._buffers:
-            for array in view:
+            for array, _ in _fields(view, view):
                 array.flags.writeable = False
         self.bodies = build_bodies(self.specs)
         self.bins = build_bins(n)
@@ -166,7 +167,7 @@ class Engine:
         trial.specs = [*self.specs, spec]
         trial._reallocate()
         n = len(self.specs)
-        for new_array, old_array in zip(trial.state, self.state, strict=True):
+        for new_array, old_array in _fields(trial.state, self.state):
             new_array[:n] = old_array
         trial.state.pose[n] = pose
         refresh(trial.state, trial.bodies, trial.bins)
@@ -218,3 +219,9 @@ class Engine:
         block[:] = self._block
         self._buffers.reverse()
         self.snapshot = Snapshot(self.clock.tick, self.clock.time_us, MappingProxyType(self.rows), view)
+
+
+def _fields(a: State, b: State) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """The arrays of two states, field by field."""
+    for name in State._fields:
+        yield getattr(a, name), getattr(b, name)

@@ -190,7 +190,6 @@ class _Reader:
     def __init__(self, path: str | None) -> None:
         self.path = path
         self.sources: dict[str, ScanSource] = {"": ScanSource()}
-        self.names: dict[str, str] = {"": ""}  # lower-case name → name as written
         self.origin: tuple[float, float, float] | None = None
         self.infos: list[InfoLine] = []
         self.cairns: list[Cairn] = []
@@ -245,7 +244,9 @@ class _Reader:
     def _origin(self, number: int, rest: str) -> tuple[float, float, float]:
         lat, lon, alt = self._numbers(number, rest, 3, "OriginLatLongAlt: latitude, longitude (°) and altitude (m)")
         if abs(lat) > 90 or abs(lon) > 360:
-            raise self.error(number, f'OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, found "{rest}"')
+            raise self.error(
+                number, f'OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, found "{rest}"'
+            )
         return lat, lon, alt
 
     def _declare_sources(self, number: int, rest: str) -> None:
@@ -254,10 +255,8 @@ class _Reader:
             raise self.error(number, f'Sources: expected a list of different names, found "{rest}"')
         # the first name is the default source, whose keywords carry no prefix
         self.sources = {"": replace(self.sources[""], name=names[0])}
-        self.names = {"": names[0]}
         for name in names[1:]:
             self.sources[name.lower()] = ScanSource(name=name)
-            self.names[name.lower()] = name
 
     def _source_header(self, number: int, keyword: str, rest: str) -> bool:
         """A header line of a scan source; True when it was one."""
@@ -310,9 +309,12 @@ class _Reader:
         """Take one ``LINES`` or ``DATA`` section; `number` is the line of its tag."""
         prefix, kind = (tag[1] or "").lower(), tag[2].upper()
         if prefix not in self.sources:
-            self.warn(number, f'section {tag[0].strip()}: source "{tag[1]}" is not in the Sources list; read all the same')
+            self.warn(
+                number, f'section {tag[0].strip()}: source "{tag[1]}" is not in the Sources list; read all the same'
+            )
             self.sources[prefix] = ScanSource(name=tag[1])
-            self.names[prefix] = tag[1]
+            if not self.sources[""].name:  # several sources need names all
+                self.sources[""] = replace(self.sources[""], name="Default")
         columns = 4 if kind == "LINES" else 2
         rows = self._rows(number, body, columns)
         source = self.sources[prefix]
@@ -389,8 +391,8 @@ def parse(text: str, path: str | None = None) -> ArMap:
     for number, line in enumerate(text[len(first) + 1 : head_end].split("\n"), start=2):
         reader.header_line(number, line)
     number = 1 + text.count("\n", 0, head_end)
-    for tag, following in zip(tags, [*tags[1:], None], strict=True):
-        end = following.start() if following else len(text)
+    for i, tag in enumerate(tags):
+        end = tags[i + 1].start() if i + 1 < len(tags) else len(text)
         reader.section(number, tag, text[tag.end() : end])
         number += text.count("\n", tag.start(), end)
     result = ArMap(
@@ -555,7 +557,9 @@ def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
                     sonar=keys.get("sim.sonarreflect", "yes").lower() not in _NO,
                 )
             color = keys.get("color0", "")
-            sectors[name] = _SectorType(returns, f"#{color[2:].zfill(6)}" if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color) else None)
+            sectors[name] = _SectorType(
+                returns, f"#{color[2:].zfill(6)}" if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color) else None
+            )
     return sectors, docks
 
 

@@ -297,7 +297,12 @@ def parse_robot(text: str, name: str) -> RobotSpec:
     ModelError
         With the key, what was expected and what was found.
     """
-    return _robot(_convert(_resolve(_parse_toml(text, name), name), _RobotFile, name), name)
+    try:
+        return _robot(_convert(_resolve(_parse_toml(text, name), name), _RobotFile, name), name)
+    except ModelError as error:
+        if name in str(error):
+            raise
+        raise ModelError(f"model {name}: {error}") from None
 
 
 @cache
@@ -336,5 +341,3 @@ def load_robot(model: str | Path) -> RobotSpec:
     if name.lower() not in known:
         raise ModelError(f'no robot model "{name}"{did_you_mean(name, known)} ("botyard models" lists them)')
     return _load_builtin(name.lower())
-
-

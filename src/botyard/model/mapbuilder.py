@@ -21,7 +21,8 @@ def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
     """Which of the `wanted` keys occur in `sorted_keys`."""
     at = np.searchsorted(sorted_keys, wanted)
     at[at == len(sorted_keys)] = 0
-    return sorted_keys[at] == wanted
+    found: NDArray[np.bool_] = sorted_keys[at] == wanted
+    return found
 
 
 def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:

@@ -77,8 +77,7 @@ class LaserSpec:
             raise ModelError(f"laser {self.type_name}: samples must be at least 1, found {self.samples}")
         if not 0.0 <= self.range_min < self.range_max:
             raise ModelError(
-                f"laser {self.type_name}: range must be [min, max] with 0 ≤ min < max, "
-                f"found [{self.range_min}, {self.range_max}]"
+                f"laser {self.type_name}: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
             )
         if not 0.0 <= self.fov <= 2.0 * math.pi + 1e-9:
             raise ModelError(f"laser {self.type_name}: field of view must be within 0…360°, found {self.fov:.3f} rad")
@@ -138,8 +137,7 @@ class SonarSpec:
             raise ModelError(f"sonar {self.type_name}: at least one transducer is needed, found none")
         if not 0.0 <= self.range_min < self.range_max:
             raise ModelError(
-                f"sonar {self.type_name}: range must be [min, max] with 0 ≤ min < max, "
-                f"found [{self.range_min}, {self.range_max}]"
+                f"sonar {self.type_name}: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
             )
         if self.rays < 1:
             raise ModelError(f"sonar {self.type_name}: rays must be at least 1, found {self.rays}")

@@ -116,7 +116,9 @@ def hits_static(grid: Grid, bodies: Bodies, row: int, placed: F8, x: float, y: f
             if escaping and near >= segment_distance(old_x, old_y, ax, ay, bx, by):
                 continue
             for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
-                if polygon_hits_segment(placed, bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0, ax, ay, bx, by):
+                if polygon_hits_segment(
+                    placed, bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0, ax, ay, bx, by
+                ):
                     return True
     return False
 
@@ -139,7 +141,9 @@ def outlines_overlap(bodies: Bodies, row: int, placed: F8, other: int, ox: float
             bx = ox + c * bodies.verts[w, 0] - s * bodies.verts[w, 1]
             by = oy + s * bodies.verts[w, 0] + c * bodies.verts[w, 1]
             for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
-                if polygon_hits_segment(placed, bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0, ax, ay, bx, by):
+                if polygon_hits_segment(
+                    placed, bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0, ax, ay, bx, by
+                ):
                     return True
             ax, ay = bx, by
     return False

@@ -14,7 +14,7 @@ import numba
 from numba import njit, prange
 
 # omp hands work to its threads in 2 µs; tbb and workqueue take ten times that (reference performance.md §4)
-numba.config.THREADING_LAYER_PRIORITY = ["omp", "workqueue", "tbb"]
+setattr(numba.config, "THREADING_LAYER_PRIORITY", ["omp", "workqueue", "tbb"])  # noqa: B010 - unknown to its type stubs
 
 Decorator = Callable[[Callable[..., Any]], Any]
 

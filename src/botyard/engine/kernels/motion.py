@@ -69,7 +69,7 @@ def ramp(current: float, desired: float, accel: float, decel: float, dt: float, 
 def move_speed(remaining: float, limit: float, decel: float, dt: float) -> float:
     """Speed of a distance move, m/s, signed as `remaining` (m): as fast as allowed, but able to stop at the target.
 
-    The largest v with v·dt + v²/(2·decel) ≤ \\|remaining\\|: one more step at v and then braking ends exactly at the target, so
+    The largest v with v·dt + v²/(2·decel) ≤ abs(remaining): one more step at v and then braking ends exactly at the target, so
     v² ≤ 2·decel·remaining always holds (decisions, "MOVE") and the ramp never has to brake harder than `decel`.
     """
     distance = abs(remaining)

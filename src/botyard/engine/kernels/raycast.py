@@ -150,7 +150,7 @@ def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: floa
         ix = min(max(int(math.floor(px)), 0), nx - 1)
         iy = min(max(int(math.floor(py)), 0), ny - 1)
         while t < best:
-            side = np.int64(grid.clear[q, iy, ix])
+            side = int(grid.clear[q, iy, ix])
             if side == 0:
                 cell = iy * nx + ix
                 for k in range(grid.start[cell], grid.start[cell + 1]):

@@ -140,7 +140,9 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
     return stat
 
 
-def laser_packets(scan: LaserScan, state: RobotState, packet_type: int, *, device: int, flags: int, reverse: bool) -> bytes:
+def laser_packets(
+    scan: LaserScan, state: RobotState, packet_type: int, *, device: int, flags: int, reverse: bool
+) -> bytes:
     """All packets of one scan, one after the other, at most 32 readings in each (§7).
 
     Parameters
@@ -176,8 +178,8 @@ def laser_packets(scan: LaserScan, state: RobotState, packet_type: int, *, devic
 def scan_geometry(start_deg: float, end_deg: float, increment_deg: float) -> tuple[float, float, int, bool]:
     """Rays for a client's laser settings: bearing of the lowest ray and spacing (rad), number, and whether to send them reversed.
 
-    A scan begins at `start_deg`; from a start above the end it runs clockwise. The number is ceil(ceil(span) / increment) + 1 (§7, LAS-006);
-    an increment of 0 gives no readings.
+    A scan begins at `start_deg`; from a start above the end it runs clockwise. The number is
+    ceil(ceil(span) / increment) + 1 (§7, LAS-006); an increment of 0 gives no readings.
     """
     span = min(abs(end_deg - start_deg), 360.0)
     if increment_deg <= 0.0:

@@ -7,9 +7,9 @@ the protocol's scaled unit. `reportbuilder` fills them from a robot in SI units.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Any, Final
 
 from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.packet import Packet, Reader, frame
@@ -142,7 +142,8 @@ _CONFIG_LAYOUT: Final = (
 @dataclass(slots=True, kw_only=True)
 class Config:
     """Configuration packet, CONFIGpac (§6): 57 fields in the order of the layout; mm, deg, s, with absolute maxima ("top") and
-    current settings ("max", acceleration)."""
+    current settings ("max", acceleration).
+    """
 
     class_name: str = "Pioneer"
     subclass: str = ""
@@ -214,7 +215,7 @@ class Config:
     def decode(cls, packet: Packet) -> Config:
         """Read a CONFIGpac; missing fields are 0 or empty."""
         r = packet.reader()
-        take = {"s": r.text, "B": r.u8, "H": r.u16, "h": r.i16}
+        take: dict[str, Callable[[], Any]] = {"s": r.text, "B": r.u8, "H": r.u16, "h": r.i16}
         return cls(**{name: take[code]() for name, code in _CONFIG_LAYOUT})
 
 

@@ -118,10 +118,10 @@ class Session:
 
     def receive_data(self, data: bytes, now: float) -> None:
         """Take bytes from the client."""
-        if self.stage is Stage.CLOSED:
+        if self.is_closed:
             return
         for packet in self.parser.receive(data):
-            if self.stage is Stage.CLOSED:
+            if self._over():
                 break
             self._heard, self._heard_us = now, self.port.time_us
             self._watchdog_fired = False
@@ -166,7 +166,9 @@ class Session:
             return
         if not self._silent and now - self._heard >= SILENCE_SECONDS:
             self._silent = True
-            self.log(Level.WARNING, f"nothing heard for {SILENCE_SECONDS:g} s: no more reports until the client speaks again")
+            self.log(
+                Level.WARNING, f"nothing heard for {SILENCE_SECONDS:g} s: no more reports until the client speaks again"
+            )
         if self._repeat_at is not None and now >= self._repeat_at:
             self._report(now)
             self._repeat_at = now + REPEAT_PERIOD
@@ -197,6 +199,9 @@ class Session:
     @property
     def is_closed(self) -> bool:
         """Whether the session is over."""
+        return self.stage is Stage.CLOSED
+
+    def _over(self) -> bool:
         return self.stage is Stage.CLOSED
 
     # -- for the command handlers
@@ -291,5 +296,7 @@ class Session:
         sip = build_sip(self.port, state, sonar_on=self.sonar_on, first_sonar=self._first_sonar)
         ring = self.port.spec.sonar
         n = len(ring.transducers) if ring else 0
-        self._first_sonar = self._first_sonar + READINGS_PER_PACKET if self._first_sonar + READINGS_PER_PACKET < n else 0
+        self._first_sonar = (
+            self._first_sonar + READINGS_PER_PACKET if self._first_sonar + READINGS_PER_PACKET < n else 0
+        )
         return sip.encode()

@@ -1,0 +1,55 @@
+# make run   – set up the core and run the simulator on a shipped map with two robots
+# make test  – set up everything and run all tests
+# Also: make venv | lint | bench | clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: run test venv lint bench maps clean
+.DEFAULT_GOAL := run
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "botyard needs Python 3.11 or later; try: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# the core: what a user gets from "pip install botyard"
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+# every extra but the torch-based training example, and the tools of the developers
+$(VENV)/.all: pyproject.toml | $(BIN)/python
+	@echo "setting up $(VENV) with all extras (some minutes the first time) ..."
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]'
+	@touch $@ $(VENV)/.core
+
+venv: $(VENV)/.all
+
+run: $(VENV)/.core
+	$(BIN)/botyard run --map office --robot p3dx --robot amigo:bob --controller wander $(ARGS)
+
+# The tests of this version need no system packages. They run compiled, on all cores, and the engine's once more without the
+# compiler: real tracebacks, coverage, and proof that both give the same results.
+test: $(VENV)/.all
+	$(BIN)/botyard warmup
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow_without_jit" tests/engine tests/devices $(ARGS)
+
+lint: $(VENV)/.all
+	$(BIN)/ruff check src tests bench examples tools
+	$(BIN)/ruff format --check src tests bench examples tools
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.all
+	$(BIN)/python -m bench $(ARGS)
+
+maps: $(VENV)/.core
+	$(BIN)/python tools/author_maps.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from botyard.errors import ModelError
+from botyard.model.library import load_laser, load_robot, parse_robot, robot_names
+from botyard.model.robot import Drive
+
+ASKED = (
+    "p3dx p3dx-nolaser p3dx-sh p3dx-sh-lms1xx p3dx-sh-lms500 p3at amigo powerbot peoplebot peoplebot-sh patrolbot-sh "
+    "seekur pioneer-lx"
+).split()
+
+
+def test_the_models_of_the_first_release_are_there() -> None:
+    assert set(ASKED) <= set(robot_names())
+
+
+def test_abstract_models_are_not_offered() -> None:
+    assert "pioneer" not in robot_names()
+    with pytest.raises(ModelError):
+        load_robot("pioneer")
+
+
+def test_unknown_model_names_the_nearest() -> None:
+    with pytest.raises(ModelError, match='did you mean "p3dx"'):
+        load_robot("p3dxx")
+
+
+def test_names_in_any_case() -> None:
+    assert load_robot("P3DX") is load_robot("p3dx")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('extends = "p3dx"\nlasers = [{ type = "lms200", pos = [1, 2, 3] }]', "unknown field `pos`"),
+        ('extends = "p3dx"\n[limits]\nmax_speed = "fast"', "max_speed"),
+        ('extends = "p3dy"', 'did you mean "p3d'),
+        ('extends = "p3dx"\nlasers = [{ type = "lms999" }]', 'no laser model "lms999"'),
+        ('extends = "p3dx"\ndrive = "hover"', '"diff", "omni" or "none"'),
+        ('description = "no body"', "outline"),
+        ("outline = [[0, 0], [1, 1]]", "at least 3 corners"),
+        ("not toml", "TOML"),
+    ],
+)
+def test_wrong_files_say_what_is_wrong(text: str, complaint: str) -> None:
+    with pytest.raises(ModelError) as error:
+        parse_robot(text, "mine")
+    assert complaint in str(error.value)
+    assert "mine" in str(error.value)
+
+
+def test_a_file_of_the_user(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('extends = "p3dx"\ncolor = "blue"\n[limits]\nmax_speed = [0.5, 0, 90]\n')
+    spec = load_robot(path)
+    assert (spec.name, spec.color, spec.limits.max_speed.x) == ("mine", "blue", 0.5)
+    assert spec.limits.accel.x == load_robot("p3dx").limits.accel.x, "tables are merged"
+    assert spec.sonar == load_robot("p3dx").sonar
+    with pytest.raises(ModelError, match="cannot read"):
+        load_robot(tmp_path / "none.toml")
+
+
+def test_laser_geometry() -> None:
+    lms = load_laser("lms200")
+    assert lms.samples == 181
+    assert math.degrees(lms.increment) == pytest.approx(1.0)
+    assert lms.reflector.strength == 33
+
+
+@pytest.fixture(scope="module")
+def facts(shared: Path) -> dict[str, dict]:
+    return {r["name"]: r for r in json.loads((shared / "data/robot_models.json").read_text())["robots"]}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ASKED)
+def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
+    spec, fact = load_robot(name), facts[name]
+    p = fact["p_file"]
+    assert (spec.pioneer.class_name, spec.pioneer.subclass) == (fact["pioneer_class"], fact["pioneer_subtype"])
+    assert spec.drive == (Drive.OMNI if fact["drive"] == "omni" else Drive.DIFF)
+    speeds = fact["speeds"]
+    for ours, theirs in ((spec.limits.max_speed, "max_speed"), (spec.limits.accel, "accel"), (spec.limits.decel, "decel")):
+        assert ours.x == pytest.approx(speeds[theirs]["x"])
+        assert ours.a == pytest.approx(speeds[theirs]["th_rad"], rel=0.01)
+    assert spec.limits.max_speed.y == pytest.approx(speeds["max_speed"]["y"])
+    assert spec.limits.heading_speed == pytest.approx(speeds["default_speed"]["th_rad"], rel=0.01)
+    # the client scales by its parameter file, so that is what counts
+    conversion = p["conversion"]
+    ours = spec.pioneer
+    assert (ours.dist_conv, ours.vel_conv, ours.range_conv, ours.diff_conv, ours.angle_conv, ours.vel2_div) == (
+        conversion["DistConvFactor"], conversion["VelConvFactor"], conversion["RangeConvFactor"],
+        conversion["DiffConvFactor"], conversion["AngleConvFactor"], conversion["Vel2Divisor"],
+    )  # fmt: skip
+    assert ours.watchdog == fact["watchdog_ms"] / 1000
+    assert spec.battery.by_charge == (fact["battery_type"] == 2)
+    assert (spec.gps.x, spec.gps.y) == (fact["gps"]["x_m"], fact["gps"]["y_m"])
+    error = fact["odom_error"]
+    assert spec.odometry_error.as_tuple() == pytest.approx((error["x"], error["y"], error["th_effective_rad_per_rad"]), rel=0.01)
+    # outline: the resolved polygon, moved by the body's offset
+    offset = fact["origin_m_deg"]
+    outline = sorted((x + offset[0], y + offset[1]) for x, y in fact["polygons_m"][0])
+    corners = [v for corner in sorted(spec.outline) for v in corner]
+    assert corners == pytest.approx([v for corner in outline for v in corner], abs=6e-4)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ASKED)
+def test_sensors_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
+    spec, fact = load_robot(name), facts[name]
+    assert (spec.sonar is None) == (fact["sonar"] is None)
+    if spec.sonar is not None:
+        for ours, theirs in zip(spec.sonar.transducers, fact["sonar"]["transducers"], strict=True):
+            assert (ours.pose.x, ours.pose.y) == (theirs["x_m"], theirs["y_m"])
+            assert math.remainder(ours.pose.th - math.radians(theirs["th_deg"]), 2 * math.pi) == pytest.approx(0, abs=1e-9)
+            assert ours.connected == (theirs["fov_deg"] > 0)
+            assert spec.sonar.range_max == theirs["range_max_m"]
+        assert spec.sonar.noise == fact["sonar"]["noise_m"]
+    assert len(spec.lasers) == len(fact["lasers"])
+    for laser, theirs in zip(spec.lasers, fact["lasers"], strict=True):
+        assert laser.type_name == theirs["type"]
+        assert (laser.pose.x, laser.pose.y) == (theirs["x_m"], theirs["y_m"])
+        assert (laser.samples, laser.range_min, laser.range_max) == (
+            theirs["samples"], theirs["range_min_m"], theirs["range_max_m"],
+        )  # fmt: skip
+        assert math.degrees(laser.fov) == pytest.approx(theirs["fov_deg"])
+        assert laser.flipped == theirs["reverse_scan"]
+        assert (laser.range_noise, laser.angle_noise) == (theirs["range_noise_m"], theirs["angle_noise_rad"])

@@ -1,0 +1,170 @@
+"""Naive twins of the kernels: NumPy and plain Python, every pair against every pair, written from the definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+MASK64 = (1 << 64) - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+def py(kernel):
+    """The Python function behind a kernel, compiled or not."""
+    return getattr(kernel, "py_func", kernel)
+
+
+# -- random numbers
+
+
+def splitmix(z: int) -> int:
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK64
+    return z ^ (z >> 31)
+
+
+def stream_key(seed: int, uid: int, device: int, tick: int) -> int:
+    h = splitmix((seed + GOLDEN) & MASK64)
+    for word in (uid, device, tick):
+        h = splitmix(h ^ ((word + GOLDEN) & MASK64))
+    return h
+
+
+def symmetric(key: int, k: int) -> float:
+    return (splitmix((key + (k + 1) * GOLDEN) & MASK64) >> 11) * 2.0**-52 - 1.0
+
+
+# -- rays
+
+
+def ray_segments(origin, angle, segments, r_max):
+    """Range of one ray against all segments at once: solve o + t·d = a + u·e for each."""
+    o = np.asarray(origin, float)
+    d = np.array([math.cos(angle), math.sin(angle)])
+    a, e = segments[:, :2] - o, segments[:, 2:] - segments[:, :2]
+    den = d[0] * e[:, 1] - d[1] * e[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (a[:, 0] * e[:, 1] - a[:, 1] * e[:, 0]) / den
+        u = (a[:, 0] * d[1] - a[:, 1] * d[0]) / den
+    hit = (den != 0) & (t >= 0) & (u >= -1e-12) & (u <= 1 + 1e-12)
+    return float(min(t[hit].min(initial=r_max), r_max))
+
+
+def polygon_edges(corners, pose):
+    """Edges of a polygon at a pose, (n, 4)."""
+    x, y, th = pose
+    c, s = math.cos(th), math.sin(th)
+    world = np.array([(x + c * px - s * py_, y + s * px + c * py_) for px, py_ in corners])
+    return np.concatenate([world, np.roll(world, -1, axis=0)], axis=1)
+
+
+def scan(pose, angles, segments, bodies, r_max):
+    """Ranges of a fan of rays against walls and other bodies; `bodies` is a list of (corners, pose)."""
+    everything = np.concatenate([segments, *(polygon_edges(c, p) for c, p in bodies)])
+    return np.array([ray_segments(pose[:2], pose[2] + a, everything, r_max) for a in angles])
+
+
+# -- collisions
+
+
+def _orient(p, q, r):
+    return (q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0])
+
+
+def cross(s, t):
+    a, b, c, d = s[:2], s[2:], t[:2], t[2:]
+    if _orient(c, d, a) == _orient(c, d, b) == 0:
+        return False
+    return _orient(c, d, a) * _orient(c, d, b) <= 0 and _orient(a, b, c) * _orient(a, b, d) <= 0
+
+
+def inside(edges, x, y):
+    """Winding number, not zero."""
+    total = 0.0
+    for x1, y1, x2, y2 in edges:
+        a, b = math.atan2(y1 - y, x1 - x), math.atan2(y2 - y, x2 - x)
+        total += math.remainder(b - a, 2 * math.pi)
+    return abs(total) > math.pi
+
+
+def overlaps(parts, pose, segments, bodies):
+    """Whether a body of polygons `parts` at `pose` touches a segment or another body (corners, pose)."""
+    for part in parts:
+        mine = polygon_edges(part, pose)
+        for s in segments:
+            if any(cross(s, e) for e in mine) or inside(mine, *((s[:2] + s[2:]) / 2)):
+                return True
+        for corners, other_pose in bodies:
+            other = polygon_edges(corners, other_pose)
+            if any(cross(a, b) for a in mine for b in other) or inside(other, *mine[0, :2]) or inside(mine, *other[0, :2]):
+                return True
+    return False
+
+
+def arc(pose, twist, dt):
+    """Exact motion with a constant twist, by many tiny midpoint steps."""
+    x, y, th = pose
+    n = 20_000
+    for _ in range(n):
+        mid = th + twist[2] * dt / n / 2
+        x += (twist[0] * math.cos(mid) - twist[1] * math.sin(mid)) * dt / n
+        y += (twist[0] * math.sin(mid) + twist[1] * math.cos(mid)) * dt / n
+        th += twist[2] * dt / n
+    return x, y, math.remainder(th, 2 * math.pi)
+
+
+def exp(twist, dt):
+    """Exponential map of SE(2) by the matrix series."""
+    v = np.array([[0, -twist[2], twist[0]], [twist[2], 0, twist[1]], [0, 0, 0]]) * dt
+    out, term = np.eye(3), np.eye(3)
+    for k in range(1, 40):
+        term = term @ v / k
+        out = out + term
+    return out[0, 2], out[1, 2], math.atan2(out[1, 0], out[0, 0])
+
+
+# -- motion
+
+
+def ramp(cur, des, accel, decel, dt, snap):
+    """The five rules of pioneer-protocol §11.2, one after the other."""
+    if abs(cur - des) <= snap:
+        return des
+    if cur * des < 0:  # through zero
+        if decel == 0:
+            return des
+        new = abs(cur) - decel * dt
+        return math.copysign(max(new, 0.0), cur)
+    if abs(des) > abs(cur):
+        sign = 1.0 if des > 0 else -1.0
+        return des if accel == 0 else sign * min(abs(cur) + accel * dt, abs(des))
+    return des if decel == 0 else math.copysign(max(abs(cur) - decel * dt, abs(des)), cur)
+
+
+# -- grid
+
+
+def clearance(occupied):
+    """Side of the largest empty square with each cell in its near corner, for four quadrants; cells outside are free."""
+    ny, nx = occupied.shape
+    out = np.zeros((4, ny, nx), np.uint8)
+    for q in range(4):
+        sx, sy = (1 if q & 1 else -1), (1 if q & 2 else -1)
+        for j in range(ny):
+            for i in range(nx):
+                side = 0
+                while side < 255:
+                    cells = [
+                        (j + sy * b, i + sx * a)
+                        for a in range(side + 1)
+                        for b in range(side + 1)
+                        if 0 <= j + sy * b < ny and 0 <= i + sx * a < nx
+                    ]
+                    if any(occupied[c] for c in cells):
+                        break
+                    side += 1
+                    if side > nx and side > ny:
+                        side = 255
+                out[q, j, i] = side
+    return out
