@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -11,6 +12,8 @@ from rich.console import Console
 
 QUIET_FOR = 1.0
 """Loading kernels from the cache takes less than this, s; only what takes longer is worth a word."""
+OLD_AFTER = 30 * 24 * 3600.0
+"""Compiled kernels of other versions are deleted when they have not been used for so long, s."""
 
 
 def warm_up_with_progress() -> float:
@@ -47,8 +50,20 @@ def warm_up_with_progress() -> float:
     return time.monotonic() - began
 
 
+def remove_old_caches() -> None:
+    """Delete compiled kernels of other versions that nobody has used for a month."""
+    from botyard.engine.kernels.jit import CACHE_FOLDER
+
+    for folder in CACHE_FOLDER.parent.glob("*"):
+        if folder != CACHE_FOLDER and folder.is_dir() and len(folder.name) == len(CACHE_FOLDER.name):
+            newest = max((f.stat().st_atime for f in folder.rglob("*.nb*")), default=0.0)
+            if time.time() - newest > OLD_AFTER:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 @click.command("warmup")
 def command() -> None:
     """Compile all kernels now, so that the first run starts at once (for containers and installers)."""
     seconds = warm_up_with_progress()
+    remove_old_caches()
     click.echo(f"kernels ready ({seconds:.1f} s)")

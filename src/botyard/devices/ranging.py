@@ -112,7 +112,7 @@ class RangeDevices:
         self._out: list[tuple[F8, I2]] = []
         self._spans: list[tuple[int, int]] = []
         self._done: dict[Hashable, Readings] = {}
-        self._active = np.zeros(0, np.int32)
+        self._active = np.zeros(0, np.int64)
         self._parallel = False
 
     # -- who measures what
@@ -188,10 +188,10 @@ class RangeDevices:
             return done
         if self._fans is None:
             self._build(engine)
-        self._cast(engine, np.array([self._index[key]], np.int32))
+        self._cast(engine, np.array([self._index[key]], np.int64))
         return self._done[key]
 
-    def _cast(self, engine: Engine, active: NDArray[np.int32] | None) -> None:
+    def _cast(self, engine: Engine, active: NDArray[np.int64] | None) -> None:
         if self._fans is None:
             self._build(engine)
         assert self._fans is not None
@@ -215,7 +215,7 @@ class RangeDevices:
 
     def _activate(self) -> None:
         active = [i for i, d in enumerate(self._devices.values()) if d.readers]
-        self._active = np.array(active, np.int32)
+        self._active = np.array(active, np.int64)
         beams = sum(b.count for d in self._devices.values() if d.readers for b in d.bundles)
         self._parallel = self.threads > 1 and beams >= PARALLEL_BEAMS
 
@@ -223,9 +223,9 @@ class RangeDevices:
         devices = list(self._devices.values())
         self._index = {key: i for i, key in enumerate(self._devices)}
         bundles = [b for d in devices for b in d.bundles]
-        first = np.cumsum([0, *(len(d.bundles) for d in devices)]).astype(np.int32)
-        beam_first = np.cumsum([0, *(b.count for b in bundles)]).astype(np.int32)
-        out_first = np.cumsum([0, *(b.n_readings for b in bundles)]).astype(np.int32)
+        first = np.cumsum([0, *(len(d.bundles) for d in devices)]).astype(np.int64)
+        beam_first = np.cumsum([0, *(b.count for b in bundles)]).astype(np.int64)
+        out_first = np.cumsum([0, *(b.n_readings for b in bundles)]).astype(np.int64)
         bearings = np.concatenate([np.zeros(0), *(b.angle0 + b.step * np.arange(b.count) for b in bundles)])
         n_beams = int(beam_first[-1])
 
@@ -233,7 +233,7 @@ class RangeDevices:
             return np.array(values, np.float64)
 
         self._fans = Fans(
-            row=np.array([engine.rows[d.body] for d in devices], np.int32),
+            row=np.array([engine.rows[d.body] for d in devices], np.int64),
             key=np.array([d.stream for d in devices], np.uint64),
             mask=np.array([int(d.senses) for d in devices], np.uint16),
             first=first,

@@ -104,12 +104,12 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
         inner.append(max(0.5 * min(max(xs) - min(xs), max(ys) - min(ys)), 0.01))
     order = sorted(range(len(specs)), key=lambda i: specs[i].uid)
     return Bodies(
-        part_start=np.array(part_start, np.int32),
-        vert_start=np.array(vert_start, np.int32),
+        part_start=np.array(part_start, np.int64),
+        vert_start=np.array(vert_start, np.int64),
         verts=np.array(verts, np.float64).reshape(-1, 2),
         radius=np.array(radius, np.float64),
         inner=np.array(inner, np.float64),
-        order=np.array(order, np.int32),
+        order=np.array(order, np.int64),
         world=np.zeros((len(verts), 2)),
         scratch=np.zeros((max(counts), 2)),
     )
@@ -120,9 +120,9 @@ def build_bins(n: int) -> Bins:
     return Bins(
         frame=np.zeros(3),
         shape=np.zeros(2, np.int64),
-        start=np.zeros(4 * (n + 16), np.int32),
-        rows=np.zeros(n, np.int32),
-        cell=np.zeros(n, np.int32),
+        start=np.zeros(4 * (n + 16), np.int64),
+        rows=np.zeros(n, np.int64),
+        cell=np.zeros(n, np.int64),
         reach=np.zeros(2),
     )
 

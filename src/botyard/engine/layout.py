@@ -1,7 +1,7 @@
 """Arrays of the engine: what each holds, its shape and its unit.
 
 Two kinds of data, never mixed: `State` is rewritten by every step, everything else is built when bodies or the map change.
-All are NamedTuples of arrays, which is how kernels take them. A *row* is one body: a robot or a movable box. Rows are in the order
+All are NamedTuples of arrays, which is how kernels take them. Indices are 64 bits wide: with one width each kernel is compiled once. A *row* is one body: a robot or a movable box. Rows are in the order
 of creation; results do not depend on that order (moves go by `Bodies.order`, random draws by `State.uid`).
 """
 
@@ -17,6 +17,7 @@ F8 = NDArray[np.float64]
 I1 = NDArray[np.int8]
 I2 = NDArray[np.int16]
 I4 = NDArray[np.int32]
+I8 = NDArray[np.int64]
 U1 = NDArray[np.uint8]
 U2 = NDArray[np.uint16]
 U8 = NDArray[np.uint64]
@@ -151,9 +152,9 @@ class Bodies(NamedTuple):
 
     Attributes
     ----------
-    part_start : (n + 1,) int32
+    part_start : (n + 1,) int64
         Row i owns the polygons part_start[i] … part_start[i + 1] − 1.
-    vert_start : (n_parts + 1,) int32
+    vert_start : (n_parts + 1,) int64
         Polygon p owns the corners vert_start[p] … vert_start[p + 1] − 1.
     verts : (n_verts, 2) float64
         Corners in the body's frame, m.
@@ -161,7 +162,7 @@ class Bodies(NamedTuple):
         Distance from the body's origin to its farthest corner, m.
     inner : (n,) float64
         A move shorter than this cannot jump over anything, m.
-    order : (n,) int32
+    order : (n,) int64
         Rows in the order in which they move (by uid).
     world : (n_verts, 2) float64
         Corners in the world after the moves of the last step, m; rewritten by every step.
@@ -169,12 +170,12 @@ class Bodies(NamedTuple):
         Workspace for the corners of one body.
     """
 
-    part_start: I4
-    vert_start: I4
+    part_start: I8
+    vert_start: I8
     verts: F8
     radius: F8
     inner: F8
-    order: I4
+    order: I8
     world: F8
     scratch: F8
 
@@ -224,19 +225,19 @@ class Bins(NamedTuple):
         World coordinates of the lower left corner, m, and cells per metre.
     shape : (2,) int64
         Cells in x and y in use.
-    start : (max_cells + 1,) int32
+    start : (max_cells + 1,) int64
         Cell c = iy·shape[0] + ix owns the entries start[c] … start[c + 1] − 1.
-    rows : (n,) int32
+    rows : (n,) int64
         Rows sorted by cell.
-    cell : (n,) int32
+    cell : (n,) int64
         Cell of each row.
     reach : (2,) float64
         Greatest radius of a body and greatest distance that one may move in this step, m.
     """
 
     frame: F8
-    shape: NDArray[np.int64]
-    start: I4
-    rows: I4
-    cell: I4
+    shape: I8
+    start: I8
+    rows: I8
+    cell: I8
     reach: F8

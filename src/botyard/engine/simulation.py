@@ -17,7 +17,7 @@ from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, b
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command
 from botyard.engine.kernels.collide import is_blocked
-from botyard.engine.kernels.odometry import draw_errors
+from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
 from botyard.engine.layout import OdometryErrorMode, State, allocate_state
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
@@ -159,7 +159,7 @@ class Engine:
         if mode is OdometryErrorMode.CONSTANT:
             s.err[row] = s.err_hi[row]
         elif mode is OdometryErrorMode.RANDOM_INIT:
-            draw_errors(s, row, self.seed_word, -1)
+            draw_errors(s, row, self.seed_word, BEFORE_ALL_TICKS)
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
         """Whether a body could stand at a pose without touching a solid thing."""
@@ -171,7 +171,7 @@ class Engine:
             new_array[:n] = old_array
         trial.state.pose[n] = pose
         refresh(trial.state, trial.bodies, trial.bins)
-        return not is_blocked(self.grid, trial.state.pose, trial.state.mask, trial.bodies, trial.bins, n)
+        return not is_blocked(self.grid, trial.state.pose, trial.state.mask, trial.bodies, trial.bins, n, False)
 
     # -- commands
 

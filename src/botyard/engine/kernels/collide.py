@@ -160,7 +160,7 @@ def hits_bodies(pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, placed
     j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
     for j in range(j0, j1 + 1):
         for n in range(bins.start[j * width + i0], bins.start[j * width + i1 + 1] if i1 >= i0 else 0):
-            other = int(bins.rows[n])
+            other = bins.rows[n]
             ox, oy = pose[other, 0], pose[other, 1]
             near = math.hypot(x - ox, y - oy)
             if other == row or near > radius + bodies.radius[other] or not (int(mask[other]) & OBSTACLE):
@@ -195,14 +195,14 @@ def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i:
     is found by bisection. A body that overlaps something before it moves may move away from it (COL-009).
     """
     steps = max(1, int(math.ceil(math.hypot(dx, dy) / bodies.inner[i])))
-    escaping = False
+    escaping = 0  # a number, and compared at each call: for a literal False Numba would compile all of `blocked` once more
     n = 1
     while n <= steps:
         f = n / steps
-        if not blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping):
+        if not blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping == 1):
             n += 1
-        elif n == 1 and not escaping and blocked(grid, pose, mask, bodies, bins, i, 0.0, 0.0, 0.0, False):
-            escaping = True
+        elif n == 1 and escaping == 0 and blocked(grid, pose, mask, bodies, bins, i, 0.0, 0.0, 0.0, escaping == 1):
+            escaping = 1
         else:
             break
     if n > steps:
@@ -210,7 +210,7 @@ def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i:
     lo, hi = (n - 1) / steps, n / steps
     for _ in range(BISECTIONS):
         f = 0.5 * (lo + hi)
-        if blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping):
+        if blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping == 1):
             hi = f
         else:
             lo = f
@@ -224,7 +224,7 @@ def move_row(grid: Grid, state: State, bodies: Bodies, bins: Bins, i: int, dt: f
     translating = abs(vel[i, 0]) > TRANSLATING or abs(vel[i, 1]) > TRANSLATING
     dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
     fraction = 1.0
-    # turning in place is never stopped, else a robot at a wall could not turn away (COL-005)
+    # turning is never stopped, else a robot at a wall could not turn away (COL-005); a blocked robot turns where it stands
     if translating and int(mask[i]) & OBSTACLE:
         fraction = free_fraction(grid, pose, mask, bodies, bins, i, dx, dy, dth)
     disp[i, 0], disp[i, 1], disp[i, 2] = dx * fraction, dy * fraction, dth * fraction
@@ -237,25 +237,21 @@ def move_row(grid: Grid, state: State, bodies: Bodies, bins: Bins, i: int, dt: f
     if fraction < 1.0:
         state.stall[i] = 1
         vel[i, 0] = vel[i, 1] = 0.0
-        rest = dth - disp[i, 2]
-        if rest != 0.0 and not blocked(grid, pose, mask, bodies, bins, i, 0.0, 0.0, rest, False):
-            pose[i, 2] = wrap(pose[i, 2] + rest)
-            state.spin[i] = rest
-        else:
-            vel[i, 2] = 0.0
+        state.spin[i] = dth - disp[i, 2]
+        pose[i, 2] = wrap(pose[i, 2] + state.spin[i])
 
 
 @kernel
-def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int) -> bool:
-    """Whether body `row` touches something solid where it is; for callers outside the step."""
-    return blocked(grid, pose, mask, bodies, bins, row, 0.0, 0.0, 0.0, False)
+def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, escaping: bool) -> bool:
+    """Whether body `row` touches something solid where it is; for callers outside the step, with `escaping` false."""
+    return blocked(grid, pose, mask, bodies, bins, row, 0.0, 0.0, 0.0, escaping)
 
 
 @inner_kernel
 def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     """Move all bodies that can drive, in the order of `Bodies.order`."""
     for n in range(bodies.order.shape[0]):
-        i = int(bodies.order[n])
+        i = bodies.order[n]
         state.disp[i, 0] = state.disp[i, 1] = state.disp[i, 2] = 0.0
         if state.vel[i, 0] == 0.0 and state.vel[i, 1] == 0.0 and state.vel[i, 2] == 0.0:
             state.stall[i] = 0

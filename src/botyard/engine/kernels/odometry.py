@@ -13,6 +13,8 @@ from botyard.engine.layout import State
 
 ODOMETRY_STREAM = 1
 """Device number of odometry in the random streams."""
+BEFORE_ALL_TICKS = (1 << 63) - 1
+"""The tick under which errors for a robot's whole life are drawn: one that no run reaches."""
 
 
 @kernel

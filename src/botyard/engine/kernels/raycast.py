@@ -15,7 +15,7 @@ import numpy as np
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel, parallel_kernel, prange
 from botyard.engine.kernels.noise import stream_key, symmetric
-from botyard.engine.layout import F8, I2, I4, U2, Bins, Bodies, Grid, State
+from botyard.engine.layout import F8, I2, I8, U2, Bins, Bodies, Grid, State
 
 END_TOLERANCE = 1e-12
 """Segments are this much longer at both ends, relative to their length, so that no ray slips through a corner."""
@@ -30,17 +30,17 @@ class Fans(NamedTuple):
 
     Attributes
     ----------
-    row : (n_groups,) int32
+    row : (n_groups,) int64
         Body that carries the device.
     key : (n_groups,) uint64
         Device number in the random streams.
     mask : (n_groups,) uint16
         `Visible` class that the device senses.
-    first : (n_groups + 1,) int32
+    first : (n_groups + 1,) int64
         Group g owns the bundles first[g] … first[g + 1] − 1.
     mount : (n_bundles, 3) float64
         Origin and direction in the body's frame, m and rad.
-    beam_first : (n_bundles + 1,) int32
+    beam_first : (n_bundles + 1,) int64
         Bundle b owns the beams beam_first[b] … beam_first[b + 1] − 1.
     angle0, step : (n_bundles,) float64
         Bearing of the first beam and spacing, rad.
@@ -52,7 +52,7 @@ class Fans(NamedTuple):
         Bright returns count only up to this range, m, and where the cosine of the incidence is at least this.
     bright_as : (n_bundles,) int16
         What a laser return of 2 is reported as.
-    out_first : (n_bundles + 1,) int32
+    out_first : (n_bundles + 1,) int64
         Where the bundle's readings begin in the output; a bundle with one reading and several beams gives the shortest.
     beam_cos, beam_sin : (n_beams,) float64
         Direction of each beam in the bundle's frame.
@@ -66,12 +66,12 @@ class Fans(NamedTuple):
         Workspace: cosine of the incidence at bright surfaces.
     """
 
-    row: I4
+    row: I8
     key: np.ndarray[tuple[int], np.dtype[np.uint64]]
     mask: U2
-    first: I4
+    first: I8
     mount: F8
-    beam_first: I4
+    beam_first: I8
     angle0: F8
     step: F8
     r_min: F8
@@ -81,7 +81,7 @@ class Fans(NamedTuple):
     bright_range: F8
     bright_cos: F8
     bright_as: I2
-    out_first: I4
+    out_first: I8
     beam_cos: F8
     beam_sin: F8
     dir_x: F8
@@ -301,7 +301,7 @@ def finish_bright(fans: Fans, b: int, j: int) -> int:
 def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, seed: int, tick: int,
                ranges: F8, bright: I2) -> None:  # fmt: skip
     """Take all readings of device `g` and write them to `ranges` (m) and `bright` at the device's places."""
-    row = int(fans.row[g])
+    row = fans.row[g]
     mask = int(fans.mask[g])
     x, y, th = state.pose[row, 0], state.pose[row, 1], state.pose[row, 2]
     c, s = math.cos(th), math.sin(th)
@@ -321,7 +321,7 @@ def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans,
     j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
     for jy in range(j0, j1 + 1):
         for n in range(bins.start[jy * bins.shape[0] + i0], bins.start[jy * bins.shape[0] + i1 + 1] if i1 >= i0 else 0):
-            other = int(bins.rows[n])
+            other = bins.rows[n]
             if other == row or not (int(state.mask[other]) & mask):
                 continue
             dx, dy = state.pose[other, 0] - x, state.pose[other, 1] - y
@@ -351,19 +351,19 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
-def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I4, seed: int, tick: int,
+def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I8, seed: int, tick: int,
                 ranges: F8, bright: I2) -> None:  # fmt: skip
     """Take the readings of the devices listed in `active`, one after the other."""
     for n in range(active.shape[0]):
-        cast_group(grid, bodies, bins, state, fans, int(active[n]), seed, tick, ranges, bright)
+        cast_group(grid, bodies, bins, state, fans, active[n], seed, tick, ranges, bright)
 
 
 @parallel_kernel
-def cast_groups_parallel(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I4, seed: int,
+def cast_groups_parallel(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I8, seed: int,
                          tick: int, ranges: F8, bright: I2) -> None:  # fmt: skip
     """The same on all threads; devices write disjoint parts of the output, so the result is the same."""
     for n in prange(active.shape[0]):
-        cast_group(grid, bodies, bins, state, fans, int(active[n]), seed, tick, ranges, bright)
+        cast_group(grid, bodies, bins, state, fans, active[n], seed, tick, ranges, bright)
 
 
 @inner_kernel

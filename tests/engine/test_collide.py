@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from botyard.engine import commands as cmd
+from botyard.engine.build import BodySpec
+from botyard.engine.layout import OdometryErrorMode
+from botyard.engine.simulation import Engine
+from botyard.geometry import Pose
+from botyard.model.obstacles import Returns
+from botyard.model.scene import Scene
+from tests import naive
+from tests.engine.worlds import HOOK, OCTAGON, engine, random_segments, robot
+
+WALL = np.array([[2.0, -3, 2.0, 3.0]])
+PERFECT = {"odometry_error_mode": OdometryErrorMode.NONE}
+
+
+def test_a_robot_stops_at_the_wall_and_stays_stalled() -> None:
+    e = engine(WALL, [(0, 0, 0)], **PERFECT)
+    e.submit("r0", cmd.SetVelocity(v=0.7))
+    stalls = [bool(e.step().state.stall[0]) for _ in range(80)]
+    first = stalls.index(True)
+    assert all(stalls[first:]), "stall does not flicker while the robot is held against the wall"
+    assert e.state.vel[0].tolist() == [0, 0, 0]
+    gap = 2.0 - 0.2 - e.state.pose[0, 0]
+    assert 0 < gap < 1e-4, "the outline, origin offset included, is at the wall"
+    assert np.allclose(e.state.odom[0], e.state.pose[0], atol=1e-12), "odometry does not run on"
+
+
+def test_backing_away_clears_the_stall_at_once() -> None:
+    e = engine(WALL, [(1.7, 0, 0)], **PERFECT)
+    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.step(20)
+    assert e.state.stall[0]
+    e.submit("r0", cmd.SetVelocity(v=-0.5))
+    e.step()
+    assert not e.state.stall[0]
+    assert e.state.vel[0, 0] < 0
+
+
+def test_stall_ends_when_the_robot_stops_trying() -> None:
+    e = engine(WALL, [(1.7, 0, 0)])
+    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.step(20)
+    e.submit("r0", cmd.Stop())
+    e.step()
+    assert not e.state.stall[0]
+
+
+def test_turning_in_place_is_never_stalled() -> None:
+    e = engine(WALL, [(1.7999, 0, 0)])
+    e.submit("r0", cmd.SetVelocity(w=1.0))
+    e.step(40)
+    assert not e.state.stall[0]
+    assert abs(e.state.pose[0, 2]) > 1.0
+
+
+def test_a_stalled_robot_may_turn_away_with_its_velocity_still_commanded() -> None:
+    e = engine(WALL, [(1.5, 0, 0)])
+    e.submit("r0", cmd.SetVelocity(v=0.3))
+    e.step(20)
+    assert e.state.stall[0]
+    e.submit("r0", cmd.SetVelocity(w=0.6))
+    e.step(50)
+    assert abs(e.state.pose[0, 2]) > 1.0, "it does not hang at the wall for ever"
+    assert not e.state.stall[0], "and drives off along its new heading"
+
+
+def test_fast_robots_do_not_tunnel() -> None:
+    for v in (3.0, 3.9):
+        e = engine(WALL, [(0, 0, 0)], step_us=1_000_000)
+        e.state.top_vel[:] = e.state.max_vel[:] = 10.0
+        e.state.accel[:] = 0.0
+        e.submit("r0", cmd.SetVelocity(v=v))
+        e.step(3)
+        assert e.state.stall[0]
+        assert e.state.pose[0, 0] == pytest.approx(1.8, abs=1e-3)
+
+
+def test_robots_stop_each_other() -> None:
+    e = engine(np.zeros((0, 4)), [(0, 0, 0), (2, 0, math.pi)])
+    for name in ("r0", "r1"):
+        e.submit(name, cmd.SetVelocity(v=0.5))
+    e.step(60)
+    assert e.state.stall.tolist() == [1, 1]
+    assert e.state.pose[1, 0] - e.state.pose[0, 0] == pytest.approx(0.4, abs=1e-4)
+
+
+def test_what_is_no_obstacle_lets_pass() -> None:
+    box = BodySpec(name="box", parts=(OCTAGON,), returns=Returns(obstacle=False))
+    e = engine(np.zeros((0, 4)), [(0, 0, 0)])
+    e.add_bodies([(box, Pose(1, 0, 0))])
+    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.step(60)
+    assert e.state.pose[0, 0] > 1.5
+
+
+def test_a_robot_that_overlaps_a_wall_can_leave_it_but_not_go_deeper() -> None:
+    for heading, leaves in ((math.pi, True), (0.0, False)):
+        e = engine(WALL, [(1.9, 0, 0)])
+        e.submit("r0", cmd.SetPose(Pose(1.9, 0, heading)))
+        e.submit("r0", cmd.SetVelocity(v=0.5))
+        e.step(30)
+        assert bool(e.state.stall[0]) != leaves
+        assert (e.state.pose[0, 0] < 1.6) == leaves
+
+
+def test_a_sensor_that_sticks_out_counts() -> None:
+    nose = ((0.2, -0.05), (0.5, -0.05), (0.5, 0.05), (0.2, 0.05))
+    e = engine(WALL, [(0, 0, 0)], parts=(OCTAGON, nose))
+    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.step(80)
+    assert e.state.pose[0, 0] == pytest.approx(1.5, abs=1e-4)
+
+
+def test_a_body_wholly_within_another_is_a_collision() -> None:
+    big = BodySpec(name="big", parts=(((-3, -3), (3, -3), (3, 3), (-3, 3)),))
+    e = Engine(Scene())
+    e.add_bodies([(big, Pose(0, 0, 0))])
+    assert not e.is_free(robot("small"), Pose(0.5, 0.5, 0))
+    assert e.is_free(robot("small"), Pose(5, 0.5, 0))
+    assert not Engine(Scene(segments=np.array([[0.0, 0, 0.05, 0]]))).is_free(big, Pose(0, 0, 0)), "a short wall inside"
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("parts", [(OCTAGON,), (HOOK,), (OCTAGON, HOOK)])
+def test_free_places_equal_the_twin(seed: int, parts) -> None:
+    rng = np.random.default_rng(seed)
+    segments = random_segments(rng, 25, 8.0)
+    others = [Pose(*rng.uniform((0, 0, -4), (8, 8, 4))) for _ in range(10)]
+    e = engine(segments, others)
+    free = 0
+    for _ in range(60):
+        pose = Pose(*rng.uniform((0, 0, -4), (8, 8, 4)))
+        found = e.is_free(BodySpec(name="trial", parts=parts), pose)
+        assert found != naive.overlaps(parts, pose, segments, [(OCTAGON, p) for p in others])
+        free += found
+    assert 0 < free < 60
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_crowd_never_overlaps(seed: int) -> None:
+    """Robots that drive about at random touch neither walls nor each other, whatever happens."""
+    rng = np.random.default_rng(seed)
+    room = np.array([[0, 0, 6, 0], [6, 0, 6, 6], [6, 6, 0, 6], [0, 6, 0, 0], [2, 2, 4, 2.5]], float)
+    e = Engine(Scene(segments=room))
+    poses = []
+    while len(poses) < 14:
+        pose = Pose(*rng.uniform((0.5, 0.5, -3), (5.5, 5.5, 3)))
+        if e.is_free(robot("trial"), pose):
+            e.add_bodies([(robot(f"r{len(poses)}"), pose)])
+            poses.append(pose)
+    stalls = 0
+    for k in range(60):
+        for i in range(14):
+            if k % 10 == 0:
+                # translation only: turning in place is allowed to overlap, see above
+                e.submit(f"r{i}", cmd.SetVelocity(v=rng.uniform(-1, 1), vy=rng.uniform(-1, 1), w=0.0))
+        e.step()
+        stalls += int(e.state.stall.sum())
+    assert stalls > 0
+    for i in range(14):
+        others = [(OCTAGON, Pose(*e.state.pose[j])) for j in range(14) if j != i]
+        assert not naive.overlaps((OCTAGON,), Pose(*e.state.pose[i]), room, others)

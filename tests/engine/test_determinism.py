@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from botyard.engine.layout import allocate_state
+from botyard.geometry import Pose
+from botyard.simulation import Simulation
+
+STEPS = 12
+MODELS = ["p3dx", "amigo", "seekur", "p3at", "pioneer-lx"]
+
+
+def digest(sim: Simulation, names: list[str], steps: int, read: bool = True) -> str:
+    """A hash of poses, odometry and all readings of `names` over a run with changing commands."""
+    h = hashlib.sha256()
+    for k in range(steps):
+        for i, name in enumerate(names):
+            sim.robots[name].command(v=0.3 + 0.05 * i, w=0.4 * ((k // 3 + i) % 3 - 1))
+        sim.step()
+        rows = [sim.snapshot.rows[n] for n in names]
+        for field in ("pose", "vel", "odom", "stall", "err"):
+            h.update(np.ascontiguousarray(getattr(sim.snapshot.state, field)[rows]).tobytes())
+        if read:
+            for name in names:
+                robot = sim.robots[name]
+                if robot.sonar is not None:
+                    h.update(robot.sonar.read().ranges.tobytes())
+                for laser in robot.lasers:
+                    h.update(laser.read().ranges.tobytes())
+    return h.hexdigest()
+
+
+def build(order: list[int], seed: int = 1, threads: int = 1) -> tuple[Simulation, list[str]]:
+    sim = Simulation.load("office", seed=seed, threads=threads)
+    for i in order:
+        model = MODELS[i]
+        robot = sim.add_robot(model, model, pose=Pose(4.5 + 1.8 * i, 14.2, 0.5 * i))
+        for laser in robot.lasers:
+            laser.subscribe("test")
+        if robot.sonar:
+            robot.sonar.subscribe("test")
+    return sim, MODELS
+
+
+FORWARD, BACKWARD = [0, 1, 2, 3, 4], [4, 3, 2, 1, 0]
+
+
+def test_same_seed_same_bytes() -> None:
+    assert digest(*build(FORWARD), STEPS) == digest(*build(FORWARD), STEPS)
+    assert digest(*build(FORWARD), STEPS) != digest(*build(FORWARD, seed=2), STEPS)
+
+
+def test_the_order_of_creation_does_not_matter() -> None:
+    assert digest(*build(FORWARD), STEPS) == digest(*build(BACKWARD), STEPS)
+
+
+def test_who_looks_does_not_matter() -> None:
+    watched, unwatched = build(FORWARD), build(FORWARD)
+    a, b = digest(*watched, STEPS, read=True), digest(*unwatched, STEPS, read=True)
+    blind = Simulation.load("office")
+    for i in FORWARD:
+        blind.add_robot(MODELS[i], MODELS[i], pose=Pose(4.5 + 1.8 * i, 14.2, 0.5 * i))
+    assert a == b
+    assert digest(blind, MODELS, STEPS, read=False) == digest(build(FORWARD)[0], MODELS, STEPS, read=False)
+
+
+@pytest.mark.slow_without_jit
+def test_one_and_two_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    from botyard.devices import ranging
+
+    monkeypatch.setattr(ranging, "PARALLEL_BEAMS", 1)
+    results = []
+    before = numba.get_num_threads()
+    for threads in (1, 2):
+        sim, names = build(FORWARD, threads=threads)
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        results.append(digest(sim, names, 20))
+        assert sim._devices._parallel == (threads > 1), "the parallel kernel was used"
+    numba.set_num_threads(before)
+    assert results[0] == results[1]
+
+
+def test_snapshots_are_read_only_and_outlive_one_step() -> None:
+    sim, _ = build(FORWARD)
+    sim.robots["p3dx"].command(v=0.5)
+    first = sim.step()
+    pose = first.state.pose[0].copy()
+    sim.step()
+    assert np.array_equal(first.state.pose[0], pose), "the last but one is still there"
+    with pytest.raises(ValueError, match="read-only"):
+        first.state.pose[0] = 0
+    scan = sim.robots["p3dx"].laser.read()
+    with pytest.raises(ValueError, match="read-only"):
+        scan.ranges[0] = 1.0
+
+
+def test_state_arrays_do_not_share_bytes() -> None:
+    state, block = allocate_state(3)
+    for k, array in enumerate(state):
+        array[...] = k
+    for k, array in enumerate(state):
+        assert (array == k).all()
+    assert block.nbytes >= sum(a.nbytes for a in state)

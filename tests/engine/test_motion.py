@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.engine import commands as cmd
+from botyard.engine.kernels import motion
+from botyard.engine.layout import OdometryErrorMode
+from botyard.engine.simulation import Engine
+from botyard.geometry import Pose
+from tests import naive
+from tests.engine.worlds import engine
+
+speed = st.floats(-3, 3)
+rate = st.floats(0, 5)
+NOTHING = np.zeros((0, 4))
+PERFECT = {"odometry_error_mode": OdometryErrorMode.NONE}
+
+
+def one(**options) -> Engine:
+    return engine(NOTHING, [(0, 0, 0)], **PERFECT, **options)
+
+
+def run(e: Engine, *commands: cmd.Command, steps: int = 1) -> np.ndarray:
+    for c in commands:
+        e.submit("r0", c)
+    return np.array([e.step().state.vel[0].copy() for _ in range(steps)])
+
+
+@given(speed, speed, rate, rate, st.floats(0.001, 1))
+def test_ramp_equals_the_twin(cur: float, des: float, accel: float, decel: float, dt: float) -> None:
+    assert motion.ramp(cur, des, accel, decel, dt, 0.01) == pytest.approx(naive.ramp(cur, des, accel, decel, dt, 0.01), abs=1e-9)
+
+
+@given(speed, speed, st.floats(0.1, 5), st.floats(0.1, 5), st.floats(0.01, 0.2))
+def test_ramp_never_exceeds_its_rates_and_passes_through_zero(cur, des, accel, decel, dt) -> None:
+    new = motion.ramp(cur, des, accel, decel, dt, 0.0)
+    assert abs(new - cur) <= max(accel, decel) * dt + 1e-12
+    if cur * des < 0:
+        assert cur * new >= 0
+
+
+@given(st.floats(-1e3, 1e3))
+def test_wrap_equals_the_host_side_one(angle: float) -> None:
+    from botyard.units import wrap_angle
+
+    assert math.isclose(math.remainder(motion.wrap(angle) - wrap_angle(angle), 2 * math.pi), 0, abs_tol=1e-9)
+    assert -math.pi < motion.wrap(angle) <= math.pi
+
+
+@given(st.floats(-10, 10), st.floats(0.05, 3), st.floats(0.1, 3), st.floats(0.01, 0.5))
+def test_a_distance_move_can_always_stop_in_time(remaining: float, limit: float, decel: float, dt: float) -> None:
+    v = motion.move_speed(remaining, limit, decel, dt)
+    assert v * remaining >= 0
+    assert abs(v) <= limit
+    assert v * v <= 2 * decel * abs(remaining) + 1e-12, "decisions: v² ≤ 2·decel·remaining"
+    left = abs(remaining) - abs(v) * dt
+    assert left >= -1e-12
+    # braking with `decel` from here ends at or before the target
+    assert v * v / (2 * decel) <= left + 1e-9
+
+
+@given(st.floats(-math.pi, math.pi), st.floats(0.1, 3), st.floats(0.01, 0.2))
+def test_heading_rate_never_passes_the_target(error: float, limit: float, dt: float) -> None:
+    w = motion.heading_rate(error, limit, dt)
+    assert abs(w) <= limit
+    assert w * error >= 0
+    assert abs(w) * dt <= abs(error) + 1e-12
+
+
+@pytest.mark.parametrize("distance", [1.0, -1.0, 0.03, -0.4, 2.5])
+@pytest.mark.parametrize("heading", [0.0, math.pi / 2, -2.0])
+def test_moves_arrive_within_a_millimetre_in_any_direction(distance: float, heading: float) -> None:
+    e = engine(NOTHING, [(1, 2, heading)], **PERFECT)
+    e.submit("r0", cmd.MoveBy(distance))
+    best = [abs(e.step().state.vel[0, 0]) for _ in range(200)]
+    x, y, th = e.state.pose[0]
+    assert math.hypot(x - 1 - distance * math.cos(heading), y - 2 - distance * math.sin(heading)) < 1e-3
+    assert e.state.vel[0].tolist() == [0, 0, 0]
+    assert e.state.mode_x[0] == 0
+    assert max(best) > 0
+
+
+def test_negative_moves_mirror_positive_ones() -> None:
+    there, back = one(), one()
+    v1, v2 = run(there, cmd.MoveBy(1.0), steps=100), run(back, cmd.MoveBy(-1.0), steps=100)
+    assert np.allclose(v1, -v2, atol=0)
+
+
+def test_a_move_is_as_fast_as_the_ramps_allow() -> None:
+    e = one()  # 0.5 m/s² both ways: 1 m takes 2·√(1/0.5) = 2.83 s at best
+    v = run(e, cmd.MoveBy(1.0), steps=60)
+    assert np.flatnonzero(v[:, 0])[-1] * 0.1 < 2.83 + 0.5
+
+
+def test_setv_limits_moves_and_velocities() -> None:
+    e = one()
+    v = run(e, cmd.SetLimits(v=0.2), cmd.SetVelocity(v=1.0), steps=20)
+    assert v[:, 0].max() == pytest.approx(0.2)
+    e.submit("r0", cmd.SetLimits(v=99.0))
+    e.step()
+    assert e.state.max_vel[0, 0] == e.state.top_vel[0, 0], "never above the model's own limit"
+
+
+@pytest.mark.parametrize("heading", [0.5, -3.0, math.pi, 2.2])
+def test_headings_arrive_the_short_way(heading: float) -> None:
+    e = engine(NOTHING, [(0, 0, 1.0)], **PERFECT)
+    e.submit("r0", cmd.TurnTo(heading))
+    turned = np.array([e.step().state.vel[0, 2] for _ in range(150)]).sum() * 0.1
+    assert e.state.odom[0, 2] == pytest.approx(heading, abs=0.002)
+    assert turned == pytest.approx(math.remainder(heading, 2 * math.pi), abs=0.01)
+
+
+def test_relative_headings_are_taken_at_receipt_and_cross_the_half_turn() -> None:
+    e = one()
+    run(e, cmd.SetOdometry(Pose(0, 0, 3.0)), steps=1)
+    run(e, cmd.TurnBy(1.0), steps=120)
+    assert math.remainder(e.state.odom[0, 2] - 4.0, 2 * math.pi) == pytest.approx(0, abs=0.002)
+
+
+def test_stopping_distance() -> None:
+    e = one()
+    run(e, cmd.SetVelocity(v=1.0), steps=40)
+    x = e.state.pose[0, 0]
+    run(e, cmd.Stop(), steps=40)
+    # v²/(2·decel) in continuous time, less half a step of travel
+    assert e.state.pose[0, 0] - x == pytest.approx(1.0 / (2 * 0.5) - 1.0 * 0.1 / 2, abs=0.011)
+
+
+def test_emergency_stop_latches_until_at_rest() -> None:
+    e = one()
+    run(e, cmd.SetVelocity(v=3.0, w=1.0), steps=60)
+    e.submit("r0", cmd.EmergencyStop())
+    e.submit("r0", cmd.SetVelocity(v=1.0))
+    v = run(e, steps=1)
+    assert v[0, 0] == pytest.approx(3.0 - 0.9999), "9.999 m/s²"
+    assert e.state.estop[0] == 1
+    run(e, cmd.SetVelocity(v=1.0), steps=3)
+    assert e.state.estop[0] == 0
+    assert run(e, steps=5)[:, 0].max() == 0, "commands during the stop are forgotten"
+    assert run(e, cmd.SetVelocity(v=1.0), steps=5)[-1, 0] > 0
+
+
+def test_motors_off_ramps_down_and_forgets() -> None:
+    e = one()
+    run(e, cmd.SetVelocity(v=1.0), steps=40)
+    v = run(e, cmd.EnableMotors(False), cmd.SetVelocity(v=1.0), steps=30)[:, 0]
+    assert v[0] == pytest.approx(0.95)
+    assert v[-1] == 0
+    assert run(e, cmd.EnableMotors(True), steps=5)[:, 0].max() == 0
+
+
+def test_halt_is_immediate() -> None:
+    e = one()
+    run(e, cmd.SetVelocity(v=1.0), steps=30)
+    assert run(e, cmd.Halt(), steps=1)[0].tolist() == [0, 0, 0]
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1), st.floats(-2, 2))
+def test_arcs_are_exact(vx: float, vy: float, w: float) -> None:
+    e = one()
+    e.state.accel[:] = e.state.decel[:] = 0.0
+    e.submit("r0", cmd.SetVelocity(v=vx, vy=vy, w=w))
+    e.step(10)
+    x, y, th = naive.exp((vx, vy, w), 1.0)
+    assert e.state.pose[0, :2].tolist() == pytest.approx([x, y], abs=1e-9)
+    assert math.remainder(e.state.pose[0, 2] - th, 2 * math.pi) == pytest.approx(0, abs=1e-9)
+    assert e.state.odom[0].tolist() == pytest.approx(e.state.pose[0].tolist(), abs=1e-9)
+
+
+def test_a_circle_closes_for_any_step_length() -> None:
+    for step_us in (10_000, 100_000, 250_000):
+        e = one(step_us=step_us)
+        e.state.accel[:] = e.state.decel[:] = 0.0
+        e.submit("r0", cmd.SetVelocity(v=0.5, w=2 * math.pi / 10))
+        e.step(10_000_000 // step_us)
+        assert np.abs(e.state.pose[0, :2]).max() < 1e-9
+
+
+def test_lateral_motion_only_with_an_omnidirectional_drive() -> None:
+    e = one()
+    assert run(e, cmd.SetVelocity(vy=0.5), steps=20)[-1, 1] == pytest.approx(0.5)
+    e.state.drive[0] = 1
+    assert run(e, cmd.SetVelocity(vy=0.5), steps=20)[-1, 1] == 0
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_commands_with_values_that_make_no_sense_are_refused(value: float) -> None:
+    from botyard.errors import CommandError
+
+    makers = (
+        lambda: cmd.SetVelocity(v=value), lambda: cmd.MoveBy(value), lambda: cmd.TurnTo(value), lambda: cmd.TurnBy(value),
+        lambda: cmd.SetLimits(w=value), lambda: cmd.SetRamp(0, accel=value), lambda: cmd.SetPose(Pose(0, value, 0)),
+    )  # fmt: skip
+    for make in makers:
+        with pytest.raises(CommandError, match="finite"):
+            make()

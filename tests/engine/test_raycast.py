@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.engine.build import BodySpec
+from botyard.engine.kernels.grid import quadrant_clearance
+from botyard.engine.simulation import Engine
+from botyard.geometry import Pose
+from botyard.model.obstacles import Returns, Visible
+from botyard.model.scene import Scene
+from botyard.model.sensors import ReflectorRule
+from tests import naive
+from tests.engine.worlds import HOOK, INVISIBLE, OCTAGON, random_segments, robot
+
+
+def world(segments, bodies=(), **options) -> tuple[Engine, RangeDevices]:
+    devices = RangeDevices()
+    e = Engine(Scene(segments=segments), senses=(devices,), **options)
+    e.add_bodies(list(bodies))
+    return e, devices
+
+
+def fan(count: int, fov: float, r_max: float = 8.0, **changes) -> Bundle:
+    return Bundle(angle0=-fov / 2, step=fov / max(count - 1, 1), count=count, r_max=r_max, **changes)
+
+
+def ranges(e: Engine, devices: RangeDevices, body: str, *bundles: Bundle, senses: Visible = Visible.LASER) -> np.ndarray:
+    devices.configure("x", body, 1, senses, bundles)
+    return devices.read(e, "x").ranges.copy()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("fov", [math.pi, 2 * math.pi])
+def test_scans_equal_the_twin(seed: int, fov: float) -> None:
+    rng = np.random.default_rng(seed)
+    segments = random_segments(rng, 40)
+    poses = [Pose(*rng.uniform((0, 0, -4), (10, 10, 4))) for _ in range(12)]
+    bodies = [(robot(f"r{i}", (OCTAGON if i % 2 else HOOK,)), p) for i, p in enumerate(poses)]
+    e, devices = world(segments, bodies)
+    for r_max in (3.0, 30.0):
+        for i in range(4):
+            found = ranges(e, devices, f"r{i}", fan(61, fov, r_max))
+            others = [(b.parts[0], p) for k, (b, p) in enumerate(bodies) if k != i]
+            expected = naive.scan(poses[i], np.linspace(-fov / 2, fov / 2, 61), segments, others, r_max)
+            assert np.abs(found - expected).max() < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_beams_take_another_path_to_the_same_ranges(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    segments = random_segments(rng, 30)
+    poses = [Pose(*rng.uniform((0, 0, -4), (8, 8, 4))) for _ in range(10)]
+    bodies = [(robot(f"r{i}"), p) for i, p in enumerate(poses)]
+    e, devices = world(segments, bodies)
+    mounts = [Pose(*rng.uniform((-0.2, -0.2, -4), (0.2, 0.2, 4))) for _ in range(16)]
+    found = ranges(e, devices, "r0", *(Bundle(mount=m, r_max=5.0) for m in mounts), senses=Visible.SONAR)
+    x, y, th = poses[0]
+    for m, r in zip(mounts, found, strict=True):
+        c, s = math.cos(th), math.sin(th)
+        origin = (x + c * m.x - s * m.y, y + s * m.x + c * m.y, th + m.th)
+        expected = naive.scan(origin, [0.0], segments, [(OCTAGON, p) for p in poses[1:]], 5.0)[0]
+        assert r == pytest.approx(expected, abs=1e-9)
+
+
+def test_rays_from_outside_the_map_look_into_it() -> None:
+    square = np.array([[0, 0, 4, 0], [4, 0, 4, 4], [4, 4, 0, 4], [0, 4, 0, 0]], float)
+    for pose in (Pose(-5, 2, 0), Pose(9, 2, math.pi), Pose(2, -30, math.pi / 2), Pose(-7, -7, math.pi / 4)):
+        e, devices = world(square, [(robot("r0"), pose)])
+        found = ranges(e, devices, "r0", fan(31, 1.0, 50.0))
+        expected = naive.scan(pose, np.linspace(-0.5, 0.5, 31), square, [], 50.0)
+        assert np.abs(found - expected).max() < 1e-9
+
+
+def test_no_ray_slips_through_corners_and_lattice_points() -> None:
+    """From the exact centre of a room of unit walls, along axes, diagonals and into the corners where walls meet."""
+    n = 8
+    walls = [(i, 0, i + 1, 0) for i in range(n)] + [(i, n, i + 1, n) for i in range(n)]
+    walls += [(0, i, 0, i + 1) for i in range(n)] + [(n, i, n, i + 1) for i in range(n)]
+    e, devices = world(np.array(walls, float), [(robot("r0"), Pose(n / 2, n / 2, 0))])
+    found = ranges(e, devices, "r0", fan(721, 2 * math.pi, 100.0))
+    assert found.max() <= n / 2 * math.sqrt(2) + 1e-9
+    assert found.min() == pytest.approx(n / 2)
+
+
+def test_symmetry_under_rotation_and_translation_of_the_world() -> None:
+    rng = np.random.default_rng(5)
+    segments = random_segments(rng, 30)
+    base, devices = world(segments, [(robot("r0"), Pose(5, 5, 0.3))])
+    before = ranges(base, devices, "r0", fan(91, math.pi, 20.0))
+    turn, shift = 1.1, np.array([120.0, -45.0])
+    c, s = math.cos(turn), math.sin(turn)
+    moved = (segments.reshape(-1, 2) @ np.array([[c, s], [-s, c]]) + shift).reshape(-1, 4)
+    x, y = np.array([5.0, 5.0]) @ np.array([[c, s], [-s, c]]) + shift
+    other, devices2 = world(moved, [(robot("r0"), Pose(x, y, 0.3 + turn))])
+    after = ranges(other, devices2, "r0", fan(91, math.pi, 20.0))
+    assert np.abs(before - after).max() < 1e-9
+
+
+def test_the_greatest_range_where_nothing_is() -> None:
+    e, devices = world(np.zeros((0, 4)), [(robot("r0"), Pose(0, 0, 0))])
+    assert set(ranges(e, devices, "r0", fan(11, math.pi, 7.5))) == {7.5}
+
+
+def test_the_least_range_clamps_upwards() -> None:
+    e, devices = world(np.array([[0.3, -1, 0.3, 1.0]]), [(robot("r0"), Pose(0, 0, 0))])
+    assert ranges(e, devices, "r0", fan(1, 0.0, 8.0, r_min=0.5))[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("returns", "laser", "sonar"),
+    [(Returns(), 1, 1), (Returns(laser=0), 0, 1), (Returns(sonar=False), 1, 0), (INVISIBLE, 0, 0)],
+)
+def test_visibility(returns: Returns, laser: int, sonar: int) -> None:
+    box = BodySpec(name="box", parts=(((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)),), returns=returns)
+    e, devices = world(np.zeros((0, 4)), [(robot("r0"), Pose(0, 0, 0)), (box, Pose(3, 0, 0))])
+    assert ranges(e, devices, "r0", fan(1, 0), senses=Visible.LASER)[0] == (2.5 if laser else 8.0)
+    assert ranges(e, devices, "r0", fan(1, 0), senses=Visible.SONAR)[0] == (2.5 if sonar else 8.0)
+
+
+@pytest.mark.parametrize(
+    ("distance", "angle", "bright", "reported"),
+    [(3, 0.0, 2, 33), (3, 0.0, 33, 33), (3, 0.7, 2, 33), (3, 0.9, 2, 1), (31, 0.0, 33, 1), (3, 0.0, 1, 1), (3, 0.0, 7, 7)],
+)
+def test_reflectors_within_range_and_incidence(distance: float, angle: float, bright: int, reported: int) -> None:
+    """The LMS-200's rule: bright returns only within 30 m and 45° of the normal; a return of 2 counts as 33."""
+    plate = BodySpec(
+        name="p", parts=(((-0.01, -2), (0.01, -2), (0.01, 2), (-0.01, 2)),), returns=Returns(laser=bright)
+    )  # fmt: skip
+    e, devices = world(np.zeros((0, 4)), [(robot("r0"), Pose(0, 0, 0)), (plate, Pose(distance, 0, angle))])
+    rule = ReflectorRule(max_range=30.0, max_incidence=math.pi / 4, strength=33)
+    devices.configure("x", "r0", 1, Visible.LASER, [fan(1, 0, 40.0, reflector=rule)])
+    assert devices.read(e, "x").returns[0] == reported
+
+
+def test_the_closest_of_several_beams() -> None:
+    e, devices = world(np.array([[2.0, 0.3, 2.0, 5.0]]), [(robot("r0"), Pose(0, 0, 0))])
+    cone = math.radians(30)
+    single = ranges(e, devices, "r0", Bundle(r_max=5.0), senses=Visible.SONAR)
+    several = ranges(e, devices, "r0", fan(7, cone, 5.0, shortest=True), senses=Visible.SONAR)
+    assert single[0] == 5.0
+    assert several.shape == (1,)
+    assert several[0] == pytest.approx(2.0 / math.cos(cone / 3))
+
+
+def test_noise_is_bounded_repeatable_and_spares_what_is_out_of_range() -> None:
+    wall = np.array([[2.0, -10, 2.0, 0.0]])
+    bundle = fan(101, math.pi, 8.0, r_noise=0.05)
+
+    def take(seed: int, ticks: int) -> np.ndarray:
+        e, devices = world(wall, [(robot("r0"), Pose(0, 0, 0))], seed=seed)
+        e.step(ticks)
+        return ranges(e, devices, "r0", bundle)
+
+    exact = ranges(*world(wall, [(robot("r0"), Pose(0, 0, 0))]), "r0", fan(101, math.pi, 8.0))
+    noisy = take(1, 3)
+    hit = exact < 8.0
+    assert (noisy[~hit] == 8.0).all()
+    error = noisy[hit] - exact[hit]
+    assert 0.02 < np.abs(error).max() <= 0.05
+    assert np.array_equal(noisy, take(1, 3))
+    assert not np.array_equal(noisy, take(2, 3))
+    assert not np.array_equal(noisy, take(1, 4))
+
+
+def test_angular_errors_move_edges_but_stay_small() -> None:
+    wall = np.array([[2.0, -10, 2.0, 10.0]])
+    exact = ranges(*world(wall, [(robot("r0"), Pose(0, 0, 0))]), "r0", fan(91, 2.0, 30.0))
+    wobbly = ranges(*world(wall, [(robot("r0"), Pose(0, 0, 0))]), "r0", fan(91, 2.0, 30.0, a_noise=0.0007))
+    difference = np.abs(wobbly - exact)
+    angles = np.linspace(-1, 1, 91)
+    bound = 2.0 / np.cos(np.abs(angles) + 0.0007) - 2.0 / np.cos(angles)
+    assert difference.max() > 0
+    assert (difference <= bound + 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clearance_equals_the_twin(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    occupied = rng.random((9, 13)) < 0.08
+    start = np.concatenate([[0], np.cumsum(occupied.ravel())]).astype(np.int32)
+    clear = np.zeros((4, 9, 13), np.uint8)
+    quadrant_clearance(start, 13, 9, clear)
+    assert np.array_equal(clear, naive.clearance(occupied))
