@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from botyard.devices.electrics import Electrics
+from botyard.devices.gps import geodetic, gps_fix
+from botyard.devices.sonar import sonar_bundles
+from botyard.geometry import Pose
+from botyard.model.library import load_robot
+from botyard.model.robot import BatterySpec, GpsSpec
+from botyard.model.scene import Area, GeoReference, Scene
+from botyard.simulation import Simulation
+
+COLUMBIA = GeoReference(42.807191, -71.578661, 72.0)
+
+
+@pytest.mark.parametrize(
+    ("east", "north", "lat", "lon"),
+    [(0, 0, 42.8071910, -71.5786610), (10, 0, 42.8071910, -71.57853875), (0, 10, 42.80728101, -71.5786610)],
+)
+def test_gps_numbers_of_the_reference(east: float, north: float, lat: float, lon: float) -> None:
+    found = geodetic(COLUMBIA, east, north)
+    assert found[:2] == pytest.approx((lat, lon), abs=1e-8)
+    assert found[2] == pytest.approx(72.0, abs=0.01)
+
+
+def test_gps_up_is_altitude_even_at_a_pole() -> None:
+    assert geodetic(COLUMBIA, 0, 0, 25.0)[2] == pytest.approx(97.0, abs=1e-3)
+    assert geodetic(GeoReference(90.0, 0.0, 10.0), 0, 0)[2] == pytest.approx(10.0, abs=1e-3)
+
+
+def test_gps_antenna_bad_sectors_and_no_georeference() -> None:
+    bad = Area(kind="SimBadGPSSector", name="", corners=((5, -1), (7, -1), (7, 1), (5, 1)))
+    scene = Scene(georeference=COLUMBIA, areas=(bad,))
+    spec = GpsSpec(x=0.5, y=0.0, dop=1.5)
+    ahead, behind = gps_fix(scene, spec, Pose(4.8, 0, 0)), gps_fix(scene, spec, Pose(4.8, 0, math.pi))
+    assert ahead is not None
+    assert behind is not None
+    assert (ahead.dop, behind.dop) == (0.0, 1.5), "the antenna counts, not the robot's centre"
+    assert gps_fix(Scene(), spec, Pose()) is None
+
+
+def test_electrics() -> None:
+    e = Electrics.of(BatterySpec())
+    e.test_battery(121)
+    assert e.volts == 12.1
+    e.test_battery(0)
+    assert e.volts == 13.0
+    c = Electrics.of(BatterySpec(by_charge=True, charge=100))
+    c.test_battery(40)
+    assert (c.charge, c.volts) == (40, 13.0)
+    e.write_outputs(mask=0x0F, states=0x05)
+    assert e.digout == 0xF5
+    e.write_outputs(mask=0xF0, states=0x00)
+    assert e.digout == 0x05, "bits can be set and cleared"
+
+
+def test_unconnected_transducers_read_the_greatest_range() -> None:
+    sim = Simulation(Scene(segments=np.array([[1.0, -9, 1.0, 9], [-1.5, -9, -1.5, 9], [-9, 1, 9, 1], [-9, -1, 9, -1]])))
+    ranges = sim.add_robot("powerbot", pose=Pose()).sonar.read().ranges
+    assert (ranges[[7, 15, 23, 31]] == 5.0).all()
+    assert (np.delete(ranges, [7, 15, 23, 31]) < 5.0).all()
+
+
+def test_a_ring_with_several_rays_takes_the_closest() -> None:
+    from dataclasses import replace
+
+    spec = load_robot("amigo").sonar
+    assert spec is not None
+    bundles = sonar_bundles(replace(spec, rays=6))
+    assert all(b.shortest and b.count == 6 for b in bundles)
+    assert bundles[0].angle0 == pytest.approx(-math.radians(15))
+
+
+def test_a_sensor_without_reader_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = Simulation.load("office")
+    robot = sim.add_robot("p3dx")
+    calls = []
+    monkeypatch.setattr(sim._devices, "_cast", lambda *a: calls.append(a))
+    sim.step(5)
+    assert calls == []
+    robot.laser.subscribe("me")
+    sim.step(5)
+    assert len(calls) == 5
+    robot.laser.subscribe("me", False)
+    sim.step(5)
+    assert len(calls) == 5
+
+
+def test_readings_belong_to_the_pose_after_the_move() -> None:
+    sim = Simulation(Scene(segments=np.array([[5.0, -9, 5.0, 9]])), sensor_noise=False)
+    robot = sim.add_robot("p3dx", pose=Pose())
+    robot.laser.subscribe("me")
+    robot.command(v=1.0)
+    for _ in range(10):
+        sim.step()
+        assert robot.laser.read().ranges[90] == pytest.approx(5.0 - robot.truth.x, abs=1e-9)
+        assert robot.laser.read().stamp == sim.time
+
+
+def test_reconfiguring_a_laser_keeps_its_readers() -> None:
+    sim = Simulation.load("office")
+    robot = sim.add_robot("p3dx")
+    robot.laser.subscribe("me")
+    robot.laser.configure(-0.5, 0.1, 11)
+    sim.step()
+    scan = robot.laser.read()
+    assert len(scan.ranges) == 11
+    assert scan.angles.tolist() == pytest.approx(np.linspace(-0.5, 0.5, 11).tolist())
+    assert robot.laser.is_read
+    robot.laser.configure(0.0, 0.0, 0)
+    sim.step()
+    assert len(robot.laser.read().ranges) == 0
+
+
+def test_devices_of_removed_robots_go_with_them() -> None:
+    sim = Simulation.load("office")
+    for name in ("a", "b", "c"):
+        sim.add_robot("p3dx", name).laser.subscribe("me")
+    sim.step()
+    sim.remove_robot("b")
+    sim.step(2)
+    assert list(sim.robots) == ["a", "c"]
+    assert len(sim.robots["c"].laser.read().ranges) == 181
+    assert {k[0] for k in sim._devices._devices} == {"a", "c"}
+    sim.add_robot("amigo", "b")
+    sim.step()
+    assert sim.robots["b"].sonar is not None

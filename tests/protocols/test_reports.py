@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.engine.commands import SetOdometry
+from botyard.geometry import Pose
+from botyard.protocols.pioneer.packet import Parser
+from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat, build_sip, scan_geometry
+from botyard.protocols.pioneer.reports import Config, LaserPart, SimStat, Sip
+from botyard.simulation import Simulation
+
+i16, u16, u8, i8 = st.integers(-32768, 32767), st.integers(0, 65535), st.integers(0, 255), st.integers(-128, 127)
+i32 = st.integers(-(2**31), 2**31 - 1)
+sips = st.builds(
+    Sip, x=i16, y=i16, th=i16, left_vel=i16, right_vel=i16, battery=u8, stall_bumpers=u16, control=i16, flags=u16, compass=u8,
+    sonar=st.lists(st.tuples(u8, u16), max_size=32), timer_low=u8, gripper=u8, analog=u8, digin=u8, digout=u8, battery10=u16,
+    charge_state=u8, rot_vel10=i16, faults=u16, lat_vel=i16, temperature=i8, soc=i8, moving=st.booleans(),
+)  # fmt: skip
+
+
+@given(sips)
+def test_sip_round_trip_and_size(sip: Sip) -> None:
+    data = sip.encode()
+    assert len(data) == 41 + 3 * len(sip.sonar)
+    (packet,) = Parser().receive(data)
+    assert Sip.decode(packet) == sip
+
+
+def test_a_sip_cut_short_reads_as_zeros() -> None:
+    (packet,) = Parser().receive(Sip(x=5, sonar=[(0, 7)]).encode())
+    for n in range(len(packet.data)):
+        Sip.decode(type(packet)(packet.id, packet.data[:n]))
+
+
+@given(st.lists(u16, max_size=32), st.booleans(), u16, u16, u8, u8)
+def test_laser_round_trip(ranges: list[int], second: bool, total: int, first: int, device: int, flags: int) -> None:
+    part = LaserPart(
+        total=total, first=first, ranges_mm=ranges, reflectance=[r % 256 for r in ranges] if second else [], x_mm=-5, y_mm=6, th_deg=-90,
+        device=device if second else 0, flags=flags if second else 0,
+    )  # fmt: skip
+    if second:
+        part.x_mm = part.y_mm = part.th_deg = 0
+    data = part.encode(0x61 if second else 0x60)
+    assert len(data) == 6 + (7 + 5 * len(ranges) if second else 11 + 2 * len(ranges))
+    (packet,) = Parser().receive(data)
+    assert LaserPart.decode(packet) == part
+
+
+def _kind(name: str) -> st.SearchStrategy[int]:
+    return st.integers(0, 2**32 - 1) if name == "flags" else u16 if name in ("sim_ms", "real_ms", "last_ms") else i32
+
+
+@given(st.builds(SimStat, **{f.name: _kind(f.name) for f in fields(SimStat)}))
+def test_simstat_round_trip_and_size(stat: SimStat) -> None:
+    data = stat.encode()
+    (packet,) = Parser().receive(data)
+    assert len(packet.data) == 56
+    assert SimStat.decode(packet) == stat
+
+
+def test_config_round_trip_of_every_field() -> None:
+    values = {f.name: f"text{k}" if f.type == "str" else k % 200 for k, f in enumerate(fields(Config))}
+    config = Config(**values)
+    (packet,) = Parser().receive(config.encode())
+    assert Config.decode(packet) == config
+    assert len(fields(Config)) == 57
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "increment", "count", "reverse"),
+    [
+        (-90, 90, 1.0, 181, False), (-90, 90, 0.5, 361, False), (-45, 45, 1.0, 91, False), (-135, 135, 0.25, 1081, False),
+        (-10, 10, 5.0, 5, False), (-180, 180, 1.0, 361, False), (90, -90, 1.0, 181, True), (-90, 45, 1.0, 136, False),
+        (0, 90, 1.0, 91, False), (-90, 90, 0.1, 1801, False), (-90, 90, 0.0, 0, False), (0, 0, 1.0, 1, False),
+    ],
+)  # fmt: skip
+def test_number_of_readings(start: float, end: float, increment: float, count: int, reverse: bool) -> None:
+    lowest, step, n, backwards = scan_geometry(start, end, increment)
+    assert (n, backwards) == (count, reverse)
+    if n > 1:
+        assert lowest == pytest.approx(min(start, end) * 3.141592653589793 / 180)
+        assert step > 0
+
+
+def report(model: str, **electrics: object):
+    sim = Simulation(odometry_error="none")
+    robot = sim.add_robot(model)
+    for key, value in electrics.items():
+        setattr(robot.electrics, key, value)
+    return sim, robot, robot.port("t")
+
+
+def test_positions_wrap_as_16_bit_counters() -> None:
+    """A client follows the counter across the wrap: 0.485 mm a unit wraps after 31.8 m (PIO-071)."""
+    sim, robot, port = report("p3dx")
+    for x, expected in ((15.89, 32762), (15.90, -32753), (31.78, -11), (31.80, 31), (-15.90, 32753)):
+        port.submit(SetOdometry(Pose(x, 0.0, 0.0)))
+        sim.settle()
+        assert build_sip(port, port.state(), sonar_on=False).x == expected
+
+
+def test_wheel_velocities_are_in_velocity_units() -> None:
+    """amigo: 0.6154 mm/s a unit; the client's mean of both wheels times that is the speed (§17)."""
+    sim, robot, port = report("amigo")
+    robot.command(v=0.3, w=0.5)
+    sim.step(60)
+    sip = build_sip(port, port.state(), sonar_on=False)
+    p = robot.spec.pioneer
+    assert (sip.left_vel + sip.right_vel) / 2 * p.vel_conv == pytest.approx(300, abs=1)
+    assert (sip.right_vel - sip.left_vel) / 2 * p.vel_conv * p.diff_conv == pytest.approx(0.5, abs=0.02)
+    assert sip.rot_vel10 == pytest.approx(286, abs=1)
+
+
+def test_battery_temperature_and_faults() -> None:
+    _, _, port = report("p3dx", volts=12.4, temperature=35, temperature_warning=True)
+    sip = build_sip(port, port.state(), sonar_on=True)
+    assert (sip.battery, sip.battery10, sip.soc, sip.temperature, sip.faults) == (124, 124, 0, 35, 2)
+    assert sip.flags == 31
+    _, _, port = report("pioneer-lx", charge=80)
+    sip = build_sip(port, port.state(), sonar_on=False)
+    assert (sip.battery, sip.battery10, sip.soc, sip.temperature, sip.flags) == (0, 0, 80, -128, 1)
+
+
+def test_config_reports_the_models_true_limits() -> None:
+    for model in ("p3dx", "seekur", "amigo"):
+        sim, robot, port = report(model)
+        c = build_config(robot.spec, port.state(), "AMRISim", "S.1")
+        top = robot.spec.limits.max_speed
+        assert (c.trans_vel_top, c.lat_vel_top) == (round(top.x * 1000), round(top.y * 1000))
+        assert c.trans_vel_max == c.trans_vel_top
+        assert c.trans_acc == round(robot.spec.limits.accel.x * 1000)
+        assert (c.front_sonar, c.rear_sonar) == ((1, 1) if robot.spec.sonar else (0, 0))
+
+
+def test_simstat_of_a_world_without_and_with_a_map() -> None:
+    _, _, port = report("p3dx")
+    stat = build_simstat(port, port.state())
+    assert (stat.flags, stat.gps_quality, stat.lat_e7) == (4, -1, 0)
+    sim = Simulation.load("office")
+    port = sim.add_robot("p3dx").port("t")
+    stat = build_simstat(port, port.state())
+    assert (stat.flags, stat.gps_quality) == (7, 100)
+    assert stat.lat_e7 == pytest.approx(48.1375e7, abs=2000)
