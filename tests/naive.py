@@ -97,7 +97,11 @@ def overlaps(parts, pose, segments, bodies):
                 return True
         for corners, other_pose in bodies:
             other = polygon_edges(corners, other_pose)
-            if any(cross(a, b) for a in mine for b in other) or inside(other, *mine[0, :2]) or inside(mine, *other[0, :2]):
+            if (
+                any(cross(a, b) for a in mine for b in other)
+                or inside(other, *mine[0, :2])
+                or inside(mine, *other[0, :2])
+            ):
                 return True
     return False
 

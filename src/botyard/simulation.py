@@ -358,7 +358,14 @@ class Robot:
     @property
     def stalled(self) -> bool:
         """Whether something blocks the robot's way."""
-        return self.state.stalled
+        snapshot = self._sim.snapshot
+        return bool(snapshot.state.stall[snapshot.rows[self.name]])
+
+    @property
+    def motors_on(self) -> bool:
+        """Whether the motors are enabled."""
+        snapshot = self._sim.snapshot
+        return bool(snapshot.state.motors[snapshot.rows[self.name]])
 
     @property
     def gps(self) -> Fix | None:

@@ -33,7 +33,9 @@ def run(e: Engine, *commands: cmd.Command, steps: int = 1) -> np.ndarray:
 
 @given(speed, speed, rate, rate, st.floats(0.001, 1))
 def test_ramp_equals_the_twin(cur: float, des: float, accel: float, decel: float, dt: float) -> None:
-    assert motion.ramp(cur, des, accel, decel, dt, 0.01) == pytest.approx(naive.ramp(cur, des, accel, decel, dt, 0.01), abs=1e-9)
+    assert motion.ramp(cur, des, accel, decel, dt, 0.01) == pytest.approx(
+        naive.ramp(cur, des, accel, decel, dt, 0.01), abs=1e-9
+    )
 
 
 @given(speed, speed, st.floats(0.1, 5), st.floats(0.1, 5), st.floats(0.01, 0.2))
@@ -78,7 +80,7 @@ def test_moves_arrive_within_a_millimetre_in_any_direction(distance: float, head
     e = engine(NOTHING, [(1, 2, heading)], **PERFECT)
     e.submit("r0", cmd.MoveBy(distance))
     best = [abs(e.step().state.vel[0, 0]) for _ in range(200)]
-    x, y, th = e.state.pose[0]
+    x, y, _th = e.state.pose[0]
     assert math.hypot(x - 1 - distance * math.cos(heading), y - 2 - distance * math.sin(heading)) < 1e-3
     assert e.state.vel[0].tolist() == [0, 0, 0]
     assert e.state.mode_x[0] == 0

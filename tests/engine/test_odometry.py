@@ -23,7 +23,10 @@ def fleet(mode: OdometryErrorMode, n: int = 1, seed: int = 1) -> Engine:
 
     e = Engine(Scene(), odometry_error_mode=mode, seed=seed)
     e.add_bodies(
-        [(BodySpec(name=f"r{i}", parts=(OCTAGON,), drive=Drive.OMNI, odometry_error=ERROR), Pose(3.0 * i, 0, 0)) for i in range(n)]
+        [
+            (BodySpec(name=f"r{i}", parts=(OCTAGON,), drive=Drive.OMNI, odometry_error=ERROR), Pose(3.0 * i, 0, 0))
+            for i in range(n)
+        ]
     )
     e.state.accel[:] = e.state.decel[:] = 0.0
     return e

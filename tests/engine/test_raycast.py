@@ -28,7 +28,9 @@ def fan(count: int, fov: float, r_max: float = 8.0, **changes) -> Bundle:
     return Bundle(angle0=-fov / 2, step=fov / max(count - 1, 1), count=count, r_max=r_max, **changes)
 
 
-def ranges(e: Engine, devices: RangeDevices, body: str, *bundles: Bundle, senses: Visible = Visible.LASER) -> np.ndarray:
+def ranges(
+    e: Engine, devices: RangeDevices, body: str, *bundles: Bundle, senses: Visible = Visible.LASER
+) -> np.ndarray:
     devices.configure("x", body, 1, senses, bundles)
     return devices.read(e, "x").ranges.copy()
 
@@ -123,7 +125,15 @@ def test_visibility(returns: Returns, laser: int, sonar: int) -> None:
 
 @pytest.mark.parametrize(
     ("distance", "angle", "bright", "reported"),
-    [(3, 0.0, 2, 33), (3, 0.0, 33, 33), (3, 0.7, 2, 33), (3, 0.9, 2, 1), (31, 0.0, 33, 1), (3, 0.0, 1, 1), (3, 0.0, 7, 7)],
+    [
+        (3, 0.0, 2, 33),
+        (3, 0.0, 33, 33),
+        (3, 0.7, 2, 33),
+        (3, 0.9, 2, 1),
+        (31, 0.0, 33, 1),
+        (3, 0.0, 1, 1),
+        (3, 0.0, 7, 7),
+    ],
 )
 def test_reflectors_within_range_and_incidence(distance: float, angle: float, bright: int, reported: int) -> None:
     """The LMS-200's rule: bright returns only within 30 m and 45° of the normal; a return of 2 counts as 33."""

@@ -10,10 +10,10 @@ from botyard.errors import ModelError
 from botyard.model.library import load_laser, load_robot, parse_robot, robot_names
 from botyard.model.robot import Drive
 
-ASKED = (
-    "p3dx p3dx-nolaser p3dx-sh p3dx-sh-lms1xx p3dx-sh-lms500 p3at amigo powerbot peoplebot peoplebot-sh patrolbot-sh "
-    "seekur pioneer-lx"
-).split()
+ASKED = [
+    "p3dx", "p3dx-nolaser", "p3dx-sh", "p3dx-sh-lms1xx", "p3dx-sh-lms500", "p3at", "amigo", "powerbot", "peoplebot", "peoplebot-sh",
+    "patrolbot-sh", "seekur", "pioneer-lx",
+]  # fmt: skip
 
 
 def test_the_models_of_the_first_release_are_there() -> None:
@@ -86,7 +86,11 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
     assert (spec.pioneer.class_name, spec.pioneer.subclass) == (fact["pioneer_class"], fact["pioneer_subtype"])
     assert spec.drive == (Drive.OMNI if fact["drive"] == "omni" else Drive.DIFF)
     speeds = fact["speeds"]
-    for ours, theirs in ((spec.limits.max_speed, "max_speed"), (spec.limits.accel, "accel"), (spec.limits.decel, "decel")):
+    for ours, theirs in (
+        (spec.limits.max_speed, "max_speed"),
+        (spec.limits.accel, "accel"),
+        (spec.limits.decel, "decel"),
+    ):
         assert ours.x == pytest.approx(speeds[theirs]["x"])
         assert ours.a == pytest.approx(speeds[theirs]["th_rad"], rel=0.01)
     assert spec.limits.max_speed.y == pytest.approx(speeds["max_speed"]["y"])
@@ -102,7 +106,9 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
     assert spec.battery.by_charge == (fact["battery_type"] == 2)
     assert (spec.gps.x, spec.gps.y) == (fact["gps"]["x_m"], fact["gps"]["y_m"])
     error = fact["odom_error"]
-    assert spec.odometry_error.as_tuple() == pytest.approx((error["x"], error["y"], error["th_effective_rad_per_rad"]), rel=0.01)
+    assert spec.odometry_error.as_tuple() == pytest.approx(
+        (error["x"], error["y"], error["th_effective_rad_per_rad"]), rel=0.01
+    )
     # outline: the resolved polygon, moved by the body's offset
     offset = fact["origin_m_deg"]
     outline = sorted((x + offset[0], y + offset[1]) for x, y in fact["polygons_m"][0])
@@ -118,7 +124,9 @@ def test_sensors_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None
     if spec.sonar is not None:
         for ours, theirs in zip(spec.sonar.transducers, fact["sonar"]["transducers"], strict=True):
             assert (ours.pose.x, ours.pose.y) == (theirs["x_m"], theirs["y_m"])
-            assert math.remainder(ours.pose.th - math.radians(theirs["th_deg"]), 2 * math.pi) == pytest.approx(0, abs=1e-9)
+            assert math.remainder(ours.pose.th - math.radians(theirs["th_deg"]), 2 * math.pi) == pytest.approx(
+                0, abs=1e-9
+            )
             assert ours.connected == (theirs["fov_deg"] > 0)
             assert spec.sonar.range_max == theirs["range_max_m"]
         assert spec.sonar.noise == fact["sonar"]["noise_m"]

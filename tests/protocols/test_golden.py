@@ -20,8 +20,8 @@ from tests import golden
 from tests.golden import deviation
 
 pytestmark = pytest.mark.shared
-MODELS = "p3dx p3at amigo powerbot peoplebot p3dx-sh patrolbot-sh seekur pioneer-lx".split()
-MOVING = "p3dx p3at amigo patrolbot-sh seekur".split()
+MODELS = ["p3dx", "p3at", "amigo", "powerbot", "peoplebot", "p3dx-sh", "patrolbot-sh", "seekur", "pioneer-lx"]
+MOVING = ["p3dx", "p3at", "amigo", "patrolbot-sh", "seekur"]
 
 
 def near(ours: list[int], theirs: list[int], tolerance: int = 40) -> int:
@@ -53,7 +53,9 @@ def test_handshake_and_reports_at_rest(shared: Path, model: str) -> None:
             assert getattr(my_sip, f.name) == getattr(their_sip, f.name), f.name
     assert (their_sip.temperature, my_sip.temperature) == (-127, -128)
     count = sum(len(s.sips()) for s in ours)
-    assert abs(count - sum(len(s.sips()) for s in recording.steps)) <= 6, "the first one comes sooner, and none is left out"
+    assert abs(count - sum(len(s.sips()) for s in recording.steps)) <= 6, (
+        "the first one comes sooner, and none is left out"
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -74,7 +76,10 @@ def test_config(shared: Path, model: str) -> None:
             if f.name not in limits | {"firmware"}:
                 assert getattr(a, f.name) == getattr(b, f.name), f.name
         assert a.firmware.startswith("S.")
-    settings = [getattr(mine[2], n) for n in ("trans_vel_max", "rot_vel_max", "trans_acc", "trans_decel", "rot_acc", "rot_decel")]
+    settings = [
+        getattr(mine[2], n)
+        for n in ("trans_vel_max", "rot_vel_max", "trans_acc", "trans_decel", "rot_acc", "rot_decel")
+    ]
     spec = load_robot(model)
     assert settings == [
         min(333, round(spec.limits.max_speed.x * 1000)), min(44, round(math.degrees(spec.limits.max_speed.a))), 150, 250, 60, 70,
@@ -194,7 +199,9 @@ def test_stall(shared: Path, name: str) -> None:
 
     mine, theirs = contact(ours), contact(recording.steps)
     spec = load_robot(recording.model)
-    offset = abs(sum(x for x, _ in (min(spec.outline), max(spec.outline))) / 2) * 1000  # the original leaves the body's offset out
+    offset = (
+        abs(sum(x for x, _ in (min(spec.outline), max(spec.outline))) / 2) * 1000
+    )  # the original leaves the body's offset out
     assert math.dist(mine, theirs) <= offset + 40
     stalled = [s.stall_bumpers for step in ours for s in step.sips() if step.note == "stalled"]
     assert stalled
@@ -206,7 +213,7 @@ def test_stall(shared: Path, name: str) -> None:
 
 # -- sensors
 
-SONAR = "p3dx p3at p3dx-sh patrolbot-sh amigo peoplebot powerbot pioneer-lx".split()
+SONAR = ["p3dx", "p3at", "p3dx-sh", "patrolbot-sh", "amigo", "peoplebot", "powerbot", "pioneer-lx"]
 
 
 @pytest.mark.parametrize("model", SONAR)
@@ -280,7 +287,9 @@ def test_laser(shared: Path, name: str) -> None:
         n = len(ranges)
         sim.robots["robot"].command.set_pose(x / 1000, y / 1000, math.radians(th))
         sim.settle()
-        bundle = Bundle(mount=spec.lasers[0].pose, angle0=-fov / 2, step=fov / n, count=n, r_max=spec.lasers[0].range_max)
+        bundle = Bundle(
+            mount=spec.lasers[0].pose, angle0=-fov / 2, step=fov / n, count=n, r_max=spec.lasers[0].range_max
+        )
         sim._devices.configure("recorded", "robot", 99, Visible.LASER, [bundle])
         cast = np.rint(sim._devices.read(sim._engine, "recorded").ranges * 1000)
         # the limit of the wire, and of the recorded device
@@ -295,7 +304,9 @@ def test_laser_can_be_switched_on_again(shared: Path) -> None:
     recording = golden.read(shared, "laser.p3dx-sh.reenable")
     modem, line = golden.simulate(shared, recording)
     ours = golden.replay(modem, line, recording)
-    last_enable = [i for i, s in enumerate(ours) if s.note.startswith("SIM_LRF_ENABLE") and not s.note.endswith("0")][-1]
+    last_enable = [i for i, s in enumerate(ours) if s.note.startswith("SIM_LRF_ENABLE") and not s.note.endswith("0")][
+        -1
+    ]
     modem.run(0.5)
     assert any(p.id in (0x60, 0x61) for s in ours[last_enable:] for p in s.received) or any(
         p.id in (0x60, 0x61) for p in Parser().receive(line.take())
@@ -345,7 +356,14 @@ def test_simstat(shared: Path) -> None:
         assert sum(bare) == (1 if bare else 0)
         a, b = (next(s for r in reversed(rs) for s in r.simstats()) for rs in (ours, recording.steps))
         assert a.flags == b.flags | (0 if "nomap" in name else 1)
-        assert (a.sim_ms, a.real_ms, a.x_mm, a.y_mm, a.z_mm, a.th_deg) == (b.sim_ms, b.real_ms, b.x_mm, b.y_mm, b.z_mm, b.th_deg)
+        assert (a.sim_ms, a.real_ms, a.x_mm, a.y_mm, a.z_mm, a.th_deg) == (
+            b.sim_ms,
+            b.real_ms,
+            b.x_mm,
+            b.y_mm,
+            b.z_mm,
+            b.th_deg,
+        )
         assert a.gps_quality == b.gps_quality
         if b.lat_e7:
             assert a.lat_e7 - b.lat_e7 == pytest.approx(132 / 111_090 * 1e7, rel=0.02), "132 m"

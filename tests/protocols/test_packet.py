@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,13 +80,15 @@ def test_packets_too_long_for_clients_are_never_made() -> None:
 
 
 packets = st.builds(frame, st.integers(0, 255), st.binary(max_size=60))
-noise = st.binary(max_size=12) | st.sampled_from([b"\xfa", b"\xfa\xfb", b"\xfa\xfb\x00", b"\xfa\xfb\xff", b"\xfa\xfb\x06\xed\x3b"])
+noise = st.binary(max_size=12) | st.sampled_from(
+    [b"\xfa", b"\xfa\xfb", b"\xfa\xfb\x00", b"\xfa\xfb\xff", b"\xfa\xfb\x06\xed\x3b"]
+)
 streams = st.lists(packets | noise, max_size=12).map(b"".join)
 
 
 def chunks(data: bytes, cuts: list[int]) -> list[bytes]:
     edges = [0, *sorted(c % (len(data) + 1) for c in cuts), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [data[a:b] for a, b in itertools.pairwise(edges)]
 
 
 @given(streams, st.lists(st.integers(0, 10**6), max_size=20))

@@ -96,7 +96,7 @@ def report(model: str, **electrics: object):
 
 def test_positions_wrap_as_16_bit_counters() -> None:
     """A client follows the counter across the wrap: 0.485 mm a unit wraps after 31.8 m (PIO-071)."""
-    sim, robot, port = report("p3dx")
+    sim, _robot, port = report("p3dx")
     for x, expected in ((15.89, 32762), (15.90, -32753), (31.78, -11), (31.80, 31), (-15.90, 32753)):
         port.submit(SetOdometry(Pose(x, 0.0, 0.0)))
         sim.settle()
@@ -127,7 +127,7 @@ def test_battery_temperature_and_faults() -> None:
 
 def test_config_reports_the_models_true_limits() -> None:
     for model in ("p3dx", "seekur", "amigo"):
-        sim, robot, port = report(model)
+        _sim, robot, port = report(model)
         c = build_config(robot.spec, port.state(), "AMRISim", "S.1")
         top = robot.spec.limits.max_speed
         assert (c.trans_vel_top, c.lat_vel_top) == (round(top.x * 1000), round(top.y * 1000))

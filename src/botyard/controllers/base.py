@@ -46,7 +46,7 @@ class Yielding:
                 self._robot.command.stop()
             self._drives = False
             return
-        if not self._drives:
-            self._robot.command.enable()  # a client that left switched the motors off
-            self._drives = True
+        self._drives = True
+        if not self._robot.motors_on:
+            self._robot.command.enable()  # a client that left has switched them off
         self._controller.act()

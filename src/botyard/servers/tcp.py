@@ -14,6 +14,8 @@ from botyard.simulation import Robot
 
 MAX_UNSENT = 256 * 1024
 """A client that leaves this many bytes unread gets no further reports until it has caught up."""
+REFUSAL = 1.0
+"""A refused client that does not close its side is disconnected after so long, s."""
 MAX_STUCK = 30.0
 """A client that has not caught up for so long, s, is disconnected."""
 
@@ -98,7 +100,9 @@ class _Client(asyncio.Protocol):
         server = self._server
         if server.client is not None:
             server.log.warning("client %s refused: the robot has a client already", self._peer)
-            self._transport.close()
+            # say goodbye and let what it sends arrive: closing over unread bytes would reset the connection
+            self._transport.write_eof()
+            self._timer = self._loop.call_later(REFUSAL, self._transport.close)
             return
         server.client = self
         server.log.info("client %s connected", self._peer)
@@ -116,6 +120,8 @@ class _Client(asyncio.Protocol):
         return False  # close our side too
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         if self._connection is not None:
             self._connection.receive_eof()
 

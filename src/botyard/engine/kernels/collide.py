@@ -195,7 +195,9 @@ def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i:
     is found by bisection. A body that overlaps something before it moves may move away from it (COL-009).
     """
     steps = max(1, int(math.ceil(math.hypot(dx, dy) / bodies.inner[i])))
-    escaping = 0  # a number, and compared at each call: for a literal False Numba would compile all of `blocked` once more
+    escaping = (
+        0  # a number, and compared at each call: for a literal False Numba would compile all of `blocked` once more
+    )
     n = 1
     while n <= steps:
         f = n / steps

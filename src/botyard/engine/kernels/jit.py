@@ -49,7 +49,9 @@ def _decorator(**options: Any) -> Callable[[Kernel], Kernel]:
         before = config.CACHE_DIR
         config.CACHE_DIR = str(CACHE_FOLDER)  # read while decorating only; other users of Numba keep theirs
         try:
-            compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+            compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
+                function
+            )
         finally:
             config.CACHE_DIR = before
         return compiled

@@ -30,7 +30,7 @@ SIP_PERIOD_US: Final = 100_000
 MIN_WALL_PERIOD: Final = 0.01
 """Faster than real time: at most one SIP in so many seconds of wall time."""
 REPEAT_AFTER: Final = 0.15
-"""Paused or slowed down: without a SIP for so long, s of wall time, the last state is sent again …"""
+"""Paused or slowed down: without a SIP for so long, s of wall time (or one and a half steps), the last state is sent again …"""
 REPEAT_PERIOD: Final = 0.1
 """… and then every so many seconds, so that no client times out."""
 HANDSHAKE_PACKETS: Final = 10
@@ -154,7 +154,7 @@ class Session:
         if self._next_sip_us <= time_us:  # long steps, or the first SIP
             self._next_sip_us = time_us - time_us % SIP_PERIOD_US + SIP_PERIOD_US
         self._report(now)
-        self._repeat_at = now + REPEAT_AFTER
+        self._repeat_at = now + max(REPEAT_AFTER, 1.5 * self.port.timing.real)
 
     def handle_timer(self, now: float) -> None:
         """Wall time has passed: limits of the handshake, silence, and SIPs while simulated time stands still."""

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from botyard.cli import keyboard, main, run
+from botyard.cli.drive import Pilot, parse_address
+from botyard.cli.options import RobotChoice, RobotParam, StartParam
+from botyard.errors import CommandLineError
+from botyard.geometry import Pose
+
+
+def call(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        main.main(list(args))
+    out = capsys.readouterr()
+    code = end.value.code
+    return (code if isinstance(code, int) else 0), out.out, out.err
+
+
+FAST = ("--fast", "--duration", "0.3", "--noninteractive", "-p")
+
+
+@pytest.mark.parametrize("spelling", [("-m",), ("--map",), ("-map",), ("run", "-m"), ("run", "--map")])
+def test_all_spellings_of_an_option(spelling: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(*spelling, "office", "-r", "p3dx:bob", "-robot", "amigo", *FAST, "18101", capsys=capsys)
+    assert code == 0
+    assert "ready" in out
+    assert "bob (p3dx) on 127.0.0.1:18101" in out
+    assert "amigo (amigo) on 127.0.0.1:18102" in out
+    assert "seed 1" in out
+
+
+def test_a_bare_argument_is_the_map(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(*FAST, "18111", "warehouse", capsys=capsys)
+    assert (code, "ready" in out) == (0, True)
+    code, _, err = call("-m", "office", *FAST, "18111", "warehouse", capsys=capsys)
+    assert (code, "two maps" in err) == (255, True)
+
+
+def test_duplicate_and_missing_names(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call("--nomap", "-r", "p3dx", "-r", "p3dx", "-r", "p3dx", *FAST, "18121", capsys=capsys)
+    assert code == 0
+    assert "p3dx (p3dx)" in out
+    assert "p3dx_002 (p3dx)" in out
+    assert "p3dx_003 (p3dx)" in out
+    code, _, err = call("--nomap", "-r", "p3dx:a", "-r", "amigo:a", *FAST, "18121", capsys=capsys)
+    assert (code, "names must be unique" in err) == (252, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "complaint"),
+    [
+        (("-m", "none.map", "--noninteractive"), 253, "none.map: no such map file"),
+        (("-m", "offise", "--noninteractive"), 253, 'did you mean "office"'),
+        (("--nomap", "-r", "p3dxx"), 249, 'did you mean "p3dx"'),
+        (("--noninteractive",), 255, "needs a map"), (("--no-gui",), 255, "needs a map"),
+        (("--unknown",), 255, "No such option"), (("-p", "0"), 255, "-p"), (("-p", "x"), 255, "-p"),
+        (("--odom-error-mode", "often"), 255, "often"), (("--start", "1,2"), 255, "x,y,th"),
+        (("--nomap", "--controller", "wonder"), 255, 'did you mean "wander"'),
+        (("--nomap", "-p", "65535", "-r", "p3dx", "-r", "p3dx"), 255, "do not fit"),
+        (("--nomap", "--start", "outside"), 252, "needs a map"), (("models", "p3dxx"), 249, "did you mean"),
+        (("drive", "host:port"), 255, "terminal"), (("drive", "--help", "extra"), 0, ""),
+    ],
+)  # fmt: skip
+def test_errors_are_one_line_with_the_code_of_the_table(
+    args: tuple[str, ...], code: int, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, _, err = call(*args, capsys=capsys)
+    assert found == code
+    assert complaint in err
+    lines = [line for line in err.splitlines() if line.startswith("botyard: error:")]
+    assert len(lines) == (1 if code else 0)
+    assert "Traceback" not in err
+
+
+def test_a_broken_map_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "broken.map"
+    path.write_text("2D-Map\nNumLines: 1\nResolution: fine\n")
+    code, _, err = call("-m", str(path), "--noninteractive", capsys=capsys)
+    assert (code, f"{path}:3: Resolution" in err) == (253, True)
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for flag in ("--help", "-h", "-help"):
+        code, out, _ = call(flag, capsys=capsys)
+        assert code == 0
+        for option in run.command.params:
+            if option.param_type_name == "option":
+                assert max(option.opts, key=len) in out
+                assert option.help, option.name
+    for flag in ("--version", "-v"):
+        code, out, _ = call(flag, capsys=capsys)
+        assert (code, out.startswith("botyard, version")) == (0, True)
+    for command in main.COMMANDS:
+        assert call(command, "--help", capsys=capsys)[0] == 0
+
+
+def test_listings_with_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from PIL import Image
+
+    code, out, _ = call("models", "p3dx", "seekur", "--png", str(tmp_path), capsys=capsys)
+    assert code == 0
+    assert "Pioneer p3dx" in out
+    code, out, _ = call("maps", "office", "--png", str(tmp_path), capsys=capsys)
+    assert code == 0
+    assert "Laboratory" in out
+    for name in ("p3dx", "seekur", "office"):
+        image = Image.open(tmp_path / f"{name}.png")
+        assert len(image.getcolors(1 << 20) or []) > 5, "something is drawn"
+    assert "patrolbot-sh" in CliRunner().invoke(main.COMMANDS["models"]).output
+
+
+def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
+    from botyard.model.library import load_robot
+    from botyard.simulation import Simulation
+
+    sim, spec = Simulation.load("office"), load_robot("p3dx")
+    assert run._start_pose(sim, spec, None, 0) is None
+    assert run._start_pose(sim, spec, Pose(1, 2, 3), 0) == Pose(1, 2, 3)
+    outside = run._start_pose(sim, spec, "outside", 0)
+    assert outside is not None
+    assert outside.x == pytest.approx(sim.scene.bounds[0] - 2.0)
+    random = [run._start_pose(sim, spec, "random", k) for k in range(4)]
+    assert len(set(random)) == 4
+    assert random == [run._start_pose(sim, spec, "random", k) for k in range(4)], "from the seed"
+
+
+def test_robot_and_start_values() -> None:
+    robot, start = RobotParam(), StartParam()
+    assert robot.convert("p3dx", None, None) == RobotChoice("p3dx", None)
+    assert robot.convert("p3dx:bob", None, None) == RobotChoice("p3dx", "bob")
+    assert robot.convert(r"C:\models\mine.toml:bob", None, None) == RobotChoice(r"C:\models\mine.toml", "bob")
+    assert robot.convert(r"C:\models\mine.toml", None, None) == RobotChoice(r"C:\models\mine.toml", None)
+    assert start.convert("1000,-500,90", None, None) == pytest.approx((1.0, -0.5, 1.5707963267948966))
+    assert start.convert("random", None, None) == "random"
+
+
+def test_keys() -> None:
+    assert keyboard.split_keys("a\x1b[A\x1bOD \x1b") == ["a", "up", "left", " ", "\x1b"]
+
+    class Fake:
+        def __init__(self) -> None:
+            self.sent: list[tuple[str, object]] = []
+
+        def __getattr__(self, name: str):
+            return lambda *a: self.sent.append((name, *a))
+
+    robot = Fake()
+    pilot = Pilot(robot, 100, 20)  # type: ignore[arg-type]
+    assert all(pilot.press(k) for k in ("up", "w", "up", "left", "right", "right", " ", "x", "e", "?"))
+    assert robot.sent == [
+        ("vel", 50), ("vel", 100), ("vel", 100), ("rvel", 10), ("rvel", 0), ("rvel", -10), ("stop",), ("enable", False), ("enable", True),
+    ]  # fmt: skip
+    assert not pilot.press("q")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("8102", ("127.0.0.1", 8102)),
+        ("robot", ("robot", 8101)),
+        ("robot:9", ("robot", 9)),
+        (":8103", ("127.0.0.1", 8103)),
+    ],
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == address
+    with pytest.raises(CommandLineError, match="65535"):
+        parse_address("robot:99999")
+
+
+def test_import_and_help_load_no_compiler() -> None:
+    """Neither ``import botyard`` nor ``--help`` may load Numba: that alone takes a third of a second."""
+    check = "import sys, botyard{}; assert 'numba' not in sys.modules, 'numba was loaded'"
+    subprocess.run([sys.executable, "-c", check.format("")], check=True, timeout=60)
+    light = ", botyard.cli.main, botyard.model.library, botyard.formats.registry"
+    subprocess.run([sys.executable, "-c", check.format(light)], check=True, timeout=60)

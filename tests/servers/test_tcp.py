@@ -1,0 +1,189 @@
+"""End to end: the program as a user starts it, real sockets, the package's own client."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from botyard.clients.pioneer import PioneerClient
+from botyard.errors import PeerError
+from botyard.protocols.pioneer.packet import command, frame
+
+BOTYARD = [sys.executable, "-m", "botyard"]
+PATIENCE = 120.0  # a cold start compiles; with a warm cache it is a second
+
+
+def free_port(count: int = 2) -> int:
+    """The first of `count` neighbouring free ports."""
+    for _ in range(50):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        if port + count > 65000:
+            continue
+        try:
+            for k in range(count):
+                with socket.socket() as s:
+                    s.bind(("127.0.0.1", port + k))
+        except OSError:
+            continue
+        return port
+    raise RuntimeError("no free ports")
+
+
+@contextmanager
+def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
+    """The simulator as a process, up to its "ready" line; stopped by its own PID at the end."""
+    process = subprocess.Popen(
+        [*BOTYARD, "run", "--noninteractive", "--json", *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), True)
+        line = process.stdout.readline()
+        assert line, process.stderr.read() if process.stderr else ""
+        yield process, json.loads(line)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=10)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_two_robots_from_start_to_end(number: int) -> None:
+    port = free_port()
+    with running("-m", "office", "-r", "p3dx", "-r", "amigo:bob", "-p", str(port), "--seed", "5") as (process, ready):
+        assert ready["ready"] is True
+        assert ready["seed"] == 5
+        assert [(r["name"], r["model"], r["port"]) for r in ready["robots"]] == [
+            ("p3dx", "p3dx", port),
+            ("bob", "amigo", port + 1),
+        ]
+        with PioneerClient(port=port) as p3dx, PioneerClient(port=port + 1) as bob:
+            assert (p3dx.name, p3dx.subclass, bob.subclass) == ("AMRISim", "p3dx", "amigo")
+            assert p3dx.request_config().trans_vel_top == 1000
+            assert bob.request_config().trans_vel_top == 500
+            p3dx.start_laser()
+            p3dx.enable()
+            p3dx.vel(200)
+            for _ in range(12):
+                assert p3dx.update()
+                assert bob.update()
+            assert p3dx.x_mm > 50
+            assert abs(bob.x_mm) < 1
+            assert len(p3dx.scan_mm) == 181
+            assert len(bob.sonar_mm) == 8
+            # a second client is refused, and neither the first nor the other robot notices
+            with pytest.raises(PeerError, match="another client"):
+                PioneerClient(port=port, timeout=5)
+            assert p3dx.update()
+            assert bob.update()
+        # the same port serves again
+        with PioneerClient(port=port) as again:
+            assert again.update()
+            assert not again.motors_on
+            again.enable()
+            assert again.update()
+            assert again.update()
+            assert again.motors_on
+        process.send_signal(number)
+        assert process.wait(timeout=10) == 0
+
+
+@pytest.mark.peer
+def test_hostile_clients_cost_only_their_own_session() -> None:
+    port = free_port()
+    with (
+        running("--nomap", "-r", "p3dx", "-r", "amigo", "-p", str(port)) as (process, _),
+        PioneerClient(port=port + 1) as other,
+    ):
+        for data in (b"\xfa\xfb\x00", bytes(range(256)) * 50, b"GET / HTTP/1.1\r\n\r\n", b"\xfa\xfb\xff" * 1000):
+            with socket.create_connection(("127.0.0.1", port), 5) as s:
+                s.sendall(data)
+                s.sendall(frame(0))
+                s.settimeout(5)
+                assert s.recv(100)[:3] == b"\xfa\xfb\x03" or data.startswith(b"\xfa\xfb\xff")
+            assert other.update()
+            time.sleep(0.05)
+        with socket.create_connection(("127.0.0.1", port), 5) as s:
+            s.sendall(frame(0)[:4])  # hangs up in the middle of a packet
+        time.sleep(0.05)
+        with PioneerClient(port=port) as robot:
+            assert robot.update()
+        assert process.poll() is None
+
+
+@pytest.mark.peer
+def test_a_client_may_end_the_simulation_from_this_machine() -> None:
+    port = free_port()
+    with running("--nomap", "-p", str(port)) as (process, _), PioneerClient(port=port) as robot:
+        robot.send(239, 5)
+        assert process.wait(timeout=10) == 5
+
+
+@pytest.mark.peer
+def test_a_taken_port_is_one_clear_line_and_248() -> None:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        result = subprocess.run(
+            [*BOTYARD, "--nomap", "-p", str(port)], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+    assert result.returncode == 248
+    assert f"127.0.0.1:{port}" in result.stderr
+    assert result.stderr.strip().splitlines()[-1].startswith("botyard: error: cannot listen on")
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.peer
+def test_a_controller_drives_until_a_client_comes_and_after_it_has_gone() -> None:
+    port = free_port()
+    with running("-m", "office", "-p", str(port), "--controller", "wander") as (_, _ready):
+        with PioneerClient(port=port) as robot:
+            robot.send(237, 2)
+            for _ in range(15):
+                robot.update()
+            assert robot.simstat is not None
+            rest = (robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg)
+            for _ in range(5):
+                robot.update()
+            assert (robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg) == rest, "the client commands nothing"
+        time.sleep(1.5)
+        with PioneerClient(port=port) as robot:
+            robot.send(237, 1)
+            while robot.simstat is None:
+                assert robot.update()
+            assert (robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg) != rest
+
+
+@pytest.mark.peer
+def test_a_client_that_never_reads_does_not_stop_the_others() -> None:
+    port = free_port()
+    with running("-m", "office", "-r", "p3dx", "-r", "amigo", "-p", str(port), "--fast", "--duration", "100000") as (
+        process,
+        _,
+    ):
+        deaf = socket.create_connection(("127.0.0.1", port), 5)
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for n in (0, 1, 2):
+            deaf.sendall(frame(n))
+        deaf.sendall(command(1, 1) + command(237, 2) + command(230, 2))
+        with PioneerClient(port=port + 1) as other:
+            for _ in range(150):
+                assert other.update()
+        assert process.poll() is None
+        deaf.close()

@@ -1,0 +1,96 @@
+"""The public API as the README shows it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import botyard
+
+
+def test_the_example_of_the_readme(tmp_path: Path) -> None:
+    sim = botyard.Simulation.load("office", seed=1)
+    robot = sim.add_robot("p3dx", name="bob", lasers=["lms200"])
+    while sim.time < 3:
+        scan = robot.laser.read()
+        robot.command(v=0.3, w=0.5 if scan.ranges.min() < 0.6 else 0.0)
+        sim.step()
+    assert robot.truth.x > sim.scene.start.x + 0.5
+    assert robot.odom.x > 0.5
+    sim.render(tmp_path / "out.png", width=400)
+    assert (tmp_path / "out.png").stat().st_size > 1000
+
+
+def test_every_public_name_is_there() -> None:
+    for name in botyard.__all__:
+        assert getattr(botyard, name) is not None
+    assert set(botyard.__all__) <= set(dir(botyard))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = botyard.nothing
+
+
+def test_commands_by_verb() -> None:
+    sim = botyard.Simulation(odometry_error="none")
+    robot = sim.add_robot("seekur")
+    robot.command.velocity(0.3, 0.1, 0.2)
+    sim.step(30)
+    assert tuple(robot.velocity) == pytest.approx((0.3, 0.2, 0.1), abs=1e-6)
+    robot.command.stop()
+    sim.step(30)
+    robot.command.move(1.0)
+    x = robot.odom
+    sim.step(80)
+    assert math.dist(robot.odom[:2], x[:2]) == pytest.approx(1.0, abs=1e-3)
+    robot.command.turn_by(0.5)
+    sim.step(120)
+    robot.command.stop()
+    sim.step(5)
+    robot.command.set_pose(5, 5, 1)
+    robot.command.reset_odometry()
+    sim.step()
+    assert robot.truth == pytest.approx((5, 5, 1))
+    assert robot.odom == (0, 0, 0)
+
+
+def test_places_for_many_robots_are_free_and_apart() -> None:
+    sim = botyard.Simulation.load("office")
+    for _ in range(30):
+        sim.add_robot("p3dx")
+    assert sim.poses.shape == (30, 3)
+    distances = [math.dist(a[:2], b[:2]) for i, a in enumerate(sim.poses) for b in sim.poses[:i]]
+    assert min(distances) >= 1.0 - 1e-9
+    assert sim.robots["p3dx"].truth == pytest.approx(sim.scene.start)
+    sim.step()
+    assert not any(r.stalled for r in sim.robots.values())
+
+
+def test_errors_of_the_api() -> None:
+    sim = botyard.Simulation()
+    with pytest.raises(botyard.ModelError, match="did you mean"):
+        sim.add_robot("p3dxx")
+    with pytest.raises(botyard.MapError, match="no such map"):
+        botyard.Simulation.load("nowhere.map")
+    with pytest.raises(botyard.WorldError, match="expected one of none"):
+        botyard.Simulation(odometry_error="sometimes")
+    with pytest.raises(botyard.WorldError, match="60 s"):
+        botyard.Simulation(step=0.0)
+    amigo = sim.add_robot("amigo")
+    with pytest.raises(botyard.WorldError, match="no laser"):
+        _ = amigo.laser
+    with pytest.raises(botyard.CommandError, match="finite"):
+        amigo.command(v=math.nan)
+    with pytest.raises(botyard.CommandError, match="finite"):
+        sim.add_robot("p3dx", pose=(0, math.inf, 0))
+    assert repr(amigo).startswith("<Robot amigo: amigo at x=0.000 m")
+
+
+def test_boxes_stand_in_the_way() -> None:
+    sim = botyard.Simulation()
+    robot = sim.add_robot("p3dx", pose=(0, 0, 0))
+    sim.add_robot("box", pose=(1.0, 0, 0))
+    robot.command(v=0.5)
+    sim.step(60)
+    assert robot.stalled
+    assert robot.truth.x == pytest.approx(1.0 - 0.25 - 0.2109, abs=1e-3)
