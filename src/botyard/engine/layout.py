@@ -1,8 +1,9 @@
 """Arrays of the engine: what each holds, its shape and its unit.
 
 Two kinds of data, never mixed: `State` is rewritten by every step, everything else is built when bodies or the map change.
-All are NamedTuples of arrays, which is how kernels take them. Indices are 64 bits wide: with one width each kernel is compiled once. A *row* is one body: a robot or a movable box. Rows are in the order
-of creation; results do not depend on that order (moves go by `Bodies.order`, random draws by `State.uid`).
+All are NamedTuples of arrays, which is how kernels take them. Indices are 64 bits wide: with one width each kernel is compiled once.
+A *row* is one body: a robot or a movable box. Rows are in the order of creation; results do not depend on that order (moves go by
+`Bodies.order`, random draws by `State.uid`).
 """
 
 from __future__ import annotations

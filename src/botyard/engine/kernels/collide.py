@@ -17,8 +17,8 @@ from botyard.engine.layout import F8, U2, Bins, Bodies, Grid, State
 OBSTACLE = 1  # Visible.OBSTACLE
 TRANSLATING = 2e-5
 """A robot slower than this only turns, m/s (§11.3)."""
-BISECTIONS = 14
-"""Halvings of the arc when looking for the contact: a step of 0.1 m is resolved to 6 µm."""
+CONTACT = 1e-5
+"""The contact is found to within this distance along the arc, m."""
 
 
 @inline_kernel
@@ -210,7 +210,8 @@ def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i:
     if n > steps:
         return 1.0
     lo, hi = (n - 1) / steps, n / steps
-    for _ in range(BISECTIONS):
+    reach = math.hypot(dx, dy)
+    while (hi - lo) * reach > CONTACT:
         f = 0.5 * (lo + hi)
         if blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping == 1):
             hi = f

@@ -135,6 +135,7 @@ def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: floa
         Length to the hit and its entry in ``grid.seg``; (`t_max`, −1) when there is none.
     """
     nx, ny = grid.nx, grid.ny
+    start, seg, clear = grid.start, grid.seg, grid.clear
     inv_x, inv_y = 1.0 / dx, 1.0 / dy
     best, hit, t = t_max, -1, 0.0
     px, py = gx, gy
@@ -150,12 +151,12 @@ def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: floa
         ix = min(max(int(math.floor(px)), 0), nx - 1)
         iy = min(max(int(math.floor(py)), 0), ny - 1)
         while t < best:
-            side = int(grid.clear[q, iy, ix])
+            side = int(clear[q, iy, ix])
             if side == 0:
                 cell = iy * nx + ix
-                for k in range(grid.start[cell], grid.start[cell + 1]):
-                    ax, ay = grid.seg[k, 0] - gx, grid.seg[k, 1] - gy
-                    ex, ey = grid.seg[k, 2], grid.seg[k, 3]
+                for k in range(start[cell], start[cell + 1]):
+                    ax, ay = seg[k, 0] - gx, seg[k, 1] - gy
+                    ex, ey = seg[k, 2], seg[k, 3]
                     den = dx * ey - dy * ex
                     nt = ax * ey - ay * ex
                     nu = ax * dy - ay * dx

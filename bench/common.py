@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
+
+
+def cpu(run: Callable[[], object], rounds: int = 5) -> float:
+    """Least CPU seconds of several rounds, after one to warm up."""
+    run()
+    best = float("inf")
+    for _ in range(rounds):
+        begin = time.process_time()
+        run()
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+def wall(run: Callable[[], object], rounds: int = 5) -> float:
+    """Least wall seconds, for what runs on several threads."""
+    run()
+    best = float("inf")
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
+def map_path() -> tuple[str, str]:
+    """The scene of the anchors, columbia.map, where the shared data is; else the shipped warehouse."""
+    columbia = SHARED / "data/maps/columbia.map"
+    return (
+        (str(columbia), "columbia.map")
+        if columbia.exists()
+        else ("warehouse", "shipped warehouse (no columbia.map here)")
+    )
+
+
+def reference_loop() -> float:
+    """CPU seconds of a fixed NumPy workload: what the figures of other machines can be divided by."""
+    a = np.random.default_rng(1).random((400, 400))
+    return cpu(lambda: [a @ a for _ in range(10)], 7)

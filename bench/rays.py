@@ -1,0 +1,88 @@
+"""Rays per second: 1000 random free poses × 181 rays over 180°, seed 1; and the brute-force NumPy twin as reference."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from bench.common import cpu, map_path, wall
+from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.engine.build import BodySpec
+from botyard.engine.simulation import Engine
+from botyard.formats.registry import load_scene
+from botyard.geometry import Pose
+from botyard.model.mapbuilder import squares_to_segments
+from botyard.model.obstacles import Returns, Visible
+
+SCANS, RAYS = 1000, 181
+GHOST = Returns(obstacle=False, laser=0, sonar=False)
+BODY = ((-0.15, -0.15), (0.15, -0.15), (0.15, 0.15), (-0.15, 0.15))
+
+
+def brute(segments: np.ndarray, pose: Pose, r_max: float) -> np.ndarray:
+    """All rays against all segments at once."""
+    angles = pose.th + np.linspace(-math.pi / 2, math.pi / 2, RAYS)
+    dx, dy = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    ax, ay = segments[:, 0] - pose.x, segments[:, 1] - pose.y
+    ex, ey = segments[:, 2] - segments[:, 0], segments[:, 3] - segments[:, 1]
+    den = dx * ey - dy * ex
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t, u = (ax * ey - ay * ex) / den, (ax * dy - ay * dx) / den
+    return np.where((t >= 0) & (u >= 0) & (u <= 1), t, r_max).min(axis=1, initial=r_max)
+
+
+def scene_with_lasers(returns: Returns, r_max: float, threads: int = 1) -> tuple[Engine, RangeDevices]:
+    path, _ = map_path()
+    scene = load_scene(path)
+    devices = RangeDevices(threads)
+    engine = Engine(scene, senses=(devices,))
+    x0, y0, x1, y1 = scene.bounds or (0, 0, 1, 1)
+    rng = np.random.default_rng(1)
+    trial = BodySpec(name="trial", parts=(BODY,))
+    poses: list[Pose] = []
+    while len(poses) < SCANS:
+        pose = Pose(rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(-math.pi, math.pi))
+        if engine.is_free(trial, pose):
+            poses.append(pose)
+    engine.add_bodies([(BodySpec(name=f"r{i}", parts=(BODY,), returns=returns), p) for i, p in enumerate(poses)])
+    bundle = Bundle(angle0=-math.pi / 2, step=math.pi / (RAYS - 1), count=RAYS, r_max=r_max)
+    for i in range(SCANS):
+        devices.configure(i, f"r{i}", 16, Visible.LASER, [bundle])
+        devices.subscribe(i, "bench")
+    return engine, devices
+
+
+def main() -> None:
+    print(f"{map_path()[1]}, {SCANS} random free poses x {RAYS} rays, seed 1, no noise, one thread unless said")
+    print("   M rays per CPU s; the reference casts 5 of the scans by brute force in NumPy")
+    for r_max in (8.0, 30.0):
+        engine, devices = scene_with_lasers(GHOST, r_max)
+        seconds = cpu(lambda e=engine, d=devices: d.sense(e), 10)
+        rate = SCANS * RAYS / seconds / 1e6
+        segments = np.concatenate(
+            [engine.scene.segments, squares_to_segments(engine.scene.points, engine.scene.resolution)]
+        )  # fmt: skip
+        poses = [Pose(*p) for p in engine.state.pose[:5]]
+        reference = cpu(lambda s=segments, ps=poses, r=r_max: [brute(s, p, r) for p in ps], 3)
+        slow = 5 * RAYS / reference / 1e6
+        errors = [
+            np.abs(brute(segments, p, r_max) - devices.read(engine, i).ranges).max() for i, p in enumerate(poses)
+        ]  # fmt: skip
+        head = f"   {r_max:4.0f} m"
+        print(
+            f"{head}  map only           {rate:6.2f}   {rate / slow:7.0f} x brute force ({slow:.4f}), off by {max(errors):.1e} m"
+        )
+        crowd, crowd_devices = scene_with_lasers(Returns(), r_max)
+        seconds = cpu(lambda e=crowd, d=crowd_devices: d.sense(e), 10)
+        crowded = SCANS * RAYS / seconds / 1e6
+        print(f"{head}  and 999 robots     {crowded:6.2f}   {rate / crowded:7.2f} x the time of the map only")
+        cores = numba.config.NUMBA_NUM_THREADS
+        if cores > 1:
+            both, both_devices = scene_with_lasers(GHOST, r_max, threads=cores)
+            one = wall(lambda e=engine, d=devices: d.sense(e), 10)
+            many = wall(lambda e=both, d=both_devices: d.sense(e), 10)
+            print(
+                f"   {r_max:4.0f} m  {cores} threads (wall)   {SCANS * RAYS / many / 1e6:6.2f}   {one / many:7.2f} x one thread"
+            )

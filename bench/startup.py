@@ -1,0 +1,49 @@
+"""Import time, first step cold and cached, start-up to "ready"; each in a process of its own, wall seconds, least of three."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+STEP = "import botyard; s = botyard.Simulation.load('office'); r = s.add_robot('p3dx'); s.step(); r.laser.read()"
+SERVE = ["-m", "botyard", "-m", "office", "-r", "p3dx", "-r", "amigo", "--noninteractive", "-p", "21401"]
+
+
+def timed(args: list[str], cache: str | None = None, until: str | None = None) -> float:
+    environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, *args], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    if until is None:
+        process.wait()
+    else:
+        for line in process.stdout:
+            if until in line:
+                break
+    seconds = time.perf_counter() - begin
+    process.terminate()
+    process.wait()
+    return seconds
+
+
+def main() -> None:
+    timed(["-c", STEP])  # fills the cache
+    nothing = min(timed(["-c", "pass"]) for _ in range(3))
+    print(f"reference: python -c pass {nothing:.3f} s")
+    rows = [
+        ("import botyard", lambda: timed(["-c", "import botyard"])),
+        ("import numpy, numba", lambda: timed(["-c", "import numpy, numba"])),
+        ("first step and scan, cached", lambda: timed(["-c", STEP])),
+        ('botyard until "ready", cached', lambda: timed(SERVE, until="ready")),
+    ]
+    for name, run in rows:
+        best = min(run() for _ in range(3))
+        print(f"   {name:32} {best:6.2f} s   {best / nothing:6.1f} x reference")
+    with tempfile.TemporaryDirectory() as folder:
+        cold = timed(SERVE, folder, until="ready")
+    print(f'   botyard until "ready", cold cache {cold:5.1f} s   {cold / nothing:6.0f} x reference')
