@@ -479,8 +479,8 @@ def test_unmodified_clients_are_served(shared: Path, name: str) -> None:
     later = {0x63, 0x66}  # SIMINFO and map changes: not in this version
     assert theirs - mine <= later
     unknown = {int(text.split("command ")[1].split()[0]) for text in line.log if "not supported" in text}
-    # SOUNDTOG, a power switch of a real robot, a number nobody documents, SIM_CTRL: each is logged once and otherwise ignored
-    assert unknown <= {92, 116, 229, 236}
+    # IOREQUEST, SOUNDTOG, a power switch of a real robot, a number nobody documents, SIM_CTRL: each is logged once and otherwise ignored
+    assert unknown <= {40, 92, 116, 229, 236}
     assert sum(len(s.sips()) for s in ours) >= 0.9 * sum(len(s.sips()) for s in recording.steps)
     assert not any("checksum" in text for text in line.log)
     assert isinstance(modem.sim.robots["robot"].truth, Pose)

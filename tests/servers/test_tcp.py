@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +103,24 @@ def test_two_robots_from_start_to_end(number: int) -> None:
             assert again.motors_on
         process.send_signal(number)
         assert process.wait(timeout=10) == 0
+
+
+@pytest.mark.peer
+def test_the_example_client_drives_around() -> None:
+    port = free_port()
+    example = Path(__file__).resolve().parents[2] / "examples/drive_pioneer.py"
+    with running("-m", "office", "-p", str(port), "--no-error", "--sensor-noise", "none") as (process, _):
+        result = subprocess.run(
+            [sys.executable, str(example), f"127.0.0.1:{port}", "6"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert process.poll() is None
+    lines = [line.split() for line in result.stdout.splitlines() if line.startswith("x ")]
+    assert len(lines) >= 5
+    assert math.hypot(float(lines[-1][1]), float(lines[-1][4])) > 300, "it got somewhere"
 
 
 @pytest.mark.peer

@@ -43,13 +43,16 @@ def cache_root() -> Path:
 CACHE_FOLDER = cache_root() / _sources_hash()
 
 
+_njit: Any = njit  # its type stubs do not know all options
+
+
 def _decorator(**options: Any) -> Callable[[Kernel], Kernel]:
     def decorate(function: Kernel) -> Kernel:
         config: Any = numba.config
         before = config.CACHE_DIR
         config.CACHE_DIR = str(CACHE_FOLDER)  # read while decorating only; other users of Numba keep theirs
         try:
-            compiled: Kernel = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
+            compiled: Kernel = _njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
                 function
             )
         finally:
