@@ -8,6 +8,9 @@ import sys
 import tempfile
 import time
 
+from bench.common import cpu, map_path
+from botyard.formats.registry import load_scene
+
 STEP = "import botyard; s = botyard.Simulation.load('office'); r = s.add_robot('p3dx'); s.step(); r.laser.read()"
 SERVE = ["-m", "botyard", "-m", "office", "-r", "p3dx", "-r", "amigo", "--noninteractive", "-p", "21401"]
 
@@ -44,6 +47,9 @@ def main() -> None:
     for name, run in rows:
         best = min(run() for _ in range(3))
         print(f"   {name:32} {best:6.2f} s   {best / nothing:6.1f} x reference")
+    path, name = map_path()
+    seconds, plain = cpu(lambda: load_scene(path), 3), cpu(lambda: load_scene("office"), 3)
+    print(f"   reading {name}: {seconds:.3f} CPU s, {seconds / plain:.0f} x the shipped office")
     with tempfile.TemporaryDirectory() as folder:
         cold = timed(SERVE, folder, until="ready")
     print(f'   botyard until "ready", cold cache {cold:5.1f} s   {cold / nothing:6.0f} x reference')

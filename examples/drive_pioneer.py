@@ -34,4 +34,6 @@ with PioneerClient(*address) as robot:
         reports += 1
         if reports % 10 == 0:
             stall = "  STALLED" if robot.stalled else ""
-            print(f"x {robot.x_mm:8.0f} mm  y {robot.y_mm:8.0f} mm  th {robot.th_deg:6.1f}°  room {room:5} mm{stall}")
+            print(
+                f"x {robot.x_mm:8.0f} mm  y {robot.y_mm:8.0f} mm  th {robot.th_deg:6.1f}°  room {room:5.0f} mm{stall}"
+            )

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,3 +110,35 @@ def test_state_arrays_do_not_share_bytes() -> None:
     for k, array in enumerate(state):
         assert (array == k).all()
     assert block.nbytes >= sum(a.nbytes for a in state)
+
+
+SCRIPT = """
+import sys, numpy as np
+from tests.engine.test_determinism import build, MODELS
+sim, names = build([0, 1, 2, 3, 4], seed=3)
+rows = []
+for k in range(10):
+    for i, n in enumerate(names):
+        sim.robots[n].command(v=0.4, vy=0.1, w=0.5 - 0.2 * i)
+    sim.step()
+    s = sim.snapshot.state
+    rows += [s.pose.ravel(), s.vel.ravel(), s.odom.ravel(), s.err.ravel()]
+    rows += [laser.read().ranges for r in sim.robots.values() for laser in r.lasers]
+    rows += [r.sonar.read().ranges for r in sim.robots.values() if r.sonar]
+np.save(sys.argv[1], np.concatenate(rows))
+"""
+
+
+@pytest.mark.slow_without_jit
+def test_without_the_compiler_the_results_are_the_same(tmp_path: Path) -> None:
+    """The same run compiled and as plain Python: equal to 1e-9 (decisions, "Repeatability")."""
+    results = []
+    for off in ("0", "1"):
+        path = tmp_path / f"{off}.npy"
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", SCRIPT, str(path)],
+            env={**os.environ, "NUMBA_DISABLE_JIT": off}, cwd=Path(__file__).parents[2], check=True, timeout=300,
+        )  # fmt: skip
+        results.append(np.load(path))
+    assert results[0].shape == results[1].shape
+    assert np.abs(results[0] - results[1]).max() < 1e-9

@@ -210,6 +210,7 @@ def command(**options: Any) -> int:
 
 def run(o: RunOptions) -> int:
     """Set the world up, serve it, return the exit status."""
+    signal.signal(signal.SIGTERM, _interrupt)  # until the event loop takes signals over
     _logging(o.verbose)
     log = logging.getLogger("botyard")
     map_name = _map_name(o)
@@ -304,6 +305,10 @@ async def _serve(sim: Simulation, o: RunOptions, factory: ControllerFactory | No
         for server in servers:
             server.close()
         await asyncio.sleep(0)  # let the last bytes go
+
+
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _on_signals(hub: Hub) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from botyard.engine.kernels import grid as grid_kernels
-from botyard.engine.layout import F8, I2, I4, U2, Bins, Bodies, Grid
+from botyard.engine.layout import F8, I2, I4, U2, U8, Bins, Bodies, Grid
 from botyard.engine.rng import body_uid
 from botyard.geometry import Pose, transform_point
 from botyard.model.mapbuilder import squares_to_segments
@@ -88,30 +88,37 @@ def box_body(box: BoxObject) -> BodySpec:
 
 
 def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
-    """Arrays of the shapes of all bodies, in the order given."""
-    part_start, vert_start = [0], [0]
-    verts: list[tuple[float, float]] = []
-    radius, inner, counts = [], [], [1]
-    for spec in specs:
-        for part in spec.parts:
-            verts += part
-            vert_start.append(len(verts))
-        part_start.append(len(vert_start) - 1)
-        corners = [c for part in spec.parts for c in part]
-        counts.append(len(corners))
-        radius.append(max(math.hypot(x, y) for x, y in corners))
-        xs, ys = zip(*spec.parts[0], strict=True)
-        inner.append(max(0.5 * min(max(xs) - min(xs), max(ys) - min(ys)), 0.01))
-    order = sorted(range(len(specs)), key=lambda i: specs[i].uid)
+    """Arrays of the shapes of bodies, in the order given."""
+    parts = [part for spec in specs for part in spec.parts]
+    corners = [[c for part in spec.parts for c in part] for spec in specs]
+    extents = [np.ptp(np.array(spec.parts[0]), axis=0) for spec in specs]
+    verts: F8 = np.array([c for part in parts for c in part], np.float64).reshape(-1, 2)
     return Bodies(
-        part_start=np.array(part_start, np.int64),
-        vert_start=np.array(vert_start, np.int64),
-        verts=np.array(verts, np.float64).reshape(-1, 2),
-        radius=np.array(radius, np.float64),
-        inner=np.array(inner, np.float64),
-        order=np.array(order, np.int64),
-        world=np.zeros((len(verts), 2)),
-        scratch=np.zeros((max(counts), 2)),
+        part_start=np.cumsum([0, *(len(s.parts) for s in specs)], dtype=np.int64),
+        vert_start=np.cumsum([0, *map(len, parts)], dtype=np.int64),
+        verts=verts,
+        radius=np.array([max(math.hypot(x, y) for x, y in c) for c in corners], np.float64),
+        inner=np.array([max(0.5 * float(e.min()), 0.01) for e in extents], np.float64),
+        order=np.array(sorted(range(len(specs)), key=lambda i: specs[i].uid), np.int64),
+        world=np.zeros_like(verts),
+        scratch=np.zeros((max(map(len, corners), default=1), 2)),
+    )
+
+
+def join_bodies(a: Bodies, b: Bodies, uids: U8) -> Bodies:
+    """The shapes of `a` followed by those of `b`; `uids` are the identities of all of them in that order.
+
+    Adding bodies one by one this way costs array copies only, not a pass over all descriptions.
+    """
+    return Bodies(
+        part_start=np.concatenate([a.part_start, b.part_start[1:] + a.part_start[-1]]),
+        vert_start=np.concatenate([a.vert_start, b.vert_start[1:] + a.vert_start[-1]]),
+        verts=np.concatenate([a.verts, b.verts]),
+        radius=np.concatenate([a.radius, b.radius]),
+        inner=np.concatenate([a.inner, b.inner]),
+        order=np.argsort(uids, kind="stable"),
+        world=np.concatenate([a.world, b.world]),
+        scratch=np.zeros((max(len(a.scratch), len(b.scratch)), 2)),
     )
 
 

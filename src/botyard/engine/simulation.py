@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid
+from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid, join_bodies
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command
 from botyard.engine.kernels.collide import is_blocked
@@ -102,6 +102,8 @@ class Engine:
         self._reallocate()
         for new_array, old_array in _fields(self.state, old):
             new_array[:n_old] = old_array
+        self.state.uid[n_old:] = [spec.uid for spec, _ in bodies]
+        self.bodies = join_bodies(self.bodies, build_bodies([spec for spec, _ in bodies]), self.state.uid)
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
         self._rebuilt()
@@ -116,6 +118,7 @@ class Engine:
         self._reallocate()
         for new_array, old_array in _fields(self.state, old):
             new_array[:] = old_array[keep]
+        self.bodies = build_bodies(self.specs)
         self.rows = {spec.name: i for i, spec in enumerate(self.specs)}
         self._queue = [c for c in self._queue if c[0] != uid]
         self._rebuilt()
@@ -127,7 +130,6 @@ class Engine:
         for view, _ in self._buffers:
             for array, _ in _fields(view, view):
                 array.flags.writeable = False
-        self.bodies = build_bodies(self.specs)
         self.bins = build_bins(n)
 
     def _rebuilt(self) -> None:
@@ -143,7 +145,6 @@ class Engine:
         s.accel[row] = limits.accel.as_tuple()
         s.decel[row] = limits.decel.as_tuple()
         s.heading_speed[row] = limits.heading_speed
-        s.uid[row] = spec.uid
         s.drive[row] = int(spec.drive)
         s.motors[row] = 1
         s.mask[row] = int(spec.returns.mask)
@@ -163,15 +164,13 @@ class Engine:
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
         """Whether a body could stand at a pose without touching a solid thing."""
-        trial = Engine.__new__(Engine)
-        trial.specs = [*self.specs, spec]
-        trial._reallocate()
         n = len(self.specs)
-        for new_array, old_array in _fields(trial.state, self.state):
-            new_array[:n] = old_array
-        trial.state.pose[n] = pose
-        refresh(trial.state, trial.bodies, trial.bins)
-        return not is_blocked(self.grid, trial.state.pose, trial.state.mask, trial.bodies, trial.bins, n, False)
+        uids = np.append(self.state.uid, np.uint64(spec.uid))
+        bodies = join_bodies(self.bodies, build_bodies([spec]), uids)
+        poses = np.concatenate([self.state.pose, [pose]])
+        mask = np.append(self.state.mask, np.uint16(spec.returns.mask))
+        # the bins hold the bodies that are there, and need not know the one on trial
+        return not is_blocked(self.grid, poses, mask, bodies, self.bins, n, False)
 
     # -- commands
 
