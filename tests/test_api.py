@@ -83,6 +83,9 @@ def test_errors_of_the_api() -> None:
         amigo.command(v=math.nan)
     with pytest.raises(botyard.CommandError, match="finite"):
         sim.add_robot("p3dx", pose=(0, math.inf, 0))
+    for far in (1e8, -1e300):
+        with pytest.raises(botyard.CommandError, match=r"within ±1e\+07 m"):
+            amigo.command.set_pose(far, 0)
     assert repr(amigo).startswith("<Robot amigo: amigo at x=0.000 m")
 
 

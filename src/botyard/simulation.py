@@ -37,7 +37,7 @@ from botyard.engine.layout import F8, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
-from botyard.errors import CommandError, WorldError
+from botyard.errors import WorldError
 from botyard.formats.registry import Warn, load_scene
 from botyard.geometry import Pose, Twist
 from botyard.model.library import load_laser, load_robot
@@ -159,6 +159,8 @@ class Simulation:
             Unknown or wrong model.
         WorldError
             The name is taken.
+        CommandError
+            The pose is not finite, or absurdly far away.
         """
         spec = model if isinstance(model, RobotSpec) else load_robot(model)
         if lasers is not None:
@@ -167,8 +169,7 @@ class Simulation:
         name = self._unique(spec.name) if name is None else name
         body = robot_body(spec, name)
         start = self._place(spec) if pose is None else Pose(*map(float, pose))
-        if not all(map(math.isfinite, start)):
-            raise CommandError(f"start pose: expected finite numbers, found {start}")
+        cmd.check_pose(start)
         self._engine.add_bodies([(body, start)])
         robot = Robot(self, name, spec, start)
         self._robots[name] = robot

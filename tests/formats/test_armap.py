@@ -98,9 +98,9 @@ def test_rows_that_do_not_parse_are_skipped_and_told() -> None:
 
 
 def test_infinite_rows_are_skipped() -> None:
-    m = armap.parse(HEADER + "DATA\n1 2\ninf 3\nnan nan\n")
+    m = armap.parse(HEADER + "DATA\n1 2\ninf 3\nnan nan\n1e12 0\n")
     assert m.points.tolist() == [[1, 2]]
-    assert "2 rows" in m.warnings[0]
+    assert "3 rows" in m.warnings[0]
 
 
 def test_points_without_lines_are_loaded() -> None:

@@ -88,6 +88,30 @@ def test_the_handshake_is_limited_in_packets_and_time() -> None:
     assert any("handshake" in text for text in line.log)
 
 
+def test_a_client_that_never_opens_does_not_keep_the_robot() -> None:
+    modem, line = world()
+    for n in (0, 1, 2):
+        line.send(frame(n))
+    modem.wait(59.0)
+    assert not line.closed
+    modem.wait(2.0)
+    assert line.closed
+
+
+def test_a_fault_of_ours_costs_one_session_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    modem, line = opened()
+    modem.sim.add_robot("amigo", "other")
+    other = modem.connect("other")
+    for n in (0, 1, 2, 1):
+        other.send(frame(n))
+    monkeypatch.setattr(line.connection.session, "_sip", lambda state: 1 / 0)
+    modem.run(0.5)
+    assert line.closed
+    assert any("internal error" in text for text in line.log)
+    assert len(sips(other)) == 5
+    assert robot(modem).clients == ()
+
+
 def test_commands_before_the_handshake_do_nothing() -> None:
     modem, line = world()
     line.send(command(11, 300))

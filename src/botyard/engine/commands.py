@@ -15,6 +15,9 @@ from botyard.errors import CommandError
 from botyard.geometry import Pose
 from botyard.model.robot import Axes
 
+FARTHEST = 1e7
+"""Largest coordinate of a true pose, m; beyond it neither bins nor the wire's integers mean anything."""
+
 
 class Command(Protocol):
     """Anything that can be queued for a body."""
@@ -28,6 +31,19 @@ def _check_finite(what: str, *values: float | None) -> None:
     for value in values:
         if value is not None and not math.isfinite(value):
             raise CommandError(f"{what}: expected finite numbers, found {value}")
+
+
+def check_pose(pose: Pose) -> None:
+    """Refuse a true pose that no world has: not finite, or farther out than `FARTHEST`.
+
+    Raises
+    ------
+    CommandError
+        With what was found.
+    """
+    _check_finite("pose", *pose)
+    if max(abs(pose.x), abs(pose.y)) > FARTHEST:
+        raise CommandError(f"pose: expected coordinates within ±{FARTHEST:g} m, found x={pose.x:g}, y={pose.y:g}")
 
 
 def _may_move(state: State, row: int) -> bool:
@@ -247,7 +263,7 @@ class SetPose:
     pose: Pose
 
     def __post_init__(self) -> None:
-        _check_finite("pose", *self.pose)
+        check_pose(self.pose)
 
     def apply(self, state: State, row: int) -> None:
         """Set the pose."""

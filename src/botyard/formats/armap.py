@@ -32,6 +32,7 @@ _INFO_BY_LOWER = {k.lower(): k for k in INFO_KEYWORDS}
 _SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _CATEGORY = re.compile(r"2D-Map(-Ex(\d*))?", re.IGNORECASE)
 _SANE_EXTENT_MM = 2e6
+_FARTHEST_MM = 1e9
 REFLECTOR_THICKNESS_MM = 20.0
 
 
@@ -330,10 +331,10 @@ class _Reader:
             rows = np.loadtxt(io.StringIO(body), comments=None, usecols=range(columns), ndmin=2)
         except (ValueError, IndexError):
             rows = self._rows_one_by_one(number, body, columns)
-        finite = np.isfinite(rows).all(axis=1)
-        if not finite.all():
-            self.warn(number, f"{int((~finite).sum())} rows of this section skipped: not finite")
-            rows = rows[finite]
+        sane = (np.abs(rows) <= _FARTHEST_MM).all(axis=1)  # false for NaN, too
+        if not sane.all():
+            self.warn(number, f"{int((~sane).sum())} rows of this section skipped: not finite, or beyond 1000 km")
+            rows = rows[sane]
         return rows
 
     def _rows_one_by_one(self, number: int, body: str, columns: int) -> FloatArray:

@@ -5,6 +5,7 @@ The same for TCP and for the null modem; a transport gives it two functions and 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 
@@ -51,22 +52,32 @@ class Connection:
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes came from the client."""
-        self.session.receive_data(data, now)
-        self._pump()
+        self._call(lambda: self.session.receive_data(data, now))
 
     def receive_eof(self) -> None:
         """The client is gone."""
-        self.session.receive_eof()
-        self._pump()
+        self._call(self.session.receive_eof)
+
+    def close(self, reason: str) -> None:
+        """End the session from the server's side."""
+        self._call(lambda: self.session.close(reason))
 
     def on_snapshot(self, now: float) -> None:
         """A step is done."""
-        self.session.on_snapshot(now)
-        self._pump()
+        self._call(lambda: self.session.on_snapshot(now))
 
     def on_timer(self, now: float) -> None:
         """The time that `next_timer` named has come."""
-        self.session.handle_timer(now)
+        self._call(lambda: self.session.handle_timer(now))
+
+    def _call(self, act: Callable[[], None]) -> None:
+        """Let the session act. A fault of ours in one session must not stop the run loop, on which all robots depend."""
+        try:
+            act()
+        except Exception:
+            self._log.exception("internal error, the session is closed")
+            with contextlib.suppress(Exception):
+                self.session.close("internal error")
         self._pump()
 
     def next_timer(self) -> float | None:

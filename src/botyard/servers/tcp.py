@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from typing import cast
 
 from botyard.errors import PortError
@@ -105,6 +106,7 @@ class _Client(asyncio.Protocol):
             self._timer = self._loop.call_later(REFUSAL, self._transport.close)
             return
         server.client = self
+        _keep_alive(transport.get_extra_info("socket"))
         server.log.info("client %s connected", self._peer)
         session = Session(server.robot.port("pioneer"), server.settings, self._loop.time())
         self._connection = Connection(session, self._write, self._finish, server.log, self._exit)
@@ -165,8 +167,7 @@ class _Client(asyncio.Protocol):
     def shut(self) -> None:
         """End the session from the server's side."""
         if self._connection is not None:
-            self._connection.session.close("the simulator is closing")
-            self._connection.receive_eof()
+            self._connection.close("the simulator is closing")
 
     def _schedule(self) -> None:
         """Arrange for the session's next timer."""
@@ -182,3 +183,13 @@ class _Client(asyncio.Protocol):
         if self._connection is not None:
             self._connection.on_timer(self._loop.time())
             self._schedule()
+
+
+def _keep_alive(sock: socket.socket | None) -> None:
+    """Let the system notice within two minutes that a silent client's machine is gone, so that its robot becomes free."""
+    if sock is None:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -161,7 +161,10 @@ class Session:
         if self.stage is Stage.CLOSED:
             return
         if self.stage is not Stage.OPEN:
-            if self.stage is not Stage.READY and now - self._began >= HANDSHAKE_SECONDS:
+            if self.stage is Stage.READY:
+                if now - self._heard >= SILENCE_SECONDS:
+                    self.close(f"no OPEN within {SILENCE_SECONDS:g} s")
+            elif now - self._began >= HANDSHAKE_SECONDS:
                 self.close(f"no complete handshake within {HANDSHAKE_SECONDS:g} s")
             return
         if not self._silent and now - self._heard >= SILENCE_SECONDS:
@@ -177,8 +180,10 @@ class Session:
 
     def next_timer(self) -> float | None:
         """When `handle_timer` wants to be called, s of wall time; None: never."""
-        if self.stage is Stage.CLOSED or self.stage is Stage.READY:
+        if self.stage is Stage.CLOSED:
             return None
+        if self.stage is Stage.READY:
+            return self._heard + SILENCE_SECONDS
         if self.stage is not Stage.OPEN:
             return self._began + HANDSHAKE_SECONDS
         times = [] if self._silent else [self._heard + SILENCE_SECONDS]
