@@ -172,6 +172,39 @@ def test_ends_of_moves_and_headings(shared: Path, name: str) -> None:
     assert [s for step in ours for s in step.sips()]
 
 
+STEADY = [
+    "accel", "arc", "bumpstall", "enable0", "estop", "head_wrap", "latvel.p3dx", "latvel.seekur", "limits", "move_then_move", "reverse",
+    "rotate_cmd", "rvel_over_max", "seto", "vel2", "vel300.columbia", "vel_over_max", "odom_constant",
+]  # fmt: skip
+# steps at whose end the original does on purpose something else: recording → beginnings of their notes
+DIFFERENT: dict[str, tuple[str, ...]] = {"limits": ("VEL 300", "RVEL 50")}
+
+
+@pytest.mark.parametrize("name", STEADY)
+def test_steady_states(shared: Path, name: str) -> None:
+    """Wherever the recorded velocity no longer changes, ours is the same; so are the flags."""
+    deviation("vel-clamped-by-setv", "move-law", "reversal-through-zero", "heading-limit", "wheel-vel-conv")
+    recording = golden.read(shared, f"motion.{name}")
+    modem, line = golden.simulate(shared, recording)
+    ours = golden.replay(modem, line, recording)
+    vel_conv = load_robot(recording.model).pioneer.vel_conv
+    compared = 0
+    for mine, theirs in zip(ours, recording.steps, strict=True):
+        a, b = mine.sips(), theirs.sips()
+        if not theirs.sent or len(b) < 4 or not a or any(theirs.note.startswith(n) for n in DIFFERENT.get(name, ())):
+            continue
+        rows = [((s.left_vel + s.right_vel) / 2, s.rot_vel10 / 10, s.lat_vel) for s in b[-4:]]
+        if len(set(rows)) > 1:
+            continue
+        compared += 1
+        last, (v, w, lateral) = a[-1], rows[-1]
+        assert abs((last.left_vel + last.right_vel) / 2 * vel_conv - v) <= 15, theirs.note
+        assert abs(last.rot_vel10 / 10 - w) <= 1.5 + 1.0, theirs.note
+        assert abs(last.lat_vel - lateral) <= 15, theirs.note
+        assert last.flags == b[-1].flags, theirs.note
+    assert compared
+
+
 def test_odometry_with_constant_error(shared: Path) -> None:
     recording = golden.read(shared, "motion.odom_constant")
     modem, line = golden.simulate(shared, recording, odometry_error="constant")
@@ -484,3 +517,44 @@ def test_unmodified_clients_are_served(shared: Path, name: str) -> None:
     assert sum(len(s.sips()) for s in ours) >= 0.9 * sum(len(s.sips()) for s in recording.steps)
     assert not any("checksum" in text for text in line.log)
     assert isinstance(modem.sim.robots["robot"].truth, Pose)
+
+
+@pytest.mark.parametrize("name", ["p3dx-sh.defaults", "p3dx-sh.live", "p3dx-sh.noise", "p3dx-nolaser"])
+def test_laser_packets_by_count(shared: Path, name: str) -> None:
+    """Reconfigured while on, left at its defaults, with noise: kinds, totals and sizes of the packets of each step."""
+    recording = golden.read(shared, f"laser.{name}")
+    modem, line = golden.simulate(shared, recording, sensor_noise=name.endswith("noise"))
+    ours = golden.replay(modem, line, recording)
+
+    def last_scan(step: golden.Step) -> tuple[int, int] | None:
+        lasers = [p for p in step.received if p.id in (0x60, 0x61)]
+        return (lasers[-1].id, LaserPart.decode(lasers[-1]).total) if lasers else None
+
+    compared = 0
+    for mine, theirs in zip(ours, recording.steps, strict=True):
+        # switching off is read a step or two later there
+        if len(theirs.sips()) >= 4 and not theirs.note.endswith("ENABLE 0"):
+            assert last_scan(mine) == last_scan(theirs), theirs.note
+            compared += 1
+    assert compared
+
+
+def test_stock_noise_is_as_wide_as_recorded(shared: Path) -> None:
+    """Away from edges a reading spreads over ± 5 mm (LMS-200) in the recording and here."""
+    recording = golden.read(shared, "laser.p3dx-sh.noise")
+
+    def spreads(steps: list[golden.Step]) -> np.ndarray:
+        scans, whole = [], []
+        longest = max(steps, key=lambda step: len(step.received))  # one pose
+        for packet in (p for p in longest.received if p.id in (0x60, 0x61)):
+            part = LaserPart.decode(packet)
+            whole = [*whole, *part.ranges_mm] if part.first else list(part.ranges_mm)
+            if len(whole) == part.total:
+                scans.append(whole)
+        return np.ptp(np.array(scans[3:]), axis=0)
+
+    modem, line = golden.simulate(shared, recording, sensor_noise=True)
+    ours = golden.replay(modem, line, recording)
+    mine, theirs = spreads(ours), spreads(recording.steps)
+    assert np.median(theirs) == pytest.approx(10, abs=2)
+    assert np.median(mine) == pytest.approx(np.median(theirs), abs=2)
