@@ -17,6 +17,8 @@ from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel, para
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, I2, I8, U2, Bins, Bodies, Grid, State
 
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Step of a SplitMix64 stream from one draw to the next, see `kernels.noise`."""
 END_TOLERANCE = 1e-12
 """Segments are this much longer at both ends, relative to their length, so that no ray slips through a corner."""
 LEAST_COMPONENT = 1e-12
@@ -116,7 +118,7 @@ def segment_range(ax: float, ay: float, ex: float, ey: float, dx: float, dy: flo
     return best
 
 
-@inner_kernel
+@inline_kernel
 def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: float, mask: int) -> tuple[float, int]:
     """First static segment of class `mask` on a ray; all lengths in cells.
 
@@ -135,9 +137,10 @@ def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: floa
         Length to the hit and its entry in ``grid.seg``; (`t_max`, −1) when there is none.
     """
     nx, ny = grid.nx, grid.ny
-    start, seg, clear = grid.start, grid.seg, grid.clear
+    start, seg, clear, classes = grid.start, grid.seg, grid.clear, grid.mask
     inv_x, inv_y = 1.0 / dx, 1.0 / dy
     best, hit, t = t_max, -1, 0.0
+    wanted = np.uint16(mask)
     px, py = gx, gy
     inside = True
     if gx < 0.0 or gx >= nx or gy < 0.0 or gy >= ny:  # start where the ray enters the grid, if it does
@@ -163,9 +166,8 @@ def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: floa
                     if den < 0.0:
                         den, nt, nu = -den, -nt, -nu
                     slack = END_TOLERANCE * den
-                    if nu >= -slack and nu <= den + slack and nt >= 0.0 and nt < best * den:
-                        if grid.mask[k] & mask:
-                            best, hit = nt / den, k
+                    if nt >= 0.0 and nt < best * den and nu >= -slack and nu <= den + slack and classes[k] & wanted:
+                        best, hit = nt / den, k
                 side = 1
             tx = ((ix + side if dx > 0.0 else ix - side + 1) - gx) * inv_x
             ty = ((iy + side if dy > 0.0 else iy - side + 1) - gy) * inv_y
@@ -192,110 +194,142 @@ def cast_bundle(grid: Grid, fans: Fans, b: int, ox: float, oy: float, heading: f
 
     `ox`, `oy`, `heading`: the bundle's origin and direction in the world; `key`: random stream of the bundle's device.
     """
-    inv = 1.0 / grid.h
+    # arrays are taken out of their tuples before the loop: inside, each access would count references
+    beam_cos, beam_sin, dir_x, dir_y = fans.beam_cos, fans.beam_sin, fans.dir_x, fans.dir_y
+    raw, raw_bright, raw_cos = fans.raw, fans.raw_bright, fans.raw_cos
+    seg, seg_bright = grid.seg, grid.bright
+    h = grid.h
+    inv = 1.0 / h
     gx, gy = (ox - grid.x0) * inv, (oy - grid.y0) * inv
     c, s = math.cos(heading), math.sin(heading)
-    r_max = fans.r_max[b]
-    wobble = fans.a_noise[b]
+    r_max, wobble = fans.r_max[b], fans.a_noise[b]
     longest = 0.0
     for j in range(fans.beam_first[b], fans.beam_first[b + 1]):
-        bc, bs = fans.beam_cos[j], fans.beam_sin[j]
+        bc, bs = beam_cos[j], beam_sin[j]
         dx, dy = c * bc - s * bs, s * bc + c * bs
         if wobble > 0.0:
             error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
             ec, es = math.cos(error), math.sin(error)
             dx, dy = dx * ec - dy * es, dx * es + dy * ec
         dx, dy = away_from_zero(dx), away_from_zero(dy)
+        dir_x[j], dir_y[j] = dx, dy
         t, k = cast_ray(grid, gx, gy, dx, dy, r_max * inv, mask)
-        fans.dir_x[j], fans.dir_y[j] = dx, dy
-        fans.raw[j] = t * grid.h if k >= 0 else r_max
-        bright = 0
+        r, bright = r_max, 0
         if k >= 0:
-            bright = int(grid.bright[k])
+            r, bright = t * h, int(seg_bright[k])
             if bright > 1:
-                ex, ey = grid.seg[k, 2], grid.seg[k, 3]
-                fans.raw_cos[j] = abs(dx * ey - dy * ex) / math.hypot(ex, ey)
-        fans.raw_bright[j] = bright
-        longest = max(longest, fans.raw[j])
+                raw_cos[j] = abs(dx * seg[k, 3] - dy * seg[k, 2]) / math.hypot(seg[k, 2], seg[k, 3])
+        raw[j] = r
+        raw_bright[j] = bright
+        longest = max(longest, r)
     return longest
 
 
 @inner_kernel
-def beam_against_body(fans: Fans, bodies: Bodies, row: int, bright: int, j: int, ox: float, oy: float) -> None:
-    """Shorten beam `j` from (`ox`, `oy`) if it meets the outline of body `row`."""
-    dx, dy = fans.dir_x[j], fans.dir_y[j]
-    best = fans.raw[j]
-    for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
-        v0, v1 = bodies.vert_start[p], bodies.vert_start[p + 1]
-        ax, ay = bodies.world[v1 - 1, 0], bodies.world[v1 - 1, 1]
+def beam_against_body(world: F8, vert_start: I8, p0: int, p1: int, ox: float, oy: float, dx: float, dy: float,
+                      best: float) -> tuple[float, float]:  # fmt: skip
+    """First edge of the polygons `p0` … `p1` − 1 on the ray from (`ox`, `oy`): range and cosine of the incidence.
+
+    (`best`, −1) when none is nearer than `best`.
+    """
+    cosine = -1.0
+    for p in range(p0, p1):
+        v0, v1 = vert_start[p], vert_start[p + 1]
+        ax, ay = world[v1 - 1, 0] - ox, world[v1 - 1, 1] - oy
         for v in range(v0, v1):
-            bx, by = bodies.world[v, 0], bodies.world[v, 1]
+            bx, by = world[v, 0] - ox, world[v, 1] - oy
             ex, ey = bx - ax, by - ay
-            t = segment_range(ax - ox, ay - oy, ex, ey, dx, dy, best)
+            t = segment_range(ax, ay, ex, ey, dx, dy, best)
             if t < best:
                 best = t
-                fans.raw[j] = t
-                fans.raw_bright[j] = bright
-                fans.raw_cos[j] = abs(dx * ey - dy * ex) / math.hypot(ex, ey)
+                cosine = abs(dx * ey - dy * ex) / math.hypot(ex, ey)
             ax, ay = bx, by
+    return best, cosine
 
 
 @inner_kernel
-def bundle_against_body(fans: Fans, bodies: Bodies, state: State, b: int, row: int,
-                        ox: float, oy: float, heading: float) -> None:  # fmt: skip
-    """Shorten the beams of bundle `b`, at (`ox`, `oy`) in the world, that meet body `row`."""
-    radius = bodies.radius[row]
-    bright = int(state.bright[row])
-    rx, ry = state.pose[row, 0] - ox, state.pose[row, 1] - oy
-    first, last = fans.beam_first[b], fans.beam_first[b + 1]
-    distance = math.hypot(rx, ry)
-    if distance - radius >= fans.r_max[b]:
-        return
-    if last - first <= FEW_BEAMS:
-        for j in range(first, last):
-            along = rx * fans.dir_x[j] + ry * fans.dir_y[j]
-            across = rx * fans.dir_y[j] - ry * fans.dir_x[j]
-            if abs(across) <= radius and along >= -radius and along - radius < fans.raw[j]:
-                beam_against_body(fans, bodies, row, bright, j, ox, oy)
-        return
-    if distance <= radius:
-        for j in range(first, last):
-            beam_against_body(fans, bodies, row, bright, j, ox, oy)
-        return
-    # bearings of the body's circle, in beams; three windings cover fields of view up to 360°
-    half = math.asin(radius / distance) + fans.a_noise[b] + 1e-9
-    step = fans.step[b]
-    bearing = math.atan2(ry, rx) - heading - fans.angle0[b]
-    bearing -= 2.0 * math.pi * math.floor(bearing / (2.0 * math.pi))
-    near = distance - radius
-    for winding in range(-1, 2):
-        centre = bearing + 2.0 * math.pi * winding
-        lo = max(0, int(math.floor((centre - half) / step)))
-        hi = min(last - first - 1, int(math.ceil((centre + half) / step)))
-        for j in range(first + lo, first + hi + 1):
-            if fans.raw[j] > near:
-                beam_against_body(fans, bodies, row, bright, j, ox, oy)
+def beam_interval(rx: float, ry: float, radius: float, heading: float, angle0: float, step: float, margin: float,
+                  winding: int, count: int) -> tuple[int, int]:  # fmt: skip
+    """First and last beam of a bundle that may meet a circle at (`rx`, `ry`) from its origin; last < first for none.
+
+    `winding` −1, 0, 1: the circle's bearing less or more by a full turn, for fields of view that reach across.
+    """
+    half = math.asin(radius / math.hypot(rx, ry)) + margin
+    bearing = math.atan2(ry, rx) - heading - angle0
+    bearing += 2.0 * math.pi * (winding - math.floor(bearing / (2.0 * math.pi)))
+    lo = int(math.floor((bearing - half) / step))
+    hi = int(math.ceil((bearing + half) / step))
+    return max(0, lo), min(count - 1, hi)
 
 
 @inner_kernel
-def finish_reading(fans: Fans, b: int, j: int, r: float, key: int) -> float:
-    """Range limits and range error applied to the exact range `r`, m; a beam that met nothing stays without error."""
-    r_max = fans.r_max[b]
-    if r < r_max and fans.r_noise[b] > 0.0:
-        r += fans.r_noise[b] * symmetric(np.uint64(key), np.uint64(2 * j + 1))
-    return min(max(r, fans.r_min[b]), r_max)
+def group_against_body(fans: Fans, bodies: Bodies, g: int, row: int, bright: int, bx: float, by: float, x: float, y: float,
+                       th: float) -> None:  # fmt: skip
+    """Shorten the beams of device `g`, carried at (`x`, `y`, `th`), that meet body `row` at (`bx`, `by`)."""
+    world, vert_start = bodies.world, bodies.vert_start
+    p0, p1, radius = bodies.part_start[row], bodies.part_start[row + 1], bodies.radius[row]
+    dir_x, dir_y, raw, raw_bright, raw_cos = fans.dir_x, fans.dir_y, fans.raw, fans.raw_bright, fans.raw_cos
+    mount, beam_first = fans.mount, fans.beam_first
+    c, s = math.cos(th), math.sin(th)
+    for b in range(fans.first[g], fans.first[g + 1]):
+        ox, oy = x + c * mount[b, 0] - s * mount[b, 1], y + s * mount[b, 0] + c * mount[b, 1]
+        rx, ry = bx - ox, by - oy
+        near = math.hypot(rx, ry) - radius
+        if near >= fans.r_max[b]:
+            continue
+        first = beam_first[b]
+        count = beam_first[b + 1] - first
+        few = count <= FEW_BEAMS or near <= 0.0
+        for winding in range(0 if few else -1, 1 if few else 2):
+            lo, hi = 0, count - 1
+            if not few:
+                lo, hi = beam_interval(rx, ry, radius, th + mount[b, 2], fans.angle0[b], fans.step[b],
+                                       fans.a_noise[b] + 1e-9, winding, count)  # fmt: skip
+            for j in range(first + lo, first + hi + 1):
+                dx, dy = dir_x[j], dir_y[j]
+                along = rx * dx + ry * dy
+                if abs(rx * dy - ry * dx) <= radius and along >= -radius and along - radius < raw[j]:
+                    r, cosine = beam_against_body(world, vert_start, p0, p1, ox, oy, dx, dy, raw[j])
+                    if cosine >= 0.0:
+                        raw[j], raw_bright[j], raw_cos[j] = r, bright, cosine
 
 
 @inner_kernel
-def finish_bright(fans: Fans, b: int, j: int) -> int:
-    """Laser return reported for beam `j`: bright surfaces only within the device's range and incidence (SEN-007)."""
-    bright = int(fans.raw_bright[j])
+def finish_reading(r: float, r_min: float, r_max: float, noise: float, key: int, j: int) -> float:
+    """Range error and limits applied to the exact range `r`, m; a beam that met nothing stays without error."""
+    if r < r_max and noise > 0.0:
+        r += noise * symmetric(np.uint64(key), np.uint64(2 * j + 1))
+    return min(max(r, r_min), r_max)
+
+
+@inner_kernel
+def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_cos: float, strength: int) -> int:
+    """Laser return reported: bright surfaces only within the device's range and incidence (SEN-007)."""
     if bright > 1:
-        if fans.raw[j] > fans.bright_range[b] or fans.raw_cos[j] < fans.bright_cos[b]:
+        if r > max_range or cosine < min_cos:
             return 1
         if bright == 2:
-            return int(fans.bright_as[b])
+            return strength
     return bright
+
+
+@inner_kernel
+def finish_bundle(fans: Fans, b: int, key: int, ranges: F8, bright: I2) -> None:
+    """Write the readings of bundle `b` from the exact ranges of its beams."""
+    raw, raw_bright, raw_cos = fans.raw, fans.raw_bright, fans.raw_cos
+    r_min, r_max, noise = fans.r_min[b], fans.r_max[b], fans.r_noise[b]
+    far, cosine, strength = fans.bright_range[b], fans.bright_cos[b], int(fans.bright_as[b])
+    out, first, last = fans.out_first[b], fans.beam_first[b], fans.beam_first[b + 1]
+    if fans.out_first[b + 1] - out == last - first:
+        for j in range(first, last):
+            ranges[out + j - first] = finish_reading(raw[j], r_min, r_max, noise, key, j)
+            bright[out + j - first] = finish_bright(int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength)
+    else:
+        nearest = r_max
+        for j in range(first, last):
+            nearest = min(nearest, raw[j])
+        ranges[out] = finish_reading(nearest, r_min, r_max, noise, key, first)
+        bright[out] = 1 if nearest < r_max else 0
 
 
 @inner_kernel
@@ -306,49 +340,31 @@ def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans,
     mask = int(fans.mask[g])
     x, y, th = state.pose[row, 0], state.pose[row, 1], state.pose[row, 2]
     c, s = math.cos(th), math.sin(th)
-    # numbers of beams within the device, so that a stream does not depend on other devices
-    base = fans.beam_first[fans.first[g]]
+    b0, b1 = fans.first[g], fans.first[g + 1]
+    # draws are numbered from the device's own first beam, so that a stream does not depend on other devices
     key = stream_key(np.uint64(seed), state.uid[row], fans.key[g], np.uint64(tick))
-    longest = 0.0
-    offset = 0.0
-    for b in range(fans.first[g], fans.first[g + 1]):
+    key = np.uint64(key - np.uint64(2 * fans.beam_first[b0]) * GOLDEN)
+    longest, offset = 0.0, 0.0
+    for b in range(b0, b1):
         mx, my = fans.mount[b, 0], fans.mount[b, 1]
-        shifted = np.uint64(key - np.uint64(2 * base) * GOLDEN)
-        far = cast_bundle(grid, fans, b, x + c * mx - s * my, y + s * mx + c * my, th + fans.mount[b, 2], mask, shifted)
-        longest = max(longest, far)
-        offset = max(offset, math.hypot(mx, my))
-    reach = longest + offset + bins.reach[0] + bins.reach[1]
-    i0, i1 = bin_span(x - reach, x + reach, bins.frame[0], bins.frame[2], bins.shape[0])
-    j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
+        far = cast_bundle(grid, fans, b, x + c * mx - s * my, y + s * mx + c * my, th + fans.mount[b, 2], mask, key)
+        longest, offset = max(longest, far), max(offset, math.hypot(mx, my))
+    reach = longest + offset
+    wide = reach + bins.reach[0] + bins.reach[1]
+    nx = bins.shape[0]
+    i0, i1 = bin_span(x - wide, x + wide, bins.frame[0], bins.frame[2], nx)
+    j0, j1 = bin_span(y - wide, y + wide, bins.frame[1], bins.frame[2], bins.shape[1])
+    pose, classes, brights, rows, radius = state.pose, state.mask, state.bright, bins.rows, bodies.radius
     for jy in range(j0, j1 + 1):
-        for n in range(bins.start[jy * bins.shape[0] + i0], bins.start[jy * bins.shape[0] + i1 + 1] if i1 >= i0 else 0):
-            other = bins.rows[n]
-            if other == row or not (int(state.mask[other]) & mask):
+        for n in range(bins.start[jy * nx + i0], bins.start[jy * nx + i1 + 1] if i1 >= i0 else 0):
+            other = rows[n]
+            if other == row or not (int(classes[other]) & mask):
                 continue
-            dx, dy = state.pose[other, 0] - x, state.pose[other, 1] - y
-            if math.hypot(dx, dy) - bodies.radius[other] > longest + offset:
-                continue
-            for b in range(fans.first[g], fans.first[g + 1]):
-                mx, my = fans.mount[b, 0], fans.mount[b, 1]
-                bundle_against_body(fans, bodies, state, b, other, x + c * mx - s * my, y + s * mx + c * my,
-                                    th + fans.mount[b, 2])  # fmt: skip
-    for b in range(fans.first[g], fans.first[g + 1]):
-        out = fans.out_first[b]
-        first, last = fans.beam_first[b], fans.beam_first[b + 1]
-        shifted = np.uint64(key - np.uint64(2 * base) * GOLDEN)
-        if fans.out_first[b + 1] - out == last - first:
-            for j in range(first, last):
-                ranges[out + j - first] = finish_reading(fans, b, j, fans.raw[j], shifted)
-                bright[out + j - first] = finish_bright(fans, b, j)
-        else:
-            nearest = fans.r_max[b]
-            for j in range(first, last):
-                nearest = min(nearest, fans.raw[j])
-            ranges[out] = finish_reading(fans, b, first, nearest, shifted)
-            bright[out] = 1 if nearest < fans.r_max[b] else 0
-
-
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+            bx, by = pose[other, 0], pose[other, 1]
+            if math.hypot(bx - x, by - y) - radius[other] <= reach:
+                group_against_body(fans, bodies, g, other, int(brights[other]), bx, by, x, y, th)
+    for b in range(b0, b1):
+        finish_bundle(fans, b, key, ranges, bright)
 
 
 @kernel
