@@ -9,26 +9,20 @@ import numpy as np
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
 
-def cpu(run: Callable[[], object], rounds: int = 5) -> float:
+def cpu(run: Callable[[], object], rounds: int = 5, clock: Callable[[], float] = time.process_time) -> float:
     """Least CPU seconds of several rounds, after one to warm up."""
     run()
     best = float("inf")
     for _ in range(rounds):
-        begin = time.process_time()
+        begin = clock()
         run()
-        best = min(best, time.process_time() - begin)
+        best = min(best, clock() - begin)
     return best
 
 
 def wall(run: Callable[[], object], rounds: int = 5) -> float:
     """Least wall seconds, for what runs on several threads."""
-    run()
-    best = float("inf")
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - begin)
-    return best
+    return cpu(run, rounds, time.perf_counter)
 
 
 def map_path() -> tuple[str, str]:

@@ -6,10 +6,10 @@ import math
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.table import Table
 
+from botyard.cli.listing import print_table, write_pictures
 from botyard.model.library import load_robot, robot_names
+from botyard.model.robot import RobotSpec
 
 
 @click.command("models")
@@ -23,30 +23,23 @@ from botyard.model.library import load_robot, robot_names
 def command(names: tuple[str, ...], png: Path | None) -> None:
     """List the robot models (or those NAMED), with their size, speed and sensors."""
     specs = [load_robot(n) for n in names or robot_names()]
-    table = Table(box=None, pad_edge=False)
-    for title in ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description"):
-        table.add_column(title, overflow="fold", no_wrap=title != "description")
-    for s in specs:
-        xs, ys = zip(*s.outline, strict=True)
-        top = s.limits.max_speed
-        table.add_row(
-            f"[bold]{s.name}[/bold]",
-            f"{max(xs) - min(xs):.2f} × {max(ys) - min(ys):.2f}",
-            f"{top.x:g} m/s, {math.degrees(top.a):.0f}°/s" if s.drive else "–",
-            str(len(s.sonar.transducers)) if s.sonar else "–",
-            ", ".join(laser.type_name for laser in s.lasers) or "–",
-            f"{s.pioneer.class_name} {s.pioneer.subclass}" if s.drive else "–",
-            s.description,
-        )
-    console = Console(soft_wrap=False)
-    if not console.is_terminal:
-        console.width = 160
-    console.print(table)
+    titles = ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description")
+    print_table(titles, map(_row, specs))
     if png is not None:
         from botyard.ui.render import render_robot
 
-        png.mkdir(parents=True, exist_ok=True)
-        for s in specs:
-            path = png / f"{s.name}.png"
-            render_robot(s).save(path)
-            click.echo(path)
+        write_pictures(png, ((s.name, render_robot(s)) for s in specs))
+
+
+def _row(s: RobotSpec) -> tuple[str, ...]:
+    xs, ys = zip(*s.outline, strict=True)
+    top = s.limits.max_speed
+    return (
+        f"[bold]{s.name}[/bold]",
+        f"{max(xs) - min(xs):.2f} × {max(ys) - min(ys):.2f}",
+        f"{top.x:g} m/s, {math.degrees(top.a):.0f}°/s" if s.drive else "–",
+        str(len(s.sonar.transducers)) if s.sonar else "–",
+        ", ".join(laser.type_name for laser in s.lasers) or "–",
+        f"{s.pioneer.class_name} {s.pioneer.subclass}" if s.drive else "–",
+        s.description,
+    )

@@ -21,6 +21,9 @@ MAX_LAG: Final = 0.5
 RATIO_WINDOW: Final = 5.0
 """The real-time ratio is an average over the last so many seconds of wall time."""
 
+WARN_EVERY: Final = 30.0
+"""A simulation that cannot keep up says so no more often than this, s of wall time."""
+
 log = logging.getLogger("botyard.hub")
 
 
@@ -51,6 +54,7 @@ class Hub:
         self.duration = duration
         self.exit_status = 0
         self.overruns = 0
+        self._next_warning = 0.0
         self._listeners: list[Listener] = []
         self._before: list[Callable[[], None]] = []
         self._stop = asyncio.Event()
@@ -99,8 +103,7 @@ class Hub:
                         break
                 else:
                     if lag > max(MAX_LAG, 2 * self.interval):
-                        self.overruns += 1
-                        log.warning("%.1f s behind real time: a step takes longer than its %g s", lag, self.interval)
+                        self._admit_lag(lag)
                         origin, steps = loop.time(), 0
                     await asyncio.sleep(0)  # clients are served even when there is no time to spare
             now = loop.time()
@@ -111,6 +114,19 @@ class Hub:
             if self.duration is not None and self.sim.time >= self.duration - 1e-9:
                 self.stop()
         return self.exit_status
+
+    def _admit_lag(self, lag: float) -> None:
+        """Count an overrun, and say so now and then."""
+        self.overruns += 1
+        now = asyncio.get_running_loop().time()
+        if now >= self._next_warning:
+            self._next_warning = now + WARN_EVERY
+            log.warning(
+                "%.1f s behind real time: steps take longer than their %g s (real-time ratio %.2f)",
+                lag,
+                self.interval,
+                self.ratio,
+            )
 
     async def _sleep_until(self, due: float) -> None:
         loop = asyncio.get_running_loop()

@@ -101,7 +101,7 @@ def away_from_zero(d: float) -> float:
     return d
 
 
-@kernel
+@inline_kernel
 def segment_range(ax: float, ay: float, ex: float, ey: float, dx: float, dy: float, best: float) -> float:
     """Distance along the ray (dx, dy) from the origin to the segment that starts at (ax, ay) with vector (ex, ey).
 
@@ -113,7 +113,7 @@ def segment_range(ax: float, ay: float, ex: float, ey: float, dx: float, dy: flo
     if den < 0.0:
         den, nt, nu = -den, -nt, -nu
     slack = END_TOLERANCE * den
-    if nu >= -slack and nu <= den + slack and nt >= 0.0 and nt < best * den:
+    if nt >= 0.0 and nt < best * den and nu >= -slack and nu <= den + slack:
         return nt / den
     return best
 
@@ -158,16 +158,9 @@ def cast_ray(grid: Grid, gx: float, gy: float, dx: float, dy: float, t_max: floa
             if side == 0:
                 cell = iy * nx + ix
                 for k in range(start[cell], start[cell + 1]):
-                    ax, ay = seg[k, 0] - gx, seg[k, 1] - gy
-                    ex, ey = seg[k, 2], seg[k, 3]
-                    den = dx * ey - dy * ex
-                    nt = ax * ey - ay * ex
-                    nu = ax * dy - ay * dx
-                    if den < 0.0:
-                        den, nt, nu = -den, -nt, -nu
-                    slack = END_TOLERANCE * den
-                    if nt >= 0.0 and nt < best * den and nu >= -slack and nu <= den + slack and classes[k] & wanted:
-                        best, hit = nt / den, k
+                    t_hit = segment_range(seg[k, 0] - gx, seg[k, 1] - gy, seg[k, 2], seg[k, 3], dx, dy, best)
+                    if t_hit < best and classes[k] & wanted:
+                        best, hit = t_hit, k
                 side = 1
             tx = ((ix + side if dx > 0.0 else ix - side + 1) - gx) * inv_x
             ty = ((iy + side if dy > 0.0 else iy - side + 1) - gy) * inv_y
