@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     """Exit statuses of the program (feature table EXIT-001…014)."""
 
     OK = 0
+    PEER = 1  # not in the table of the original: for our own client commands
     ROS_MASTER = 235
     CRASH = 236
     CWD = 247
@@ -89,11 +90,15 @@ class PortError(BotyardError):
 
 
 class CommandError(BotyardError):
-    """A command to a robot was refused because its values make no sense."""
+    """A command to a robot was refused because its values make no sense (exit code 255: they came from the command line)."""
+
+    exit_code = ExitCode.COMMAND_LINE
 
 
 class PeerError(BotyardError):
-    """The program at the other end of a connection did not behave as its protocol asks (clients only)."""
+    """The program at the other end of a connection did not behave as its protocol asks (clients only; exit code 1)."""
+
+    exit_code = ExitCode.PEER
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -60,7 +60,7 @@ def test_duplicate_and_missing_names(capsys: pytest.CaptureFixture[str]) -> None
         (("--nomap", "-r", "p3dxx"), 249, 'did you mean "p3dx"'),
         (("--noninteractive",), 255, "needs a map"), (("--no-gui",), 255, "needs a map"),
         (("--unknown",), 255, "No such option"), (("-p", "0"), 255, "-p"), (("-p", "x"), 255, "-p"),
-        (("--odom-error-mode", "often"), 255, "often"), (("--start", "1,2"), 255, "x,y,th"),
+        (("--odom-error-mode", "often"), 255, "often"), (("--start", "1,2"), 255, "x,y,th"), (("--nomap", "--start", "1e99,0,0"), 255, "within"),
         (("--nomap", "--controller", "wonder"), 255, 'did you mean "wander"'),
         (("--nomap", "-p", "65535", "-r", "p3dx", "-r", "p3dx"), 255, "do not fit"),
         (("--nomap", "--start", "outside"), 252, "needs a map"), (("models", "p3dxx"), 249, "did you mean"),

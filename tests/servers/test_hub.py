@@ -81,7 +81,7 @@ def test_ratio_reports_what_was_kept() -> None:
     sim = Simulation()
 
     async def go() -> float:
-        hub = Hub(sim, interval=None, duration=50.0)
+        hub = Hub(sim, interval=None, duration=20_000.0)
         await hub.run()
         return hub.ratio
 

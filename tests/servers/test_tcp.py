@@ -165,6 +165,7 @@ def test_a_taken_port_is_one_clear_line_and_248() -> None:
         )
     assert result.returncode == 248
     assert f"127.0.0.1:{port}" in result.stderr
+    assert "choose another first port" in result.stderr
     assert result.stderr.strip().splitlines()[-1].startswith("botyard: error: cannot listen on")
     assert "Traceback" not in result.stderr
 

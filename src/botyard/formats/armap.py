@@ -382,7 +382,7 @@ def parse(text: str, path: str | None = None) -> ArMap:
     first, _, _ = text.partition("\n")
     category = _CATEGORY.fullmatch(first.strip())
     if category is None:
-        found = first.strip()[:40]
+        found = "".join(c if c.isprintable() else "?" for c in first.strip()[:40])
         raise MapError(f'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, found "{found}"', path, 1)
     reader = _Reader(path)
     if category[2] and int(category[2]) > 4:

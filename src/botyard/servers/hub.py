@@ -142,8 +142,9 @@ class Hub:
         for act in self._before:
             act()
         self.sim.step()
-        self._marks.append((now, self.sim.time))
-        while self._marks[-1][0] - self._marks[0][0] > RATIO_WINDOW and len(self._marks) > 2:
-            self._marks.popleft()
+        if not self._marks or now - self._marks[-1][0] >= RATIO_WINDOW / 50:
+            self._marks.append((now, self.sim.time))
+            while self._marks[-1][0] - self._marks[0][0] > RATIO_WINDOW:
+                self._marks.popleft()
         for listener in tuple(self._listeners):
             listener.on_snapshot(now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 from typing import cast
@@ -67,9 +68,8 @@ class PioneerServer:
             reason = error.strerror or str(error)
             if reason.startswith("error while attempting"):  # asyncio puts the address in front, we do so ourselves
                 reason = reason.rpartition(": ")[2]
-            raise PortError(
-                f"cannot listen on {host}:{port} for robot {self.robot.name}: {reason}; choose another first port with -p"
-            ) from None
+            hint = "; choose another first port with -p" if error.errno == errno.EADDRINUSE else ""
+            raise PortError(f"cannot listen on {host}:{port} for robot {self.robot.name}: {reason}{hint}") from None
         self.address = self._server.sockets[0].getsockname()[:2]
 
     def close(self) -> None:
