@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -654,10 +655,15 @@ def _with_lasers(spec: RobotSpec, lasers: Sequence[object]) -> RobotSpec:
     return replace(spec, lasers=tuple(lasers))  # type: ignore[arg-type]
 
 
+@cache
+def _offsets(rings: int) -> tuple[tuple[int, int], ...]:
+    """Steps of a square grid, nearest first; those below first, as the original lines robots up (1 m lower in y each)."""
+    offsets = [(i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)]
+    offsets.sort(key=lambda o: (o[0] * o[0] + o[1] * o[1], o[1] > 0, abs(o[0]), o[0]))
+    return tuple(offsets)
+
+
 def _spiral(home: Pose, spacing: float, rings: int = 60) -> Iterator[Pose]:
     """Places of a square grid around `home`, nearest first; the same heading everywhere."""
-    offsets = [(i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)]
-    # below the home first, as the original lines robots up (1 m lower in y each)
-    offsets.sort(key=lambda o: (o[0] * o[0] + o[1] * o[1], np.sign(o[1]), abs(o[0]), o[0]))
-    for i, j in offsets:
+    for i, j in _offsets(rings):
         yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)

@@ -82,7 +82,6 @@ def test_one_and_two_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch)
     before = numba.get_num_threads()
     for threads in (1, 2):
         sim, names = build(FORWARD, threads=threads)
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
         results.append(digest(sim, names, 20))
         assert sim._devices._parallel == (threads > 1), "the parallel kernel was used"
     numba.set_num_threads(before)

@@ -45,9 +45,21 @@ def warm_up_with_progress() -> float:
             print(f"botyard: {text} (about 20 s) …", file=sys.stderr, flush=True)
             done.wait()
         print(f"botyard: kernels compiled in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        _say_if_not_kept()
     if failure:
         raise failure[0]
     return time.monotonic() - began
+
+
+def _say_if_not_kept() -> None:
+    from botyard.engine.kernels.jit import CACHE_FOLDER, CACHES
+
+    if not CACHES:
+        print(
+            f"botyard: they cannot be kept: {CACHE_FOLDER} is not writable; set NUMBA_CACHE_DIR to a folder that is",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def remove_old_caches() -> None:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.engine.kernels.jit import limit_threads
 from botyard.engine.kernels.raycast import Fans, cast_groups, cast_groups_parallel
 from botyard.engine.layout import F8, I2
 from botyard.engine.simulation import Engine
@@ -199,7 +200,10 @@ class RangeDevices:
         if not self._done:  # first cast of this step: write to the other buffer
             self._out.reverse()
         ranges, bright = self._out[0]
-        cast = cast_groups_parallel if self._parallel and len(chosen) > 1 else cast_groups
+        cast = cast_groups
+        if self._parallel and len(chosen) > 1:
+            limit_threads(self.threads)
+            cast = cast_groups_parallel
         cast(
             engine.grid, engine.bodies, engine.bins, engine.state, self._fans, chosen, engine.seed_word,
             engine.clock.tick, ranges, bright,

@@ -43,6 +43,18 @@ def cache_root() -> Path:
 CACHE_FOLDER = cache_root() / _sources_hash()
 
 
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+CACHES = _is_writable(CACHE_FOLDER)
+"""False where the user has no writable cache folder: kernels are then compiled in every process."""
+
+
 _njit: Any = njit  # its type stubs do not know all options
 
 
@@ -52,7 +64,7 @@ def _decorator(**options: Any) -> Callable[[Kernel], Kernel]:
         before = config.CACHE_DIR
         config.CACHE_DIR = str(CACHE_FOLDER)  # read while decorating only; other users of Numba keep theirs
         try:
-            compiled: Kernel = _njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
+            compiled: Kernel = _njit(cache=CACHES, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
                 function
             )
         finally:
@@ -77,4 +89,12 @@ inline_kernel = _decorator(inline="always")
 parallel_kernel = _decorator(parallel=True)
 """Compile a kernel whose `prange` loops run on all threads; every iteration must write only its own output."""
 
-__all__ = ["CACHE_FOLDER", "cache_root", "inline_kernel", "inner_kernel", "kernel", "parallel_kernel", "prange"]
+
+def limit_threads(n: int) -> None:
+    """Let parallel kernels called from this thread use at most `n` threads."""
+    numba.set_num_threads(max(1, min(n, numba.config.NUMBA_NUM_THREADS)))
+
+
+__all__ = [
+    "CACHES", "CACHE_FOLDER", "cache_root", "inline_kernel", "inner_kernel", "kernel", "limit_threads", "parallel_kernel", "prange",
+]  # fmt: skip
