@@ -20,7 +20,8 @@ from numba import njit, prange
 from platformdirs import user_cache_path
 
 # omp hands work to its threads in 2 µs; tbb and workqueue take ten times that (reference performance.md §4)
-setattr(numba.config, "THREADING_LAYER_PRIORITY", ["omp", "workqueue", "tbb"])  # noqa: B010 - unknown to its type stubs
+_config: Any = numba.config  # its type stubs do not know all settings
+_config.THREADING_LAYER_PRIORITY = ["omp", "workqueue", "tbb"]
 
 Kernel = Callable[..., Any]
 
@@ -60,15 +61,14 @@ _njit: Any = njit  # its type stubs do not know all options
 
 def _decorator(**options: Any) -> Callable[[Kernel], Kernel]:
     def decorate(function: Kernel) -> Kernel:
-        config: Any = numba.config
-        before = config.CACHE_DIR
-        config.CACHE_DIR = str(CACHE_FOLDER)  # read while decorating only; other users of Numba keep theirs
+        before = _config.CACHE_DIR
+        _config.CACHE_DIR = str(CACHE_FOLDER)  # read while decorating only; other users of Numba keep theirs
         try:
             compiled: Kernel = _njit(cache=CACHES, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
                 function
             )
         finally:
-            config.CACHE_DIR = before
+            _config.CACHE_DIR = before
         return compiled
 
     return decorate
@@ -92,7 +92,7 @@ parallel_kernel = _decorator(parallel=True)
 
 def limit_threads(n: int) -> None:
     """Let parallel kernels called from this thread use at most `n` threads."""
-    numba.set_num_threads(max(1, min(n, numba.config.NUMBA_NUM_THREADS)))
+    numba.set_num_threads(max(1, min(n, _config.NUMBA_NUM_THREADS)))
 
 
 __all__ = [
