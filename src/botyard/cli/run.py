@@ -38,7 +38,7 @@ Examples:
   botyard --nomap -r seekur --start 0,0,90 --noninteractive
 
 \b
-Other commands: botyard models | maps | drive HOST:PORT | warmup (each has --help)
+Other commands: botyard models | maps | drive HOST:PORT | warmup (each has --help), botyard --version
 """
 
 
@@ -111,6 +111,7 @@ class RunOptions:
     "--start",
     "-start",
     type=StartParam(),
+    metavar="X,Y,TH|outside|random",
     help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
 )
 @click.option("--controller", metavar="NAME", help="Drive robots that no client commands: wander.")
