@@ -12,6 +12,7 @@ from botyard.cli.drive import Pilot, parse_address
 from botyard.cli.options import RobotChoice, RobotParam, StartParam
 from botyard.errors import CommandLineError
 from botyard.geometry import Pose
+from tests.ports import free_port
 
 
 def call(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -27,28 +28,29 @@ FAST = ("--fast", "--duration", "0.3", "--noninteractive", "-p")
 
 @pytest.mark.parametrize("spelling", [("-m",), ("--map",), ("-map",), ("run", "-m"), ("run", "--map")])
 def test_all_spellings_of_an_option(spelling: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(*spelling, "office", "-r", "p3dx:bob", "-robot", "amigo", *FAST, "18101", capsys=capsys)
+    port = free_port()
+    code, out, _ = call(*spelling, "office", "-r", "p3dx:bob", "-robot", "amigo", *FAST, str(port), capsys=capsys)
     assert code == 0
     assert "ready" in out
-    assert "bob (p3dx) on 127.0.0.1:18101" in out
-    assert "amigo (amigo) on 127.0.0.1:18102" in out
+    assert f"bob (p3dx) on 127.0.0.1:{port}" in out
+    assert f"amigo (amigo) on 127.0.0.1:{port + 1}" in out
     assert "seed 1" in out
 
 
 def test_a_bare_argument_is_the_map(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call(*FAST, "18111", "warehouse", capsys=capsys)
+    code, out, _ = call(*FAST, str(free_port(3)), "warehouse", capsys=capsys)
     assert (code, "ready" in out) == (0, True)
-    code, _, err = call("-m", "office", *FAST, "18111", "warehouse", capsys=capsys)
+    code, _, err = call("-m", "office", *FAST, str(free_port(3)), "warehouse", capsys=capsys)
     assert (code, "two maps" in err) == (255, True)
 
 
 def test_duplicate_and_missing_names(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = call("--nomap", "-r", "p3dx", "-r", "p3dx", "-r", "p3dx", *FAST, "18121", capsys=capsys)
+    code, out, _ = call("--nomap", "-r", "p3dx", "-r", "p3dx", "-r", "p3dx", *FAST, str(free_port(3)), capsys=capsys)
     assert code == 0
     assert "p3dx (p3dx)" in out
     assert "p3dx_002 (p3dx)" in out
     assert "p3dx_003 (p3dx)" in out
-    code, _, err = call("--nomap", "-r", "p3dx:a", "-r", "amigo:a", *FAST, "18121", capsys=capsys)
+    code, _, err = call("--nomap", "-r", "p3dx:a", "-r", "amigo:a", *FAST, str(free_port(3)), capsys=capsys)
     assert (code, "names must be unique" in err) == (252, True)
 
 

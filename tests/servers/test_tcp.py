@@ -19,27 +19,10 @@ import pytest
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import command, frame
+from tests.ports import free_port
 
 BOTYARD = [sys.executable, "-m", "botyard"]
 PATIENCE = 120.0  # a cold start compiles; with a warm cache it is a second
-
-
-def free_port(count: int = 2) -> int:
-    """The first of `count` neighbouring free ports."""
-    for _ in range(50):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        if port + count > 65000:
-            continue
-        try:
-            for k in range(count):
-                with socket.socket() as s:
-                    s.bind(("127.0.0.1", port + k))
-        except OSError:
-            continue
-        return port
-    raise RuntimeError("no free ports")
 
 
 @contextmanager
