@@ -23,6 +23,7 @@ END_TOLERANCE = 1e-12
 """Segments are this much longer at both ends, relative to their length, so that no ray slips through a corner."""
 LEAST_COMPONENT = 1e-12
 """Direction components smaller than this are made this large; it keeps 1/d finite."""
+TWO_PI = 2.0 * math.pi
 FEW_BEAMS = 6
 """Bundles of up to this many beams test each beam against a body's circle; larger ones compute a beam interval."""
 
@@ -241,50 +242,40 @@ def beam_against_body(world: F8, vert_start: I8, p0: int, p1: int, ox: float, oy
 
 
 @inner_kernel
-def beam_interval(rx: float, ry: float, radius: float, heading: float, angle0: float, step: float, margin: float,
-                  winding: int, count: int) -> tuple[int, int]:  # fmt: skip
-    """First and last beam of a bundle that may meet a circle at (`rx`, `ry`) from its origin; last < first for none.
+def bundle_against_body(world: F8, vert_start: I8, p0: int, p1: int, radius: float, bright: int, dir_x: F8, dir_y: F8, raw: F8,
+                        raw_bright: I2, raw_cos: F8, first: int, count: int, ox: float, oy: float, rx: float, ry: float,
+                        angle0: float, step: float, margin: float) -> None:  # fmt: skip
+    """Shorten the beams of a bundle at (`ox`, `oy`) that meet a body whose centre is (`rx`, `ry`) farther.
 
-    `winding` −1, 0, 1: the circle's bearing less or more by a full turn, for fields of view that reach across.
+    `p0` … `p1` − 1 are the body's polygons; `first`, `count`, `angle0` (in the world) and `step` say where the beams are, `margin` how far
+    they may err, rad. Arrays come as arguments, not in their tuples: arguments need no counting of references.
     """
-    half = math.asin(radius / math.hypot(rx, ry)) + margin
-    bearing = math.atan2(ry, rx) - heading - angle0
-    bearing += 2.0 * math.pi * (winding - math.floor(bearing / (2.0 * math.pi)))
-    lo = int(math.floor((bearing - half) / step))
-    hi = int(math.ceil((bearing + half) / step))
-    return max(0, lo), min(count - 1, hi)
-
-
-@inner_kernel
-def group_against_body(fans: Fans, bodies: Bodies, g: int, row: int, bright: int, bx: float, by: float, x: float, y: float,
-                       th: float) -> None:  # fmt: skip
-    """Shorten the beams of device `g`, carried at (`x`, `y`, `th`), that meet body `row` at (`bx`, `by`)."""
-    world, vert_start = bodies.world, bodies.vert_start
-    p0, p1, radius = bodies.part_start[row], bodies.part_start[row + 1], bodies.radius[row]
-    dir_x, dir_y, raw, raw_bright, raw_cos = fans.dir_x, fans.dir_y, fans.raw, fans.raw_bright, fans.raw_cos
-    mount, beam_first = fans.mount, fans.beam_first
-    c, s = math.cos(th), math.sin(th)
-    for b in range(fans.first[g], fans.first[g + 1]):
-        ox, oy = x + c * mount[b, 0] - s * mount[b, 1], y + s * mount[b, 0] + c * mount[b, 1]
-        rx, ry = bx - ox, by - oy
-        near = math.hypot(rx, ry) - radius
-        if near >= fans.r_max[b]:
-            continue
-        first = beam_first[b]
-        count = beam_first[b + 1] - first
-        few = count <= FEW_BEAMS or near <= 0.0
-        for winding in range(0 if few else -1, 1 if few else 2):
-            lo, hi = 0, count - 1
-            if not few:
-                lo, hi = beam_interval(rx, ry, radius, th + mount[b, 2], fans.angle0[b], fans.step[b],
-                                       fans.a_noise[b] + 1e-9, winding, count)  # fmt: skip
-            for j in range(first + lo, first + hi + 1):
-                dx, dy = dir_x[j], dir_y[j]
-                along = rx * dx + ry * dy
-                if abs(rx * dy - ry * dx) <= radius and along >= -radius and along - radius < raw[j]:
-                    r, cosine = beam_against_body(world, vert_start, p0, p1, ox, oy, dx, dy, raw[j])
-                    if cosine >= 0.0:
-                        raw[j], raw_bright[j], raw_cos[j] = r, bright, cosine
+    near = math.hypot(rx, ry) - radius
+    lo, hi, turns = 0, count - 1, 1
+    half, bearing, per_step = 0.0, 0.0, 0.0
+    many = count > FEW_BEAMS and near > 0.0
+    if many:
+        # the bearings of the body's circle as an interval of beams; a full turn less, and one more, for fields of view that
+        # reach across the cut of the angle
+        half = math.asin(radius / (near + radius)) + margin
+        bearing = math.atan2(ry, rx) - angle0
+        bearing -= TWO_PI * (math.floor(bearing / TWO_PI) + 1.0)
+        per_step = 1.0 / step
+        turns = 3
+    for _ in range(turns):
+        if many:
+            lo = max(0, int(math.floor((bearing - half) * per_step)))
+            hi = min(count - 1, int(math.ceil((bearing + half) * per_step)))
+            bearing += TWO_PI
+        for j in range(first + lo, first + hi + 1):
+            if raw[j] <= near:
+                continue
+            dx, dy = dir_x[j], dir_y[j]
+            along = rx * dx + ry * dy
+            if abs(rx * dy - ry * dx) <= radius and along >= -radius and along - radius < raw[j]:
+                r, cosine = beam_against_body(world, vert_start, p0, p1, ox, oy, dx, dy, raw[j])
+                if cosine >= 0.0:
+                    raw[j], raw_bright[j], raw_cos[j] = r, bright, cosine
 
 
 @inner_kernel
@@ -347,15 +338,26 @@ def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans,
     nx = bins.shape[0]
     i0, i1 = bin_span(x - wide, x + wide, bins.frame[0], bins.frame[2], nx)
     j0, j1 = bin_span(y - wide, y + wide, bins.frame[1], bins.frame[2], bins.shape[1])
-    pose, classes, brights, rows, radius = state.pose, state.mask, state.bright, bins.rows, bodies.radius
+    pose, classes, brights, rows, start = state.pose, state.mask, state.bright, bins.rows, bins.start
+    radii, part_start, vert_start, world = bodies.radius, bodies.part_start, bodies.vert_start, bodies.world
+    mount, beam_first, r_max, a_noise = fans.mount, fans.beam_first, fans.r_max, fans.a_noise
+    angle0, step = fans.angle0, fans.step
+    dir_x, dir_y, raw, raw_bright, raw_cos = fans.dir_x, fans.dir_y, fans.raw, fans.raw_bright, fans.raw_cos
     for jy in range(j0, j1 + 1):
-        for n in range(bins.start[jy * nx + i0], bins.start[jy * nx + i1 + 1] if i1 >= i0 else 0):
+        for n in range(start[jy * nx + i0], start[jy * nx + i1 + 1] if i1 >= i0 else 0):
             other = rows[n]
-            if other == row or not (int(classes[other]) & mask):
+            bx, by, radius = pose[other, 0], pose[other, 1], radii[other]
+            if other == row or not (int(classes[other]) & mask) or math.hypot(bx - x, by - y) - radius > reach:
                 continue
-            bx, by = pose[other, 0], pose[other, 1]
-            if math.hypot(bx - x, by - y) - radius[other] <= reach:
-                group_against_body(fans, bodies, g, other, int(brights[other]), bx, by, x, y, th)
+            for b in range(b0, b1):
+                ox, oy = x + c * mount[b, 0] - s * mount[b, 1], y + s * mount[b, 0] + c * mount[b, 1]
+                rx, ry = bx - ox, by - oy
+                if math.hypot(rx, ry) - radius < r_max[b]:
+                    bundle_against_body(
+                        world, vert_start, part_start[other], part_start[other + 1], radius, int(brights[other]), dir_x, dir_y,
+                        raw, raw_bright, raw_cos, beam_first[b], beam_first[b + 1] - beam_first[b], ox, oy, rx, ry,
+                        th + mount[b, 2] + angle0[b], step[b], a_noise[b] + 1e-9,
+                    )  # fmt: skip
     for b in range(b0, b1):
         finish_bundle(fans, b, key, ranges, bright)
 
