@@ -109,6 +109,18 @@ def test_a_robot_that_overlaps_a_wall_can_leave_it_but_not_go_deeper() -> None:
         assert (e.state.pose[0, 0] < 1.6) == leaves
 
 
+@pytest.mark.parametrize("wall", [(-9.0, 1.0, 9.0, 1.0), (-9.0, -6.3, 9.0, 8.1)])
+def test_a_robot_that_overlaps_a_wall_can_follow_it(wall: tuple[float, float, float, float]) -> None:
+    x1, y1, x2, y2 = wall
+    heading = math.atan2(y2 - y1, x2 - x1)
+    x, y = (x1 + x2) / 2 + 0.17 * math.sin(heading), (y1 + y2) / 2 - 0.17 * math.cos(heading)
+    e = engine(np.array([wall]), [(x, y, heading)])
+    e.submit("r0", cmd.SetVelocity(v=0.5))
+    e.step(30)
+    assert not e.state.stall[0]
+    assert math.hypot(e.state.pose[0, 0] - x, e.state.pose[0, 1] - y) > 0.8
+
+
 def test_a_sensor_that_sticks_out_counts() -> None:
     nose = ((0.2, -0.05), (0.5, -0.05), (0.5, 0.05), (0.2, 0.05))
     e = engine(WALL, [(0, 0, 0)], parts=(OCTAGON, nose))

@@ -316,11 +316,6 @@ def robot_names() -> tuple[str, ...]:
     return tuple(sorted(n for n, t in _robot_texts().items() if not tomllib.loads(t).get("abstract", False)))
 
 
-def laser_names() -> tuple[str, ...]:
-    """Names of the laser models of the library, sorted."""
-    return tuple(sorted(_sensor_texts()))
-
-
 def load_robot(model: str | Path) -> RobotSpec:
     """Find a robot model by the name of the library (any case), or read it from a ``.toml`` file.
 

@@ -17,6 +17,8 @@ from botyard.engine.layout import F8, U2, Bins, Bodies, Grid, State
 OBSTACLE = 1  # Visible.OBSTACLE
 TRANSLATING = 2e-5
 """A robot slower than this only turns, m/s (§11.3)."""
+ALONG = 1e-9
+"""Rounding allowed, m, when a body that overlaps something moves along it and not away."""
 CONTACT = 1e-5
 """The contact is found to within this distance along the arc, m."""
 
@@ -113,7 +115,7 @@ def hits_static(grid: Grid, bodies: Bodies, row: int, placed: F8, x: float, y: f
             near = segment_distance(x, y, ax, ay, bx, by)
             if near > radius or not (int(grid.mask[k]) & OBSTACLE):
                 continue
-            if escaping and near >= segment_distance(old_x, old_y, ax, ay, bx, by):
+            if escaping and near >= segment_distance(old_x, old_y, ax, ay, bx, by) - ALONG:
                 continue
             for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
                 if polygon_hits_segment(
@@ -165,7 +167,7 @@ def hits_bodies(pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, placed
             near = math.hypot(x - ox, y - oy)
             if other == row or near > radius + bodies.radius[other] or not (int(mask[other]) & OBSTACLE):
                 continue
-            if escaping and near >= math.hypot(old_x - ox, old_y - oy):
+            if escaping and near >= math.hypot(old_x - ox, old_y - oy) - ALONG:
                 continue
             if outlines_overlap(bodies, row, placed, other, ox, oy, pose[other, 2]):
                 return True
