@@ -16,6 +16,8 @@ from botyard.simulation import Robot
 
 MAX_UNSENT = 256 * 1024
 """A client that leaves this many bytes unread gets no further reports until it has caught up."""
+EXIT_DELAY = 1.5
+"""SIM_EXIT takes effect after so long, s, so that its sender can say goodbye (pioneer-protocol §4.2)."""
 REFUSAL = 1.0
 """A refused client that does not close its side is disconnected after so long, s."""
 MAX_STUCK = 30.0
@@ -160,7 +162,7 @@ class _Client(asyncio.Protocol):
         peer = self._transport.get_extra_info("peername") if self._transport else None
         if peer and (peer[0].startswith("127.") or peer[0] == "::1"):
             self._server.log.warning("client %s asked for the end of the simulation, status %d", self._peer, status)
-            self._server.hub.stop(status)
+            self._loop.call_later(EXIT_DELAY, self._server.hub.stop, status)
         else:
             self._server.log.warning("client %s asked for the end of the simulation; not obeyed from there", self._peer)
 
