@@ -13,7 +13,7 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.protocols.pioneer.reports import SimStat, Sip
 from botyard.servers.nullmodem import Line, NullModem
 from botyard.simulation import Simulation
-from botyard.units import from_deg, from_mm
+from botyard.units import from_mm
 
 COMPATIBILITY = Path(__file__).resolve().parent.parent / "docs/reference/compatibility.md"
 
@@ -131,4 +131,4 @@ def pose_of(sip: Sip, spec: Any) -> tuple[float, float, float]:
     return from_mm(sip.x * p.dist_conv), from_mm(sip.y * p.dist_conv), sip.th * p.angle_conv
 
 
-__all__ = ["Recording", "Step", "deviation", "from_deg", "pose_of", "read", "replay", "simulate"]
+__all__ = ["Recording", "Step", "deviation", "pose_of", "read", "replay", "simulate"]

@@ -83,8 +83,3 @@ def exp(twist: Twist, dt: float = 1.0) -> Pose:
     else:
         sinc, cosc = math.sin(dth) / dth, (1.0 - math.cos(dth)) / dth
     return Pose(sinc * dx - cosc * dy, cosc * dx + sinc * dy, wrap_angle(dth))
-
-
-def distance(a: Pose, b: Pose) -> float:
-    """Distance between the positions of two poses, m."""
-    return math.hypot(b.x - a.x, b.y - a.y)

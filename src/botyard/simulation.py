@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -166,7 +167,7 @@ class Simulation:
         spec = model if isinstance(model, RobotSpec) else load_robot(model)
         if lasers is not None:
             mount = spec.lasers[0].pose if spec.lasers else Pose()
-            spec = _with_lasers(spec, [load_laser(t, pose=mount) for t in lasers])
+            spec = replace(spec, lasers=tuple(load_laser(t, pose=mount) for t in lasers))
         name = self._unique(spec.name) if name is None else name
         body = robot_body(spec, name)
         start = self._place(spec) if pose is None else Pose(*map(float, pose))
@@ -462,8 +463,7 @@ class Laser:
     def configure(self, angle_min: float, increment: float, count: int) -> None:
         """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and their number."""
         fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
-        changed = {"angle0": angle_min, "step": increment, "count": count}
-        self._configure(Bundle(**{**{f: getattr(fresh, f) for f in Bundle.__dataclass_fields__}, **changed}))
+        self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
 
     def restore(self) -> None:
         """The rays of the model."""
@@ -641,18 +641,12 @@ def warm_up(progress: Callable[[str], None] = lambda _phase: None) -> None:
     progress("robots")
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
     sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
-    sim._engine.is_free(robot_body(robot.spec, " trial "), Pose(1.0, 1.0, 0.0))
+    sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
     progress("motion")
     sim.step()
     progress("sensors")
     robot.laser.read()
     progress("")
-
-
-def _with_lasers(spec: RobotSpec, lasers: Sequence[object]) -> RobotSpec:
-    from dataclasses import replace
-
-    return replace(spec, lasers=tuple(lasers))  # type: ignore[arg-type]
 
 
 @cache

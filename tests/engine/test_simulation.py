@@ -49,6 +49,12 @@ def test_adding_and_removing_keeps_the_others() -> None:
     assert e.state.vel[e.rows["r2"], 0] == pytest.approx(0.3)
     with pytest.raises(WorldError, match="names must be unique"):
         e.add_bodies([(robot("new"), Pose())])
+    before_rows = e.snapshot.rows
+    with pytest.raises(WorldError, match="names must be unique"):
+        e.add_bodies([(robot("fine"), Pose()), (robot("new"), Pose())])
+    assert list(e.rows) == ["r0", "r2", "new"], "all or nothing"
+    e.add_bodies([(robot("fine"), Pose(20, 0, 0))])
+    assert "fine" not in before_rows, "a snapshot does not change"
 
 
 def test_refresh_does_not_move_anything() -> None:

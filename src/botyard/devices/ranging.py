@@ -112,7 +112,7 @@ class RangeDevices:
         self._fans: Fans | None = None
         self._out: list[tuple[F8, I2]] = []
         self._spans: list[tuple[int, int]] = []
-        self._done: dict[Hashable, Readings] = {}
+        self._taken = np.zeros(0, np.bool_)
         self._active = np.zeros(0, np.int64)
         self._parallel = False
 
@@ -137,12 +137,10 @@ class RangeDevices:
         readers = self._devices[key].readers if key in self._devices else set()
         self._devices[key] = _Device(body, stream, senses, tuple(bundles), readers)
         self._fans = None
-        self._done.pop(key, None)
 
     def remove(self, key: Hashable) -> None:
         """Forget a device."""
         self._devices.pop(key, None)
-        self._done.pop(key, None)
         self._fans = None
 
     def subscribe(self, key: Hashable, reader: Hashable, on: bool = True) -> None:
@@ -167,14 +165,13 @@ class RangeDevices:
         for key in [k for k, d in self._devices.items() if d.body not in engine.rows]:
             self.remove(key)
         self._fans = None
-        self._done.clear()
 
     def sense(self, engine: Engine) -> None:
         """Take the readings of all devices that somebody subscribes to."""
-        self._done.clear()
-        if not any(d.readers for d in self._devices.values()):
-            return
-        self._cast(engine, self._active if self._fans is not None else None)
+        self._out.reverse()  # those of the last step stay readable
+        self._taken[:] = False
+        if any(d.readers for d in self._devices.values()):
+            self._cast(engine, self._built(engine)[1])
 
     def read(self, engine: Engine, key: Hashable) -> Readings:
         """Readings of a device in the present state; computed now if the step did not.
@@ -184,36 +181,27 @@ class RangeDevices:
         KeyError
             No such device.
         """
-        done = self._done.get(key)
-        if done is not None and done.tick == engine.clock.tick:
-            return done
-        if self._fans is None:
-            self._build(engine)
-        self._cast(engine, np.array([self._index[key]], np.int64))
-        return self._done[key]
-
-    def _cast(self, engine: Engine, active: NDArray[np.int64] | None) -> None:
-        if self._fans is None:
-            self._build(engine)
-        assert self._fans is not None
-        chosen = self._active if active is None else active
-        if not self._done:  # first cast of this step: write to the other buffer
-            self._out.reverse()
+        self._built(engine)
+        index = self._index[key]
+        if not self._taken[index]:
+            self._cast(engine, np.array([index], np.int64))
+        first, last = self._spans[index]
         ranges, bright = self._out[0]
+        return Readings(engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last]))
+
+    def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
+        """Take the readings of the devices with these indices."""
+        fans, _ = self._built(engine)
         cast = cast_groups
         if self._parallel and len(chosen) > 1:
             limit_threads(self.threads)
             cast = cast_groups_parallel
+        ranges, bright = self._out[0]
         cast(
-            engine.grid, engine.bodies, engine.bins, engine.state, self._fans, chosen, engine.seed_word,
-            engine.clock.tick, ranges, bright,
+            engine.grid, engine.bodies, engine.bins, engine.state, fans, chosen, engine.seed_word, engine.clock.tick,
+            ranges, bright,
         )  # fmt: skip
-        keys = list(self._index)
-        for index in chosen.tolist():
-            first, last = self._spans[index]
-            self._done[keys[index]] = Readings(
-                engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last])
-            )
+        self._taken[chosen] = True
 
     # -- arrays
 
@@ -223,7 +211,13 @@ class RangeDevices:
         beams = sum(b.count for d in self._devices.values() if d.readers for b in d.bundles)
         self._parallel = self.threads > 1 and beams >= PARALLEL_BEAMS
 
-    def _build(self, engine: Engine) -> None:
+    def _built(self, engine: Engine) -> tuple[Fans, NDArray[np.int64]]:
+        """The arrays of all devices, built anew if a device or a row has changed, and the indices of those that are read."""
+        if self._fans is None:
+            self._fans = self._build(engine)
+        return self._fans, self._active
+
+    def _build(self, engine: Engine) -> Fans:
         devices = list(self._devices.values())
         self._index = {key: i for i, key in enumerate(self._devices)}
         bundles = [b for d in devices for b in d.bundles]
@@ -236,7 +230,7 @@ class RangeDevices:
         def column(values: list[float]) -> F8:
             return np.array(values, np.float64)
 
-        self._fans = Fans(
+        fans = Fans(
             row=np.array([engine.rows[d.body] for d in devices], np.int64),
             key=np.array([d.stream for d in devices], np.uint64),
             mask=np.array([int(d.senses) for d in devices], np.uint16),
@@ -264,8 +258,9 @@ class RangeDevices:
         n_out = int(out_first[-1])
         self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
         self._spans = [(int(out_first[first[i]]), int(out_first[first[i + 1]])) for i in range(len(devices))]
-        self._done.clear()
+        self._taken = np.zeros(len(devices), np.bool_)
         self._activate()
+        return fans
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

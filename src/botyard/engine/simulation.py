@@ -92,11 +92,13 @@ class Engine:
         WorldError
             A name is taken.
         """
+        rows = dict(self.rows)  # a new one: snapshots keep the old
         for spec, _ in bodies:
-            if spec.name in self.rows:
+            if spec.name in rows:
                 raise WorldError(f'a body named "{spec.name}" is there already; names must be unique')
-            self.rows[spec.name] = len(self.specs)
-            self.specs.append(spec)
+            rows[spec.name] = len(rows)
+        self.rows = rows
+        self.specs += [spec for spec, _ in bodies]
         old = self.state
         n_old = len(old.pose)
         self._reallocate()

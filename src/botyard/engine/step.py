@@ -14,7 +14,7 @@ from botyard.engine.kernels.collide import move_all
 from botyard.engine.kernels.jit import kernel
 from botyard.engine.kernels.motion import plan_velocities
 from botyard.engine.kernels.odometry import integrate_odometry
-from botyard.engine.kernels.raycast import place_outlines
+from botyard.engine.kernels.outlines import place_outlines
 from botyard.engine.layout import Bins, Bodies, Grid, State
 
 

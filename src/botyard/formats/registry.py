@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
-from typing import Final
 
 from botyard.errors import MapError, did_you_mean
 from botyard.formats import armap
 from botyard.model.scene import Scene
 
 Warn = Callable[[str], None]
-
-
-def _read_armap(path: Path, resolution: float, warn: Warn) -> Scene:
-    parsed = armap.read(path)
-    for text in parsed.warnings:
-        warn(text)
-    return armap.to_scene(parsed, source=str(path), resolution=resolution)
-
-
-_READERS: Final[dict[str, Callable[[Path, float, Warn], Scene]]] = {".map": _read_armap}
 
 
 def builtin_maps() -> dict[str, Path]:
@@ -82,5 +71,8 @@ def load_scene(name: str | Path, *, resolution: float = 0.02, warn: Warn | None 
     """
     path = find_map(name)
     # every map of today is an ArMap; its first line is checked, whatever its suffix is
-    reader = _READERS.get(path.suffix.lower(), _read_armap)
-    return reader(path, resolution, warn or (lambda _text: None))
+    parsed = armap.read(path)
+    if warn is not None:
+        for text in parsed.warnings:
+            warn(text)
+    return armap.to_scene(parsed, source=str(path), resolution=resolution)

@@ -26,7 +26,7 @@ def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
 
 
 def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:
-    """First and last key of each run of consecutive keys."""
+    """First and last key of each run of consecutive keys; of none, none."""
     breaks = np.flatnonzero(np.diff(keys) != 1)
     first = np.concatenate([keys[:1], keys[breaks + 1]])
     last = np.concatenate([keys[breaks], keys[-1:]])
@@ -40,14 +40,10 @@ def _edges(across: Int1D, along: Int1D) -> Float2D:
     parts = []
     for side in (0, 1):  # the squares' edge towards smaller, then larger `across`
         neighbour = keys - stride if side == 0 else keys + stride
-        first, last = _runs_or_empty(keys[~_contains(keys, neighbour)])
+        first, last = _runs(keys[~_contains(keys, neighbour)])
         column = (first // stride + side).astype(np.float64)
         parts.append(np.stack([column, first % stride, column, last % stride + 1], axis=1))
     return np.concatenate(parts)
-
-
-def _runs_or_empty(keys: Int1D) -> tuple[Int1D, Int1D]:
-    return _runs(keys) if len(keys) else (keys, keys)
 
 
 def squares_to_segments(points: Float2D, resolution: float) -> Float2D:

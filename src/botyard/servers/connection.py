@@ -1,6 +1,6 @@
 """Between a transport and a sans-I/O session: hands over bytes, tells the log, says when the session wants to be called again.
 
-The same for TCP and for the null modem; a transport gives it two functions and calls four methods.
+The same for TCP and for the null modem; a transport gives it functions to write and to finish, and calls its methods.
 """
 
 from __future__ import annotations
@@ -11,6 +11,15 @@ from collections.abc import Callable
 
 from botyard.protocols.pioneer.events import ExitRequested, LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
+
+
+class RobotLog(logging.LoggerAdapter[logging.Logger]):
+    """Puts the robot's name in front of every line."""
+
+    def process(self, msg: object, kwargs: object) -> tuple[object, object]:  # type: ignore[override]
+        """Add the name."""
+        name = self.extra["robot"] if self.extra else ""
+        return f"{name}: {msg}", kwargs
 
 
 class Connection:

@@ -8,6 +8,7 @@ time is admitted in the ratio.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -129,13 +130,10 @@ class Hub:
             )
 
     async def _sleep_until(self, due: float) -> None:
-        loop = asyncio.get_running_loop()
-        try:
+        """Sleep, but wake up at once when the run is to end."""
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(due):
                 await self._stop.wait()
-        except TimeoutError:
-            return
-        assert self._stop.is_set() or loop.time() >= due
 
     def step_once(self, now: float) -> None:
         """One step, and everyone is told."""

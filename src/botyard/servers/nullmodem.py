@@ -13,11 +13,11 @@ A `manipulator` may change, cut or drop what passes from client to robot, to see
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 
 from botyard.protocols.pioneer.session import PioneerSettings, Session
-from botyard.servers.connection import Connection
-from botyard.servers.tcp import RobotLog
+from botyard.servers.connection import Connection, RobotLog
 from botyard.simulation import Simulation
 
 Manipulator = Callable[[bytes], bytes]
@@ -106,19 +106,17 @@ class NullModem:
     def wait(self, seconds: float) -> None:
         """Let wall time pass while the simulation stands still; timers fire at their times."""
         end = self.now + seconds
-        while True:
-            times = [t for line in self._lines if (t := line.connection.next_timer()) is not None]
-            due = min(times, default=end)
-            if due > end:
-                break
+        while (due := self._next_timer()) <= end:
             self.now = max(self.now, due)
             for line in tuple(self._lines):
                 when = line.connection.next_timer()
                 if when is not None and when <= self.now:
                     line.connection.on_timer(self.now)
-            if not times:
-                break
         self.now = end
+
+    def _next_timer(self) -> float:
+        times = (line.connection.next_timer() for line in self._lines)
+        return min((t for t in times if t is not None), default=math.inf)
 
 
 class _ListHandler(logging.Handler):

@@ -10,7 +10,7 @@ from typing import cast
 
 from botyard.errors import PortError
 from botyard.protocols.pioneer.session import PioneerSettings, Session
-from botyard.servers.connection import Connection
+from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
 from botyard.simulation import Robot
 
@@ -22,15 +22,6 @@ REFUSAL = 1.0
 """A refused client that does not close its side is disconnected after so long, s."""
 MAX_STUCK = 30.0
 """A client that has not caught up for so long, s, is disconnected."""
-
-
-class RobotLog(logging.LoggerAdapter[logging.Logger]):
-    """Puts the robot's name in front of every line."""
-
-    def process(self, msg: object, kwargs: object) -> tuple[object, object]:  # type: ignore[override]
-        """Add the name."""
-        name = self.extra["robot"] if self.extra else ""
-        return f"{name}: {msg}", kwargs
 
 
 class PioneerServer:

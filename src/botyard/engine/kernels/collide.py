@@ -12,6 +12,7 @@ import math
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
 from botyard.engine.kernels.motion import arc, wrap
+from botyard.engine.kernels.outlines import place_corners
 from botyard.engine.layout import F8, U2, Bins, Bodies, Grid, State
 
 OBSTACLE = 1  # Visible.OBSTACLE
@@ -71,18 +72,6 @@ def polygon_hits_segment(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: 
             return True
         px, py = qx, qy
     return point_in_polygon(verts, v0, v1, 0.5 * (ax + bx), 0.5 * (ay + by))
-
-
-@inner_kernel
-def place_body(bodies: Bodies, row: int, x: float, y: float, th: float, into: F8) -> None:
-    """Write the corners of body `row` at a pose to `into`, counted from the body's first corner."""
-    c, s = math.cos(th), math.sin(th)
-    v0 = bodies.vert_start[bodies.part_start[row]]
-    v1 = bodies.vert_start[bodies.part_start[row + 1]]
-    for v in range(v0, v1):
-        vx, vy = bodies.verts[v, 0], bodies.verts[v, 1]
-        into[v - v0, 0] = x + c * vx - s * vy
-        into[v - v0, 1] = y + s * vx + c * vy
 
 
 @inner_kernel
@@ -182,7 +171,8 @@ def blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, 
     ax, ay = arc(dx, dy, dth)
     x, y = pose[i, 0] + c * ax - s * ay, pose[i, 1] + s * ax + c * ay
     placed = bodies.scratch
-    place_body(bodies, i, x, y, pose[i, 2] + dth, placed)
+    v0, v1 = bodies.vert_start[bodies.part_start[i]], bodies.vert_start[bodies.part_start[i + 1]]
+    place_corners(bodies.verts, v0, v1, x, y, pose[i, 2] + dth, placed, 0)
     if hits_static(grid, bodies, i, placed, x, y, pose[i, 0], pose[i, 1], escaping):
         return True
     return hits_bodies(pose, mask, bodies, bins, i, placed, x, y, pose[i, 0], pose[i, 1], escaping)

@@ -14,11 +14,9 @@ import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel, parallel_kernel, prange
-from botyard.engine.kernels.noise import stream_key, symmetric
+from botyard.engine.kernels.noise import renumbered, stream_key, symmetric
 from botyard.engine.layout import F8, I2, I8, U2, Bins, Bodies, Grid, State
 
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""Step of a SplitMix64 stream from one draw to the next, see `kernels.noise`."""
 END_TOLERANCE = 1e-12
 """Segments are this much longer at both ends, relative to their length, so that no ray slips through a corner."""
 LEAST_COMPONENT = 1e-12
@@ -327,7 +325,7 @@ def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans,
     b0, b1 = fans.first[g], fans.first[g + 1]
     # draws are numbered from the device's own first beam, so that a stream does not depend on other devices
     key = stream_key(np.uint64(seed), state.uid[row], fans.key[g], np.uint64(tick))
-    key = np.uint64(key - np.uint64(2 * fans.beam_first[b0]) * GOLDEN)
+    key = renumbered(key, np.uint64(2 * fans.beam_first[b0]))
     longest, offset = 0.0, 0.0
     for b in range(b0, b1):
         mx, my = fans.mount[b, 0], fans.mount[b, 1]
@@ -376,16 +374,3 @@ def cast_groups_parallel(grid: Grid, bodies: Bodies, bins: Bins, state: State, f
     """The same on all threads; devices write disjoint parts of the output, so the result is the same."""
     for n in prange(active.shape[0]):
         cast_group(grid, bodies, bins, state, fans, active[n], seed, tick, ranges, bright)
-
-
-@inner_kernel
-def place_outlines(state: State, bodies: Bodies) -> None:
-    """Write the corners of all bodies in the world, `Bodies.world`, from their poses."""
-    for i in range(state.pose.shape[0]):
-        x, y, th = state.pose[i, 0], state.pose[i, 1], state.pose[i, 2]
-        c, s = math.cos(th), math.sin(th)
-        for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
-            for v in range(bodies.vert_start[p], bodies.vert_start[p + 1]):
-                vx, vy = bodies.verts[v, 0], bodies.verts[v, 1]
-                bodies.world[v, 0] = x + c * vx - s * vy
-                bodies.world[v, 1] = y + s * vx + c * vy

@@ -121,14 +121,7 @@ class Session:
         if self.is_closed:
             return
         for packet in self.parser.receive(data):
-            if self._over():
-                break
-            self._heard, self._heard_us = now, self.port.time_us
-            self._watchdog_fired = False
-            if self._silent:
-                self._silent = False
-                self.log(Level.INFO, "the client is back")
-            self._packet(packet)
+            self._packet(packet, now)
         errors = self.parser.counts.errors
         if errors != self._errors_seen:
             self._errors_seen = errors
@@ -206,9 +199,6 @@ class Session:
         """Whether the session is over."""
         return self.stage is Stage.CLOSED
 
-    def _over(self) -> bool:
-        return self.stage is Stage.CLOSED
-
     # -- for the command handlers
 
     def send(self, data: bytes) -> None:
@@ -242,7 +232,14 @@ class Session:
 
     # -- packets
 
-    def _packet(self, packet: Packet) -> None:
+    def _packet(self, packet: Packet, now: float) -> None:
+        if self.stage is Stage.CLOSED:  # by a packet before this one
+            return
+        self._heard, self._heard_us = now, self.port.time_us
+        self._watchdog_fired = False
+        if self._silent:
+            self._silent = False
+            self.log(Level.INFO, "the client is back")
         if self.stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2):
             self._sync(packet)
         elif self.stage is Stage.READY and packet.id in (P.SYNC0, P.SYNC2):
