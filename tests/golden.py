@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from botyard.protocols.pioneer.packet import Packet, Parser, command
-from botyard.protocols.pioneer.reports import SimStat, Sip
+from botyard.protocols.pioneer.reports import Sip
+from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.nullmodem import Line, NullModem
 from botyard.simulation import Simulation
 from botyard.units import from_mm

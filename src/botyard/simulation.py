@@ -26,16 +26,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from botyard.devices import compass
+from botyard.devices.accessories import Accessories
+from botyard.devices.bumpers import pressed
 from botyard.devices.electrics import Electrics
 from botyard.devices.gps import Fix, gps_fix
+from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import LaserScan, laser_bundle
 from botyard.devices.ranging import Bundle, RangeDevices
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import SonarReadings, sonar_bundles
+from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
 from botyard.engine.build import robot_body
-from botyard.engine.layout import F8, OdometryErrorMode
+from botyard.engine.layout import F8, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
@@ -93,8 +98,13 @@ class Simulation:
         self.sensor_noise = sensor_noise
         self.timing = Timing(sim=step, real=step, last=step)
         self._devices = RangeDevices(threads)
+        self._accessories = Accessories()
         self._engine = Engine(
-            self.scene, seed=seed, step_us=round(step * 1e6), odometry_error_mode=mode, senses=(self._devices,)
+            self.scene,
+            seed=seed,
+            step_us=round(step * 1e6),
+            odometry_error_mode=mode,
+            senses=(self._devices, self._accessories),
         )
         self._robots: dict[str, Robot] = {}
 
@@ -176,6 +186,19 @@ class Simulation:
         robot = Robot(self, name, spec, start)
         self._robots[name] = robot
         return robot
+
+    def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
+        """Put another map under the robots, between two steps; they keep their poses, boxes of the old map go (MAP-014).
+
+        Parameters
+        ----------
+        scene : Scene
+            The new map.
+        grid : Grid, optional
+            What `botyard.engine.build.build_grid` made of it before, for example in another thread.
+        """
+        self._engine.replace_scene(scene, grid)
+        self.scene = scene
 
     def remove_robot(self, name: str) -> None:
         """Take a robot out of the world, between two steps. KeyError when there is none of that name."""
@@ -305,6 +328,18 @@ class Robot:
         self._teleports = 0
         self.lasers = tuple(Laser(self, i) for i in range(len(spec.lasers)))
         self.sonar = Sonar(self) if spec.sonar is not None else None
+        self.gripper = self._add_gripper()
+        if self.electrics.battery.drains:
+            sim._accessories.batteries[name] = self.electrics
+
+    def _add_gripper(self) -> Gripper | None:
+        if self.spec.gripper is None:
+            return None
+        engine = self._sim._engine
+        gripper = Gripper(self.name, self.spec, engine.specs[engine.rows[self.name]].parts, self._sim._devices)
+        self._sim._accessories.grippers[self.name] = gripper
+        engine.reshape(self.name, gripper.parts)
+        return gripper
 
     def __repr__(self) -> str:
         x, y, th = self.truth
@@ -339,6 +374,8 @@ class Robot:
             accel=Axes(*s.accel[row].tolist()),
             decel=Axes(*s.decel[row].tolist()),
             odometry_error=Axes(*s.err[row].tolist()),
+            bumpers=pressed(self.spec.bumpers, int(s.contact[row])),
+            path=(float(s.path[row, 0]), float(s.path[row, 1])),
         )
 
     @property
@@ -374,6 +411,57 @@ class Robot:
     def gps(self) -> Fix | None:
         """GPS reading; None without a georeferenced map."""
         return gps_fix(self._sim.scene, self.spec.gps, self.truth)
+
+    @property
+    def gripper_state(self) -> GripperState | None:
+        """Switches of the gripper; None for a robot without one."""
+        return None if self.gripper is None else self.gripper.state(self._sim._engine)
+
+    @property
+    def digital_inputs(self) -> bytes:
+        """Bytes of digital inputs, 1: idle. Table sensors pull bits down (pioneer-protocol §5, field 16, and §10)."""
+        inputs = bytearray(self.electrics.inputs)
+        ir = self.spec.table_ir
+        if ir.positions:
+            left, right = (*under_table(self._sim.scene, ir, self.truth), False)[:2]
+            if ir.in_io_packet:
+                inputs[3] &= 0xFF ^ (2 * left + right)
+            else:
+                inputs[0] &= 0xFF ^ (left + 2 * right)
+        return bytes(inputs)
+
+    def ghost(self, on: bool = True) -> None:
+        """Let nobody see or feel the robot from the next step on, or everybody again."""
+        self.command.submit(cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask))
+
+    def press_estop(self, pressed: bool = True) -> None:
+        """Push the red button in: the motors go off at once; after it is pulled out they must be enabled again."""
+        self.electrics.estop_pressed = pressed
+        if pressed:
+            self.command.submit(cmd.EmergencyStop())
+            self.command.submit(cmd.EnableMotors(False))
+
+    def describe(self) -> list[str]:
+        """The whole state in words and numbers, line by line (SIM-006)."""
+        st = self.state
+        (x, y, th), (ox, oy, oth), v = st.pose_world, st.pose_odom, st.twist
+        flags = [
+            name for name, on in (("motors", st.motors), ("stalled", st.stalled), ("emergency stop", st.estop)) if on
+        ]
+        lines = [
+            f"model {self.spec.name}, time {self._sim.time:.3f} s, clients: {', '.join(self.clients) or 'none'}",
+            f"true pose x={x:.3f} m y={y:.3f} m th={math.degrees(th):.2f}°",
+            f"odometry x={ox:.3f} m y={oy:.3f} m th={math.degrees(oth):.2f}°",
+            f"velocity {v.vx:.3f} m/s, {v.vy:.3f} m/s left, {math.degrees(v.w):.2f}°/s; on: {', '.join(flags) or 'nothing'}",
+            f"limits {st.limits.x:g} m/s, {math.degrees(st.limits.a):.0f}°/s; accel {st.accel.x:g}, decel {st.decel.x:g} m/s²",
+            f"battery {self.electrics.volts:.2f} V, {self.electrics.charge:.0f} %, {self.electrics.battery.charge_state.name.lower()}",
+        ]
+        read = [f"laser {i}" for i, laser in enumerate(self.lasers) if laser.is_read]
+        read += ["sonar"] if self.sonar is not None and self.sonar.is_read else []
+        lines.append(f"sensors in use: {', '.join(read) or 'none'}")
+        if self.gripper is not None:
+            lines.append(f"gripper holds {self.gripper.holding or 'nothing'}")
+        return lines
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -442,6 +530,12 @@ class Commands:
     def reset_odometry(self) -> None:
         """Let odometry begin anew at zero."""
         self.submit(cmd.SetOdometry())
+
+    def odometry_errors(self, on: bool) -> None:
+        """Let odometry err as the simulation was told to, or not at all (TODO-033)."""
+        engine = self._robot._sim._engine
+        mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
+        self.submit(cmd.SetOdometryErrors(mode, engine.seed_word))
 
 
 class Laser:
@@ -544,6 +638,7 @@ class Port:
         self.name = robot.name
         self.spec = robot.spec
         self.electrics = robot.electrics
+        self.gripper = robot.gripper
         self.n_lasers = len(robot.lasers)
 
     @property
@@ -604,6 +699,11 @@ class Port:
         """Queue: put the robot at a true pose."""
         self._commands.set_pose(*pose)
 
+    def set_pose_axis(self, axis: int, value: float) -> None:
+        """Queue: one coordinate of the true pose."""
+        self._robot._teleports += 1
+        self.submit(cmd.SetPoseAxis(axis, value))
+
     def state(self) -> RobotState:
         """The robot after the last step."""
         return self._robot.state
@@ -611,6 +711,34 @@ class Port:
     def fix(self) -> Fix | None:
         """GPS reading."""
         return self._robot.gps
+
+    def gripper_state(self) -> GripperState | None:
+        """Switches of the gripper."""
+        return self._robot.gripper_state
+
+    def digital_inputs(self) -> bytes:
+        """Bytes of digital inputs."""
+        return self._robot.digital_inputs
+
+    def compass(self) -> float | None:
+        """Compass heading, rad clockwise from north."""
+        return compass.bearing(self._robot.truth.th) if self.spec.compass else None
+
+    def set_ghost(self, on: bool) -> None:
+        """Queue: nobody sees or feels the robot, or everybody again."""
+        self._robot.ghost(on)
+
+    def set_odometry_errors(self, on: bool) -> None:
+        """Queue: errors of odometry on or off."""
+        self._commands.odometry_errors(on)
+
+    def press_estop(self, pressed: bool) -> None:
+        """The red button."""
+        self._robot.press_estop(pressed)
+
+    def describe(self) -> list[str]:
+        """The whole state, line by line."""
+        return self._robot.describe()
 
     def subscribe_sonar(self, on: bool) -> None:
         """Begin or end to read the sonar in every step."""

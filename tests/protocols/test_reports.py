@@ -10,7 +10,8 @@ from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.packet import Parser
 from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat, build_sip, scan_geometry
-from botyard.protocols.pioneer.reports import Config, LaserPart, SimStat, Sip
+from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
+from botyard.protocols.pioneer.simreports import SimStat
 from botyard.simulation import Simulation
 
 i16, u16, u8, i8 = st.integers(-32768, 32767), st.integers(0, 65535), st.integers(0, 255), st.integers(-128, 127)
@@ -90,7 +91,12 @@ def report(model: str, **electrics: object):
     sim = Simulation(odometry_error="none")
     robot = sim.add_robot(model)
     for key, value in electrics.items():
-        setattr(robot.electrics, key, value)
+        if key == "volts":
+            robot.electrics.test_battery(round(value * 10))
+        elif key == "charge":
+            robot.electrics.test_battery(value)
+        else:
+            setattr(robot.electrics, key, value)
     return sim, robot, robot.port("t")
 
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.packet import Parser, command, frame
-from botyard.protocols.pioneer.reports import LaserPart, SimStat, Sip
+from botyard.protocols.pioneer.reports import LaserPart, Sip
 from botyard.protocols.pioneer.session import PioneerSettings, Stage
+from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.nullmodem import Line, NullModem
 from botyard.simulation import Simulation
 
@@ -357,7 +358,7 @@ def test_unsupported_commands_are_logged_once_a_number() -> None:
     for _ in range(3):
         line.send(command(33, 1))
         line.send(command(62, 1))
-    assert [t for t in line.log if "not supported" in t] == ["r: command 33 is not supported and was ignored"]
+    assert [t for t in line.log if "not supported" in t] == ["r: command 33 (GRIPPER) is not supported and was ignored"]
     _, loud = opened(settings=PioneerSettings(warn_unsupported=True))
     for _ in range(3):
         loud.send(command(33, 1))
@@ -377,7 +378,7 @@ def test_text_of_clients_reaches_the_log_without_control_characters() -> None:
     line.send(frame(238, bytes([0, len(text)]) + text))
     line.send(command(42, b"aux\x07"))
     assert 'r: the client says: "hello?[31m?world"' in line.log
-    assert 'r: auxiliary serial output: "aux?"' in line.log
+    assert 'r: serial output of command 42 (TTY2): "aux?"' in line.log
 
 
 def test_spoofed_values() -> None:

@@ -20,7 +20,8 @@ from types import TracebackType
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.commands import C, P
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
-from botyard.protocols.pioneer.reports import Config, LaserPart, SimStat, Sip
+from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
+from botyard.protocols.pioneer.simreports import SimStat
 
 PULSE_AFTER = 0.5
 """A PULSE is sent when nothing else was for so long, s, so that the robot's watchdog stays quiet."""

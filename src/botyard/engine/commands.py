@@ -9,10 +9,14 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from botyard.engine.kernels.motion import wrap
-from botyard.engine.layout import Mode, State
+from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
+from botyard.engine.layout import Mode, OdometryErrorMode, State
 from botyard.errors import CommandError
 from botyard.geometry import Pose
+from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes
 
 FARTHEST = 1e7
@@ -268,6 +272,64 @@ class SetPose:
     def apply(self, state: State, row: int) -> None:
         """Set the pose."""
         state.pose[row] = (self.pose.x, self.pose.y, wrap(self.pose.th))
+        state.contact[row] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SetPoseAxis:
+    """Set one coordinate of the true pose (0 x, 1 y, 2 heading; m, m, rad), whatever stands there; odometry stays."""
+
+    axis: int
+    value: float
+
+    def __post_init__(self) -> None:
+        check_pose(Pose(self.value, 0.0, 0.0))
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the coordinate."""
+        state.pose[row, self.axis] = wrap(self.value) if self.axis == 2 else self.value
+        state.contact[row] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SetVisible:
+    """Who sees and feels the body from now on; `Visible.NONE` makes a ghost of it."""
+
+    mask: Visible
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the class mask."""
+        state.mask[row] = int(self.mask)
+
+
+@dataclass(frozen=True, slots=True)
+class SetOdometryErrors:
+    """When the errors of odometry are drawn from now on.
+
+    Attributes
+    ----------
+    mode : OdometryErrorMode
+        The new mode.
+    seed : np.uint64
+        Seed of the run: `RANDOM_INIT` draws the same errors as at the creation of the body.
+    """
+
+    mode: OdometryErrorMode
+    seed: np.uint64
+
+    def apply(self, state: State, row: int) -> None:
+        """Set mode and errors."""
+        set_error_mode(state, row, self.mode, self.seed)
+
+
+def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: np.uint64) -> None:
+    """Write when errors are drawn, and those that are in force until then (pioneer-protocol §11.4)."""
+    state.err_mode[row] = int(mode)
+    state.err[row] = 0.0
+    if mode is OdometryErrorMode.CONSTANT:
+        state.err[row] = state.err_hi[row]
+    elif mode is OdometryErrorMode.RANDOM_INIT:
+        draw_errors(state, row, seed, BEFORE_ALL_TICKS)
 
 
 def _clear_targets(state: State, row: int) -> None:

@@ -67,8 +67,13 @@ class State(NamedTuple):
         Errors in force in the last step.
     disp : (n, 3) float64
         Displacement of the last step as a body twist times dt: m, m, rad.
+    path : (n, 2) float64
+        Way by odometry since the body was added, each step with its sign: forward, m, and turned, rad (what wheel encoders count).
     spin : (n,) float64
         Rotation in place that followed `disp`, rad (a robot that is blocked may still turn).
+    contact : (n,) uint64
+        Where the body touched what last blocked it: bit k is the sector of bearings [k, k + 1)·2π/64 in its frame; 0 as soon as it
+        has moved freely.
     uid : (n,) uint64
         Stable identity: a hash of the body's name.
     mode_x, mode_a : (n,) int8
@@ -98,7 +103,9 @@ class State(NamedTuple):
     err_hi: F8
     err: F8
     disp: F8
+    path: F8
     spin: F8
+    contact: U8
     uid: U8
     mode_x: I1
     mode_a: I1
@@ -116,7 +123,9 @@ _FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     *((n, np.float64, 3) for n in ("pose", "vel", "odom", "target", "max_vel", "top_vel", "accel", "decel")),
     ("heading_speed", np.float64, 0),
     *((n, np.float64, 3) for n in ("err_lo", "err_hi", "err", "disp")),
+    ("path", np.float64, 2),
     ("spin", np.float64, 0),
+    ("contact", np.uint64, 0),
     ("uid", np.uint64, 0),
     *((n, np.int8, 0) for n in ("mode_x", "mode_a", "drive", "err_mode", "motors", "stall", "estop")),
     ("mask", np.uint16, 0),

@@ -7,6 +7,7 @@ One writer (design §2): only `Engine` writes the state. It knows neither files 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -15,15 +16,15 @@ from numpy.typing import NDArray
 
 from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid, join_bodies
 from botyard.engine.clock import Clock
-from botyard.engine.commands import Command
+from botyard.engine.commands import Command, set_error_mode
 from botyard.engine.kernels.collide import is_blocked
-from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
-from botyard.engine.layout import OdometryErrorMode, State, allocate_state
+from botyard.engine.layout import Grid, OdometryErrorMode, State, allocate_state
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import advance, refresh
 from botyard.errors import WorldError
-from botyard.geometry import Pose
+from botyard.geometry import Pose, compose, relative
+from botyard.model.robot import Outline
 from botyard.model.scene import Scene
 
 
@@ -37,6 +38,22 @@ class SensePhase(Protocol):
     def sense(self, engine: Engine) -> None:
         """Take the readings of this step."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A body that another one carries.
+
+    Attributes
+    ----------
+    carrier : str
+        Name of the body that carries it.
+    pose : Pose
+        Where, in the frame of the carrier.
+    """
+
+    carrier: str
+    pose: Pose
 
 
 class Engine:
@@ -80,7 +97,38 @@ class Engine:
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._sequence = 0
         self._buffers: list[tuple[State, np.ndarray[tuple[int], np.dtype[np.uint8]]]] = []
-        self.add_bodies([(box_body(b), b.pose) for b in scene.boxes])
+        self._held: dict[str, Held] = {}
+        self._scene_boxes: list[str] = []
+        self._add_boxes(scene)
+
+    # -- the map
+
+    def _add_boxes(self, scene: Scene) -> None:
+        bodies = []
+        for box in scene.boxes:
+            name, n = box.name, 2
+            while name in self.rows:  # a robot may have taken it
+                name, n = f"{box.name}_{n:03d}", n + 1
+            bodies.append((replace(box_body(box), name=name), box.pose))
+        self._scene_boxes = [spec.name for spec, _ in bodies]
+        self.add_bodies(bodies)
+
+    def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
+        """Another static world and its boxes, between two steps; all other bodies stay where they are.
+
+        Parameters
+        ----------
+        scene : Scene
+            The new world.
+        grid : Grid, optional
+            Its `build_grid`, if that was made before: building is the slow part, and needs nothing of the engine.
+        """
+        self.grid = build_grid(scene) if grid is None else grid
+        self.scene = scene
+        for name in self._scene_boxes:
+            if name in self.rows:
+                self.remove_body(name)
+        self._add_boxes(scene)
 
     # -- bodies
 
@@ -111,7 +159,9 @@ class Engine:
         self._rebuilt()
 
     def remove_body(self, name: str) -> None:
-        """Take a body out of the world, between two steps; its queued commands are dropped."""
+        """Take a body out of the world, between two steps; its queued commands are dropped, what it carries is let go."""
+        for held in [h for h, how in self._held.items() if name in (h, how.carrier)]:
+            self.detach(held)
         row = self.rows[name]
         keep = np.delete(np.arange(len(self.specs)), row)
         uid = self.specs[row].uid
@@ -153,16 +203,42 @@ class Engine:
         s.bright[row] = spec.returns.laser
         s.err_lo[row] = [-e for e in error]
         s.err_hi[row] = error
-        self._set_error_mode(row, self.odometry_error_mode)
+        set_error_mode(s, row, self.odometry_error_mode, self.seed_word)
 
-    def _set_error_mode(self, row: int, mode: OdometryErrorMode) -> None:
-        s = self.state
-        s.err_mode[row] = int(mode)
-        s.err[row] = 0.0
-        if mode is OdometryErrorMode.CONSTANT:
-            s.err[row] = s.err_hi[row]
-        elif mode is OdometryErrorMode.RANDOM_INIT:
-            draw_errors(s, row, self.seed_word, BEFORE_ALL_TICKS)
+    def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
+        """Give a body another outline; takes effect at once, between two steps or in a sense phase."""
+        row = self.rows[name]
+        self.specs[row] = replace(self.specs[row], parts=parts)
+        self.bodies = build_bodies(self.specs)
+        refresh(self.state, self.bodies, self.bins)
+
+    def attach(self, carrier: str, name: str) -> None:
+        """Let one body carry another from now on, where it is.
+
+        The carried body moves with its carrier and is by itself neither seen nor felt; `reshape` makes it part of the carrier.
+        """
+        base = Pose(*self.state.pose[self.rows[carrier]].tolist())
+        hold = relative(base, Pose(*self.state.pose[self.rows[name]].tolist()))
+        self._held[name] = Held(carrier, hold)
+        self.state.mask[self.rows[name]] = 0
+
+    def detach(self, name: str) -> None:
+        """Let a carried body go, where it is. Nothing happens if nobody carries it."""
+        if self._held.pop(name, None) is not None:
+            row = self.rows[name]
+            self.state.mask[row] = int(self.specs[row].returns.mask)
+
+    @property
+    def held(self) -> MappingProxyType[str, Held]:
+        """The carried bodies by name."""
+        return MappingProxyType(self._held)
+
+    def _carry(self) -> None:
+        """Carried bodies follow."""
+        for name, held in self._held.items():
+            base = Pose(*self.state.pose[self.rows[held.carrier]].tolist())
+            self.state.pose[self.rows[name]] = compose(base, held.pose)
+        refresh(self.state, self.bodies, self.bins)
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
         """Whether a body could stand at a pose without touching a solid thing."""
@@ -201,6 +277,8 @@ class Engine:
             self._drain()
             advance(self.state, self.bodies, self.bins, self.grid, self.clock.dt, self.seed_word, self.clock.tick)
             self.clock.tick += 1
+            if self._held:
+                self._carry()
             for sense in self._senses:
                 sense.sense(self)
             self._publish()

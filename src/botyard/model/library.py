@@ -18,6 +18,7 @@ import msgspec
 
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
+from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
 from botyard.model.obstacles import Returns
 from botyard.model.robot import Axes, BatterySpec, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, ReflectorRule, SonarSpec, Transducer
@@ -88,12 +89,19 @@ class _Pioneer(_Strict):
     diff_conv: float = 0.0056
     vel2_div: float = 20.0
     watchdog: float = 2.0
+    ticks_per_mm: float = 128.0
 
 
 class _Battery(_Strict):
     kind: str = "voltage"
     volts: float = 13.0
     charge: float = 100.0
+    capacity_wh: float = 0.0
+    empty_volts: float = 10.5
+    idle_power: float = 12.0
+    motor_power: float = 60.0
+    charge_power: float = 90.0
+    shutdown_charge: float = 5.0
 
 
 class _Gps(_Strict):
@@ -105,6 +113,24 @@ class _Returns(_Strict):
     obstacle: bool = True
     laser: int = 1
     sonar: bool = True
+
+
+class _Bumpers(_Strict):
+    front: int = 0
+    rear: int = 0
+
+
+class _Gripper(_Strict):
+    reach: float = 0.11
+    opening: float = 0.22
+    thickness: float = 0.015
+    paddle_time: float = 1.0
+    lift_time: float = 2.0
+
+
+class _TableIr(_Strict):
+    positions: list[Pair] = []
+    in_io_packet: bool = False
 
 
 class _RobotFile(_Strict, kw_only=True):
@@ -122,6 +148,11 @@ class _RobotFile(_Strict, kw_only=True):
     battery: _Battery = msgspec.field(default_factory=_Battery)
     gps: _Gps = msgspec.field(default_factory=_Gps)
     returns: _Returns = msgspec.field(default_factory=_Returns)
+    bumpers: _Bumpers = msgspec.field(default_factory=_Bumpers)
+    gripper: _Gripper | None = None
+    table_ir: _TableIr = msgspec.field(default_factory=_TableIr)
+    gyro: bool = False
+    compass: bool = False
 
 
 def _builtin(folder: str) -> dict[str, str]:
@@ -254,6 +285,13 @@ def _limits(file: _Limits | None) -> MotionLimits:
     )
 
 
+def _battery(file: _Battery) -> BatterySpec:
+    if file.kind not in ("voltage", "charge"):
+        raise ModelError(f'battery kind must be "voltage" or "charge", found "{file.kind}"')
+    values = msgspec.structs.asdict(file)
+    return BatterySpec(by_charge=values.pop("kind") == "charge", **values)
+
+
 def _robot(file: _RobotFile, name: str) -> RobotSpec:
     try:
         drive = Drive[file.drive.upper()]
@@ -280,12 +318,16 @@ def _robot(file: _RobotFile, name: str) -> RobotSpec:
             diff_conv=p.diff_conv,
             vel2_div=p.vel2_div,
             watchdog=p.watchdog,
+            ticks_per_mm=p.ticks_per_mm,
         ),
-        battery=BatterySpec(
-            by_charge=file.battery.kind == "charge", volts=file.battery.volts, charge=file.battery.charge
-        ),
+        battery=_battery(file.battery),
         gps=GpsSpec(x=file.gps.position[0], y=file.gps.position[1], dop=file.gps.dop),
         returns=Returns(obstacle=file.returns.obstacle, laser=file.returns.laser, sonar=file.returns.sonar),
+        bumpers=BumperSpec(front=file.bumpers.front, rear=file.bumpers.rear),
+        gripper=None if file.gripper is None else GripperSpec(**msgspec.structs.asdict(file.gripper)),
+        table_ir=TableIrSpec(positions=tuple(file.table_ir.positions), in_io_packet=file.table_ir.in_io_packet),
+        gyro=file.gyro,
+        compass=file.compass,
     )
 
 
@@ -316,6 +358,15 @@ def robot_names() -> tuple[str, ...]:
     return tuple(sorted(n for n, t in _robot_texts().items() if not tomllib.loads(t).get("abstract", False)))
 
 
+ALIASES = {"p3dx_noerr": "p3dx-no-error"}
+"""Other names of models: the documentation of the original and its file do not always agree (ODO-011)."""
+
+
+@cache
+def _by_lower_name() -> dict[str, str]:
+    return {name.lower(): name for name in robot_names()} | ALIASES
+
+
 def load_robot(model: str | Path) -> RobotSpec:
     """Find a robot model by the name of the library (any case), or read it from a ``.toml`` file.
 
@@ -332,7 +383,7 @@ def load_robot(model: str | Path) -> RobotSpec:
         except OSError as error:
             raise ModelError(f"{path}: cannot read the robot model: {error.strerror}") from None
         return parse_robot(text, path.stem)
-    known = robot_names()
+    known = _by_lower_name()
     if name.lower() not in known:
         raise ModelError(f'no robot model "{name}"{did_you_mean(name, known)} ("botyard models" lists them)')
-    return _load_builtin(name.lower())
+    return _load_builtin(known[name.lower()])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from botyard.errors import ModelError
+from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
 from botyard.model.obstacles import Returns
 from botyard.model.sensors import LaserSpec, SonarSpec
 
@@ -88,6 +89,8 @@ class PioneerSpec:
         mm/s per VEL2 unit.
     watchdog : float
         The robot stops when its client is silent for this long, s of simulated time; 0: never.
+    ticks_per_mm : float
+        Encoder ticks per mm of a wheel's way.
     """
 
     class_name: str = "Pioneer"
@@ -99,25 +102,42 @@ class PioneerSpec:
     diff_conv: float = 0.0056
     vel2_div: float = 20.0
     watchdog: float = 2.0
+    ticks_per_mm: float = 128.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatterySpec:
-    """How the battery is reported: by its voltage, or by its state of charge (battery type 2).
+    """A battery: how it is reported, and, if its capacity is given, how it drains and charges.
 
     Attributes
     ----------
     by_charge : bool
-        True: clients get `charge` and no voltage.
+        True: clients get the state of charge and no voltage (battery type 2).
     volts : float
-        Terminal voltage, V.
+        Terminal voltage of the full battery, V.
     charge : float
-        State of charge, %.
+        State of charge at the start, %.
+    capacity_wh : float
+        Energy of the full battery, Wh; 0: the battery never changes.
+    empty_volts : float
+        Terminal voltage of the empty battery, V; it falls linearly with the charge.
+    idle_power, motor_power : float
+        Power drawn at rest with motors off, and by the motors at full speed, W.
+    charge_power : float
+        Power gained on a dock, W.
+    shutdown_charge : float
+        Below this state of charge, %, the motors switch themselves off.
     """
 
     by_charge: bool = False
     volts: float = 13.0
     charge: float = 100.0
+    capacity_wh: float = 0.0
+    empty_volts: float = 10.5
+    idle_power: float = 12.0
+    motor_power: float = 60.0
+    charge_power: float = 90.0
+    shutdown_charge: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +181,14 @@ class RobotSpec:
         GPS receiver.
     returns : Returns
         Who sees and feels the body.
+    bumpers : BumperSpec
+        Contact switches.
+    gripper : GripperSpec or None
+        Gripper.
+    table_ir : TableIrSpec
+        Sensors for table tops.
+    gyro, compass : bool
+        Whether it has a gyro that clients may ask for, and a compass.
     """
 
     name: str
@@ -176,12 +204,22 @@ class RobotSpec:
     battery: BatterySpec = field(default_factory=BatterySpec)
     gps: GpsSpec = field(default_factory=GpsSpec)
     returns: Returns = Returns()
+    bumpers: BumperSpec = BumperSpec()
+    gripper: GripperSpec | None = None
+    table_ir: TableIrSpec = TableIrSpec()
+    gyro: bool = False
+    compass: bool = False
 
     def __post_init__(self) -> None:
         if len(self.outline) < 3:
             raise ModelError(f"robot {self.name}: outline needs at least 3 corners, found {len(self.outline)}")
         if any(not math.isfinite(v) for corner in self.outline for v in corner):
             raise ModelError(f"robot {self.name}: outline must hold finite numbers, found {self.outline}")
+
+    @property
+    def front(self) -> float:
+        """How far the body reaches ahead of the centre of rotation, m."""
+        return max(x for x, _ in self.outline)
 
     @property
     def radius(self) -> float:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from botyard.devices.bumpers import Bumpers
 from botyard.devices.electrics import Electrics
 from botyard.devices.gps import Fix
+from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.laser import LaserScan
 from botyard.devices.sonar import SonarReadings
 from botyard.engine.commands import Command
@@ -34,6 +36,10 @@ class RobotState(NamedTuple):
         Speed limits and ramps in force; m/s, m/s² and rad.
     odometry_error : Axes
         Proportional errors of odometry in force.
+    bumpers : Bumpers
+        Pressed bumper segments.
+    path : (float, float)
+        Way by odometry since the robot was made: forward, m, and turned, rad, each with its sign.
     """
 
     pose_world: Pose
@@ -46,6 +52,8 @@ class RobotState(NamedTuple):
     accel: Axes
     decel: Axes
     odometry_error: Axes
+    bumpers: Bumpers
+    path: tuple[float, float]
 
 
 class Timing(NamedTuple):
@@ -118,6 +126,10 @@ class RobotPort(Protocol):
         """Queue: put the robot at a true pose; odometry stays."""
         ...
 
+    def set_pose_axis(self, axis: int, value: float) -> None:
+        """Queue: one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad)."""
+        ...
+
     def state(self) -> RobotState:
         """The robot after the last step."""
         ...
@@ -132,6 +144,39 @@ class RobotPort(Protocol):
 
     def sonar(self) -> SonarReadings | None:
         """Sonar readings of the last step; None for a robot without sonar."""
+        ...
+
+    @property
+    def gripper(self) -> Gripper | None:
+        """The gripper, to be commanded."""
+        ...
+
+    def gripper_state(self) -> GripperState | None:
+        """Switches of the gripper."""
+        ...
+
+    def digital_inputs(self) -> bytes:
+        """Bytes of digital inputs, table sensors included; the first is the one of the SIP."""
+        ...
+
+    def compass(self) -> float | None:
+        """Compass heading clockwise from map north, rad; None for a robot without compass."""
+        ...
+
+    def set_ghost(self, on: bool) -> None:
+        """Queue: nobody sees or feels the robot; or everybody again."""
+        ...
+
+    def set_odometry_errors(self, on: bool) -> None:
+        """Queue: odometry errs as the simulation was told to, or not at all."""
+        ...
+
+    def press_estop(self, pressed: bool) -> None:
+        """Push the red button in, or pull it out."""
+        ...
+
+    def describe(self) -> list[str]:
+        """The whole state in words and numbers, line by line, for the log."""
         ...
 
     @property

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
 from botyard.engine.kernels.motion import arc, wrap
@@ -22,6 +24,8 @@ ALONG = 1e-9
 """Rounding allowed, m, when a body that overlaps something moves along it and not away."""
 CONTACT = 1e-5
 """The contact is found to within this distance along the arc, m."""
+SECTORS = 64
+"""Sectors of bearings in which contacts are reported."""
 
 
 @inline_kernel
@@ -213,8 +217,105 @@ def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i:
 
 
 @inner_kernel
+def sector(x: float, y: float) -> int:
+    """Number of the sector of the bearing of (x, y) in a body's frame."""
+    turn = math.atan2(y, x) / (2.0 * math.pi)
+    return int(math.floor(turn * SECTORS)) % SECTORS
+
+
+@inner_kernel
+def chord_sectors(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, by: float, x: float, y: float,
+                  c: float, s: float) -> np.uint64:  # fmt: skip
+    """Sectors, as bits, of the part of the segment a–b that lies in the polygon verts[v0:v1], seen from the body's origin (x, y).
+
+    `c` and `s` are cosine and sine of the body's heading. The part is taken between its outermost crossings with the polygon.
+    """
+    ex, ey = bx - ax, by - ay
+    low, high = 2.0, -1.0
+    if point_in_polygon(verts, v0, v1, ax, ay):
+        low, high = 0.0, 0.0
+    if point_in_polygon(verts, v0, v1, bx, by):
+        low, high = min(low, 1.0), 1.0
+    px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
+    for v in range(v0, v1):
+        qx, qy = verts[v, 0], verts[v, 1]
+        d1, d2 = side(px, py, qx, qy, ax, ay), side(px, py, qx, qy, bx, by)
+        if d1 != d2 and segments_cross(ax, ay, bx, by, px, py, qx, qy):
+            u = d1 / (d1 - d2)
+            low, high = min(low, u), max(high, u)
+        px, py = qx, qy
+    bits = np.uint64(0)
+    if high < low:
+        return bits
+    first = sector(c * (ax + low * ex - x) + s * (ay + low * ey - y), c * (ay + low * ey - y) - s * (ax + low * ex - x))
+    last = sector(
+        c * (ax + high * ex - x) + s * (ay + high * ey - y), c * (ay + high * ey - y) - s * (ax + high * ex - x)
+    )
+    if (last - first) % SECTORS > SECTORS // 2:  # the short way round
+        first, last = last, first
+    for n in range((last - first) % SECTORS + 1):
+        bits |= np.uint64(1) << np.uint64((first + n) % SECTORS)
+    return bits
+
+
+@inner_kernel
+def contact_sectors(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, dx: float, dy: float,
+                    dth: float) -> np.uint64:  # fmt: skip
+    """Sectors, as bits, in which body `i` touches solid things at the place to which the twist (`dx`, `dy`, `dth`) takes it."""
+    c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
+    ax, ay = arc(dx, dy, dth)
+    x, y, th = pose[i, 0] + c * ax - s * ay, pose[i, 1] + s * ax + c * ay, pose[i, 2] + dth
+    c, s = math.cos(th), math.sin(th)
+    placed = bodies.scratch
+    v0 = bodies.vert_start[bodies.part_start[i]]
+    place_corners(bodies.verts, v0, bodies.vert_start[bodies.part_start[i + 1]], x, y, th, placed, 0)
+    radius = bodies.radius[i]
+    bits = np.uint64(0)
+    if grid.nx > 0:
+        inv = 1.0 / grid.h
+        i0, i1 = bin_span(x - radius, x + radius, grid.x0, inv, grid.nx)
+        j0, j1 = bin_span(y - radius, y + radius, grid.y0, inv, grid.ny)
+        for j in range(j0, j1 + 1):
+            for k in range(grid.start[j * grid.nx + i0], grid.start[j * grid.nx + i1 + 1] if i1 >= i0 else 0):
+                if not (int(grid.mask[k]) & OBSTACLE):
+                    continue
+                px, py = grid.x0 + grid.seg[k, 0] * grid.h, grid.y0 + grid.seg[k, 1] * grid.h
+                qx, qy = px + grid.seg[k, 2] * grid.h, py + grid.seg[k, 3] * grid.h
+                for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
+                    first, last = bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0
+                    bits |= chord_sectors(placed, first, last, px, py, qx, qy, x, y, c, s)
+    reach = radius + bins.reach[0] + bins.reach[1]
+    width = bins.shape[0]
+    i0, i1 = bin_span(x - reach, x + reach, bins.frame[0], bins.frame[2], width)
+    j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
+    for j in range(j0, j1 + 1):
+        for n in range(bins.start[j * width + i0], bins.start[j * width + i1 + 1] if i1 >= i0 else 0):
+            other = bins.rows[n]
+            ox, oy = pose[other, 0], pose[other, 1]
+            if (
+                other == i
+                or math.hypot(x - ox, y - oy) > radius + bodies.radius[other]
+                or not (int(mask[other]) & OBSTACLE)
+            ):
+                continue
+            oc, os = math.cos(pose[other, 2]), math.sin(pose[other, 2])
+            for r in range(bodies.part_start[other], bodies.part_start[other + 1]):
+                w0, w1 = bodies.vert_start[r], bodies.vert_start[r + 1]
+                px = ox + oc * bodies.verts[w1 - 1, 0] - os * bodies.verts[w1 - 1, 1]
+                py = oy + os * bodies.verts[w1 - 1, 0] + oc * bodies.verts[w1 - 1, 1]
+                for w in range(w0, w1):
+                    qx = ox + oc * bodies.verts[w, 0] - os * bodies.verts[w, 1]
+                    qy = oy + os * bodies.verts[w, 0] + oc * bodies.verts[w, 1]
+                    for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
+                        first, last = bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0
+                        bits |= chord_sectors(placed, first, last, px, py, qx, qy, x, y, c, s)
+                    px, py = qx, qy
+    return bits
+
+
+@inner_kernel
 def move_row(grid: Grid, state: State, bodies: Bodies, bins: Bins, i: int, dt: float) -> None:
-    """Move body `i` by its velocity for `dt` s, as far as it can; write pose, disp, spin, stall and, when blocked, vel."""
+    """Move body `i` by its velocity for `dt` s, as far as it can; write pose, disp, spin, stall, contact and, when blocked, vel."""
     vel, pose, mask, disp = state.vel, state.pose, state.mask, state.disp
     translating = abs(vel[i, 0]) > TRANSLATING or abs(vel[i, 1]) > TRANSLATING
     dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
@@ -222,6 +323,10 @@ def move_row(grid: Grid, state: State, bodies: Bodies, bins: Bins, i: int, dt: f
     # turning is never stopped, else a robot at a wall could not turn away (COL-005); a blocked robot turns where it stands
     if translating and int(mask[i]) & OBSTACLE:
         fraction = free_fraction(grid, pose, mask, bodies, bins, i, dx, dy, dth)
+    state.contact[i] = np.uint64(0)
+    if fraction < 1.0:
+        beyond = min(1.0, fraction + 1.5 * CONTACT / math.hypot(dx, dy))
+        state.contact[i] = contact_sectors(grid, pose, mask, bodies, bins, i, dx * beyond, dy * beyond, dth * beyond)
     disp[i, 0], disp[i, 1], disp[i, 2] = dx * fraction, dy * fraction, dth * fraction
     ax, ay = arc(disp[i, 0], disp[i, 1], disp[i, 2])
     c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])

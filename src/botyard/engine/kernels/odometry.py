@@ -50,5 +50,7 @@ def integrate_odometry(state: State, seed: int, tick: int) -> None:
         state.odom[i, 0] += c * x - s * y
         state.odom[i, 1] += s * x + c * y
         state.odom[i, 2] = wrap(th + dth + spin)
+        state.path[i, 0] += dx
+        state.path[i, 1] += dth + spin
         if state.mode_x[i] == 1:
             state.target[i, 0] -= dx

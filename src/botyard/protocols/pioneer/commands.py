@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class C(IntEnum):
-    """Commands, client to robot. Names as in the client libraries."""
+    """Commands, client to robot. Names as in the client libraries; numbers 33–38 and 61–69 mean two things each (§4.3, §4.4)."""
 
     PULSE = 0
     OPEN = 1
@@ -22,28 +22,53 @@ class C(IntEnum):
     VEL = 11
     HEAD = 12
     DHEAD = 13
+    DROTATE = 14
     SAY = 15
     JOYINFO = 17
     CONFIG = 18
     ENCODER = 19
     RVEL = 21
+    DCHEAD = 22
     SETRA = 23
     SONAR = 28
     STOP = 29
     DIGOUT = 30
+    SETPBIOPORT = 31
     VEL2 = 32
     GRIPPER = 33
-    OLD_LRF_ENABLE = 35
-    OLD_LRF_PARMSTART = 36
-    OLD_LRF_PARMEND = 37
+    KICK = 34
+    ADSEL = 35
+    GRIPPERVAL = 36
+    GRIPPERPACREQUEST = 37
     OLD_LRF_PARMINC = 38
     IOREQUEST = 40
+    PTUPOS = 41
     TTY2 = 42
+    GETAUX = 43
     BUMPSTALL = 44
+    TCM2 = 45
+    JOYDRIVE = 47
+    MOVINGBLINK = 49
+    HOSTBAUD = 50
+    AUX1BAUD = 51
+    AUX2BAUD = 52
     ESTOP = 55
     ESTOP_ALT = 57
+    GYRO = 58
     MESSAGE = 59
     TTY4 = 60
+    OLD_LOADPARAM = 61
+    BATTERYINFO = 62
+    OLD_LOADWORLD = 63
+    OLD_STEP = 64
+    CALCOMP = 65
+    TTY3 = 66
+    GETAUX2 = 67
+    OLD_SETORIGINTH = 68
+    OLD_RESET_TO_ORIGIN = 69
+    SOUND = 90
+    PLAYLIST = 91
+    SOUNDTOG = 92
     LATVEL = 110
     LATACCEL = 113
     SIM_SET_POSE = 224
@@ -59,6 +84,27 @@ class C(IntEnum):
     BATTEST = 250
     DIGTEMPTEST = 251
     SPOOFANALOGTEMP = 252
+    RESET = 253
+    MAINTENANCE = 255
+
+
+class Ctrl(IntEnum):
+    """Operations of SIM_CTRL: 1–8 are the original's (§9), those from 200 on are ours (docs/reference/protocol.md)."""
+
+    LOAD_MAP = 1
+    MASTER_LOAD_MAP = 2
+    CLEAR_MASTER = 3
+    ROTATE_LOGS = 4
+    LOG_STATE = 5
+    SIMINFO = 6
+    GHOST = 7
+    SNAPSHOT = 8
+    ODOMETRY_ERROR = 200
+    UNGHOST = 201
+    DIGITAL_INPUT = 203
+    ANALOG_INPUT = 204
+    JOYSTICK = 205
+    ESTOP_BUTTON = 206
 
 
 class P(IntEnum):
@@ -75,18 +121,31 @@ class P(IntEnum):
     SIMSTAT = 0x62
     SIMINFO = 0x63
     MAP_CHANGED = 0x66
+    ENCODER = 0x90
+    GYRO = 0x98
+    GRIPPER = 0xE0
+    IO = 0xF0
+    JOYSTICK = 0xF8
 
 
-LASER_COMMANDS = {
-    C.OLD_LRF_ENABLE: C.SIM_LRF_ENABLE,
-    C.OLD_LRF_PARMSTART: C.SIM_LRF_SET_FOV_START,
-    C.OLD_LRF_PARMEND: C.SIM_LRF_SET_FOV_END,
+OLD_LASER_COMMANDS = {
+    C.ADSEL: C.SIM_LRF_ENABLE,
+    C.GRIPPERVAL: C.SIM_LRF_SET_FOV_START,
+    C.GRIPPERPACREQUEST: C.SIM_LRF_SET_FOV_END,
     C.OLD_LRF_PARMINC: C.SIM_LRF_SET_RES,
 }
-"""Old laser commands, which client libraries still send, and what they mean (§4.3)."""
+"""Old laser commands 35–38, which client libraries still send, and what they mean (§4.3); real robots use 35–37 otherwise."""
 
-# numbers that real robots know and a client may send in passing; ignoring them needs no word (§4.6, PIO-068)
 QUIET = frozenset(
-    [20, 26, 31, 49, 50, 51, 52, 56, 58, 62, *range(70, 88), *range(95, 99), 120, 123, 124, *range(125, 130), 149, 150,
-     *range(210, 221)]
+    [20, 26, C.SETPBIOPORT, C.MOVINGBLINK, C.HOSTBAUD, C.AUX1BAUD, C.AUX2BAUD, 56, C.BATTERYINFO, *range(70, 88),
+     *range(95, 99), 120, 123, 124, *range(125, 130), 149, 150, *range(210, 221)]
 )  # fmt: skip
+"""Numbers that real robots know and a client may send in passing; ignoring them needs no word (§4.6, PIO-068)."""
+
+
+def command_name(number: int) -> str:
+    """A command for the log: its number, and its name if it has one."""
+    try:
+        return f"{number} ({C(number).name})"
+    except ValueError:
+        return str(number)

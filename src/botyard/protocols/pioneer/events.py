@@ -50,15 +50,60 @@ class SessionClosed:
 
 @dataclass(frozen=True, slots=True)
 class ExitRequested:
-    """The client asks for the end of the whole simulation (SIM_EXIT); whether it may is the server's decision.
+    """The client asks for the end of the whole simulation; whether it may is the server's decision.
 
     Attributes
     ----------
     status : int
         Exit status.
+    command : str
+        Which command it was, for the log.
     """
 
     status: int
+    command: str = "SIM_EXIT"
 
 
-Event = LogLine | SessionOpened | SessionClosed | ExitRequested
+@dataclass(frozen=True, slots=True)
+class MapRequested:
+    """The client asks for another map, for everybody.
+
+    Attributes
+    ----------
+    name : str
+        File name as the client gave it.
+    master : bool
+        It wants to be the only one who chooses maps from now on (SIM_CTRL 2).
+    """
+
+    name: str
+    master: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MasterCleared:
+    """Everybody may choose maps again (SIM_CTRL 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRotationRequested:
+    """The client asks for a new log file (SIM_CTRL 4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRequested:
+    """The client asks for a picture of the world, to be written to a file (SIM_CTRL 8).
+
+    Attributes
+    ----------
+    name : str
+        File name; empty: the server chooses.
+    """
+
+    name: str
+
+
+Request = ExitRequested | MapRequested | MasterCleared | LogRotationRequested | SnapshotRequested
+"""What a client may ask of the whole simulator."""
+
+Event = LogLine | SessionOpened | SessionClosed | Request

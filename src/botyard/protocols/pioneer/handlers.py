@@ -1,5 +1,7 @@
 """What each command does: one small function a command, and the table that names them (pioneer-protocol §4).
 
+Here the commands of every Pioneer robot; `accessoryhandlers` has those of its accessories, `simhandlers` those of the simulator.
+
 Numbers on the wire are millimetres and degrees; they leave this module as metres and radians.
 """
 
@@ -23,17 +25,17 @@ from botyard.engine.commands import (
     TurnTo,
 )
 from botyard.geometry import Pose
-from botyard.protocols.pioneer.commands import LASER_COMMANDS, QUIET, C
-from botyard.protocols.pioneer.events import ExitRequested, Level
-from botyard.protocols.pioneer.packet import Packet
-from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat
+from botyard.protocols.pioneer import accessoryhandlers, simhandlers
+from botyard.protocols.pioneer.accessoryhandlers import laser
+from botyard.protocols.pioneer.commands import C, command_name
+from botyard.protocols.pioneer.events import Level
+from botyard.protocols.pioneer.packet import Packet, client_text
+from botyard.protocols.pioneer.reportbuilder import build_config
 
 if TYPE_CHECKING:
     from botyard.protocols.pioneer.session import Session
 
 Handler = Callable[["Session", Packet], None]
-
-__all__ = ["QUIET", "TABLE"]
 
 
 def _m(packet: Packet) -> float:
@@ -48,11 +50,6 @@ def _rad(packet: Packet) -> float:
 
 def _signed_byte(value: int) -> int:
     return value - 256 if value > 127 else value
-
-
-def _client_text(text: str) -> str:
-    """Text of a client for the log: printable characters only, at most 127 of them."""
-    return "".join(c if c.isprintable() else "?" for c in text[:127])
 
 
 # -- session
@@ -83,7 +80,12 @@ def _drive(session: Session, command: Command) -> None:
 
 
 def _enable(session: Session, packet: Packet) -> None:
-    session.motors_on = packet.integer() != 0
+    on = packet.integer() != 0
+    if on and not session.port.electrics.may_drive:
+        why = "the E-stop button is pressed" if session.port.electrics.estop_pressed else "the battery is empty"
+        session.log(Level.WARNING, f"the motors stay off: {why}")
+        return
+    session.motors_on = on
     session.port.submit(EnableMotors(session.motors_on))
 
 
@@ -179,26 +181,8 @@ def _digout(session: Session, packet: Packet) -> None:
 
 
 def _bumpstall(session: Session, packet: Packet) -> None:
-    session.log(Level.DEBUG, f"BUMPSTALL {packet.integer()}: this robot has no bumpers")
-
-
-def _laser(session: Session, packet: Packet) -> None:
-    """Commands 230–233 and their old numbers 35–38; an extra byte selects the laser."""
-    number = LASER_COMMANDS.get(C(packet.id), C(packet.id))
-    index = packet.data[3] if len(packet.data) > 3 else 0
-    if index >= len(session.lasers):
-        session.log(Level.DEBUG, f"command {packet.id} for laser {index}: the robot has {len(session.lasers)} lasers")
-        return
-    laser = session.lasers[index]
-    value = packet.integer()
-    if number == C.SIM_LRF_ENABLE:
-        laser.switch(value)
-    elif number == C.SIM_LRF_SET_FOV_START:
-        laser.set_start(value)
-    elif number == C.SIM_LRF_SET_FOV_END:
-        laser.set_end(value)
-    else:
-        laser.set_increment(value)
+    """Which bumpers stall the robot: 0 none, 1 front, 2 rear, 3 both."""
+    session.bumpstall = packet.integer() & 3
 
 
 def _battest(session: Session, packet: Packet) -> None:
@@ -213,44 +197,8 @@ def _spoof_temperature(session: Session, packet: Packet) -> None:
     session.port.electrics.temperature = int(units.clamp(packet.integer(), -128, 127))
 
 
-# -- simulator
-
-
-def _sim_set_pose(session: Session, packet: Packet) -> None:
-    """Type byte, then x, y (mm) and th (deg) as 32-bit integers; true pose only."""
-    r = packet.reader()
-    r.u8()
-    session.port.set_pose(Pose(units.from_mm(r.i32()), units.from_mm(r.i32()), units.from_deg(r.i32())))
-
-
-def _sim_reset(session: Session, packet: Packet) -> None:
-    session.port.reset_pose()
-
-
-def _sim_stat(session: Session, packet: Packet) -> None:
-    """No argument or 1: one SIMSTAT now; 2: one before every SIP; 0: no more."""
-    mode = packet.integer() if packet.has_argument else 1
-    if mode == 1:
-        session.send(build_simstat(session.port, session.port.state()).encode())
-    elif mode in (0, 2):
-        session.simstat_always = mode == 2
-    else:
-        session.log(Level.WARNING, f"SIM_STAT: expected 0, 1 or 2, found {mode}")
-
-
-def _sim_message(session: Session, packet: Packet) -> None:
-    r = packet.reader()
-    r.u8()
-    text = r.take(r.u8()).rstrip(b"\0").decode("latin-1")
-    session.log(Level.INFO, f'the client says: "{_client_text(text)}"')
-
-
-def _sim_exit(session: Session, packet: Packet) -> None:
-    session.emit(ExitRequested(packet.integer() & 0xFF))
-
-
 def _tty(session: Session, packet: Packet) -> None:
-    session.log(Level.INFO, f'auxiliary serial output: "{_client_text(packet.string())}"')
+    session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{client_text(packet.string())}"')
 
 
 def _message(session: Session, packet: Packet) -> None:
@@ -258,10 +206,19 @@ def _message(session: Session, packet: Packet) -> None:
     r = packet.reader()
     r.u8()
     text = r.take(r.u8())[3:].rstrip(b"\0").decode("latin-1")
-    session.log(Level.INFO, f'the client says: "{_client_text(text)}"')
+    session.log(Level.INFO, f'the client says: "{client_text(text)}"')
 
 
-TABLE: Final[dict[int, Handler]] = {
+def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, Handler]:
+    """What each command does, by number, for the user's choice of compatibility (§4.3, §4.4)."""
+    handlers = BASE | accessoryhandlers.TABLE | simhandlers.TABLE
+    handlers |= accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT
+    if srisim_compat:
+        handlers |= simhandlers.SRISIM
+    return handlers
+
+
+BASE: Final[dict[int, Handler]] = {
     C.PULSE: _pulse,
     C.OPEN: _pulse,
     C.CLOSE: _close,
@@ -282,10 +239,6 @@ TABLE: Final[dict[int, Handler]] = {
     C.STOP: _stop,
     C.DIGOUT: _digout,
     C.VEL2: _vel2,
-    C.OLD_LRF_ENABLE: _laser,
-    C.OLD_LRF_PARMSTART: _laser,
-    C.OLD_LRF_PARMEND: _laser,
-    C.OLD_LRF_PARMINC: _laser,
     C.TTY2: _tty,
     C.BUMPSTALL: _bumpstall,
     C.ESTOP: _estop,
@@ -294,15 +247,10 @@ TABLE: Final[dict[int, Handler]] = {
     C.TTY4: _tty,
     C.LATVEL: _latvel,
     C.LATACCEL: _latacc,
-    C.SIM_SET_POSE: _sim_set_pose,
-    C.SIM_RESET: _sim_reset,
-    C.SIM_LRF_ENABLE: _laser,
-    C.SIM_LRF_SET_FOV_START: _laser,
-    C.SIM_LRF_SET_FOV_END: _laser,
-    C.SIM_LRF_SET_RES: _laser,
-    C.SIM_STAT: _sim_stat,
-    C.SIM_MESSAGE: _sim_message,
-    C.SIM_EXIT: _sim_exit,
+    C.SIM_LRF_ENABLE: laser,
+    C.SIM_LRF_SET_FOV_START: laser,
+    C.SIM_LRF_SET_FOV_END: laser,
+    C.SIM_LRF_SET_RES: laser,
     C.BATTEST: _battest,
     C.DIGTEMPTEST: _digtemptest,
     C.SPOOFANALOGTEMP: _spoof_temperature,

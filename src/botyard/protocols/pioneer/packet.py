@@ -63,6 +63,11 @@ def command(number: int, argument: int | bytes | None = None) -> bytes:
     return frame(number, int_argument(argument) if isinstance(argument, int) else string_argument(argument))
 
 
+def client_text(text: str, limit: int = 127) -> str:
+    """Text of a client for the log: printable characters only, at most `limit` of them."""
+    return "".join(c if c.isprintable() else "?" for c in text[:limit])
+
+
 class Reader:
     """Reads the data of a packet from front to back; beyond the end everything is 0 (FRM-006)."""
 

@@ -10,10 +10,14 @@ import math
 import numpy as np
 
 from botyard import units
+from botyard.devices import encoders
 from botyard.devices.laser import LaserScan
 from botyard.model.robot import RobotSpec
+from botyard.protocols.pioneer import accessoryreports as accessories
+from botyard.protocols.pioneer import gripperbits
 from botyard.protocols.pioneer.commands import P
-from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, Config, LaserPart, SimStat, Sip
+from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, Config, LaserPart, Sip
+from botyard.protocols.pioneer.simreports import SimDevice, SimInfo, SimStat
 from botyard.protocols.robotport import RobotPort, RobotState
 
 STALL_BITS = 0x0101
@@ -48,7 +52,28 @@ def sonar_readings(port: RobotPort, first: int) -> list[tuple[int, int]]:
     return [(first + i, min(max(r, 0), 0xFFFF)) for i, r in enumerate(ranges)]
 
 
-def build_sip(port: RobotPort, state: RobotState, *, sonar_on: bool, first_sonar: int = 0) -> Sip:
+def _stall_bumpers(state: RobotState, bumpstall: int) -> int:
+    """Stall and bumper bits; with BUMPSTALL a pressed bumper counts as a stall too (§4.1, §5)."""
+    front, rear = state.bumpers
+    stalled = state.stalled or (front and bumpstall & 1) or (rear and bumpstall & 2)
+    return (STALL_BITS if stalled else 0) | (rear & 0x7F) << 1 | (front & 0x7F) << 9
+
+
+def _compass(port: RobotPort) -> int:
+    """Compass heading in units of 2°, 1 … 180; 0 for none (north is 180: some clients take 0 for "no compass")."""
+    heading = port.compass()
+    return 0 if heading is None else (round(units.deg(heading) / 2.0) - 1) % 180 + 1
+
+
+def build_sip(
+    port: RobotPort,
+    state: RobotState,
+    *,
+    sonar_on: bool,
+    first_sonar: int = 0,
+    bumpstall: int = 0,
+    gripper_layout: str = "aria",
+) -> Sip:
     """The standard information packet of a robot.
 
     Parameters
@@ -59,11 +84,26 @@ def build_sip(port: RobotPort, state: RobotState, *, sonar_on: bool, first_sonar
         The client wants sonar; the flag bits follow that, the readings need a ring too.
     first_sonar : int
         Index of the first sonar reading, for rings of more than 32.
+    bumpstall : int
+        Which bumpers stall the robot: bit 0 front, bit 1 rear.
+    gripper_layout : str
+        One of `gripperbits.LAYOUTS`.
     """
     p, e = port.spec.pioneer, port.electrics
     forward, turn = units.mm(state.twist.vx), state.twist.w / p.diff_conv
     by_charge = e.battery.by_charge
     decivolts = 0 if by_charge else _u16(e.volts * 10.0)
+    digin = port.digital_inputs()[0]
+    grip = port.gripper_state()
+    if grip is not None and gripper_layout == "p2os":
+        digin = gripperbits.p2os_inputs(grip, digin)
+    flags = (
+        (1 if state.motors else 0)
+        | (SONAR_BITS if sonar_on else 0)
+        | e.estop_pressed << 5
+        | e.joystick.button1 << 9
+        | (e.battery.on_dock and e.battery.drains) << 10
+    )
     return Sip(
         x=units.to_int_wrapped(units.mm(state.pose_odom.x) / p.dist_conv, 16),
         y=units.to_int_wrapped(units.mm(state.pose_odom.y) / p.dist_conv, 16),
@@ -71,12 +111,17 @@ def build_sip(port: RobotPort, state: RobotState, *, sonar_on: bool, first_sonar
         left_vel=_i16((forward - turn) / p.vel_conv),
         right_vel=_i16((forward + turn) / p.vel_conv),
         battery=min(decivolts, 0xFF),
-        stall_bumpers=STALL_BITS if state.stalled else 0,
-        flags=(1 if state.motors else 0) | (SONAR_BITS if sonar_on else 0),
+        stall_bumpers=_stall_bumpers(state, bumpstall),
+        flags=flags,
+        compass=_compass(port),
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
-        digin=e.digin,
+        timer_low=e.analog_port,
+        gripper=0 if grip is None else gripperbits.switches(grip, gripper_layout),
+        analog=e.analog[e.analog_port] >> 2,
+        digin=digin,
         digout=e.digout,
         battery10=decivolts,
+        charge_state=int(e.battery.charge_state),
         rot_vel10=_i16(units.deg(state.twist.w) * 10.0),
         faults=2 if e.temperature_warning else 0,
         lat_vel=_i16(units.mm(state.twist.vy)),
@@ -99,8 +144,13 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
         trans_vel_top=_u16(units.mm(top.x)),
         rot_acc_top=_u16(units.deg(top_acc.a)),
         trans_acc_top=_u16(units.mm(top_acc.x)),
+        has_gripper=1 if spec.gripper else 0,
         front_sonar=has_sonar,
         rear_sonar=has_sonar,
+        front_bumpers=spec.bumpers.front,
+        rear_bumpers=spec.bumpers.rear,
+        has_gyro=1 if spec.gyro else 0,
+        ticks_mm=_u16(spec.pioneer.ticks_per_mm),
         watchdog_ms=_u16(spec.pioneer.watchdog * 1000.0),
         rot_vel_max=_u16(units.deg(state.limits.a)),
         trans_vel_max=_u16(units.mm(state.limits.x)),
@@ -138,6 +188,53 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
         stat.alt_cm = _i32(fix.altitude * 100.0)
         stat.gps_quality = _i32(fix.dop * 100.0)
     return stat
+
+
+def build_siminfo(port: RobotPort, application: str, version: str, flags: int) -> SimInfo:
+    """What simulator this is, and the robot's sonar and lasers, named ``robot.type:number``."""
+    spec = port.spec
+    devices = [] if spec.sonar is None else [SimDevice(f"{port.name}.{spec.sonar.type_name}:0", spec.sonar.type_name)]
+    devices += [SimDevice(f"{port.name}.{d.type_name}:{i}", d.type_name, i) for i, d in enumerate(spec.lasers)]
+    return SimInfo(application=application, version=version, flags=flags, devices=devices)
+
+
+def build_encoders(port: RobotPort, state: RobotState) -> accessories.Encoders:
+    """Ticks of the wheels."""
+    left, right = encoders.ticks(*state.path, port.spec.pioneer)
+    return accessories.Encoders(left=units.to_int_wrapped(left, 32), right=units.to_int_wrapped(right, 32))
+
+
+GYRO_READINGS = 4
+"""Readings in a gyro packet: one for each 25 ms between two SIPs."""
+
+
+def build_gyro(port: RobotPort, state: RobotState) -> accessories.Gyro:
+    """Turn rate of the last step, as a gyro without error and drift reads it."""
+    reading = encoders.gyro_reading(state.twist.w)
+    return accessories.Gyro(readings=[(reading, encoders.GYRO_TEMPERATURE)] * GYRO_READINGS)
+
+
+def build_joystick(port: RobotPort, state: RobotState) -> accessories.JoystickReport:
+    """The joystick."""
+    j = port.electrics.joystick
+    return accessories.JoystickReport(
+        button1=int(j.button1), button2=int(j.button2), x=round(512 + 511 * j.x), y=round(512 + 511 * j.y),
+        throttle=round(1023 * j.throttle),
+    )  # fmt: skip
+
+
+def build_io(port: RobotPort, state: RobotState) -> accessories.Io:
+    """Digital and analogue lines."""
+    e = port.electrics
+    return accessories.Io(inputs=port.digital_inputs(), outputs=bytes((e.digout,)), analog=e.analog)
+
+
+def build_gripper(port: RobotPort, state: RobotState) -> accessories.GripperReport:
+    """Switches of the gripper, in ARIA's layout; kind 0 for a robot without one."""
+    grip = port.gripper_state()
+    if grip is None:
+        return accessories.GripperReport()
+    return accessories.GripperReport(kind=accessories.GENERAL_IO, switches=gripperbits.aria(grip))
 
 
 def laser_packets(

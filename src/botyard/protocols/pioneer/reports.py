@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from botyard.protocols.pioneer.commands import P
-from botyard.protocols.pioneer.packet import Packet, Reader, frame
+from botyard.protocols.pioneer.packet import Packet, frame
 
 READINGS_PER_PACKET: Final = 32
 """Laser readings in one packet; also the most sonar readings in one SIP (§5, §7)."""
@@ -289,55 +289,3 @@ class LaserPart:
         if packet.id == P.LASER2:
             part.device, part.flags = r.u8(), r.u8()
         return part
-
-
-_SIMSTAT = struct.Struct("<BBIHHHiiiiiiiiiii")
-
-
-@dataclass(slots=True, kw_only=True)
-class SimStat:
-    """State of the simulation, SIMSTAT (§8).
-
-    Attributes
-    ----------
-    flags : int
-        Bit 0 there is a map, bit 1 it is georeferenced, bit 2 odometry errors follow.
-    sim_ms, real_ms, last_ms : int
-        Step lengths: simulated, wanted, measured.
-    x_mm, y_mm, z_mm, th_deg : int
-        True pose.
-    lat_e7, lon_e7, alt_cm : int
-        GPS reading, 10⁻⁷ ° and cm.
-    gps_quality : int
-        100 × dilution of precision; 0 bad, −1 none.
-    error_x, error_y, error_th : int
-        Odometry errors: mm and degrees × 10⁷.
-    """
-
-    flags: int = 4
-    sim_ms: int = 100
-    real_ms: int = 100
-    last_ms: int = 100
-    x_mm: int = 0
-    y_mm: int = 0
-    z_mm: int = 0
-    th_deg: int = 0
-    lat_e7: int = 0
-    lon_e7: int = 0
-    alt_cm: int = 0
-    gps_quality: int = -1
-    error_x: int = 0
-    error_y: int = 0
-    error_th: int = 0
-
-    def encode(self) -> bytes:
-        """The packet: 56 data bytes."""
-        return frame(P.SIMSTAT, _SIMSTAT.pack(0, 0, *(getattr(self, f.name) for f in fields(self))))
-
-    @classmethod
-    def decode(cls, packet: Packet) -> SimStat:
-        """Read a SIMSTAT."""
-        r = Reader(packet.data)
-        r.take(2)
-        values = [r.u32(), r.u16(), r.u16(), r.u16(), *(r.i32() for _ in range(11))]
-        return cls(**{f.name: v for f, v in zip(fields(cls), values, strict=True)})

@@ -9,20 +9,24 @@ The handshake is the table `_HANDSHAKE`: the client drives, SYNC0 → SYNC1 → 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from botyard.engine.commands import Stop
+from botyard.devices.gripper import Action
+from botyard.engine.commands import SetVelocity, Stop
 from botyard.protocols.pioneer import handlers
-from botyard.protocols.pioneer.commands import C, P
+from botyard.protocols.pioneer.commands import QUIET, C, P, command_name
 from botyard.protocols.pioneer.events import Event, Level, LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.laserstate import LaserState
 from botyard.protocols.pioneer.packet import Packet, Parser, frame
 from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
+from botyard.protocols.pioneer.simreports import MapChanged
+from botyard.protocols.pioneer.streams import Streams
 from botyard.protocols.robotport import RobotPort, RobotState
 
 SIP_PERIOD_US: Final = 100_000
@@ -68,12 +72,33 @@ class PioneerSettings:
         Command numbers that are dropped (``--ignore-command``).
     warn_unsupported : bool
         Log every unsupported command, not only the first of each number.
+    version : str
+        Version of the simulator, in SIMINFO.
+    siminfo_flags : int
+        Flags of SIMINFO: bit 0 interactive page, bit 1 restarted after a crash.
+    laser_compat : bool
+        Commands 35–38 are those of old simulated lasers; False: those of real robots (``--no-srisim-laser-compat``).
+    srisim_compat : bool
+        Commands 62 and 66–69 are those of the old SRIsim (``--srisim-compat``).
+    gripper_layout : str
+        Whose bits the gripper's byte of the SIP has: ``aria`` or ``p2os``.
+    log_packets : bool
+        Log every packet that arrives (``--log-packets-received``).
+    log_movement : bool
+        Log the velocity and pose of every report (``--log-movement-sent``).
     """
 
     robot_name: str = "AMRISim"
     firmware: str = "S.0"
     ignore_commands: frozenset[int] = frozenset()
     warn_unsupported: bool = False
+    version: str = "0"
+    siminfo_flags: int = 0
+    laser_compat: bool = True
+    srisim_compat: bool = False
+    gripper_layout: str = "aria"
+    log_packets: bool = False
+    log_movement: bool = False
 
 
 class Session:
@@ -99,6 +124,15 @@ class Session:
         self.motors_on = port.state().motors
         self.warned_motors = False
         self.lasers = [LaserState(port, i) for i in range(port.n_lasers)]
+        self.streams = Streams(port)
+        self.bumpstall = 0
+        self.joydrive = False
+        self.last_command = -1
+        self.gripper_wants: Action | None = None
+        self.last_laser_start = -math.inf
+        self.now = now
+        self._table = handlers.table(settings.laser_compat, settings.srisim_compat)
+        self._bumped = self._joydriving = False
         self._out = bytearray()
         self._events: deque[Event] = deque()
         self._began = now
@@ -120,6 +154,7 @@ class Session:
         """Take bytes from the client."""
         if self.is_closed:
             return
+        self.now = now
         for packet in self.parser.receive(data):
             self._packet(packet, now)
         errors = self.parser.counts.errors
@@ -141,6 +176,7 @@ class Session:
             self._watchdog_fired = True
             self.port.submit(Stop())
             self.log(Level.WARNING, f"watchdog: nothing heard for {watchdog:g} s of simulated time, the robot stops")
+        self._act_for_the_board()
         if time_us < self._next_sip_us or now - self._sip_wall < MIN_WALL_PERIOD:
             return
         self._next_sip_us += SIP_PERIOD_US
@@ -199,6 +235,11 @@ class Session:
         """Whether the session is over."""
         return self.stage is Stage.CLOSED
 
+    def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
+        """Tell the client what became of a map (§8); before the handshake is over it would not understand."""
+        if self.stage in (Stage.READY, Stage.OPEN):
+            self.send(MapChanged(by_user=by_user, loaded=loaded, name=name).encode())
+
     # -- for the command handlers
 
     def send(self, data: bytes) -> None:
@@ -235,6 +276,8 @@ class Session:
     def _packet(self, packet: Packet, now: float) -> None:
         if self.stage is Stage.CLOSED:  # by a packet before this one
             return
+        if self.settings.log_packets:
+            self.log(Level.INFO, f"received command {command_name(packet.id)}, data {packet.data.hex(' ') or 'none'}")
         self._heard, self._heard_us = now, self.port.time_us
         self._watchdog_fired = False
         if self._silent:
@@ -247,7 +290,7 @@ class Session:
         elif self.stage is Stage.READY and packet.id == C.OPEN:
             self._open()
         elif packet.id in self.settings.ignore_commands:
-            return
+            self.once(packet.id, Level.DEBUG, f"command {command_name(packet.id)} is ignored, as the user wants")
         else:
             self._command(packet)
 
@@ -273,12 +316,46 @@ class Session:
         self.emit(SessionOpened())
 
     def _command(self, packet: Packet) -> None:
-        handler: Callable[[Session, Packet], None] | None = handlers.TABLE.get(packet.id)
+        handler: Callable[[Session, Packet], None] | None = self._table.get(packet.id)
         if handler is not None:
             handler(self, packet)
-        elif packet.id not in handlers.QUIET and (self.settings.warn_unsupported or packet.id not in self._warned):
-            self._warned.add(packet.id)
-            self.log(Level.WARNING, f"command {packet.id} is not supported and was ignored")
+        else:
+            self.unsupported(packet)
+        self.last_command = packet.id
+
+    def unsupported(self, packet: Packet) -> None:
+        """Say once a session that a command is ignored, or every time if the user wants that (decisions, "Pioneer")."""
+        always = self.settings.warn_unsupported
+        if not always and (packet.id in QUIET or packet.id in self._warned):
+            return
+        self._warned.add(packet.id)
+        self.log(Level.WARNING, f"command {command_name(packet.id)} is not supported and was ignored")
+
+    def once(self, key: int, level: Level, text: str) -> None:
+        """Log a line about command `key`, once a session."""
+        if key not in self._warned:
+            self._warned.add(key)
+            self.log(level, text)
+
+    # -- what the controller board does by itself
+
+    def _act_for_the_board(self) -> None:
+        """Stop at a bumper that stalls the robot; drive by joystick."""
+        if self.bumpstall and self.port.spec.bumpers:
+            front, rear = self.port.state().bumpers
+            bumped = bool(front and self.bumpstall & 1) or bool(rear and self.bumpstall & 2)
+            if bumped and not self._bumped:
+                self.port.submit(Stop())
+            self._bumped = bumped
+        if not self.joydrive:
+            return
+        stick = self.port.electrics.joystick
+        if stick.button1:
+            top = self.port.state().limits
+            self.port.submit(SetVelocity(v=stick.y * stick.throttle * top.x, w=-stick.x * stick.throttle * top.a))
+        elif self._joydriving:
+            self.port.submit(Stop())
+        self._joydriving = stick.button1
 
     # -- reports
 
@@ -288,14 +365,29 @@ class Session:
         if self._silent:
             return
         state = self.port.state()
+        self.motors_on = state.motors
         if self.simstat_always:
             self.send(build_simstat(self.port, state).encode())
         self.send(self._sip(state))
+        self.send(self.streams.report(state))
         for laser in self.lasers:
             self.send(laser.report(state))
 
     def _sip(self, state: RobotState) -> bytes:
-        sip = build_sip(self.port, state, sonar_on=self.sonar_on, first_sonar=self._first_sonar)
+        sip = build_sip(
+            self.port,
+            state,
+            sonar_on=self.sonar_on,
+            first_sonar=self._first_sonar,
+            bumpstall=self.bumpstall,
+            gripper_layout=self.settings.gripper_layout,
+        )
+        if self.settings.log_movement:
+            left, right = sip.left_vel, sip.right_vel
+            self.log(
+                Level.INFO,
+                f"sent x={sip.x} y={sip.y} th={sip.th}, wheels {left} and {right}, stall {sip.stall_bumpers}",
+            )
         ring = self.port.spec.sonar
         n = len(ring.transducers) if ring else 0
         self._first_sonar = (

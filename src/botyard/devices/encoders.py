@@ -1,0 +1,31 @@
+"""Wheel encoders and gyro: what odometry is made from (UNS-011, UNS-012)."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from botyard.model.robot import PioneerSpec
+from botyard.units import clamp, from_mm, mm
+
+GYRO_CENTER: Final = 512
+"""Reading of a gyro at rest: the middle of its 10 bits (pioneer-protocol §10)."""
+GYRO_SCALE: Final = math.radians(1.626)
+"""Turn rate of one unit, rad/s: the ``GyroScaler`` of clients' parameter files (formats §2.2)."""
+GYRO_TEMPERATURE: Final = 128
+"""The temperature byte; clients do not use it."""
+
+
+def ticks(forward: float, turned: float, spec: PioneerSpec) -> tuple[int, int]:
+    """Counts of the left and right wheel encoder after a way of `forward` m and a turn of `turned` rad.
+
+    Half the track is 1/DiffConvFactor mm, which is how clients turn wheel speeds into a turn rate (pioneer-protocol §16).
+    """
+    half_track = from_mm(1.0 / spec.diff_conv)
+    left, right = forward - turned * half_track, forward + turned * half_track
+    return round(mm(left) * spec.ticks_per_mm), round(mm(right) * spec.ticks_per_mm)
+
+
+def gyro_reading(rate: float) -> int:
+    """The 10-bit reading of a gyro that turns with `rate` rad/s, counter-clockwise positive."""
+    return round(clamp(GYRO_CENTER + rate / GYRO_SCALE, 0, 1023))

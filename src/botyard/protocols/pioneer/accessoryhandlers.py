@@ -1,0 +1,198 @@
+"""Commands for what a robot carries: lasers, gripper, I/O lines, encoders, joystick, sound (pioneer-protocol §4.2, §4.3, §4.6).
+
+Numbers 35–38 mean an old simulated laser or a real robot's analogue port and gripper; `OLD_LASER` and `REAL_ROBOT` are the two
+tables, and on a robot with a gripper the former tells them apart by what came before (decisions, "Numbers 33–38").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from botyard.devices.gripper import Action
+from botyard.protocols.pioneer.commands import OLD_LASER_COMMANDS, C, P, command_name
+from botyard.protocols.pioneer.events import Level
+from botyard.protocols.pioneer.packet import Packet, client_text
+
+if TYPE_CHECKING:
+    from botyard.protocols.pioneer.session import Session
+
+Handler = Callable[["Session", Packet], None]
+
+LASER_SEQUENCE: Final = 1.0
+"""A laser's end angle follows its start angle within this time, s."""
+CARRY_UNIT: Final = 0.02
+"""Unit of the lift's carry time, s (as the durations of tones)."""
+
+
+# -- lasers
+
+
+def laser(session: Session, packet: Packet) -> None:
+    """Commands 230–233 and their old numbers 35–38; an extra byte selects the laser."""
+    number = OLD_LASER_COMMANDS.get(C(packet.id), C(packet.id))
+    index = packet.data[3] if len(packet.data) > 3 else 0
+    if index >= len(session.lasers):
+        session.log(Level.DEBUG, f"command {packet.id} for laser {index}: the robot has {len(session.lasers)} lasers")
+        return
+    chosen = session.lasers[index]
+    value = packet.integer()
+    if number == C.SIM_LRF_ENABLE:
+        chosen.switch(value)
+    elif number == C.SIM_LRF_SET_FOV_START:
+        chosen.set_start(value)
+    elif number == C.SIM_LRF_SET_FOV_END:
+        chosen.set_end(value)
+    else:
+        chosen.set_increment(value)
+
+
+def _laser_start_or_gripper_value(session: Session, packet: Packet) -> None:
+    """36: GRIPPERVAL directly after GRIPPER 16 or 17 on a robot with a gripper, else the start angle of a laser."""
+    if session.port.gripper is not None and session.last_command == C.GRIPPER and session.gripper_wants is not None:
+        _gripper_value(session, packet)
+        return
+    session.last_laser_start = session.now
+    laser(session, packet)
+
+
+def _laser_end_or_gripper_request(session: Session, packet: Packet) -> None:
+    """37: GRIPPERPACREQUEST 0–2 without a start angle just before on a robot with a gripper, else the end angle of a laser."""
+    alone = session.now - session.last_laser_start > LASER_SEQUENCE
+    if session.port.gripper is not None and alone and 0 <= packet.integer() <= 2:
+        _gripper_request(session, packet)
+        return
+    laser(session, packet)
+
+
+# -- gripper
+
+
+def _gripper(session: Session, packet: Packet) -> None:
+    gripper = session.port.gripper
+    session.gripper_wants = None
+    if gripper is None:
+        session.unsupported(packet)
+        return
+    try:
+        action = Action(packet.integer())
+    except ValueError:
+        session.log(Level.WARNING, f"GRIPPER: expected 1–8 or 15–17, found {packet.integer()}")
+        return
+    gripper.act(action)
+    if action in (Action.PRESSURE, Action.LIFT_CARRY):
+        session.gripper_wants = action
+
+
+def _gripper_value(session: Session, packet: Packet) -> None:
+    """The value that belongs to GRIPPER 16 (pressure: a plane has none) or 17 (time of the lift)."""
+    gripper, wants = session.port.gripper, session.gripper_wants
+    session.gripper_wants = None
+    if gripper is None:
+        session.unsupported(packet)
+    elif wants is Action.LIFT_CARRY:
+        gripper.carry(packet.integer() * CARRY_UNIT)
+
+
+def _gripper_request(session: Session, packet: Packet) -> None:
+    session.streams.request(P.GRIPPER, packet.integer())
+
+
+# -- packets on request
+
+
+def _encoder(session: Session, packet: Packet) -> None:
+    session.streams.request(P.ENCODER, packet.integer())
+
+
+def _io(session: Session, packet: Packet) -> None:
+    session.streams.request(P.IO, packet.integer())
+
+
+def _joyinfo(session: Session, packet: Packet) -> None:
+    session.streams.request(P.JOYSTICK, packet.integer())
+
+
+def _gyro(session: Session, packet: Packet) -> None:
+    if session.port.spec.gyro:
+        session.streams.request(P.GYRO, 2 if packet.integer() else 0)
+    else:
+        session.once(packet.id, Level.INFO, "the client asks for a gyro; this robot has none")
+
+
+# -- the rest
+
+
+def _joydrive(session: Session, packet: Packet) -> None:
+    session.joydrive = packet.integer() != 0
+
+
+def _adsel(session: Session, packet: Packet) -> None:
+    """Which analogue input the SIP shows."""
+    electrics = session.port.electrics
+    if 0 <= packet.integer() < len(electrics.analog):
+        electrics.analog_port = packet.integer()
+    else:
+        session.log(Level.WARNING, f"ADSEL: expected 0 … {len(electrics.analog) - 1}, found {packet.integer()}")
+
+
+def _ptupos(session: Session, packet: Packet) -> None:
+    """Low byte position, high byte number of the servo."""
+    position, servo = packet.byte_pair()
+    session.port.electrics.servos[servo] = position
+    session.log(Level.DEBUG, f"pan-tilt servo {servo} to {position}")
+
+
+def _say(session: Session, packet: Packet) -> None:
+    """Pairs of duration (20 ms) and note."""
+    tones = packet.data[2 : 2 + packet.data[1]] if len(packet.data) > 1 else b""
+    pairs = [f"{note} for {duration * 0.02:g} s" for duration, note in zip(tones[0::2], tones[1::2], strict=False)]
+    session.log(Level.INFO, f"sound: {', '.join(pairs) or 'silence'}")
+
+
+def _sound(session: Session, packet: Packet) -> None:
+    session.log(Level.INFO, f"sound: command {command_name(packet.id)}, {packet.integer()}")
+
+
+def _polling(session: Session, packet: Packet) -> None:
+    """Firing order of the sonar: here all transducers look in every period, so there is nothing to order."""
+    session.log(Level.DEBUG, f"sonar firing order {list(packet.string().encode('latin-1'))}: all fire in every period")
+
+
+def _aux(session: Session, packet: Packet) -> None:
+    """Reading from an auxiliary serial port: nothing is connected there, so nothing comes."""
+    session.once(packet.id, Level.INFO, f"command {command_name(packet.id)}: nothing is connected to that serial port")
+
+
+def _tty3(session: Session, packet: Packet) -> None:
+    session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{client_text(packet.string())}"')
+
+
+TABLE: Final[dict[int, Handler]] = {
+    C.POLLING: _polling,
+    C.SAY: _say,
+    C.JOYINFO: _joyinfo,
+    C.ENCODER: _encoder,
+    C.GRIPPER: _gripper,
+    C.IOREQUEST: _io,
+    C.PTUPOS: _ptupos,
+    C.GETAUX: _aux,
+    C.GETAUX2: _aux,
+    C.JOYDRIVE: _joydrive,
+    C.GYRO: _gyro,
+    C.TTY3: _tty3,
+    C.SOUND: _sound,
+    C.PLAYLIST: _sound,
+    C.SOUNDTOG: _sound,
+}
+OLD_LASER: Final[dict[int, Handler]] = {
+    C.ADSEL: laser,
+    C.GRIPPERVAL: _laser_start_or_gripper_value,
+    C.GRIPPERPACREQUEST: _laser_end_or_gripper_request,
+    C.OLD_LRF_PARMINC: laser,
+}
+REAL_ROBOT: Final[dict[int, Handler]] = {
+    C.ADSEL: _adsel,
+    C.GRIPPERVAL: _gripper_value,
+    C.GRIPPERPACREQUEST: _gripper_request,
+}

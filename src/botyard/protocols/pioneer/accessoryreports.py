@@ -1,0 +1,117 @@
+"""Packets of accessories: encoders, gyro, joystick, I/O lines, gripper (pioneer-protocol §10); see `reports` for the style."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from botyard.protocols.pioneer.commands import P
+from botyard.protocols.pioneer.packet import Packet, frame
+
+
+@dataclass(slots=True, kw_only=True)
+class Encoders:
+    """ENCODERpac 0x90: ticks of the left and right wheel, 32 bits, wrapping."""
+
+    left: int = 0
+    right: int = 0
+
+    def encode(self) -> bytes:
+        """The packet."""
+        return frame(P.ENCODER, struct.pack("<ii", self.left, self.right))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> Encoders:
+        """Read the packet."""
+        r = packet.reader()
+        return cls(left=r.i32(), right=r.i32())
+
+
+@dataclass(slots=True, kw_only=True)
+class Gyro:
+    """GYROpac 0x98: readings since the last packet as (rate, temperature); a rate is 10 bits around 512."""
+
+    readings: Sequence[tuple[int, int]] = ()
+
+    def encode(self) -> bytes:
+        """The packet."""
+        body = b"".join(struct.pack("<hB", rate, temperature) for rate, temperature in self.readings)
+        return frame(P.GYRO, bytes((len(self.readings),)) + body)
+
+    @classmethod
+    def decode(cls, packet: Packet) -> Gyro:
+        """Read the packet."""
+        r = packet.reader()
+        n = r.u8()
+        return cls(readings=[(r.i16(), r.u8()) for _ in range(min(n, r.remaining // 3))])
+
+
+@dataclass(slots=True, kw_only=True)
+class JoystickReport:
+    """JOYSTICKpac 0xF8: buttons 0 or 1; x (right), y (forward) and throttle 0 … 1023, the first two around 512."""
+
+    button1: int = 0
+    button2: int = 0
+    x: int = 512
+    y: int = 512
+    throttle: int = 1023
+
+    def encode(self) -> bytes:
+        """The packet."""
+        return frame(P.JOYSTICK, struct.pack("<BBHHH", self.button1, self.button2, self.x, self.y, self.throttle))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> JoystickReport:
+        """Read the packet."""
+        r = packet.reader()
+        return cls(button1=r.u8(), button2=r.u8(), x=r.u16(), y=r.u16(), throttle=r.u16())
+
+
+@dataclass(slots=True, kw_only=True)
+class Io:
+    """IOpac 0xF0: bytes of digital inputs and outputs, and analogue inputs (10 bits, 5 V full scale)."""
+
+    inputs: bytes = b""
+    outputs: bytes = b""
+    analog: Sequence[int] = ()
+
+    def encode(self) -> bytes:
+        """The packet."""
+        analog = struct.pack(f"<{len(self.analog)}H", *self.analog)
+        return frame(
+            P.IO,
+            bytes((len(self.inputs),)) + self.inputs + bytes((len(self.outputs),)) + self.outputs
+            + bytes((len(self.analog),)) + analog,
+        )  # fmt: skip
+
+    @classmethod
+    def decode(cls, packet: Packet) -> Io:
+        """Read the packet."""
+        r = packet.reader()
+        inputs = r.take(r.u8())
+        outputs = r.take(r.u8())
+        return cls(inputs=inputs, outputs=outputs, analog=[r.u16() for _ in range(r.u8())])
+
+
+GENERAL_IO = 2
+"""Type of gripper in the gripper packet: connected to the general I/O port."""
+
+
+@dataclass(slots=True, kw_only=True)
+class GripperReport:
+    """GRIPPERpac 0xE0: kind of gripper (0 none), switches (§10.1), grasp time."""
+
+    kind: int = 0
+    switches: int = 0
+    grasp_time: int = 0
+
+    def encode(self) -> bytes:
+        """The packet."""
+        return frame(P.GRIPPER, bytes((self.kind, self.switches, self.grasp_time)))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> GripperReport:
+        """Read the packet."""
+        r = packet.reader()
+        return cls(kind=r.u8(), switches=r.u8(), grasp_time=r.u8())

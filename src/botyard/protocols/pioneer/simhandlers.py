@@ -1,0 +1,222 @@
+"""Commands to the simulator behind the robot: 224–239, and those of the old SRIsim (pioneer-protocol §4.2, §4.4, §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from botyard import units
+from botyard.errors import ExitCode
+from botyard.geometry import Pose
+from botyard.protocols.pioneer.commands import C, Ctrl, command_name
+from botyard.protocols.pioneer.events import (
+    ExitRequested,
+    Level,
+    LogRotationRequested,
+    MapRequested,
+    MasterCleared,
+    SnapshotRequested,
+)
+from botyard.protocols.pioneer.packet import Packet, Reader, client_text
+from botyard.protocols.pioneer.reportbuilder import build_siminfo, build_simstat
+
+if TYPE_CHECKING:
+    from botyard.protocols.pioneer.session import Session
+
+Handler = Callable[["Session", Packet], None]
+
+
+def _set_pose(session: Session, packet: Packet) -> None:
+    """Type byte, then x, y (mm) and th (deg) as 32-bit integers; true pose only."""
+    r = packet.reader()
+    r.u8()
+    session.port.set_pose(Pose(units.from_mm(r.i32()), units.from_mm(r.i32()), units.from_deg(r.i32())))
+
+
+def _reset(session: Session, packet: Packet) -> None:
+    session.port.reset_pose()
+
+
+def _stat(session: Session, packet: Packet) -> None:
+    """No argument or 1: one SIMSTAT now; 2: one before every SIP; 0: no more."""
+    mode = packet.integer() if packet.has_argument else 1
+    if mode == 1:
+        session.send(build_simstat(session.port, session.port.state()).encode())
+    elif mode in (0, 2):
+        session.simstat_always = mode == 2
+    else:
+        session.log(Level.WARNING, f"SIM_STAT: expected 0, 1 or 2, found {mode}")
+
+
+def _message(session: Session, packet: Packet) -> None:
+    r = packet.reader()
+    r.u8()
+    text = r.take(r.u8()).rstrip(b"\0").decode("latin-1")
+    session.log(Level.INFO, f'the client says: "{client_text(text)}"')
+
+
+def _exit(session: Session, packet: Packet) -> None:
+    session.emit(ExitRequested(packet.integer() & 0xFF))
+
+
+def _crash(session: Session, packet: Packet) -> None:
+    """RESET and MAINTENANCE: the controller restarts, that is, the simulator ends as in a crash (PIO-033, PIO-034)."""
+    session.emit(ExitRequested(int(ExitCode.CRASH), command_name(packet.id)))
+
+
+# -- SIM_CTRL
+
+
+def _counted_text(r: Reader) -> str:
+    """u16 length and characters; a NUL may be counted or not (decisions, "SIM_CTRL names")."""
+    return r.take(r.u16()).partition(b"\0")[0].decode("latin-1")
+
+
+def _load_map(session: Session, r: Reader) -> None:
+    session.emit(MapRequested(_counted_text(r), master=False))
+
+
+def _master_load_map(session: Session, r: Reader) -> None:
+    session.emit(MapRequested(_counted_text(r), master=True))
+
+
+def _clear_master(session: Session, r: Reader) -> None:
+    session.emit(MasterCleared())
+
+
+def _rotate_logs(session: Session, r: Reader) -> None:
+    session.emit(LogRotationRequested())
+
+
+def _log_state(session: Session, r: Reader) -> None:
+    label = client_text(_counted_text(r)) if r.remaining >= 2 else ""
+    session.log(Level.INFO, f"state of the robot, asked for by the client{f' ({label})' if label else ''}:")
+    for line in session.port.describe():
+        session.log(Level.INFO, f"  {line}")
+
+
+def _siminfo(session: Session, r: Reader) -> None:
+    s = session.settings
+    session.send(build_siminfo(session.port, s.robot_name, s.version, s.siminfo_flags).encode())
+
+
+def _ghost(session: Session, r: Reader) -> None:
+    session.port.set_ghost(True)
+    session.log(Level.INFO, "the robot is a ghost now: nobody sees or feels it")
+
+
+def _unghost(session: Session, r: Reader) -> None:
+    session.port.set_ghost(False)
+    session.log(Level.INFO, "the robot is a ghost no longer")
+
+
+def _snapshot(session: Session, r: Reader) -> None:
+    session.emit(SnapshotRequested(_counted_text(r) if r.remaining >= 2 else ""))
+
+
+def _odometry_error(session: Session, r: Reader) -> None:
+    on = r.u8() != 0
+    session.port.set_odometry_errors(on)
+    session.log(Level.INFO, f"odometry errors are {'on' if on else 'off'}")
+
+
+def _digital_input(session: Session, r: Reader) -> None:
+    """Byte number, mask, states."""
+    session.port.electrics.write_inputs(byte=r.u8(), mask=r.u8(), states=r.u8())
+
+
+def _analog_input(session: Session, r: Reader) -> None:
+    """Port, then the reading as u16."""
+    session.port.electrics.write_analog(r.u8(), r.u16())
+
+
+def _joystick(session: Session, r: Reader) -> None:
+    """x, y as i8 and throttle as u8, all in per cent; buttons as bits of a byte."""
+    x, y, throttle, buttons = r.i8() / 100.0, r.i8() / 100.0, r.u8() / 100.0, r.u8()
+    session.port.electrics.joystick.set(x, y, throttle, bool(buttons & 1), bool(buttons & 2))
+
+
+def _estop_button(session: Session, r: Reader) -> None:
+    pressed = r.u8() != 0
+    session.port.press_estop(pressed)
+    session.log(Level.INFO, f"the E-stop button is {'pressed' if pressed else 'released'}")
+
+
+OPERATIONS: Final[dict[int, Callable[[Session, Reader], None]]] = {
+    Ctrl.LOAD_MAP: _load_map,
+    Ctrl.MASTER_LOAD_MAP: _master_load_map,
+    Ctrl.CLEAR_MASTER: _clear_master,
+    Ctrl.ROTATE_LOGS: _rotate_logs,
+    Ctrl.LOG_STATE: _log_state,
+    Ctrl.SIMINFO: _siminfo,
+    Ctrl.GHOST: _ghost,
+    Ctrl.SNAPSHOT: _snapshot,
+    Ctrl.ODOMETRY_ERROR: _odometry_error,
+    Ctrl.UNGHOST: _unghost,
+    Ctrl.DIGITAL_INPUT: _digital_input,
+    Ctrl.ANALOG_INPUT: _analog_input,
+    Ctrl.JOYSTICK: _joystick,
+    Ctrl.ESTOP_BUTTON: _estop_button,
+}
+
+
+def _ctrl(session: Session, packet: Packet) -> None:
+    """Type byte, operation as i16, its data."""
+    r = packet.reader()
+    r.u8()
+    operation = r.i16()
+    act = OPERATIONS.get(operation)
+    if act is None:
+        session.log(Level.WARNING, f"SIM_CTRL: operation {operation} is unknown and was ignored")
+    else:
+        act(session, r)
+
+
+TABLE: Final[dict[int, Handler]] = {
+    C.SIM_SET_POSE: _set_pose,
+    C.SIM_RESET: _reset,
+    C.SIM_CTRL: _ctrl,
+    C.SIM_STAT: _stat,
+    C.SIM_MESSAGE: _message,
+    C.SIM_EXIT: _exit,
+    C.RESET: _crash,
+    C.MAINTENANCE: _crash,
+}
+
+# -- the old SRIsim
+
+
+def _deprecated(session: Session, packet: Packet, better: C) -> None:
+    session.once(
+        packet.id, Level.WARNING, f"command {packet.id} is an old one of SRIsim; {command_name(better)} does the same"
+    )
+
+
+def _end_sim(session: Session, packet: Packet) -> None:
+    _deprecated(session, packet, C.SIM_EXIT)
+    session.emit(ExitRequested(0, "OLD_END_SIM"))
+
+
+def _set_origin(session: Session, packet: Packet) -> None:
+    """One coordinate of the true pose: mm or degrees."""
+    _deprecated(session, packet, C.SIM_SET_POSE)
+    value = packet.integer()
+    if packet.id == C.OLD_SETORIGINTH:
+        session.port.set_pose_axis(2, units.from_deg(value))
+    else:
+        session.port.set_pose_axis(0 if packet.id == C.TTY3 else 1, units.from_mm(value))
+
+
+def _reset_to_origin(session: Session, packet: Packet) -> None:
+    _deprecated(session, packet, C.SIM_RESET)
+    session.port.reset_pose()
+
+
+SRISIM: Final[dict[int, Handler]] = {
+    C.BATTERYINFO: _end_sim,
+    C.TTY3: _set_origin,
+    C.GETAUX2: _set_origin,
+    C.OLD_SETORIGINTH: _set_origin,
+    C.OLD_RESET_TO_ORIGIN: _reset_to_origin,
+}
+"""Numbers that ``--srisim-compat`` gives another meaning (§4.4)."""

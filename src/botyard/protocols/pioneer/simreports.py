@@ -1,0 +1,142 @@
+"""Packets about the simulation itself: SIMSTAT, SIMINFO, SIM_MAP_CHANGED (pioneer-protocol §8); see `reports` for the style."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field, fields
+
+from botyard.protocols.pioneer.commands import P
+from botyard.protocols.pioneer.packet import MAX_DATA, Packet, Reader, frame
+from botyard.protocols.pioneer.reports import c_string
+
+_SIMSTAT = struct.Struct("<BBIHHHiiiiiiiiiii")
+
+
+@dataclass(slots=True, kw_only=True)
+class SimStat:
+    """State of the simulation, SIMSTAT (§8).
+
+    Attributes
+    ----------
+    flags : int
+        Bit 0 there is a map, bit 1 it is georeferenced, bit 2 odometry errors follow.
+    sim_ms, real_ms, last_ms : int
+        Step lengths: simulated, wanted, measured.
+    x_mm, y_mm, z_mm, th_deg : int
+        True pose.
+    lat_e7, lon_e7, alt_cm : int
+        GPS reading, 10⁻⁷ ° and cm.
+    gps_quality : int
+        100 × dilution of precision; 0 bad, −1 none.
+    error_x, error_y, error_th : int
+        Odometry errors: mm and degrees × 10⁷.
+    """
+
+    flags: int = 4
+    sim_ms: int = 100
+    real_ms: int = 100
+    last_ms: int = 100
+    x_mm: int = 0
+    y_mm: int = 0
+    z_mm: int = 0
+    th_deg: int = 0
+    lat_e7: int = 0
+    lon_e7: int = 0
+    alt_cm: int = 0
+    gps_quality: int = -1
+    error_x: int = 0
+    error_y: int = 0
+    error_th: int = 0
+
+    def encode(self) -> bytes:
+        """The packet: 56 data bytes."""
+        return frame(P.SIMSTAT, _SIMSTAT.pack(0, 0, *(getattr(self, f.name) for f in fields(self))))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> SimStat:
+        """Read a SIMSTAT."""
+        r = Reader(packet.data)
+        r.take(2)
+        values = [r.u32(), r.u16(), r.u16(), r.u16(), *(r.i32() for _ in range(11))]
+        return cls(**{f.name: v for f, v in zip(fields(cls), values, strict=True)})
+
+
+@dataclass(frozen=True, slots=True)
+class SimDevice:
+    """A device as SIMINFO lists it: unique name, type, number among its kind, status (0)."""
+
+    name: str
+    type_name: str
+    number: int = 0
+    status: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class SimInfo:
+    """What simulator this is, and the robot's devices, SIMINFO (§8).
+
+    Attributes
+    ----------
+    application, version : str
+        Of the simulator.
+    flags : int
+        Bit 0 it has an interactive page, bit 1 it was restarted after a crash.
+    devices : list of SimDevice
+        As many as fit into the packet.
+    """
+
+    application: str = "AMRISim"
+    version: str = ""
+    flags: int = 0
+    devices: list[SimDevice] = field(default_factory=list)
+
+    def encode(self) -> bytes:
+        """The packet; devices that do not fit are left out, and not counted."""
+        head = c_string(self.application) + c_string(self.version)
+        parts: list[bytes] = []
+        room = MAX_DATA - len(head) - 8
+        for d in self.devices:
+            part = c_string(d.name) + c_string(d.type_name) + struct.pack("<BI", d.number & 0xFF, d.status)
+            if sum(map(len, parts)) + len(part) > room:
+                break
+            parts.append(part)
+        return frame(P.SIMINFO, head + struct.pack("<II", self.flags, len(parts)) + b"".join(parts))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> SimInfo:
+        """Read a SIMINFO."""
+        r = packet.reader()
+        info = cls(application=r.text(), version=r.text(), flags=r.u32())
+        n = r.u32()
+        while len(info.devices) < n and r.remaining:
+            info.devices.append(SimDevice(r.text(), r.text(), r.u8(), r.u32()))
+        return info
+
+
+@dataclass(slots=True, kw_only=True)
+class MapChanged:
+    """What became of a map, SIM_MAP_CHANGED (§8).
+
+    Attributes
+    ----------
+    by_user : bool
+        Loaded at the page, not by a client.
+    loaded : int
+        1 a new map is there, 0 it was not loaded again (unchanged, or refused by master mode), 2 it could not be loaded.
+    name : str
+        The file name as it was asked for.
+    """
+
+    by_user: bool = False
+    loaded: int = 0
+    name: str = ""
+
+    def encode(self) -> bytes:
+        """The packet."""
+        return frame(P.MAP_CHANGED, struct.pack("<Bb", self.by_user, self.loaded) + c_string(self.name, MAX_DATA - 3))
+
+    @classmethod
+    def decode(cls, packet: Packet) -> MapChanged:
+        """Read a SIM_MAP_CHANGED."""
+        r = packet.reader()
+        return cls(by_user=r.u8() != 0, loaded=r.i8(), name=r.text())

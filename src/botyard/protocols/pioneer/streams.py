@@ -1,0 +1,49 @@
+"""Packets that a client asks for once or with every SIP: encoders, gyro, joystick, I/O, gripper (pioneer-protocol §4.6, §10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from botyard.protocols.pioneer import reportbuilder as build
+from botyard.protocols.pioneer.commands import P
+from botyard.protocols.robotport import RobotPort, RobotState
+
+
+class _Report(Protocol):
+    def encode(self) -> bytes: ...
+
+
+BUILDERS: Final[dict[P, Callable[[RobotPort, RobotState], _Report]]] = {
+    P.ENCODER: build.build_encoders,
+    P.GYRO: build.build_gyro,
+    P.JOYSTICK: build.build_joystick,
+    P.IO: build.build_io,
+    P.GRIPPER: build.build_gripper,
+}
+"""How each kind of packet is made, in the order in which they follow a SIP."""
+
+
+class Streams:
+    """Which of these packets one client gets."""
+
+    def __init__(self, port: RobotPort) -> None:
+        self._port = port
+        self._modes: dict[P, int] = {}
+
+    def request(self, kind: P, mode: int) -> None:
+        """0: no more; 1: one, with the next SIP; anything else: one with every SIP."""
+        self._modes[kind] = mode
+
+    def report(self, state: RobotState) -> bytes:
+        """The packets of this period."""
+        if not self._modes:
+            return b""
+        out = []
+        for kind, builder in BUILDERS.items():
+            mode = self._modes.get(kind, 0)
+            if mode:
+                out.append(builder(self._port, state).encode())
+            if mode == 1:
+                self._modes[kind] = 0
+        return b"".join(out)
