@@ -65,6 +65,12 @@ class MapError(FormatError):
     exit_code = ExitCode.MAP_LOAD
 
 
+class ModelFileError(FormatError):
+    """A file with a robot model of the user's could not be read (exit code 250)."""
+
+    exit_code = ExitCode.PARAMETER_FILE
+
+
 class ModelError(BotyardError):
     """A robot or sensor model is unknown or its description is wrong (exit code 249)."""
 
@@ -81,6 +87,12 @@ class CommandLineError(BotyardError):
     """The command line cannot be obeyed (exit code 255)."""
 
     exit_code = ExitCode.COMMAND_LINE
+
+
+class FolderError(BotyardError):
+    """The working directory cannot be changed as asked (exit code 247)."""
+
+    exit_code = ExitCode.CWD
 
 
 class PortError(BotyardError):

@@ -45,9 +45,10 @@ from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import WorldError
+from botyard.formats.models import find_robot
 from botyard.formats.registry import Warn, load_scene
 from botyard.geometry import Pose, Twist
-from botyard.model.library import load_laser, load_robot
+from botyard.model.library import load_laser
 from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes, RobotSpec
 from botyard.model.scene import Scene
@@ -91,8 +92,10 @@ class Simulation:
     ) -> None:
         try:
             mode = OdometryErrorMode[odometry_error.upper()]
+            if mode is OdometryErrorMode.PERFECT:
+                raise KeyError(odometry_error)
         except KeyError:
-            known = ", ".join(m.name.lower() for m in OdometryErrorMode)
+            known = ", ".join(m.name.lower() for m in OdometryErrorMode if m is not OdometryErrorMode.PERFECT)
             raise WorldError(f'odometry error mode: expected one of {known}, found "{odometry_error}"') from None
         self.scene = scene if scene is not None else Scene()
         self.sensor_noise = sensor_noise
@@ -157,7 +160,7 @@ class Simulation:
         Parameters
         ----------
         model : str, Path or RobotSpec
-            Model of the library by name (`botyard models` lists them), a ``.toml`` file, or a spec.
+            Model by name (`botyard models` lists them), a ``.toml`` or ``.p`` file, or a spec.
         name : str, optional
             Unique name; else the model's, with a number if that is taken: ``p3dx``, ``p3dx_002``.
         pose : Pose or tuple, optional
@@ -174,11 +177,11 @@ class Simulation:
         CommandError
             The pose is not finite, or absurdly far away.
         """
-        spec = model if isinstance(model, RobotSpec) else load_robot(model)
+        spec = model if isinstance(model, RobotSpec) else find_robot(model)
         if lasers is not None:
             mount = spec.lasers[0].pose if spec.lasers else Pose()
             spec = replace(spec, lasers=tuple(load_laser(t, pose=mount) for t in lasers))
-        name = self._unique(spec.name) if name is None else name
+        name = self.unique_name(spec.name) if name is None else name
         body = robot_body(spec, name)
         start = self._place(spec) if pose is None else Pose(*map(float, pose))
         cmd.check_pose(start)
@@ -205,7 +208,8 @@ class Simulation:
         del self._robots[name]
         self._engine.remove_body(name)
 
-    def _unique(self, base: str) -> str:
+    def unique_name(self, base: str) -> str:
+        """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
         if base not in self._engine.rows:
             return base
         n = 2

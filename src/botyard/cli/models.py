@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from botyard.cli.listing import print_table, write_pictures
-from botyard.model.library import load_robot, robot_names
+from botyard.errors import BotyardError
+from botyard.formats import arparams
+from botyard.formats.models import find_robot, model_names, user_models
 from botyard.model.robot import RobotSpec
 
 
@@ -19,16 +21,42 @@ from botyard.model.robot import RobotSpec
     metavar="FOLDER",
     help="Write a picture of each model there.",
 )
+@click.option(
+    "--parameter-files",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Write ARIA's parameter file (.p) of each model there; clients of a new subclass need it.",
+)
 @click.argument("names", nargs=-1)
-def command(names: tuple[str, ...], png: Path | None) -> None:
+def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | None) -> None:
     """List the robot models (or those NAMED), with their size, speed and sensors."""
-    specs = [load_robot(n) for n in names or robot_names()]
+    specs = [find_robot(n) for n in names] if names else _all_models()
     titles = ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description")
     print_table(titles, map(_row, specs))
     if png is not None:
         from botyard.ui.render import render_robot
 
         write_pictures(png, ((s.name, render_robot(s)) for s in specs))
+
+    if parameter_files is not None:
+        parameter_files.mkdir(parents=True, exist_ok=True)
+        for spec in (s for s in specs if s.drive):
+            path = parameter_files / f"{spec.pioneer.subclass.lower()}.p"
+            path.write_text(arparams.from_robot(spec), "utf-8")
+            click.echo(f"written: {path}")
+
+
+def _all_models() -> list[RobotSpec]:
+    """Every model that can be read; what is wrong with the others goes to stderr."""
+    specs = []
+    for problem in user_models().problems:
+        click.echo(f"botyard: warning: {problem}", err=True)
+    for name in model_names():
+        try:
+            specs.append(find_robot(name))
+        except BotyardError as error:
+            click.echo(f"botyard: warning: {error}", err=True)
+    return specs
 
 
 def _row(s: RobotSpec) -> tuple[str, ...]:

@@ -6,29 +6,40 @@ The options of AMRISim keep their names and meanings, in all its spellings (feat
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ipaddress
+import itertools
 import json
 import logging
+import os
 import signal
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from botyard import __version__
-from botyard.cli.options import RobotChoice, RobotParam, StartParam
-from botyard.errors import CommandLineError, WorldError
+from botyard.cli.logs import set_up_logging
+from botyard.cli.options import RobotChoice
+from botyard.cli.runoptions import RunOptions, with_options
+from botyard.errors import CommandLineError, FolderError, WorldError
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
     from botyard.controllers.base import ControllerFactory
     from botyard.model.robot import RobotSpec
+    from botyard.protocols.pioneer.session import PioneerSettings
     from botyard.servers.hub import Hub
-    from botyard.servers.tcp import PioneerServer
+    from botyard.servers.tcp import FactoryServer, PioneerServer
+    from botyard.servers.worldcontrol import WorldControl
     from botyard.simulation import Simulation
 
-ERROR_MODES = ("random_each_update", "random_init", "constant", "none")
+DEFAULT_LOG_SIZE = 5_000_000
+"""A noninteractive run begins a new log file at this size, bytes (CLI-026)."""
+DEFAULT_CAPACITY = 252.0
+"""Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
 
 EPILOG = """\b
 Examples:
@@ -36,174 +47,17 @@ Examples:
   botyard -m lab.map -r p3dx -r amigo:bob  two robots, on ports 8101 and 8102
   botyard -m office -r p3dx --controller wander
   botyard --nomap -r seekur --start 0,0,90 --noninteractive
+  botyard -m lab.map -R p3at               a robot for every client of port 8101
 
 \b
-Other commands: botyard models | maps | drive HOST:PORT | warmup (each has --help), botyard --version
+Other commands: botyard models | maps | discover | drive HOST:PORT | warmup (each has --help), botyard --version
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """The options of a run, as typed; see the command for their meanings."""
-
-    map: str | None
-    map_argument: str | None
-    nomap: bool
-    robots: tuple[RobotChoice, ...]
-    port: int
-    noninteractive: bool
-    no_gui: bool
-    start: Pose | str | None
-    update_interval: int
-    update_sim_time: int | None
-    bind_to_address: str
-    odom_error_mode: str
-    no_error: bool
-    resolution: int
-    ignore_command: tuple[int, ...]
-    warn_unsupported_commands: bool
-    seed: int
-    sensor_noise: str
-    fast: bool
-    duration: float | None
-    robot_name: str
-    json: bool
-    controller: str | None
-    threads: int
-    verbose: bool
 
 
 @click.command(
     "run", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110}
 )
-@click.option(
-    "-m", "--map", "-map", "map", metavar="FILE", help='Map file, or the name of a shipped map ("botyard maps").'
-)
-@click.option("--nomap", "-nomap", is_flag=True, help="No map: an empty plane.")
-@click.option(
-    "-r",
-    "--robot",
-    "-robot",
-    "robots",
-    type=RobotParam(),
-    multiple=True,
-    help='Add a robot of this model ("botyard models"), with a name of your choice. Repeatable. [default: p3dx]',
-)
-@click.option(
-    "-p",
-    "--port",
-    "-port",
-    "port",
-    type=click.IntRange(1, 65535),
-    default=8101,
-    show_default=True,
-    help="TCP port of the first robot; the others follow.",
-)
-@click.option(
-    "--bind-to-address",
-    "-bind-to-address",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="Listen on this address only; 0.0.0.0 is all.",
-)
-@click.option(
-    "--start",
-    "-start",
-    type=StartParam(),
-    metavar="X,Y,TH|outside|random",
-    help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
-)
-@click.option("--controller", metavar="NAME", help="Drive robots that no client commands: wander.")
-@click.option(
-    "--update-interval",
-    "-update-interval",
-    type=click.IntRange(1, 60000),
-    default=100,
-    show_default=True,
-    metavar="MS",
-    help="Wall time between two steps.",
-)
-@click.option(
-    "--update-sim-time",
-    "-update-sim-time",
-    type=click.IntRange(1, 60000),
-    metavar="MS",
-    help="Simulated time of a step. [default: the update interval]",
-)
-@click.option("--fast", is_flag=True, help="Step as fast as possible instead of in real time.")
-@click.option(
-    "--duration", type=click.FloatRange(min=0.0, min_open=True), metavar="S", help="End after so much simulated time."
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of all random draws: same seed, same run.")
-@click.option(
-    "--sensor-noise",
-    type=click.Choice(["stock", "none"]),
-    default="stock",
-    show_default=True,
-    help="Range sensors err like the devices they stand for, or not at all.",
-)
-@click.option(
-    "--odom-error-mode",
-    "-odom-error-mode",
-    type=click.Choice(ERROR_MODES),
-    default=ERROR_MODES[0],
-    show_default=True,
-    help="When odometry errors are drawn.",
-)
-@click.option("--no-error", "-no-error", is_flag=True, help="The same as --odom-error-mode none.")
-@click.option(
-    "--resolution",
-    "-resolution",
-    type=click.IntRange(1, 1000),
-    default=20,
-    show_default=True,
-    metavar="MM",
-    help="Size of map points whose file does not give it.",
-)
-@click.option(
-    "--ignore-command",
-    "-ignore-command",
-    type=click.IntRange(0, 255),
-    multiple=True,
-    metavar="N",
-    help="Drop Pioneer command number N. Repeatable.",
-)
-@click.option(
-    "--warn-unsupported-commands",
-    "-warn-unsupported-commands",
-    is_flag=True,
-    help="Log every unsupported command, not only the first of each number.",
-)
-@click.option(
-    "--robot-name",
-    default="AMRISim",
-    show_default=True,
-    help="Name that robots report to clients; some look for MobileSim.",
-)
-@click.option(
-    "--noninteractive",
-    "-noninteractive",
-    "--non-interactive",
-    is_flag=True,
-    help="Never ask or open anything; a map (or --nomap) must be given.",
-)
-@click.option(
-    "--no-gui",
-    "-no-gui",
-    is_flag=True,
-    help="Run without the page (there is none in this version; implies --noninteractive).",
-)
-@click.option("--json", is_flag=True, help='Print the line that says "ready" as one JSON object.')
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="Threads for many lasers at once; results do not depend on it.",
-)
-@click.option("--verbose", "-verbose", is_flag=True, help="Log more.")
-@click.argument("map_argument", required=False, metavar="[MAP]")
+@with_options
 def command(**options: Any) -> int:
     """Simulate robots in a map and serve each on a TCP port by the Pioneer protocol (ARIA, p2os and others)."""
     return run(RunOptions(**options))
@@ -212,7 +66,12 @@ def command(**options: Any) -> int:
 def run(o: RunOptions) -> int:
     """Set the world up, serve it, return the exit status."""
     signal.signal(signal.SIGTERM, _interrupt)  # until the event loop takes signals over
-    _logging(o.verbose)
+    if o.cwd is not None:
+        _change_folder(o.cwd)
+    size = o.log_file_max_size
+    if size is None:
+        size = DEFAULT_LOG_SIZE if o.noninteractive or o.no_gui else 0
+    rotate_logs = set_up_logging(verbose=o.verbose, file=o.log_file, max_size=size)
     log = logging.getLogger("botyard")
     map_name = _map_name(o)
     from botyard.cli.warmup import warm_up_with_progress
@@ -234,7 +93,15 @@ def run(o: RunOptions) -> int:
     else:
         sim = Simulation.load(map_name, resolution=o.resolution / 1000.0, warn=log.warning, **settings)
     _add_robots(sim, o)
-    return asyncio.run(_serve(sim, o, factory))
+    return asyncio.run(_serve(sim, o, factory, rotate_logs))
+
+
+def _change_folder(folder: str) -> None:
+    """``--cwd``."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise FolderError(f'--cwd: cannot change to "{folder}": {error.strerror}') from None
 
 
 def _map_name(o: RunOptions) -> str | None:
@@ -246,6 +113,12 @@ def _map_name(o: RunOptions) -> str | None:
         return name
     if o.nomap or o.map == "":
         return None
+    from botyard.formats.models import default_map
+
+    users = default_map()
+    if users is not None:
+        logging.getLogger("botyard").info("no map was given: using %s", users)
+        return str(users)
     if o.noninteractive or o.no_gui:
         raise CommandLineError("--noninteractive needs a map: give one with -m FILE, or say --nomap")
     logging.getLogger("botyard").info('no map was given: using the shipped map "office" (see "botyard maps")')
@@ -253,14 +126,25 @@ def _map_name(o: RunOptions) -> str | None:
 
 
 def _add_robots(sim: Simulation, o: RunOptions) -> None:
-    from botyard.model.library import load_robot
+    from botyard.formats.models import find_robot
 
-    choices: Sequence[RobotChoice] = o.robots or (RobotChoice("p3dx", None),)
-    specs = [load_robot(c.model) for c in choices]
-    if o.port + len(choices) - 1 > 65535:
-        raise CommandLineError(f"{len(choices)} robots do not fit on the ports from {o.port} to 65535")
+    default = () if o.factories else (RobotChoice("p3dx", None),)
+    choices: Sequence[RobotChoice] = o.robots or default
+    specs = [_with_battery(find_robot(c.model), o.simulate_batteries) for c in choices]
+    last = o.port + len(choices) + len(o.factories) - 1
+    if last > 65535:
+        raise CommandLineError(
+            f"{len(choices) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
+        )
     for i, (choice, spec) in enumerate(zip(choices, specs, strict=True)):
         sim.add_robot(spec, choice.name, pose=_start_pose(sim, spec, o.start, i))
+
+
+def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
+    """The model, with a battery that drains if the user wants that and the model does not say how it does."""
+    if not simulate or spec.battery.capacity_wh > 0.0 or not spec.drive:
+        return spec
+    return replace(spec, battery=replace(spec.battery, capacity_wh=DEFAULT_CAPACITY))
 
 
 def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, index: int) -> Pose | None:
@@ -277,35 +161,109 @@ def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, inde
     return sim.random_free_place(spec, index)
 
 
-async def _serve(sim: Simulation, o: RunOptions, factory: ControllerFactory | None) -> int:
+async def _serve(
+    sim: Simulation, o: RunOptions, factory: ControllerFactory | None, rotate_logs: Callable[[], None] | None
+) -> int:
     """Open the ports, say "ready", run until told to end."""
     from botyard.controllers.base import Yielding
-    from botyard.protocols.pioneer.session import PioneerSettings
     from botyard.servers.hub import Hub
-    from botyard.servers.tcp import PioneerServer
+    from botyard.servers.tcp import LoopHost
+    from botyard.servers.worldcontrol import WorldControl
 
     hub = Hub(sim, interval=None if o.fast else o.update_interval / 1000.0, duration=o.duration)
-    settings = PioneerSettings(
+    world = WorldControl(
+        sim,
+        LoopHost(hub),
+        folders=_map_folders(sim, o),
+        resolution=o.resolution / 1000.0,
+        rotate_logs=rotate_logs,
+        allow_exit=o.allow_client_exit,
+    )
+    robots, factories = _servers(hub, world, o)
+    servers = [*robots, *factories]
+    _on_signals(hub)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            for i, server in enumerate(servers):
+                await server.listen(o.bind_to_address, o.port + i)
+            await _announce(stack, robots, o)
+            if factory is not None:
+                for one in robots:
+                    hub.before_step(Yielding(one.robot, factory(one.robot, o.seed)).act)
+            print(_ready(sim, robots, factories, o.json), flush=True)
+            return await hub.run()
+        finally:
+            for server in servers:
+                server.close()
+            await asyncio.sleep(0)  # let the last bytes go
+    raise AssertionError  # the stack swallows no exception
+
+
+def _settings(o: RunOptions) -> PioneerSettings:
+    from botyard.protocols.pioneer.session import PioneerSettings
+
+    return PioneerSettings(
         robot_name=o.robot_name,
         firmware=f"S.{__version__}",
+        version=__version__,
         ignore_commands=frozenset(o.ignore_command),
         warn_unsupported=o.warn_unsupported_commands,
+        laser_compat=not o.no_srisim_laser_compat,
+        srisim_compat=o.srisim_compat,
+        gripper_layout=o.gripper_layout,
+        log_packets=o.log_packets_received,
+        log_movement=o.log_movement_sent,
     )
-    drivable = [r for r in sim.robots.values() if r.spec.drive]
-    servers = [PioneerServer(hub, robot, settings) for robot in drivable]
-    _on_signals(hub)
+
+
+def _servers(hub: Hub, world: WorldControl, o: RunOptions) -> tuple[list[PioneerServer], list[FactoryServer]]:
+    """The ports: robots in the order of the command line, then factories."""
+    from botyard.formats.models import find_robot
+    from botyard.servers.tcp import FactoryServer, PioneerServer
+
+    settings = _settings(o)
+    robots = [PioneerServer(hub, r, settings, world) for r in hub.sim.robots.values() if r.spec.drive]
+    made = itertools.count()
+
+    def place(spec: RobotSpec) -> Pose | None:
+        start = o.start if not isinstance(o.start, Pose) else hub.sim.free_place(spec, o.start)
+        return _start_pose(hub.sim, spec, start, next(made))
+
+    models = [_with_battery(find_robot(name), o.simulate_batteries) for name in o.factories]
+    return robots, [FactoryServer(hub, model, settings, world, place) for model in models]
+
+
+def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
+    """Where clients may load maps from: the working directory, ``--map-dir``, the folder of the first map, the user's."""
+    from botyard.formats.models import resource_folders
+
+    folders = [Path.cwd(), *map(Path, o.map_dir), *resource_folders()]
+    if sim.scene.source:
+        folders.append(Path(sim.scene.source).resolve().parent)
+    return folders
+
+
+async def _announce(stack: contextlib.AsyncExitStack, robots: Sequence[PioneerServer], o: RunOptions) -> None:
+    """Discovery and multicast DNS, until the stack is left."""
+    if not o.no_network_discovery:
+        from botyard.servers.discovery import DiscoveryServer
+
+        discovery = DiscoveryServer(everybody=not _is_loopback(o.bind_to_address))
+        if await discovery.listen():
+            stack.callback(discovery.close)
+    if o.mdns:
+        from botyard.servers.mdns import Announcement
+
+        announcement = Announcement()
+        stack.push_async_callback(announcement.end)
+        await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in robots)
+
+
+def _is_loopback(address: str) -> bool:
     try:
-        for i, server in enumerate(servers):
-            await server.listen(o.bind_to_address, o.port + i)
-        if factory is not None:
-            for robot in drivable:
-                hub.before_step(Yielding(robot, factory(robot, o.seed)).act)
-        print(_ready(sim, servers, o.json), flush=True)
-        return await hub.run()
-    finally:
-        for server in servers:
-            server.close()
-        await asyncio.sleep(0)  # let the last bytes go
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
 
 
 def _interrupt(number: int, frame: object) -> None:
@@ -322,21 +280,14 @@ def _on_signals(hub: Hub) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(hub.stop))
 
 
-def _ready(sim: Simulation, servers: Sequence[PioneerServer], as_json: bool) -> str:
+def _ready(sim: Simulation, servers: Sequence[PioneerServer], factories: Sequence[FactoryServer], as_json: bool) -> str:
     robots = [
         {"name": s.robot.name, "model": s.robot.spec.name, "host": s.address[0], "port": s.address[1]} for s in servers
     ]
+    made = [{"model": f.model.name, "host": f.address[0], "port": f.address[1]} for f in factories]
     if as_json:
-        return json.dumps({"ready": True, "seed": sim.seed, "map": sim.scene.source or None, "robots": robots})
-    listed = ", ".join(f"{r['name']} ({r['model']}) on {r['host']}:{r['port']}" for r in robots)
-    return f"botyard ready: {listed}; seed {sim.seed}"
-
-
-def _logging(verbose: bool) -> None:
-    """Log lines with time stamps to stderr."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
-    root = logging.getLogger("botyard")
-    root.handlers[:] = [handler]
-    root.setLevel(logging.DEBUG if verbose else logging.INFO)
-    root.propagate = False
+        source = sim.scene.source or None
+        return json.dumps({"ready": True, "seed": sim.seed, "map": source, "robots": robots, "factories": made})
+    listed = [f"{r['name']} ({r['model']}) on {r['host']}:{r['port']}" for r in robots]
+    listed += [f"a {f['model']} for every client of {f['host']}:{f['port']}" for f in made]
+    return f"botyard ready: {', '.join(listed)}; seed {sim.seed}"

@@ -40,7 +40,11 @@ class BodySpec:
     limits : MotionLimits
         Speeds and ramps.
     odometry_error : Axes
-        Half-widths of the proportional errors.
+        Greatest proportional errors.
+    odometry_error_low : Axes or None
+        Least ones; None: the negatives of the greatest.
+    perfect_odometry : bool
+        Odometry is the true pose.
     returns : Returns
         Visibility.
     """
@@ -50,6 +54,8 @@ class BodySpec:
     drive: Drive = Drive.NONE
     limits: MotionLimits = MotionLimits()
     odometry_error: Axes = Axes()
+    odometry_error_low: Axes | None = None
+    perfect_odometry: bool = False
     returns: Returns = Returns()
 
     @property
@@ -78,6 +84,8 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
         drive=spec.drive,
         limits=spec.limits,
         odometry_error=spec.odometry_error,
+        odometry_error_low=spec.odometry_error_low,
+        perfect_odometry=spec.perfect_odometry,
         returns=spec.returns,
     )
 

@@ -318,7 +318,9 @@ class SetOdometryErrors:
     seed: np.uint64
 
     def apply(self, state: State, row: int) -> None:
-        """Set mode and errors."""
+        """Set mode and errors; odometry that is perfect by its model stays so."""
+        if state.err_mode[row] == OdometryErrorMode.PERFECT:
+            return
         set_error_mode(state, row, self.mode, self.seed)
 
 
@@ -327,7 +329,9 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: np.uin
     state.err_mode[row] = int(mode)
     state.err[row] = 0.0
     if mode is OdometryErrorMode.CONSTANT:
-        state.err[row] = state.err_hi[row]
+        # a symmetric range stands for the constant that it was made from, any other for its middle
+        low, high = state.err_lo[row], state.err_hi[row]
+        state.err[row] = np.where(low == -high, high, (low + high) / 2.0)
     elif mode is OdometryErrorMode.RANDOM_INIT:
         draw_errors(state, row, seed, BEFORE_ALL_TICKS)
 

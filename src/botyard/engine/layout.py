@@ -38,6 +38,7 @@ class OdometryErrorMode(IntEnum):
     CONSTANT = 1
     RANDOM_INIT = 2
     RANDOM_EACH_UPDATE = 3
+    PERFECT = 4  # odometry is the true pose; a property of a model, not a mode that a user may choose
 
 
 class State(NamedTuple):

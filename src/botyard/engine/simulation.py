@@ -201,9 +201,13 @@ class Engine:
         s.motors[row] = 1
         s.mask[row] = int(spec.returns.mask)
         s.bright[row] = spec.returns.laser
-        s.err_lo[row] = [-e for e in error]
+        low = spec.odometry_error_low
+        s.err_lo[row] = [-e for e in error] if low is None else low.as_tuple()
         s.err_hi[row] = error
-        set_error_mode(s, row, self.odometry_error_mode, self.seed_word)
+        mode = OdometryErrorMode.PERFECT if spec.perfect_odometry else self.odometry_error_mode
+        set_error_mode(s, row, mode, self.seed_word)
+        if spec.perfect_odometry:
+            s.odom[row] = s.pose[row]
 
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
         """Give a body another outline; takes effect at once, between two steps or in a sense phase."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 
 from botyard.errors import MapError, did_you_mean
 from botyard.formats import armap
+from botyard.formats.models import resource_folders, user_folders
 from botyard.model.scene import Scene
 
 Warn = Callable[[str], None]
@@ -25,11 +26,16 @@ def _in_folder(folder: Path, name: str) -> Path | None:
     if not folder.is_dir():
         return None
     lower = name.lower()
-    return next((p for p in sorted(folder.iterdir()) if p.name.lower() == lower and p.is_file()), None)
+    try:
+        return next((p for p in sorted(folder.iterdir()) if p.name.lower() == lower and p.is_file()), None)
+    except OSError:  # a folder that may not be read
+        return None
 
 
 def find_map(name: str | Path) -> Path:
-    """Find a map file: as a path (its last part in any case), else among the maps of the package, with or without ``.map``.
+    """Find a map file: as a path (its last part in any case), in the user's folders, or among the maps of the package.
+
+    Names of the package's maps may leave out ``.map``.
 
     Raises
     ------
@@ -43,6 +49,10 @@ def find_map(name: str | Path) -> Path:
     if found is not None:
         return found
     if path.parent == Path():
+        for folder in (*resource_folders(), *user_folders()):  # MAP-022
+            found = _in_folder(folder, path.name) or _in_folder(folder / "maps", path.name)
+            if found is not None:
+                return found
         shipped = builtin_maps()
         stem = path.name.lower().removesuffix(".map")
         if stem in shipped:
@@ -50,6 +60,35 @@ def find_map(name: str | Path) -> Path:
         hint = did_you_mean(stem, shipped)
         raise MapError(f"no such map file, here or among the shipped maps ({', '.join(shipped)}){hint}", name)
     raise MapError("no such map file", name)
+
+
+def find_client_map(name: str, folders: Sequence[Path]) -> Path:
+    """Find a map that a client asked for: inside one of `folders`, whatever ``..`` or links say, or among the shipped ones.
+
+    Parameters
+    ----------
+    name : str
+        As the client gave it; relative names are looked for in each folder, the last part in any case.
+    folders : sequence of Path
+        Resolved folders.
+
+    Raises
+    ------
+    MapError
+        Nothing of that name there.
+    """
+    if not name or "\0" in name:
+        raise MapError("expected the name of a map file, found none")
+    for folder in folders:
+        path = folder / name
+        found = path if path.is_file() else _in_folder(path.parent, path.name)
+        if found is not None and found.resolve().is_relative_to(folder):
+            return found.resolve()
+    shipped = builtin_maps()
+    stem = name.lower().removesuffix(".map")
+    if stem in shipped:
+        return shipped[stem].resolve()
+    raise MapError("no such map in the folders that clients may load from, nor among the shipped maps", name)
 
 
 def load_scene(name: str | Path, *, resolution: float = 0.02, warn: Warn | None = None) -> Scene:

@@ -77,6 +77,8 @@ class _Limits(_Strict):
 
 class _Odometry(_Strict):
     error: Triple = (0.0, 0.0, 0.0)
+    error_low: Triple | None = None
+    perfect: bool = False
 
 
 class _Pioneer(_Strict):
@@ -185,6 +187,11 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         old = merged.get(key)
         merged[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return merged
+
+
+def laser_names() -> tuple[str, ...]:
+    """Names of the laser models of the library, sorted."""
+    return tuple(sorted(_sensor_texts()))
 
 
 def _convert(raw: object, kind: type[Any], name: str) -> Any:
@@ -306,6 +313,8 @@ def _robot(file: _RobotFile, name: str) -> RobotSpec:
         outline=tuple((float(x), float(y)) for x, y in file.outline),
         limits=_limits(file.limits),
         odometry_error=Axes(*file.odometry.error),
+        odometry_error_low=None if file.odometry.error_low is None else Axes(*file.odometry.error_low),
+        perfect_odometry=file.odometry.perfect,
         lasers=tuple(load_laser(m.type, pose=_pose(m.pose), flipped=m.flipped) for m in file.lasers),
         sonar=None if file.sonar is None else _sonar(file.sonar),
         pioneer=PioneerSpec(

@@ -169,6 +169,10 @@ class RobotSpec:
         Speeds and ramps.
     odometry_error : Axes
         Proportional error of odometry: each axis errs by a factor within ± this (pioneer-protocol §11.4).
+    odometry_error_low : Axes or None
+        Least errors, if they are not the negatives of the greatest.
+    perfect_odometry : bool
+        Odometry is the true pose (Stage's ``localization "gps"``).
     lasers : tuple of LaserSpec
         Lasers, by index.
     sonar : SonarSpec or None
@@ -198,6 +202,8 @@ class RobotSpec:
     outline: Outline = ((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2))
     limits: MotionLimits = field(default_factory=MotionLimits)
     odometry_error: Axes = Axes()
+    odometry_error_low: Axes | None = None
+    perfect_odometry: bool = False
     lasers: tuple[LaserSpec, ...] = ()
     sonar: SonarSpec | None = None
     pioneer: PioneerSpec = field(default_factory=PioneerSpec)

@@ -9,8 +9,9 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from botyard.protocols.pioneer.events import ExitRequested, LogLine, SessionClosed, SessionOpened
+from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
+from botyard.servers.worldcontrol import WorldControl
 
 
 class RobotLog(logging.LoggerAdapter[logging.Logger]):
@@ -35,8 +36,10 @@ class Connection:
         Called once, when the session is over and everything is written.
     log : logging.LoggerAdapter
         Log of the robot.
-    on_exit : callable, optional
-        Takes the status when the client asks for the end of the simulation.
+    world : WorldControl, optional
+        Takes what the client asks of the whole simulation; without it such requests are refused.
+    is_local : bool
+        The client is on this machine.
     """
 
     def __init__(
@@ -45,14 +48,18 @@ class Connection:
         write: Callable[[bytes], None],
         finish: Callable[[], None],
         log: logging.LoggerAdapter[logging.Logger],
-        on_exit: Callable[[int], None] | None = None,
+        world: WorldControl | None = None,
+        is_local: bool = True,
     ) -> None:
         self.session = session
+        self.log = log
+        self.is_local = is_local
         self._write = write
         self._finish = finish
-        self._log = log
-        self._on_exit = on_exit
+        self._world = world
         self._finished = False
+        if world is not None:
+            world.attach(self)
 
     @property
     def is_over(self) -> bool:
@@ -79,12 +86,16 @@ class Connection:
         """The time that `next_timer` named has come."""
         self._call(lambda: self.session.handle_timer(now))
 
+    def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
+        """Tell the client what became of a map."""
+        self._call(lambda: self.session.map_changed(name, loaded, by_user=by_user))
+
     def _call(self, act: Callable[[], None]) -> None:
         """Let the session act. A fault of ours in one session must not stop the run loop, on which all robots depend."""
         try:
             act()
         except Exception:
-            self._log.exception("internal error, the session is closed")
+            self.log.exception("internal error, the session is closed")
             with contextlib.suppress(Exception):
                 self.session.close("internal error")
         self._pump()
@@ -99,13 +110,17 @@ class Connection:
             self._write(data)
         while (event := self.session.next_event()) is not None:
             if isinstance(event, LogLine):
-                self._log.log(event.level, "%s", event.text)
+                self.log.log(event.level, "%s", event.text)
             elif isinstance(event, SessionOpened):
-                self._log.info("session open")
+                self.log.info("session open")
             elif isinstance(event, SessionClosed):
-                self._log.info("session over: %s", event.reason)
-            elif isinstance(event, ExitRequested) and self._on_exit is not None:
-                self._on_exit(event.status)
+                self.log.info("session over: %s", event.reason)
+            elif self._world is not None:
+                self._world.request(self, event)
+            else:
+                self.log.warning("%s is refused here", type(event).__name__)
         if self.session.is_closed and not self._finished:
             self._finished = True
+            if self._world is not None:
+                self._world.detach(self)
             self._finish()

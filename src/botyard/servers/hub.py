@@ -12,7 +12,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from botyard.protocols.robotport import Timing
 from botyard.simulation import Simulation
@@ -59,6 +59,7 @@ class Hub:
         self._listeners: list[Listener] = []
         self._before: list[Callable[[], None]] = []
         self._stop = asyncio.Event()
+        self.tasks: set[asyncio.Future[Any]] = set()  # work beside the loop; kept here so that it is not lost half way
         self._marks: deque[tuple[float, float]] = deque()
 
     def attach(self, listener: Listener) -> None:

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers.connection import Connection, RobotLog
+from botyard.servers.worldcontrol import Loaded, WorldControl
 from botyard.simulation import Simulation
 
 Manipulator = Callable[[bytes], bytes]
@@ -40,14 +42,13 @@ class Line:
         self.received = bytearray()
         self.closed = False
         self.log: list[str] = []
-        self.exit_status: int | None = None
         self._modem = modem
         self._manipulate = manipulator or (lambda data: data)
         logger = logging.Logger(f"nullmodem.{robot}")
         logger.addHandler(_ListHandler(self.log))
         session = Session(modem.sim.robots[robot].port("pioneer"), modem.settings, modem.now)
         self.connection = Connection(
-            session, self.received.extend, self._finish, RobotLog(logger, {"robot": robot}), self._exit
+            session, self.received.extend, self._finish, RobotLog(logger, {"robot": robot}), modem.world
         )
 
     def send(self, data: bytes) -> None:
@@ -68,8 +69,10 @@ class Line:
         self.closed = True
         self._modem._lines.remove(self)
 
-    def _exit(self, status: int) -> None:
-        self.exit_status = status
+    @property
+    def exit_status(self) -> int | None:
+        """With what status a client has ended the simulation, None: it has not."""
+        return self._modem.exit_status
 
 
 class NullModem:
@@ -81,13 +84,34 @@ class NullModem:
         The world.
     settings : PioneerSettings, optional
         Choices about the protocol.
+    folders : sequence of Path
+        Where clients may load maps from.
     """
 
-    def __init__(self, sim: Simulation, settings: PioneerSettings | None = None) -> None:
+    def __init__(
+        self, sim: Simulation, settings: PioneerSettings | None = None, *, folders: Sequence[Path] = ()
+    ) -> None:
         self.sim = sim
+        self.exit_status: int | None = None
+        self.world = WorldControl(sim, self, folders=folders)
         self.settings = settings or PioneerSettings()
         self.now = 1000.0
         self._lines: list[Line] = []
+
+    def run_aside(
+        self, job: Callable[[], Loaded | None], done: Callable[[Loaded | None, Exception | None], None]
+    ) -> None:
+        """Run slow work at once: there is nobody to hold up."""
+        try:
+            result = job()
+        except Exception as error:  # the caller says what was wrong, as it does with a real loop
+            done(None, error)
+        else:
+            done(result, None)
+
+    def end_soon(self, status: int) -> None:
+        """Remember that a client has ended the simulation."""
+        self.exit_status = status
 
     def connect(self, robot: str, manipulator: Manipulator | None = None) -> Line:
         """Connect a client to a robot."""

@@ -1,4 +1,4 @@
-"""TCP servers for the Pioneer protocol: one port for each robot, one client at a time (pioneer-protocol §2)."""
+"""TCP servers for the Pioneer protocol: one port for each robot or robot factory (pioneer-protocol §2)."""
 
 from __future__ import annotations
 
@@ -6,45 +6,98 @@ import asyncio
 import errno
 import logging
 import socket
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import cast
 
-from botyard.errors import PortError
+from botyard.errors import BotyardError, PortError
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
 from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
+from botyard.servers.worldcontrol import Loaded, WorldControl
 from botyard.simulation import Robot
 
 MAX_UNSENT = 256 * 1024
 """A client that leaves this many bytes unread gets no further reports until it has caught up."""
 EXIT_DELAY = 1.5
 """SIM_EXIT takes effect after so long, s, so that its sender can say goodbye (pioneer-protocol §4.2)."""
+MAX_FACTORY_ROBOTS = 1000
+"""A factory makes no more robots than this at a time."""
 REFUSAL = 1.0
 """A refused client that does not close its side is disconnected after so long, s."""
 MAX_STUCK = 30.0
 """A client that has not caught up for so long, s, is disconnected."""
 
 
-class PioneerServer:
-    """The listening port of one robot.
+class LoopHost:
+    """The event loop as host of a `WorldControl`."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    def run_aside(
+        self, job: Callable[[], Loaded | None], done: Callable[[Loaded | None, Exception | None], None]
+    ) -> None:
+        """Run `job` in a thread, and `done` in the loop."""
+        task = asyncio.ensure_future(asyncio.to_thread(job))
+        self._hub.tasks.add(task)
+
+        def finished(t: asyncio.Future[Loaded | None]) -> None:
+            self._hub.tasks.discard(t)
+            if t.cancelled():
+                return
+            error = t.exception()
+            if error is None:
+                done(t.result(), None)
+            elif isinstance(error, Exception):
+                done(None, error)
+
+        task.add_done_callback(finished)
+
+    def end_soon(self, status: int) -> None:
+        """End the run after `EXIT_DELAY`."""
+        asyncio.get_running_loop().call_later(EXIT_DELAY, self._hub.stop, status)
+
+
+class RobotPortServer(ABC):
+    """A listening port behind which clients find a robot.
 
     Parameters
     ----------
     hub : Hub
         Runs the simulation.
-    robot : Robot
-        The robot.
+    name : str
+        For the log: of the robot, or of the factory.
     settings : PioneerSettings
         Choices of the user about the protocol.
+    world : WorldControl
+        Takes what clients ask of the whole simulation.
     """
 
-    def __init__(self, hub: Hub, robot: Robot, settings: PioneerSettings) -> None:
+    def __init__(self, hub: Hub, name: str, settings: PioneerSettings, world: WorldControl) -> None:
         self.hub = hub
-        self.robot = robot
+        self.name = name
         self.settings = settings
-        self.log = RobotLog(logging.getLogger("botyard.pioneer"), {"robot": robot.name})
-        self.client: _Client | None = None
+        self.world = world
+        self.log = RobotLog(logging.getLogger("botyard.pioneer"), {"robot": name})
         self.address: tuple[str, int] = ("", 0)
+        self._clients: list[_Client] = []
         self._server: asyncio.Server | None = None
+
+    @abstractmethod
+    def admit(self, peer: str) -> Robot | str:
+        """The robot for a client from address `peer`, or why it is refused."""
+
+    @abstractmethod
+    def dismiss(self, robot: Robot) -> None:
+        """The robot's client has gone."""
+
+    @property
+    def client(self) -> _Client | None:
+        """The first of the clients that are connected."""
+        return self._clients[0] if self._clients else None
 
     async def listen(self, host: str, port: int) -> None:
         """Begin to accept clients.
@@ -62,22 +115,76 @@ class PioneerServer:
             if reason.startswith("error while attempting"):  # asyncio puts the address in front, we do so ourselves
                 reason = reason.rpartition(": ")[2]
             hint = "; choose another first port with -p" if error.errno == errno.EADDRINUSE else ""
-            raise PortError(f"cannot listen on {host}:{port} for robot {self.robot.name}: {reason}{hint}") from None
+            raise PortError(f"cannot listen on {host}:{port} for robot {self.name}: {reason}{hint}") from None
         self.address = self._server.sockets[0].getsockname()[:2]
 
     def close(self) -> None:
         """Stop accepting clients and end the session."""
         if self._server is not None:
             self._server.close()
-        if self.client is not None:
-            self.client.shut()
+        for client in tuple(self._clients):
+            client.shut()
+
+
+class PioneerServer(RobotPortServer):
+    """The port of one robot, with one client at a time."""
+
+    def __init__(self, hub: Hub, robot: Robot, settings: PioneerSettings, world: WorldControl) -> None:
+        super().__init__(hub, robot.name, settings, world)
+        self.robot = robot
+
+    def admit(self, peer: str) -> Robot | str:
+        """The robot, unless it has a client."""
+        return "the robot has a client already" if self._clients else self.robot
+
+    def dismiss(self, robot: Robot) -> None:
+        """The robot stays."""
+
+
+class FactoryServer(RobotPortServer):
+    """A port that makes a robot for every client, and takes it away when the client leaves (HSK-025).
+
+    Parameters
+    ----------
+    model : RobotSpec
+        What robots it makes.
+    place : callable
+        Where the next robot starts; None leaves that to the map.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        model: RobotSpec,
+        settings: PioneerSettings,
+        world: WorldControl,
+        place: Callable[[RobotSpec], Pose | None],
+    ) -> None:
+        super().__init__(hub, f"{model.name} factory", settings, world)
+        self.model = model
+        self._place = place
+
+    def admit(self, peer: str) -> Robot | str:
+        """A new robot, named after the client's address (FRM-021)."""
+        if len(self._clients) >= MAX_FACTORY_ROBOTS:
+            return f"the factory has made {MAX_FACTORY_ROBOTS} robots already"
+        sim = self.hub.sim
+        try:
+            return sim.add_robot(self.model, sim.unique_name(peer.rpartition(":")[0]), pose=self._place(self.model))
+        except BotyardError as error:
+            return str(error)
+
+    def dismiss(self, robot: Robot) -> None:
+        """The robot goes with its client."""
+        self.hub.sim.remove_robot(robot.name)
 
 
 class _Client(asyncio.Protocol):
-    """One TCP connection; refused at once when the robot has a client already."""
+    """One TCP connection, with a robot, or refused at once."""
 
-    def __init__(self, server: PioneerServer) -> None:
+    def __init__(self, server: RobotPortServer) -> None:
         self._server = server
+        self._robot: Robot | None = None
         self._connection: Connection | None = None
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -92,17 +199,21 @@ class _Client(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._peer = f"{peer[0]}:{peer[1]}" if peer else "?"
         server = self._server
-        if server.client is not None:
-            server.log.warning("client %s refused: the robot has a client already", self._peer)
+        robot = server.admit(self._peer)
+        if isinstance(robot, str):
+            server.log.warning("client %s refused: %s", self._peer, robot)
             # say goodbye and let what it sends arrive: closing over unread bytes would reset the connection
             self._transport.write_eof()
             self._timer = self._loop.call_later(REFUSAL, self._transport.close)
             return
-        server.client = self
+        self._robot = robot
+        server._clients.append(self)
         _keep_alive(transport.get_extra_info("socket"))
-        server.log.info("client %s connected", self._peer)
-        session = Session(server.robot.port("pioneer"), server.settings, self._loop.time())
-        self._connection = Connection(session, self._write, self._finish, server.log, self._exit)
+        log = server.log if robot.name == server.name else RobotLog(server.log.logger, {"robot": robot.name})
+        log.info("client %s connected", self._peer)
+        session = Session(robot.port("pioneer"), server.settings, self._loop.time())
+        is_local = bool(peer) and (peer[0].startswith("127.") or peer[0] == "::1")
+        self._connection = Connection(session, self._write, self._finish, log, server.world, is_local)
         server.hub.attach(self._connection)
         self._schedule()
 
@@ -142,20 +253,15 @@ class _Client(asyncio.Protocol):
         """The session is over: the port is free for the next client from now on."""
         if self._connection is not None:
             self._server.hub.detach(self._connection)
-        if self._server.client is self:
-            self._server.client = None
+        if self in self._server._clients:
+            self._server._clients.remove(self)
+        if self._robot is not None:
+            self._server.dismiss(self._robot)
+            self._robot = None
         if self._timer is not None:
             self._timer.cancel()
         if self._transport is not None:
             self._transport.close()
-
-    def _exit(self, status: int) -> None:
-        peer = self._transport.get_extra_info("peername") if self._transport else None
-        if peer and (peer[0].startswith("127.") or peer[0] == "::1"):
-            self._server.log.warning("client %s asked for the end of the simulation, status %d", self._peer, status)
-            self._loop.call_later(EXIT_DELAY, self._server.hub.stop, status)
-        else:
-            self._server.log.warning("client %s asked for the end of the simulation; not obeyed from there", self._peer)
 
     def shut(self) -> None:
         """End the session from the server's side."""

@@ -45,6 +45,14 @@ def integrate_odometry(state: State, seed: int, tick: int) -> None:
         if dx == 0.0 and dy == 0.0 and dth == 0.0 and spin == 0.0:
             continue
         x, y = arc(dx, dy, dth)
+        if state.err_mode[i] == 4:
+            state.odom[i, 0], state.odom[i, 1] = state.pose[i, 0], state.pose[i, 1]
+            state.odom[i, 2] = state.pose[i, 2]
+            state.path[i, 0] += dx
+            state.path[i, 1] += dth + spin
+            if state.mode_x[i] == 1:
+                state.target[i, 0] -= dx
+            continue
         th = state.odom[i, 2]
         c, s = math.cos(th), math.sin(th)
         state.odom[i, 0] += c * x - s * y

@@ -1,0 +1,267 @@
+"""The options of ``botyard run``: their names, which are AMRISim's in all its spellings, and their values (feature table, area CLI)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from botyard.cli.options import RobotChoice, RobotParam, StartParam
+from botyard.geometry import Pose
+
+ERROR_MODES = ("random_each_update", "random_init", "constant", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of a run, as typed; see the command for their meanings."""
+
+    map: str | None
+    map_argument: str | None
+    nomap: bool
+    robots: tuple[RobotChoice, ...]
+    factories: tuple[str, ...]
+    port: int
+    noninteractive: bool
+    no_gui: bool
+    start: Pose | str | None
+    update_interval: int
+    update_sim_time: int | None
+    bind_to_address: str
+    odom_error_mode: str
+    no_error: bool
+    resolution: int
+    ignore_command: tuple[int, ...]
+    warn_unsupported_commands: bool
+    seed: int
+    sensor_noise: str
+    fast: bool
+    duration: float | None
+    robot_name: str
+    srisim_compat: bool
+    no_srisim_laser_compat: bool
+    gripper_layout: str
+    simulate_batteries: bool
+    allow_client_exit: bool
+    no_network_discovery: bool
+    mdns: bool
+    cwd: str | None
+    map_dir: tuple[str, ...]
+    log_file: str | None
+    log_file_max_size: int | None
+    log_packets_received: bool
+    log_movement_sent: bool
+    json: bool
+    controller: str | None
+    threads: int
+    verbose: bool
+
+
+OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "-m", "--map", "-map", "map", metavar="FILE", help='Map file, or the name of a shipped map ("botyard maps").'
+    ),
+    click.option("--nomap", "-nomap", is_flag=True, help="No map: an empty plane."),
+    click.option(
+        "-r",
+        "--robot",
+        "-robot",
+        "robots",
+        type=RobotParam(),
+        multiple=True,
+        help='Add a robot of this model ("botyard models"), with a name of your choice. Repeatable. [default: p3dx]',
+    ),
+    click.option(
+        "-R",
+        "--robot-factory",
+        "-robot-factory",
+        "factories",
+        multiple=True,
+        metavar="MODEL",
+        help="Make a robot of this model for every client that connects, and take it away when the client leaves. Repeatable.",
+    ),
+    click.option(
+        "-p",
+        "--port",
+        "-port",
+        "port",
+        type=click.IntRange(1, 65535),
+        default=8101,
+        show_default=True,
+        help="TCP port of the first robot; the others follow.",
+    ),
+    click.option(
+        "--bind-to-address",
+        "-bind-to-address",
+        default="127.0.0.1",
+        show_default=True,
+        metavar="ADDRESS",
+        help="Listen on this address only; 0.0.0.0 is all.",
+    ),
+    click.option(
+        "--start",
+        "-start",
+        type=StartParam(),
+        metavar="X,Y,TH|outside|random",
+        help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
+    ),
+    click.option("--controller", metavar="NAME", help="Drive robots that no client commands: wander."),
+    click.option(
+        "--update-interval",
+        "-update-interval",
+        type=click.IntRange(1, 60000),
+        default=100,
+        show_default=True,
+        metavar="MS",
+        help="Wall time between two steps.",
+    ),
+    click.option(
+        "--update-sim-time",
+        "-update-sim-time",
+        type=click.IntRange(1, 60000),
+        metavar="MS",
+        help="Simulated time of a step. [default: the update interval]",
+    ),
+    click.option("--fast", is_flag=True, help="Step as fast as possible instead of in real time."),
+    click.option(
+        "--duration",
+        type=click.FloatRange(min=0.0, min_open=True),
+        metavar="S",
+        help="End after so much simulated time.",
+    ),
+    click.option(
+        "--seed", type=int, default=1, show_default=True, help="Seed of all random draws: same seed, same run."
+    ),
+    click.option(
+        "--sensor-noise",
+        type=click.Choice(["stock", "none"]),
+        default="stock",
+        show_default=True,
+        help="Range sensors err like the devices they stand for, or not at all.",
+    ),
+    click.option(
+        "--odom-error-mode",
+        "-odom-error-mode",
+        type=click.Choice(ERROR_MODES),
+        default=ERROR_MODES[0],
+        show_default=True,
+        help="When odometry errors are drawn.",
+    ),
+    click.option("--no-error", "-no-error", is_flag=True, help="The same as --odom-error-mode none."),
+    click.option(
+        "--resolution",
+        "-resolution",
+        type=click.IntRange(1, 1000),
+        default=20,
+        show_default=True,
+        metavar="MM",
+        help="Size of map points whose file does not give it.",
+    ),
+    click.option(
+        "--ignore-command",
+        "-ignore-command",
+        type=click.IntRange(0, 255),
+        multiple=True,
+        metavar="N",
+        help="Drop Pioneer command number N. Repeatable.",
+    ),
+    click.option(
+        "--warn-unsupported-commands",
+        "-warn-unsupported-commands",
+        is_flag=True,
+        help="Log every unsupported command, not only the first of each number.",
+    ),
+    click.option(
+        "--srisim-compat",
+        "-srisim-compat",
+        is_flag=True,
+        help="Obey the old SRIsim commands 62 (end) and 66–69 (move the robot).",
+    ),
+    click.option(
+        "--no-srisim-laser-compat",
+        "-no-srisim-laser-compat",
+        is_flag=True,
+        help="Commands 35–38 are those of real robots (analogue port, gripper), not of old simulated lasers.",
+    ),
+    click.option(
+        "--gripper-layout",
+        type=click.Choice(["aria", "p2os"]),
+        default="aria",
+        show_default=True,
+        help="Whose bits the gripper's byte in reports has.",
+    ),
+    click.option(
+        "--simulate-batteries",
+        is_flag=True,
+        help="Batteries drain, and charge on docks, also of models that do not ask for it.",
+    ),
+    click.option(
+        "--allow-client-exit",
+        is_flag=True,
+        help="Obey clients on other machines too when they ask for the end of the simulation.",
+    ),
+    click.option(
+        "--no-network-discovery",
+        "-no-network-discovery",
+        is_flag=True,
+        help="Do not answer programs that look for robots in the network (UDP port 30718).",
+    ),
+    click.option("--mdns", is_flag=True, help='Announce the robots by multicast DNS (needs the extra "discovery").'),
+    click.option("--cwd", "-cwd", metavar="FOLDER", help="Change to this folder first; clients may load maps from it."),
+    click.option(
+        "--map-dir", metavar="FOLDER", multiple=True, help="Clients may load maps from this folder too. Repeatable."
+    ),
+    click.option("-l", "--log-file", "-log-file", metavar="FILE", help="Write the log to a file instead of to stderr."),
+    click.option(
+        "--log-file-max-size",
+        "-log-file-max-size",
+        type=click.IntRange(min=0),
+        metavar="BYTES",
+        help="Begin a new log file at this size, keeping five old ones; 0 is never. [default: 5 MB when noninteractive]",
+    ),
+    click.option(
+        "--log-packets-received", "-log-packets-received", is_flag=True, help="Log every packet that clients send."
+    ),
+    click.option(
+        "--log-movement-sent", "-log-movement-sent", is_flag=True, help="Log position and speed of every report."
+    ),
+    click.option(
+        "--robot-name",
+        default="AMRISim",
+        show_default=True,
+        help="Name that robots report to clients; some look for MobileSim.",
+    ),
+    click.option(
+        "--noninteractive",
+        "-noninteractive",
+        "--non-interactive",
+        is_flag=True,
+        help="Never ask or open anything; a map (or --nomap) must be given.",
+    ),
+    click.option(
+        "--no-gui",
+        "-no-gui",
+        is_flag=True,
+        help="Run without the page (there is none in this version; implies --noninteractive).",
+    ),
+    click.option("--json", is_flag=True, help='Print the line that says "ready" as one JSON object.'),
+    click.option(
+        "--threads",
+        type=click.IntRange(1, 256),
+        default=1,
+        show_default=True,
+        help="Threads for many lasers at once; results do not depend on it.",
+    ),
+    click.option("--verbose", "-verbose", is_flag=True, help="Log more."),
+    click.argument("map_argument", required=False, metavar="[MAP]"),
+)
+"""In the order of the help text."""
+
+
+def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command function all options; it gets them as keyword arguments."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function

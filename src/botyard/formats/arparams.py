@@ -1,0 +1,419 @@
+"""ARIA parameter files (``.p``), old and new: reading, writing, and the robot that one describes (formats §2).
+
+This is a place of millimetres and degrees; they end where a `RobotSpec` is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from botyard.errors import ModelError, ModelFileError
+from botyard.geometry import Pose
+from botyard.model.accessories import MAX_BUMPERS, BumperSpec, TableIrSpec
+from botyard.model.library import load_laser
+from botyard.model.robot import Axes, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
+from botyard.units import deg, from_deg, from_mm, mm, wrap_angle
+
+MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
+"""Keywords of which every line counts."""
+MAX_SONAR: Final = 255
+MAX_LASERS: Final = 8
+
+LASERS: Final = {
+    "lms2xx": "lms200", "lms1xx": "lms100", "lms5xx": "lms500", "s3series": "s3series", "tim3xx": "tim3xx", "tim5xx": "tim3xx",
+    "tim510": "tim3xx", "tim551": "tim3xx", "tim561": "tim3xx", "tim571": "tim3xx", "urg": "urg", "urg2.0": "urg", "szseries": "sz",
+}  # fmt: skip
+"""ARIA's laser types in lower case, and our models (formats §2.3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of a file: section (lower case), keyword as written, value, line number."""
+
+    section: str
+    keyword: str
+    value: str
+    line: int
+
+
+@dataclass(slots=True)
+class ArParams:
+    """A parameter file.
+
+    Attributes
+    ----------
+    path : str
+        For messages.
+    entries : list of Entry
+        All lines that say something, in their order.
+    """
+
+    path: str
+    entries: list[Entry] = field(default_factory=list)
+
+    def find(self, keyword: str, section: str | None = None) -> Entry | None:
+        """The last entry of a keyword, in one section if that is given (old files have none: those count everywhere)."""
+        wanted = keyword.lower()
+        for entry in reversed(self.entries):
+            if entry.keyword.lower() == wanted and (section is None or entry.section in ("", section.lower())):
+                return entry
+        return None
+
+    def all(self, keyword: str) -> list[Entry]:
+        """All entries of a keyword."""
+        return [e for e in self.entries if e.keyword.lower() == keyword.lower()]
+
+    def fail(self, entry: Entry, expected: str) -> ModelFileError:
+        """An error about an entry."""
+        return ModelFileError(f"{entry.keyword}: expected {expected}, found {entry.value!r}", self.path, entry.line)
+
+    def number(self, keyword: str, default: float, section: str | None = None) -> float:
+        """The value of a keyword as a number; `default` when it is absent or blank."""
+        entry = self.find(keyword, section)
+        if entry is None or not entry.value:
+            return default
+        return self._numbers(entry, 1)[0]
+
+    def text(self, keyword: str, default: str = "", section: str | None = None) -> str:
+        """The value of a keyword."""
+        entry = self.find(keyword, section)
+        return default if entry is None or not entry.value else entry.value
+
+    def flag(self, keyword: str, default: bool = False, section: str | None = None) -> bool:
+        """The value of a keyword as true or false (also 1 and 0)."""
+        entry = self.find(keyword, section)
+        if entry is None or not entry.value:
+            return default
+        word = entry.value.split()[0].lower()
+        if word not in ("true", "false", "1", "0"):
+            raise self.fail(entry, "true or false")
+        return word in ("true", "1")
+
+    def _numbers(self, entry: Entry, least: int) -> list[float]:
+        words = entry.value.split()
+        try:
+            values = [float(w) for w in words[: max(least, 1)]]
+        except ValueError:
+            values = []
+        if len(values) < least or not all(map(math.isfinite, values)):
+            raise self.fail(entry, "a number" if least == 1 else f"at least {least} numbers")
+        return values
+
+
+def parse(text: str, path: str | Path = "parameters.p") -> ArParams:
+    """Read a parameter file from its text.
+
+    Raises
+    ------
+    ModelFileError
+        It holds no keyword of a robot's parameter file.
+    """
+    params = ArParams(str(path))
+    section = ""
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = raw.partition(";")[0].partition("#")[0].strip()
+        if not line:
+            continue
+        keyword, _, value = line.partition(" ") if "\t" not in line else line.replace("\t", " ").partition(" ")
+        keyword, value = keyword.strip('"'), value.strip()
+        if keyword.lower() == "section":
+            section = value.lower()
+        elif keyword.lower() != "configversion":
+            params.entries.append(Entry(section, keyword, value.strip('"'), number))
+    if not any(params.find(k) for k in ("Class", "Subclass", "RobotRadius", "AngleConvFactor", "SonarNum")):
+        raise ModelFileError(
+            "expected a robot's parameter file with Class, Subclass, RobotRadius …, found none of them", path
+        )
+    return params
+
+
+def read(path: str | Path) -> ArParams:
+    """Read a parameter file.
+
+    Raises
+    ------
+    ModelFileError
+        It cannot be read, or is none.
+    """
+    try:
+        text = Path(path).read_text("utf-8", errors="replace")
+    except OSError as error:
+        raise ModelFileError(f"cannot be read: {error.strerror}", path) from None
+    return parse(text, path)
+
+
+# -- the robot that a file describes
+
+
+def to_robot(params: ArParams, name: str) -> RobotSpec:
+    """The robot of a parameter file (formats §2.3).
+
+    The body is the rectangle of length and width around the centre of rotation. Top speeds are those of the file; a ramp that it
+    leaves to the robot's own memory is 0.3 m/s² or 100°/s².
+
+    Raises
+    ------
+    ModelFileError
+        A value makes no sense; with file and line.
+    """
+    n = params.number
+    length, width = n("RobotLength", 500.0), n("RobotWidth", 400.0)
+    front, rear = n("RobotLengthFront", 0.0) or length / 2.0, n("RobotLengthRear", 0.0) or length / 2.0
+    if min(front + rear, width) <= 0.0:
+        entry = params.find("RobotLength") or params.find("RobotWidth") or params.entries[0]
+        raise params.fail(entry, "a length and a width greater than 0")
+    x0, x1, y = -from_mm(rear), from_mm(front), from_mm(width) / 2.0
+    try:
+        return RobotSpec(
+            name=name,
+            description=f"from {Path(params.path).name}",
+            drive=Drive.OMNI if params.flag("HasLatVel") else Drive.DIFF,
+            outline=((x0, -y), (x1, -y), (x1, y), (x0, y)),
+            limits=_limits(params),
+            odometry_error=Axes(0.0075, 0.0075, 0.000131),
+            lasers=tuple(_lasers(params)),
+            sonar=_sonar(params),
+            pioneer=_pioneer(params, name),
+            gps=GpsSpec(x=from_mm(n("GPSPX", 0.0)), y=from_mm(n("GPSPY", 0.0))),
+            bumpers=_bumpers(params),
+            table_ir=_table_ir(params),
+        )
+    except ModelError as error:
+        raise ModelFileError(str(error), params.path) from None
+
+
+def _pioneer(params: ArParams, name: str) -> PioneerSpec:
+    factors = {
+        "dist_conv": ("DistConvFactor", 1.0), "angle_conv": ("AngleConvFactor", 0.001534), "vel_conv": ("VelConvFactor", 1.0),
+        "range_conv": ("RangeConvFactor", 1.0), "diff_conv": ("DiffConvFactor", 0.0056), "vel2_div": ("Vel2Divisor", 20.0),
+    }  # fmt: skip
+    values = {}
+    for key, (keyword, default) in factors.items():
+        values[key] = params.number(keyword, default)
+        if values[key] <= 0.0:
+            raise params.fail(params.find(keyword) or params.entries[0], "a number greater than 0")
+    return PioneerSpec(class_name=params.text("Class", "Pioneer"), subclass=params.text("Subclass", name), **values)
+
+
+def _limits(params: ArParams) -> MotionLimits:
+    n = params.number
+
+    def ramp(keyword: str, default: float) -> float:
+        return abs(n(keyword, 0.0)) or default
+
+    top = Axes(
+        from_mm(n("MaxVelocity", 0.0) or 1000.0),
+        from_mm(n("MaxLatVelocity", 0.0)) if params.flag("HasLatVel") else 0.0,
+        from_deg(n("MaxRVelocity", 0.0) or 100.0),
+    )
+    lateral = top.y > 0.0
+    accel = Axes(
+        from_mm(ramp("TransAccel", 300.0)),
+        from_mm(ramp("LatAccel", 300.0)) * lateral,
+        from_deg(ramp("RotAccel", 100.0)),
+    )
+    decel = Axes(
+        from_mm(ramp("TransDecel", 300.0)),
+        from_mm(ramp("LatDecel", 300.0)) * lateral,
+        from_deg(ramp("RotDecel", 100.0)),
+    )
+    return MotionLimits(
+        max_speed=top, accel=accel, decel=decel, heading_speed=min(top.a, from_deg(n("RotVelMax", 0.0) or 100.0))
+    )
+
+
+def _sonar(params: ArParams) -> SonarSpec | None:
+    """Transducers by number; a number without a line stands for a slot without transducer."""
+    number = int(params.number("SonarNum", 0.0))
+    poses: dict[int, Pose] = {}
+    farthest = 5.0
+    for entry in params.all("SonarUnit"):
+        index, x, y, th = params._numbers(entry, 4)
+        if not 0 <= index < MAX_SONAR:
+            raise params.fail(entry, f"a sonar number of 0 … {MAX_SONAR - 1}")
+        poses[int(index)] = Pose(from_mm(x), from_mm(y), wrap_angle(from_deg(th)))
+        words = entry.value.split()
+        if len(words) >= 9 and words[8].isdigit():  # the long form: the ninth field is the greatest range
+            farthest = max(from_mm(float(words[8])), 0.5)
+    count = min(max(number, 0), MAX_SONAR)
+    if not count:
+        return None
+    return SonarSpec(
+        type_name="pioneerSonar",
+        transducers=tuple(Transducer(pose=poses.get(i, Pose()), connected=i in poses) for i in range(count)),
+        fov=from_deg(15.0),
+        range_min=min(0.2, farthest / 10.0),
+        range_max=farthest,
+        noise=0.0005,
+    )
+
+
+def _lasers(params: ArParams) -> Iterable[LaserSpec]:
+    for i in range(1, MAX_LASERS + 1):
+        section = "laser parameters" if i == 1 else f"laser {i} parameters"
+        if i > 1 and not any(e.section == section for e in params.entries):
+            continue
+        kind = params.text("LaserType", "", section)
+        if not kind and params.flag("LaserPossessed", False, section):
+            kind = "lms2xx"  # older files have no types, and robots of their time no other laser
+        if not kind:
+            continue
+        model = LASERS.get(kind.lower())
+        if model is None:
+            entry = params.find("LaserType", section)
+            assert entry is not None
+            raise params.fail(entry, f"one of {', '.join(LASERS)}")
+
+        def number(keyword: str, default: float, section: str = section) -> float:
+            return params.number(keyword, default, section)
+
+        pose = Pose(
+            from_mm(number("LaserX", 0.0)), from_mm(number("LaserY", 0.0)), wrap_angle(from_deg(number("LaserTh", 0.0)))
+        )
+        spec = load_laser(model, pose=pose, flipped=params.flag("LaserFlipped", False, section))
+        farthest = from_mm(number("LaserMaxRange", 0.0))
+        if farthest > spec.range_min:
+            spec = replace(spec, range_max=farthest)
+        yield _angles(spec, number)
+
+
+def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec:
+    """Start, end and increment of the file, where it has them; a scan is centred on the mounting."""
+    half = deg(spec.fov) / 2.0
+    start, end = number("LaserStartDegrees", -half), number("LaserEndDegrees", half)
+    step = number("LaserIncrement", deg(spec.increment))
+    span = abs(end - start)
+    if not (0.0 < span <= 360.0 and step > 0.0):
+        return spec
+    return replace(spec, fov=from_deg(span), samples=round(span / step) + 1)
+
+
+def _bumpers(params: ArParams) -> BumperSpec:
+    counts = {}
+    for side in ("Front", "Rear"):
+        has = params.flag(f"{side}Bumpers")
+        counts[side.lower()] = min(max(int(params.number(f"Num{side}Bumpers", 5.0)), 0), MAX_BUMPERS) if has else 0
+    return BumperSpec(**counts)
+
+
+def _table_ir(params: ArParams) -> TableIrSpec:
+    """The two foremost infrared units of a robot that senses tables, left one first."""
+    if not params.flag("TableSensingIR"):
+        return TableIrSpec()
+    points = [(from_mm(v[3]), from_mm(v[4])) for v in (params._numbers(e, 5) for e in params.all("IRUnit"))]
+    foremost = sorted(points, key=lambda p: -p[0])[:2]
+    return TableIrSpec(
+        positions=tuple(sorted(foremost, key=lambda p: -p[1])), in_io_packet=params.flag("NewTableSensingIR")
+    )
+
+
+# -- the file of a robot
+
+
+def _integer(metres: float) -> int:
+    return round(mm(metres))
+
+
+def from_robot(spec: RobotSpec) -> str:
+    """A parameter file for clients of a robot (PAR-012): what a client needs to scale reports and to place sensors."""
+    xs, ys = zip(*spec.outline, strict=True)
+    p, top = spec.pioneer, spec.limits.max_speed
+    half = max(max(ys), -min(ys))
+    ir = spec.table_ir
+    lines = [
+        "ConfigVersion 2.0",
+        "",
+        "Section General settings",
+        f"Class {p.class_name}",
+        f"Subclass {p.subclass}",
+        f"RobotRadius {_integer(spec.radius)}",
+        f"RobotDiagonal {_integer(half)}",
+        f"RobotWidth {_integer(max(ys) - min(ys))}",
+        f"RobotLength {_integer(max(xs) - min(xs))}",
+        f"RobotLengthFront {_integer(max(xs))}",
+        f"RobotLengthRear {_integer(-min(xs))}",
+        "Holonomic true",
+        f"MaxRVelocity {round(deg(top.a))}",
+        f"MaxVelocity {_integer(top.x)}",
+        f"MaxLatVelocity {_integer(top.y)}",
+        "HasMoveCommand true",
+        f"RequestIOPackets {_flag(bool(ir.positions) and ir.in_io_packet)}",
+        "RequestEncoderPackets false",
+        "",
+        "Section Conversion factors",
+        f"AngleConvFactor {p.angle_conv:g}",
+        f"DistConvFactor {p.dist_conv:g}",
+        f"VelConvFactor {p.vel_conv:g}",
+        f"RangeConvFactor {p.range_conv:g}",
+        f"DiffConvFactor {p.diff_conv:g}",
+        f"Vel2Divisor {p.vel2_div:g}",
+        "",
+        "Section Accessories the robot has",
+        f"TableSensingIR {_flag(bool(ir.positions))}",
+        f"NewTableSensingIR {_flag(ir.in_io_packet)}",
+        f"FrontBumpers {_flag(spec.bumpers.front > 0)}",
+        f"NumFrontBumpers {spec.bumpers.front}",
+        f"RearBumpers {_flag(spec.bumpers.rear > 0)}",
+        f"NumRearBumpers {spec.bumpers.rear}",
+        "",
+        "Section IR parameters",
+        f"IRNum {len(ir.positions)}",
+        *(f"IRUnit {i} 1 2 {_integer(x)} {_integer(y)}" for i, (x, y) in enumerate(ir.positions)),
+        "",
+        "Section Movement control parameters",
+        "SettableVelMaxes true",
+        "SettableAccsDecs true",
+        f"TransAccel {_integer(spec.limits.accel.x)}",
+        f"TransDecel {_integer(spec.limits.decel.x)}",
+        f"RotAccel {round(deg(spec.limits.accel.a))}",
+        f"RotDecel {round(deg(spec.limits.decel.a))}",
+        f"HasLatVel {_flag(spec.drive is Drive.OMNI)}",
+        "",
+        "Section GPS parameters",
+        f"GPSPX {_integer(spec.gps.x)}",
+        f"GPSPY {_integer(spec.gps.y)}",
+        "",
+        "Section Sonar parameters",
+        f"SonarNum {len(spec.sonar.transducers) if spec.sonar else 0}",
+        *_sonar_lines(spec),
+    ]
+    for i, laser in enumerate(spec.lasers, start=1):
+        lines += ["", *_laser_lines(i, laser)]
+    return "\n".join(lines) + "\n"
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _sonar_lines(spec: RobotSpec) -> list[str]:
+    units = enumerate(spec.sonar.transducers) if spec.sonar else ()
+    return [
+        f"SonarUnit {i} {_integer(t.pose.x)} {_integer(t.pose.y)} {round(deg(t.pose.th))}"
+        for i, t in units
+        if t.connected
+    ]
+
+
+def _laser_lines(number: int, laser: LaserSpec) -> list[str]:
+    kinds = {model: kind for kind, model in reversed(LASERS.items())}
+    by_type = {load_laser(model).type_name: kind for model, kind in kinds.items()}
+    by_type |= {"sicks300": "s3series", "sicktim510": "tim510"}
+    return [
+        "Section Laser parameters" if number == 1 else f"Section Laser {number} parameters",
+        "LaserAutoConnect true",
+        f"LaserX {_integer(laser.pose.x)}",
+        f"LaserY {_integer(laser.pose.y)}",
+        f"LaserTh {deg(laser.pose.th):g}",
+        f"LaserFlipped {_flag(laser.flipped)}",
+        f"LaserType {by_type.get(laser.type_name, 'lms2xx')}",
+        f"LaserMaxRange {_integer(laser.range_max)}",
+        f"LaserStartDegrees {-deg(laser.fov) / 2:g}",
+        f"LaserEndDegrees {deg(laser.fov) / 2:g}",
+        f"LaserIncrement {deg(laser.increment):g}",
+    ]

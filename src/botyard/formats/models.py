@@ -1,0 +1,162 @@
+"""Where robot models come from: the library, ``.p`` and ``.toml`` files, and the definitions in the user's own folders.
+
+Users put their own models into ``~/.botyard/include`` (also ``~/.AMRISim/include`` and ``~/.MobileSim/include``): ``.toml`` and ``.p``
+files define the model of their name, any other file holds Stage definitions. Names of the library win, and then the first
+definition. The environment variables AMRISIM and MOBILESIM name an installation of the original, whose model file is read too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from botyard.errors import FormatError, ModelError, ModelFileError, did_you_mean
+from botyard.formats import arparams, stageworld
+from botyard.formats.stagemodels import ModelLibrary
+from botyard.model.library import load_robot, parse_robot, robot_names
+from botyard.model.robot import RobotSpec
+
+USER_FOLDERS: Final = (".botyard", ".AMRISim", ".MobileSim")
+"""Folders in the user's home; the first one is ours, the others belong to the originals."""
+VARIABLES: Final = ("AMRISIM", "MOBILESIM")
+"""Environment variables that name the folder of an installed original (CFG-002)."""
+STOCK_FILE: Final = "PioneerRobotModels.world.inc"
+"""Its model file."""
+DEFAULT_MAP: Final = "init.map"
+"""A map of this name in a user folder is loaded when none is given (MAP-019)."""
+
+
+def user_folders() -> list[Path]:
+    """The user's folders that exist."""
+    home = Path.home()
+    return [p for p in (home / name for name in USER_FOLDERS) if p.is_dir()]
+
+
+def resource_folders() -> list[Path]:
+    """Folders of installed originals, as the environment says."""
+    named = (os.environ.get(v) for v in VARIABLES)
+    return [p for p in (Path(n) for n in named if n) if p.is_dir()]
+
+
+def default_map() -> Path | None:
+    """The user's ``init.map``, if there is one."""
+    return next((p for p in (folder / DEFAULT_MAP for folder in user_folders()) if p.is_file()), None)
+
+
+@dataclass(slots=True)
+class UserModels:
+    """Models outside the library.
+
+    Attributes
+    ----------
+    makers : dict
+        Model name → function that makes it (and may say what is wrong with it).
+    problems : list of FormatError
+        Files that could not be read at all.
+    """
+
+    makers: dict[str, Callable[[], RobotSpec]] = field(default_factory=dict)
+    problems: list[FormatError] = field(default_factory=list)
+
+
+def _is_model_file(path: Path) -> bool:
+    """Files of an include folder that count (formats §3.5): no hidden ones, no leftovers of editors."""
+    return path.is_file() and path.name[0] not in ".#," and not path.name.endswith("~")
+
+
+def _include_files() -> Iterator[Path]:
+    for folder in resource_folders():
+        if (folder / STOCK_FILE).is_file():
+            yield folder / STOCK_FILE
+    for folder in user_folders():
+        if (folder / "include").is_dir():
+            yield from sorted(p for p in (folder / "include").iterdir() if _is_model_file(p))
+
+
+def _read_toml(path: Path) -> RobotSpec:
+    try:
+        return parse_robot(path.read_text("utf-8"), path.stem)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelFileError(f"cannot be read: {error}", path) from None
+    except ModelError as error:
+        raise ModelFileError(str(error), path) from None
+
+
+def _read_params(path: Path) -> RobotSpec:
+    return arparams.to_robot(arparams.read(path), path.stem)
+
+
+@cache
+def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
+    models = UserModels()
+    world = stageworld.WorldFile()
+    for path, _ in files:
+        if path.suffix == ".toml":
+            models.makers.setdefault(path.stem, lambda p=path: _read_toml(p))  # type: ignore[misc]
+        elif path.suffix == ".p":
+            models.makers.setdefault(path.stem, lambda p=path: _read_params(p))  # type: ignore[misc]
+        else:
+            try:
+                found = stageworld.read(path)
+            except FormatError as error:
+                models.problems.append(error)
+                continue
+            for name, entity in found.definitions.items():
+                world.definitions.setdefault(name, entity)
+    library = ModelLibrary(world)
+    for name in world.definitions:
+        if library.names and name in library.names:
+            models.makers.setdefault(name, lambda n=name: library.robot(n))  # type: ignore[misc]
+    return models
+
+
+def user_models() -> UserModels:
+    """The models of the user's folders and of installed originals; read anew when a file has changed."""
+    files = []
+    for path in _include_files():
+        try:
+            files.append((path, path.stat().st_mtime_ns))
+        except OSError:
+            continue
+    return _read_user_models(tuple(files))
+
+
+def model_names() -> tuple[str, ...]:
+    """All models that can be asked for by name: the library's, then the user's."""
+    own = set(robot_names())
+    return (*robot_names(), *(n for n in sorted(user_models().makers) if n not in own))
+
+
+def find_robot(model: str | Path) -> RobotSpec:
+    """A robot model by name, or from a ``.p`` or ``.toml`` file.
+
+    Raises
+    ------
+    ModelError
+        Unknown model, with the nearest known name.
+    ModelFileError
+        A file with a model is wrong: with file, line, what was expected and what was found.
+    """
+    name = str(model)
+    suffix = Path(name).suffix.lower()
+    if suffix == ".p":
+        return _read_params(Path(model))
+    if suffix == ".toml":
+        return _read_toml(Path(model))
+    if name.lower() in {n.lower() for n in robot_names()}:
+        return load_robot(name)
+    users = user_models()
+    lower = {n.lower(): n for n in users.makers}
+    if name.lower() in lower:
+        return users.makers[lower[name.lower()]]()
+    if users.problems:  # the model may have stood in a file that cannot be read
+        raise users.problems[0]
+    try:
+        return load_robot(name)
+    except ModelError as error:
+        hint = did_you_mean(name, model_names())
+        raise ModelError(f'no robot model "{name}"{hint} ("botyard models" lists them)') from error

@@ -1,0 +1,67 @@
+"""Announces the robots by multicast DNS as ``_botyard._tcp`` services; needs the extra ``discovery`` (DSC-006)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from botyard.errors import CommandLineError
+
+if TYPE_CHECKING:
+    from zeroconf import ServiceInfo
+
+SERVICE = "_botyard._tcp.local."
+"""Type of the service (decisions, "ROS")."""
+
+
+class Announcement:
+    """Announced robots; `begin` and `end` are to be awaited.
+
+    Raises
+    ------
+    CommandLineError
+        The extra is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from zeroconf.asyncio import AsyncZeroconf
+        except ImportError:
+            raise CommandLineError('--mdns needs the package zeroconf: pip install "botyard[discovery]"') from None
+        self._make = AsyncZeroconf
+        self._zeroconf: AsyncZeroconf | None = None
+
+    async def begin(self, robots: Iterable[tuple[str, str, str, int]], interfaces: list[str] | None = None) -> None:
+        """Announce robots, each as (name, model, host, port)."""
+        self._zeroconf = self._make(interfaces=interfaces) if interfaces else self._make()
+        for name, model, host, port in robots:
+            await self._zeroconf.async_register_service(_service(name, model, host, port), allow_name_change=True)
+
+    async def end(self) -> None:
+        """Say that they are gone."""
+        if self._zeroconf is not None:
+            await self._zeroconf.async_unregister_all_services()
+            await self._zeroconf.async_close()
+
+
+def _service(name: str, model: str, host: str, port: int) -> ServiceInfo:
+    from zeroconf import ServiceInfo
+
+    machine = socket.gethostname().partition(".")[0] or "botyard"
+    addresses = [host] if host not in ("0.0.0.0", "") else _own_addresses()
+    return ServiceInfo(
+        SERVICE,
+        f"{name} on {machine}.{SERVICE}",
+        port=port,
+        properties={"name": name, "model": model, "protocol": "pioneer"},
+        server=f"{machine}-botyard.local.",
+        parsed_addresses=addresses,
+    )
+
+
+def _own_addresses() -> list[str]:
+    try:
+        return sorted({str(i[4][0]) for i in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)})
+    except OSError:
+        return ["127.0.0.1"]

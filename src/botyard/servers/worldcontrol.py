@@ -1,0 +1,230 @@
+"""What clients may ask of the whole simulation: another map, a new log file, a picture, the end (pioneer-protocol §9).
+
+One `WorldControl` serves all connections. Slow work is handed to a `Host`, which runs it beside the step loop and comes back between
+two steps; so no other client notices that a map is being read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from botyard.engine.build import build_grid
+from botyard.engine.layout import Grid
+from botyard.errors import MapError
+from botyard.formats.registry import find_client_map, load_scene
+from botyard.model.scene import Scene
+from botyard.protocols.pioneer.events import (
+    ExitRequested,
+    LogRotationRequested,
+    MapRequested,
+    MasterCleared,
+    Request,
+    SnapshotRequested,
+)
+from botyard.simulation import Simulation
+
+if TYPE_CHECKING:
+    from botyard.servers.connection import Connection
+
+log = logging.getLogger("botyard.world")
+
+MAX_WAITING = 16
+"""Map requests that may wait for others; more are refused."""
+MAX_SNAPSHOTS = 1000
+"""Pictures that clients may have written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A map that was read and is ready to be put under the robots."""
+
+    path: Path
+    modified: int
+    scene: Scene
+    grid: Grid
+
+
+class Host(Protocol):
+    """Where a `WorldControl` lives: an event loop, or a null modem."""
+
+    def run_aside(
+        self, job: Callable[[], Loaded | None], done: Callable[[Loaded | None, Exception | None], None]
+    ) -> None:
+        """Run `job` without holding up the steps, then call `done` with its result or its error, between two steps."""
+        ...
+
+    def end_soon(self, status: int) -> None:
+        """End the simulation with an exit status, after its sender has had time to say goodbye."""
+        ...
+
+
+class WorldControl:
+    """Decides about requests and carries them out.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    host : Host
+        For slow work, and for the end.
+    folders : sequence of Path
+        Where clients may load maps from, besides the shipped ones.
+    resolution : float
+        For maps that do not say theirs, m.
+    rotate_logs : callable, optional
+        Begins a new log file; None: there is none.
+    allow_exit : bool
+        Obey exits from other machines too.
+    """
+
+    def __init__(
+        self,
+        sim: Simulation,
+        host: Host,
+        *,
+        folders: Sequence[Path] = (),
+        resolution: float = 0.02,
+        rotate_logs: Callable[[], None] | None = None,
+        allow_exit: bool = False,
+    ) -> None:
+        self.sim = sim
+        self.master = False
+        self._host = host
+        self._folders = [f.resolve() for f in folders]
+        self._resolution = resolution
+        self._rotate_logs = rotate_logs
+        self._allow_exit = allow_exit
+        self._connections: list[Connection] = []
+        self._waiting: deque[tuple[Connection | None, str]] = deque()
+        self._busy = False
+        self._snapshots = 0
+        self._map: tuple[Path, int] | None = None
+        if sim.scene.source:
+            path = Path(sim.scene.source).resolve()
+            self._map = (path, _modified(path))
+
+    # -- who is there
+
+    def attach(self, connection: Connection) -> None:
+        """A client has come."""
+        self._connections.append(connection)
+
+    def detach(self, connection: Connection) -> None:
+        """A client has gone."""
+        if connection in self._connections:
+            self._connections.remove(connection)
+
+    # -- requests
+
+    def request(self, connection: Connection, request: Request) -> None:
+        """Carry out what a client asks for, or say why not."""
+        if isinstance(request, MapRequested):
+            self._map_requested(connection, request)
+        elif isinstance(request, MasterCleared):
+            self.master = False
+            connection.log.info("every client may load maps again")
+        elif isinstance(request, ExitRequested):
+            self._exit(connection, request)
+        elif isinstance(request, LogRotationRequested):
+            if self._rotate_logs is None:
+                connection.log.warning("a new log file was asked for, but the log does not go to a file")
+            else:
+                self._rotate_logs()
+        elif isinstance(request, SnapshotRequested):
+            self._snapshot(connection, request.name)
+
+    def _exit(self, connection: Connection, request: ExitRequested) -> None:
+        if not (connection.is_local or self._allow_exit):
+            connection.log.warning("%s: not obeyed from another machine (--allow-client-exit)", request.command)
+            return
+        connection.log.warning("%s: the simulation ends with status %d", request.command, request.status)
+        self._host.end_soon(request.status)
+
+    def _snapshot(self, connection: Connection, name: str) -> None:
+        """Write a picture into the working directory; a client's name may choose its stem, never its folder."""
+        if self._snapshots >= MAX_SNAPSHOTS:
+            connection.log.warning("no more than %d pictures are written in a run", MAX_SNAPSHOTS)
+            return
+        stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_") or "botyard"
+        path, n = Path(f"{stem}.png"), 2
+        while path.exists():
+            path, n = Path(f"{stem}-{n}.png"), n + 1
+        try:
+            self.sim.render(path)
+        except OSError as error:
+            connection.log.warning("the picture %s cannot be written: %s", path, error.strerror)
+        else:
+            self._snapshots += 1
+            connection.log.info("picture written to %s", path.resolve())
+
+    # -- maps
+
+    def _map_requested(self, connection: Connection, request: MapRequested) -> None:
+        if self.master and not request.master:
+            connection.log.warning('map "%s" not loaded: another client has reserved that (master mode)', request.name)
+            connection.map_changed(request.name, 0)
+            return
+        self.master = self.master or request.master
+        self.load(request.name, connection)
+
+    def load(self, name: str, connection: Connection | None = None) -> None:
+        """Load a map for everybody; `connection` asked for it, or a user at the page (None)."""
+        if len(self._waiting) >= MAX_WAITING:
+            self._failed(name, connection, "too many maps are waiting to be loaded")
+            return
+        self._waiting.append((connection, name))
+        self._next()
+
+    def _next(self) -> None:
+        if self._busy or not self._waiting:
+            return
+        connection, name = self._waiting.popleft()
+        self._busy = True
+        self._host.run_aside(
+            lambda: self._read(name), lambda loaded, error: self._read_done(name, connection, loaded, error)
+        )
+
+    def _read(self, name: str) -> Loaded | None:
+        """Find and read a map; None if it is the present one, unchanged. May run in another thread."""
+        path = find_client_map(name, self._folders)
+        modified = _modified(path)
+        if self._map is not None and self._map[0] == path and modified <= self._map[1]:
+            return None
+        scene = load_scene(path, resolution=self._resolution, warn=log.warning)
+        return Loaded(path, modified, scene, build_grid(scene))
+
+    def _read_done(
+        self, name: str, connection: Connection | None, loaded: Loaded | None, error: Exception | None
+    ) -> None:
+        self._busy = False
+        if error is not None:
+            self._failed(name, connection, str(error) if isinstance(error, MapError) else repr(error))
+        elif loaded is None:
+            log.info('map "%s" is unchanged and was not loaded again', name)
+            if connection is not None:
+                connection.map_changed(name, 0)
+        else:
+            self.sim.replace_scene(loaded.scene, loaded.grid)
+            self._map = (loaded.path, loaded.modified)
+            log.info("map %s is in place", loaded.path)
+            for other in tuple(self._connections):
+                other.map_changed(name, 1, by_user=connection is None)
+        self._next()
+
+    def _failed(self, name: str, connection: Connection | None, reason: str) -> None:
+        log.warning('map "%s" was not loaded, the old one stays: %s', name, reason)
+        if connection is not None:
+            connection.map_changed(name, 2)
+
+
+def _modified(path: Path) -> int:
+    """Time of the last change, ns; 0 if it cannot be told."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
