@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from botyard.geometry import Pose
+
 MASK64 = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
 
@@ -172,3 +174,15 @@ def clearance(occupied):
                         side = 255
                 out[q, j, i] = side
     return out
+
+
+def contact_sectors(outline: tuple[tuple[float, float], ...], pose: Pose, wall_x: float) -> int:
+    """Sectors of 64 in which the outline of a body reaches beyond the wall x = `wall_x`, by sampling its edges densely."""
+    bits = 0
+    c, s = math.cos(pose.th), math.sin(pose.th)
+    for (x1, y1), (x2, y2) in zip(outline, outline[1:] + outline[:1], strict=True):
+        for u in np.linspace(0.0, 1.0, 4001):
+            x, y = x1 + u * (x2 - x1), y1 + u * (y2 - y1)
+            if pose.x + c * x - s * y >= wall_x:
+                bits |= 1 << int(math.floor(math.atan2(y, x) / (2 * math.pi) * 64)) % 64
+    return bits

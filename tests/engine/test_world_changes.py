@@ -1,0 +1,182 @@
+"""Maps replaced under the robots, ghosts, odometry modes, models with perfect odometry, bodies that others carry."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from botyard.engine.build import build_grid
+from botyard.engine.commands import SetPoseAxis, SetVisible
+from botyard.geometry import Pose
+from botyard.model.library import load_robot
+from botyard.model.obstacles import BoxObject, Visible
+from botyard.model.robot import Axes
+from botyard.model.scene import Scene
+from botyard.simulation import Simulation
+
+
+def walled(x: float, *boxes: BoxObject) -> Scene:
+    return Scene(segments=np.array([[x, -9.0, x, 9.0]]), boxes=boxes)
+
+
+def ahead(sim: Simulation, name: str = "r") -> float:
+    return float(sim.robots[name].laser.read().ranges[90])
+
+
+def test_another_map_under_the_robots() -> None:
+    sim = Simulation(walled(3.0, BoxObject(name="Box:1", pose=Pose(0, 5, 0), length=1, width=1)), sensor_noise=False)
+    robot = sim.add_robot("p3dx", "r", pose=Pose())
+    robot.command(v=0.3)
+    sim.step(10)
+    pose, scan = robot.truth, ahead(sim)
+    assert scan == pytest.approx(3.0 - pose.x)
+    scene = walled(5.0, BoxObject(name="Box:1", pose=Pose(0, -5, 0), length=1, width=1))
+    sim.replace_scene(scene, build_grid(scene))
+    assert robot.truth == pose, "robots keep their places"
+    assert robot.velocity.vx == pytest.approx(0.3), "and their motion"
+    assert ahead(sim) == pytest.approx(5.0 - pose.x)
+    assert sim.snapshot.state.pose[sim.snapshot.rows["Box:1"], 1] == -5.0
+    sim.replace_scene(Scene())
+    assert set(sim.snapshot.rows) == {"r"}
+    assert ahead(sim) == robot.laser.spec.range_max
+
+
+def test_a_box_whose_name_a_robot_has_gets_another() -> None:
+    sim = Simulation()
+    sim.add_robot("p3dx", "Box:1", pose=Pose())
+    sim.replace_scene(walled(3.0, BoxObject(name="Box:1", pose=Pose(0, -5, 0), length=1, width=1)))
+    assert set(sim.snapshot.rows) == {"Box:1", "Box:1_002"}
+
+
+def test_replacing_gives_the_same_world_as_starting_with_it() -> None:
+    """A run in a replaced map equals a run in that map from the start, bit for bit."""
+
+    def run(sim: Simulation) -> list[float]:
+        robot = sim.robots["r"]
+        robot.command(v=0.5, w=0.1)
+        out = []
+        for _ in range(60):
+            sim.step()
+            out += [*robot.truth, *robot.odom, *robot.laser.read().ranges]
+        return out
+
+    scene = walled(2.0, BoxObject(name="Box:1", pose=Pose(1.0, 1.0, 0.3), length=0.5, width=0.5))
+    fresh = Simulation(scene)
+    fresh.add_robot("p3dx", "r", pose=Pose())
+    changed = Simulation(walled(9.0))
+    changed.add_robot("p3dx", "r", pose=Pose())
+    changed.replace_scene(scene)
+    assert run(fresh) == run(changed)
+
+
+def test_a_ghost_is_neither_seen_nor_felt_and_can_come_back() -> None:
+    sim = Simulation(odometry_error="none", sensor_noise=False)
+    a = sim.add_robot("p3dx", "r", pose=Pose())
+    b = sim.add_robot("p3dx", "b", pose=Pose(2.0, 0.0, 0.0))
+    assert ahead(sim) < 2.0
+    b.ghost()
+    sim.step()
+    assert ahead(sim) == a.laser.spec.range_max
+    assert a.sonar.read().ranges.min() == 5.0
+    a.command(v=1.0)
+    sim.step(60)
+    assert a.truth.x > 3.0, "right through it"
+    assert not a.stalled
+    a.command.set_pose(0.0, 0.0)
+    b.ghost(False)
+    sim.step(2)
+    assert ahead(sim) < 2.0
+    sim.step(60)
+    assert a.stalled
+
+
+def test_a_ghost_does_not_collide_itself() -> None:
+    sim = Simulation(walled(1.0), odometry_error="none")
+    robot = sim.add_robot("p3dx", "r", pose=Pose())
+    robot.command.submit(SetVisible(Visible.NONE))
+    robot.command(v=1.0)
+    sim.step(40)
+    assert robot.truth.x > 1.5
+
+
+def test_odometry_errors_can_be_switched() -> None:
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", "r", pose=Pose())
+    robot.command(v=0.5)
+    sim.step(20)
+    assert robot.state.odometry_error.x != 0.0
+    robot.command.odometry_errors(False)
+    sim.step()
+    assert robot.state.odometry_error.as_tuple() == (0.0, 0.0, 0.0)
+    x, odom = robot.truth.x, robot.odom.x
+    sim.step(20)
+    assert robot.odom.x - odom == pytest.approx(robot.truth.x - x, abs=1e-12)
+    robot.command.odometry_errors(True)
+    sim.step(2)
+    assert robot.state.odometry_error.x != 0.0
+
+
+def test_errors_of_a_robots_life_come_back_the_same() -> None:
+    sim = Simulation(odometry_error="random_init")
+    robot = sim.add_robot("p3dx", "r", pose=Pose())
+    before = robot.state.odometry_error
+    robot.command.odometry_errors(False)
+    sim.step()
+    robot.command.odometry_errors(True)
+    sim.step()
+    assert robot.state.odometry_error == before
+
+
+def test_ranges_of_errors_need_not_be_symmetric() -> None:
+    spec = replace(load_robot("p3dx"), odometry_error=Axes(0.02, 0, 0), odometry_error_low=Axes(0.01, 0, 0))
+    for mode, low, high in (("random_each_update", 0.01, 0.02), ("random_init", 0.01, 0.02), ("constant", 0.015, 0.015)):
+        sim = Simulation(odometry_error=mode)
+        robot = sim.add_robot(spec, "r", pose=Pose())
+        robot.command(v=0.5)
+        for _ in range(50):
+            sim.step()
+            assert low - 1e-12 <= robot.state.odometry_error.x <= high + 1e-12
+
+
+def test_perfect_odometry_is_the_true_pose() -> None:
+    sim = Simulation(walled(3.0))
+    robot = sim.add_robot(replace(load_robot("p3dx"), perfect_odometry=True), "r", pose=Pose(1.0, 2.0, 0.5))
+    assert robot.odom == robot.truth
+    robot.command.move(0.8)
+    sim.step(80)
+    assert robot.odom == robot.truth
+    assert math.hypot(robot.truth.x - 1.0, robot.truth.y - 2.0) == pytest.approx(0.8, abs=1e-3), "moves end where they should"
+    robot.command.odometry_errors(True)
+    robot.command(w=0.5)
+    sim.step(10)
+    assert robot.odom == robot.truth, "it is a property of the model"
+
+
+def test_one_coordinate_of_the_pose() -> None:
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", "r", pose=Pose(1.0, 2.0, 0.5))
+    for axis, value in ((0, 4.0), (1, 5.0), (2, 1.5)):
+        robot.command.submit(SetPoseAxis(axis, value))
+    sim.step()
+    assert robot.truth == Pose(4.0, 5.0, 1.5)
+    assert robot.odom == Pose()
+
+
+def test_carrying_is_the_same_whatever_was_added_first() -> None:
+    def run(order: str) -> tuple[Pose, Pose]:
+        sim = Simulation(odometry_error="none")
+        for name in order:
+            if name == "r":
+                sim.add_robot("p3dx-equipped", "r", pose=Pose())
+            else:
+                sim.add_robot("small-box", "b", pose=Pose(0.3, 0.0, 0.0))
+        sim.robots["r"].gripper.act(2)
+        sim.step(12)
+        sim.robots["r"].command(v=0.4, w=0.5)
+        sim.step(30)
+        return sim.robots["r"].truth, sim.robots["b"].truth
+
+    assert run("rb") == run("br")
