@@ -102,7 +102,13 @@ def test_a_gripper_takes_a_box_along_and_lets_it_go() -> None:
     robot, box = sim.robots["r"], sim.add_robot("small-box", "box", pose=Pose(0.30, 0.02, 0.2))
     sim.step()
     state = robot.gripper_state
-    assert (state.open, state.closed, state.outer_beam, state.inner_beam, state.lift_down) == (True, False, True, False, True)
+    assert (state.open, state.closed, state.outer_beam, state.inner_beam, state.lift_down) == (
+        True,
+        False,
+        True,
+        False,
+        True,
+    )
     robot.gripper.act(Action.CLOSE)
     sim.step()
     assert robot.gripper_state.paddles_move
@@ -238,7 +244,9 @@ def test_a_battery_drains_with_motion_and_charges_on_a_dock() -> None:
 
 def test_an_empty_battery_switches_the_motors_off_and_a_dock_brings_them_back() -> None:
     dock = Place(kind="Dock", name="d", pose=Pose(50.0, 0.0, 0.0))
-    spec = parse_robot('extends = "p3dx"\nbattery = { capacity_wh = 0.05, motor_power = 100, charge_power = 400 }', "thirsty")
+    spec = parse_robot(
+        'extends = "p3dx"\nbattery = { capacity_wh = 0.05, motor_power = 100, charge_power = 400 }', "thirsty"
+    )
     sim = Simulation(Scene(places=(dock,)), odometry_error="none")
     robot = sim.add_robot(spec, "r", pose=Pose())
     robot.command(v=0.5)

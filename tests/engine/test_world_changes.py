@@ -132,7 +132,11 @@ def test_errors_of_a_robots_life_come_back_the_same() -> None:
 
 def test_ranges_of_errors_need_not_be_symmetric() -> None:
     spec = replace(load_robot("p3dx"), odometry_error=Axes(0.02, 0, 0), odometry_error_low=Axes(0.01, 0, 0))
-    for mode, low, high in (("random_each_update", 0.01, 0.02), ("random_init", 0.01, 0.02), ("constant", 0.015, 0.015)):
+    for mode, low, high in (
+        ("random_each_update", 0.01, 0.02),
+        ("random_init", 0.01, 0.02),
+        ("constant", 0.015, 0.015),
+    ):
         sim = Simulation(odometry_error=mode)
         robot = sim.add_robot(spec, "r", pose=Pose())
         robot.command(v=0.5)
@@ -148,7 +152,9 @@ def test_perfect_odometry_is_the_true_pose() -> None:
     robot.command.move(0.8)
     sim.step(80)
     assert robot.odom == robot.truth
-    assert math.hypot(robot.truth.x - 1.0, robot.truth.y - 2.0) == pytest.approx(0.8, abs=1e-3), "moves end where they should"
+    assert math.hypot(robot.truth.x - 1.0, robot.truth.y - 2.0) == pytest.approx(0.8, abs=1e-3), (
+        "moves end where they should"
+    )
     robot.command.odometry_errors(True)
     robot.command(w=0.5)
     sim.step(10)

@@ -75,7 +75,7 @@ def test_missing_arguments_are_zero() -> None:
 
 def test_packets_too_long_for_clients_are_never_made() -> None:
     frame(1, bytes(MAX_DATA))
-    with pytest.raises(ValueError, match="at most 200"):
+    with pytest.raises(ValueError, match="at most 195"):
         frame(1, bytes(MAX_DATA + 1))
 
 

@@ -42,9 +42,8 @@ class Accessories:
         speed = abs(s.vel[row]) / [max(v, 1e-9) for v in s.top_vel[row]]
         effort = min(float(speed.max()), 1.0) if s.motors[row] else 0.0
         x, y, th = s.pose[row].tolist()
-        was_low = electrics.battery.is_low
         electrics.battery.advance(engine.clock.dt, effort, on_dock(engine.scene, x, y, th))
-        if electrics.battery.is_low and not was_low:
+        if electrics.battery.is_low and s.motors[row]:
             engine.submit(name, EnableMotors(False), "battery")
 
 

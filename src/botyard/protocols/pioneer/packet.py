@@ -14,8 +14,8 @@ MIN_LENGTH: Final = 3
 """Least value of the length byte: ID and checksum."""
 MAX_LENGTH: Final = 200
 """Greatest value of the length byte that is accepted (FRM-010)."""
-MAX_DATA: Final = 200
-"""Most data bytes of a packet that is sent; clients' buffers hold no more (FRM-011)."""
+MAX_DATA: Final = 195
+"""Most data bytes of a packet that is sent: a length byte of 198, beyond which p2os refuses a packet (§1, FRM-011)."""
 
 ARG_POSITIVE: Final = 0x3B
 ARG_NEGATIVE: Final = 0x1B
@@ -51,7 +51,7 @@ def int_argument(value: int) -> bytes:
 
 
 def string_argument(text: bytes) -> bytes:
-    """A string argument of a command: type byte, length, characters (at most 196 are sent)."""
+    """A string argument of a command: type byte, length, characters (at most `MAX_DATA` − 4 are sent)."""
     text = text[: MAX_DATA - 4]
     return bytes((ARG_STRING, len(text))) + text
 
