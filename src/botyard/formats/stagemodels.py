@@ -18,7 +18,7 @@ from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Pose
 from botyard.model.library import load_laser, load_robot, parse_robot, robot_names
 from botyard.model.obstacles import Returns
-from botyard.model.robot import Axes, Drive, MotionLimits, Outline, RobotSpec
+from botyard.model.robot import Axes, Drive, MotionLimits, Outline, PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, ReflectorRule, SonarSpec, Transducer
 from botyard.units import from_deg, from_mm, wrap_angle
 
@@ -35,6 +35,7 @@ _POSITION = RobotSpec(
     outline=((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)),
     limits=MotionLimits(),
     odometry_error=Axes(0.03, 0.03, 0.05),
+    pioneer=PioneerSpec(subclass=""),
 )
 
 
@@ -146,6 +147,8 @@ class ModelLibrary:
             spec = replace(spec, description=f"{root}, changed")
         for entity in links:
             spec = self._apply(spec, shape, entity)
+        if not spec.pioneer.subclass:  # a model that does not say what it is has its name
+            spec = replace(spec, pioneer=replace(spec.pioneer, subclass=name))
         try:
             return replace(spec, outline=shape.outline())
         except ModelError as error:
@@ -184,7 +187,7 @@ def _pioneer() -> RobotSpec:
     """The base of the family, with the body of an undescribed model."""
     return parse_robot(
         'extends = "pioneer"\noutline = [[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]]\n[pioneer]\nsubclass = "pioneer"',
-        "pioneer",
+        "undescribed pioneer",
     )
 
 

@@ -1,0 +1,221 @@
+"""ARIA parameter files (formats §2)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.errors import ModelFileError
+from botyard.formats.arparams import from_robot, parse, read, to_robot
+from botyard.formats.models import find_robot
+from botyard.model.library import load_robot, robot_names
+from botyard.model.robot import Drive
+from botyard.units import deg, mm
+
+SMALL = """ConfigVersion 2.0
+; a comment
+Section General settings
+Class Pioneer      ; general type
+Subclass mine      # also a comment
+RobotWidth 300.0
+robotlength 600
+RobotLengthFront 200
+RobotLengthRear 400
+MaxVelocity 800
+MaxRVelocity 120
+Section Conversion factors
+DistConvFactor 0.5
+Unknown thing
+Section Nobody knows
+What ever
+Section Sonar parameters
+SonarNum 3
+SonarUnit 0 100 50 90
+SonarUnit 2 100 -50 -90 1 2 10 25 3000 1
+Section Laser parameters
+LaserX 25
+LaserTh 180
+LaserType lms1XX
+LaserFlipped true
+Section Laser 3 parameters
+LaserType urg
+LaserMaxRange 2000
+"""
+
+
+def test_a_small_file() -> None:
+    spec = to_robot(parse(SMALL), "mine")
+    assert (spec.name, spec.pioneer.class_name, spec.pioneer.subclass) == ("mine", "Pioneer", "mine")
+    assert spec.outline == ((-0.4, -0.15), (0.2, -0.15), (0.2, 0.15), (-0.4, 0.15))
+    assert spec.pioneer.dist_conv == 0.5
+    assert (spec.limits.max_speed.x, spec.limits.accel.x, spec.limits.decel.x) == (0.8, 0.3, 0.3)
+    assert math.degrees(spec.limits.max_speed.a) == pytest.approx(120)
+    assert math.degrees(spec.limits.accel.a) == pytest.approx(100)
+    assert spec.sonar is not None
+    assert [t.connected for t in spec.sonar.transducers] == [True, False, True]
+    assert spec.sonar.transducers[2].pose.y == -0.05
+    assert spec.sonar.range_max == 3.0, "the long form names the greatest range"
+    front, other = spec.lasers
+    assert (front.type_name, front.pose.x, front.flipped) == ("sicklms100", 0.025, True)
+    assert abs(front.pose.th) == pytest.approx(math.pi)
+    assert (other.type_name, other.range_max) == ("hokuyourg", 2.0)
+
+
+def test_old_files() -> None:
+    spec = to_robot(parse("Class Pioneer\nSubclass old\nLaserPossessed true\nLaserX 17\nSonarNum 0\n"), "old")
+    assert (spec.lasers[0].type_name, spec.lasers[0].pose.x) == ("sicklms200", 0.017)
+    assert spec.sonar is None
+    assert to_robot(parse("Class Pioneer\nLaserPossessed false\nLaserType\n"), "x").lasers == ()
+
+
+def test_last_one_wins_and_blank_is_the_default() -> None:
+    spec = to_robot(parse("Subclass a\nRobotWidth 100\nRobotWidth 200\nMaxVelocity\nDistConvFactor\n"), "a")
+    assert spec.outline[2] == (0.25, 0.1)
+    assert (spec.limits.max_speed.x, spec.pioneer.dist_conv) == (1.0, 1.0)
+
+
+def test_angles_of_a_laser() -> None:
+    text = "Subclass a\nLaserType lms2xx\nLaserStartDegrees -45\nLaserEndDegrees 45\nLaserIncrement 0.5\n"
+    laser = to_robot(parse(text), "a").lasers[0]
+    assert (laser.samples, math.degrees(laser.fov)) == (181, pytest.approx(90))
+
+
+def test_an_omnidirectional_robot() -> None:
+    spec = to_robot(parse("Subclass s\nHasLatVel true\nMaxLatVelocity 500\nLatAccel 200\n"), "s")
+    assert (spec.drive, spec.limits.max_speed.y, spec.limits.accel.y, spec.limits.decel.y) == (
+        Drive.OMNI,
+        0.5,
+        0.2,
+        0.3,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint"),
+    [
+        ("Subclass a\nRobotWidth wide\n", 2, "RobotWidth: expected a number, found 'wide'"),
+        ("Subclass a\n\nDistConvFactor 0\n", 3, "DistConvFactor: expected a number greater than 0, found '0'"),
+        ("Subclass a\nSonarNum 2\nSonarUnit 0 1 2\n", 3, "SonarUnit: expected at least 4 numbers, found '0 1 2'"),
+        ("Subclass a\nSonarNum 2\nSonarUnit 900 1 2 3\n", 3, "a sonar number of 0 … 254"),
+        ("Subclass a\nSection Laser parameters\nLaserType lidar9\n", 3, "LaserType: expected one of lms2xx"),
+        ("Subclass a\nFrontBumpers maybe\n", 2, "FrontBumpers: expected true or false, found 'maybe'"),
+        ("Subclass a\nRobotLength -5\nRobotWidth 100\n", 2, "a length and a width greater than 0"),
+        ("Subclass a\nRobotWidth nan\n", 2, "expected a number"),
+    ],
+)
+def test_errors_name_file_line_and_what_was_expected(tmp_path: Path, text: str, line: int, complaint: str) -> None:
+    path = tmp_path / "bad.p"
+    path.write_text(text)
+    with pytest.raises(ModelFileError) as error:
+        find_robot(path)
+    assert f"{path}:{line}: " in str(error.value)
+    assert complaint in str(error.value)
+    assert error.value.exit_code == 250
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.p"
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        read(path)
+    path.write_text("hello world\n")
+    with pytest.raises(ModelFileError, match="expected a robot's parameter file"):
+        read(path)
+    path.write_bytes(bytes(range(256)) * 20)
+    with pytest.raises(ModelFileError):
+        read(path)
+
+
+words = st.sampled_from(
+    [
+        "Subclass",
+        "RobotWidth",
+        "RobotLength",
+        "SonarNum",
+        "SonarUnit",
+        "LaserType",
+        "Section",
+        "Laser",
+        "IRUnit",
+        "NumFrontBumpers",
+        "FrontBumpers",
+        "TableSensingIR",
+        "lms2xx",
+        "true",
+        "0",
+        "-1",
+        "1e309",
+        "nan",
+        "7",
+        ";",
+        "#",
+        "LaserIncrement",
+        "LaserMaxRange",
+    ]
+    + ["\n"] * 3
+)
+
+
+@given(st.lists(words | st.text(max_size=6), max_size=40))
+def test_no_text_does_anything_but_be_refused_or_read(pieces: list[str]) -> None:
+    try:
+        spec = to_robot(parse("Subclass a\n" + " ".join(pieces)), "a")
+    except ModelFileError:
+        return
+    assert len(spec.outline) == 4
+
+
+@pytest.mark.parametrize("name", [n for n in robot_names() if load_robot(n).drive])
+def test_what_we_write_reads_back(name: str) -> None:
+    spec = load_robot(name)
+    back = to_robot(parse(from_robot(spec)), spec.name)
+    ours, theirs = spec.pioneer, back.pioneer
+    assert (ours.class_name, ours.subclass, ours.dist_conv, ours.diff_conv, ours.range_conv, ours.vel_conv) == (
+        theirs.class_name, theirs.subclass, theirs.dist_conv, theirs.diff_conv, theirs.range_conv, theirs.vel_conv,
+    )  # fmt: skip
+    assert back.bumpers == spec.bumpers
+    assert back.drive == spec.drive
+    assert (spec.sonar is None) == (back.sonar is None)
+    if spec.sonar and back.sonar:
+        assert [t.connected for t in back.sonar.transducers] == [t.connected for t in spec.sonar.transducers]
+        for a, b in zip(spec.sonar.transducers, back.sonar.transducers, strict=True):
+            if a.connected:
+                assert (b.pose.x, b.pose.y) == pytest.approx((a.pose.x, a.pose.y), abs=6e-4)
+    for a, b in zip(spec.lasers, back.lasers, strict=True):
+        assert abs(b.samples - a.samples) <= 1
+        assert (mm(b.pose.x), mm(b.range_max)) == pytest.approx((mm(a.pose.x), mm(a.range_max)), abs=1)
+        assert deg(b.pose.th) == pytest.approx(deg(a.pose.th), abs=1e-3)
+        assert b.flipped == a.flipped
+
+
+@pytest.mark.shared
+def test_all_real_files_give_robots(shared: Path) -> None:
+    files = sorted((shared / "data/params").glob("*.p"))
+    assert len(files) == 48
+    for path in files:
+        params = read(path)
+        spec = find_robot(path)
+        assert spec.name == path.stem
+        assert spec.pioneer.subclass.lower() == path.stem.lower() or path.stem.startswith("perfpb")
+        assert (len(spec.sonar.transducers) if spec.sonar else 0) == int(params.number("SonarNum", 0))
+        assert back_in_world(spec)
+
+
+def back_in_world(spec: object) -> bool:
+    from botyard.simulation import Simulation
+
+    sim = Simulation()
+    robot = sim.add_robot(spec)
+    sim.step()
+    return robot.truth is not None
+
+
+@pytest.mark.shared
+def test_the_bumpers_of_real_files(shared: Path) -> None:
+    spec = find_robot(shared / "data/params/peoplebot-sh.p")
+    assert (spec.bumpers.front, spec.bumpers.rear) == (5, 5)
+    assert spec.table_ir.positions == ((0.333, 0.233), (0.333, -0.233))
+    assert spec.table_ir.in_io_packet

@@ -1,0 +1,126 @@
+"""Models of the user: files by name, folders, environment (CFG-002, CFG-003, MOD-018, PAR-009)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from botyard.errors import BotyardError, ModelError, ModelFileError
+from botyard.formats.models import default_map, find_robot, model_names, user_models
+from botyard.formats.registry import find_map
+from botyard.simulation import Simulation
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    for name in ("AMRISIM", "MOBILESIM"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def include(home: Path, folder: str, name: str, text: str) -> Path:
+    path = home / folder / "include" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("folder", [".botyard", ".AMRISim", ".MobileSim"])
+def test_definitions_in_the_users_folders(home: Path, folder: str) -> None:
+    include(home, folder, "robots.inc", 'define Mine p3dx ( color "blue" )\ndefine sensor laser ( samples 5 )\n')
+    include(home, folder, "robots.inc~", "define leftover p3dx ( )\n")
+    include(home, folder, ".hidden", "define hidden p3dx ( )\n")
+    assert "Mine" in model_names()
+    assert not {"sensor", "leftover", "hidden"} & set(model_names())
+    assert find_robot("mine").color == "blue"
+    assert Simulation().add_robot("MINE").spec.name == "Mine"
+
+
+def test_toml_and_parameter_files_too(home: Path) -> None:
+    include(home, ".botyard", "fast.toml", 'extends = "p3dx"\n[limits]\nmax_speed = [2, 0, 100]\n')
+    include(home, ".botyard", "slow.p", "Subclass slow\nMaxVelocity 100\n")
+    assert find_robot("fast").limits.max_speed.x == 2.0
+    assert find_robot("slow").limits.max_speed.x == 0.1
+
+
+def test_definitions_may_build_on_those_of_other_files(home: Path) -> None:
+    include(home, ".botyard", "a.inc", "define base p3at ( size [1 1] )\n")
+    include(home, ".botyard", "b.inc", 'define derived base ( color "green" )\n')
+    assert find_robot("derived").outline != find_robot("p3at").outline
+
+
+def test_the_library_wins(home: Path) -> None:
+    include(home, ".botyard", "a.inc", 'define p3dx p3dx ( color "black" )\n')
+    assert find_robot("p3dx").color == "red"
+
+
+def test_a_changed_file_is_read_again(home: Path) -> None:
+    path = include(home, ".botyard", "a.inc", 'define mine p3dx ( color "blue" )\n')
+    assert find_robot("mine").color == "blue"
+    path.write_text('define mine p3dx ( color "green" )\n# longer\n')
+    import os
+
+    os.utime(path, ns=(path.stat().st_mtime_ns + 10**9,) * 2)
+    assert find_robot("mine").color == "green"
+
+
+def test_a_broken_file_is_named_only_when_it_may_matter(home: Path) -> None:
+    path = include(home, ".botyard", "bad.inc", "define mine p3dx (\n")
+    assert find_robot("p3dx").name == "p3dx"
+    assert str(user_models().problems[0]).startswith(f"{path}:1: ")
+    with pytest.raises(ModelFileError, match=r"bad\.inc:1"):
+        find_robot("mine")
+
+
+def test_unknown_models_get_a_hint_from_all_sources(home: Path) -> None:
+    include(home, ".botyard", "a.inc", "define zebra p3dx ( )\n")
+    with pytest.raises(ModelError, match='did you mean "zebra"'):
+        find_robot("zebro")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("x.toml", 'extends = "p3dx"\ncolour = "red"\n', "unknown field `colour`"), ("x.toml", "a = \n", "line 1"),
+        ("x.p", "nothing here\n", "expected a robot's parameter file"), ("gone.toml", None, "cannot be read"),
+        ("gone.p", None, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_bad_files_end_with_250(home: Path, name: str, text: str | None, complaint: str) -> None:
+    path = home / name
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(BotyardError) as error:
+        find_robot(path)
+    assert error.value.exit_code == 250
+    assert str(path) in str(error.value)
+    assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize("variable", ["AMRISIM", "MOBILESIM"])
+def test_an_installed_original(home: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    resources = home / "opt"
+    resources.mkdir()
+    (resources / "PioneerRobotModels.world.inc").write_text("define special position ( size [2 2] )\n")
+    (resources / "lab.map").write_text("2D-Map\nLINES\n0 0 1 1\nDATA\n")
+    monkeypatch.setenv(variable, str(resources))
+    assert find_robot("special").outline[2] == (1.0, 1.0)
+    assert find_map("LAB.map") == resources / "lab.map"
+
+
+def test_init_map(home: Path) -> None:
+    assert default_map() is None
+    (home / ".MobileSim").mkdir()
+    (home / ".MobileSim/init.map").write_text("2D-Map\nLINES\n0 0 1 1\nDATA\n")
+    assert default_map() == home / ".MobileSim/init.map"
+    (home / ".botyard").mkdir()
+    (home / ".botyard/init.map").write_text("2D-Map\nLINES\n0 0 1 1\nDATA\n")
+    assert default_map() == home / ".botyard/init.map", "our own folder comes first"
+
+
+def test_maps_of_the_user(home: Path) -> None:
+    (home / ".botyard/maps").mkdir(parents=True)
+    (home / ".botyard/maps/Mine.map").write_text("2D-Map\nLINES\n0 0 1 1\nDATA\n")
+    assert find_map("mine.map").name == "Mine.map"

@@ -1,0 +1,289 @@
+"""Stage definitions: lexer, grammar, and the robots that they describe (formats §3)."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.errors import ModelFileError
+from botyard.formats.stagemodels import ModelLibrary
+from botyard.formats.stageworld import parse, read
+from botyard.model.library import load_robot
+from botyard.model.robot import Axes, Drive
+
+
+def robot(text: str, name: str = "mine", **options: bool):
+    return ModelLibrary(parse(text, "my.inc"), **options).robot(name)
+
+
+# -- grammar
+
+
+def test_grammar() -> None:
+    world = parse(
+        """# comment
+        interval_sim 50  # here too
+        size [ 20 30.5 ]
+        name "a world"
+        define thing position ( size [1 2] color "light blue"
+           laser ( samples 10 pose [0.1 0 -90] ) )
+        thing ( name "one" pose [1 2 45] )
+        """
+    )
+    assert world.properties["interval_sim"].number() == 50
+    assert world.properties["size"].numbers(2) == (20.0, 30.5)
+    assert world.properties["name"].string() == "a world"
+    thing = world.definitions["thing"]
+    assert (thing.type_name, thing.properties["color"].string()) == ("position", "light blue")
+    assert thing.children[0].properties["pose"].numbers() == (0.1, 0.0, -90.0)
+    assert [e.type_name for e in world.entities] == ["thing"]
+
+
+def test_a_bracket_needs_no_space_before_it() -> None:
+    assert parse("a ( pose[0.125 0 0] spose[3] [1 2 3] polygon[0].point[1] [4 5] )").entities[0].properties.keys() == {
+        "pose", "spose[3]", "polygon[0].point[1]",
+    }  # fmt: skip
+
+
+def test_later_values_win_but_first_definitions() -> None:
+    world = parse("define a position ( size [1 1] size [2 2] )\ndefine a model ( )\n")
+    assert world.definitions["a"].type_name == "position"
+    assert world.definitions["a"].properties["size"].numbers() == (2.0, 2.0)
+    assert [(name, line) for name, _, line in world.shadowed] == [("a", 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint"),
+    [
+        ("define a position (\n  size [1 1]\n", 2, '")" that closes position of line 1'),
+        ("define a position (\n\n  size [1 x] )\n", 3, 'expected numbers, texts, or "]" of size, found "x"'),
+        ("a ( size )", 1, 'expected the value of size, found ")"'),
+        ("size 1\n$ 5", 2, "expected a word, number"),
+        ('x "not closed\n', 1, "expected a word, number"),
+        ("define ( )", 1, "expected the name of the definition"),
+        ('include "none.inc"', 1, "no such file"),
+        ("include 5", 1, 'expected a file name in "quotes"'),
+        ("5 a", 1, 'expected a word, found "5"'),
+    ],
+)
+def test_errors_name_file_line_and_what_was_expected(text: str, line: int, complaint: str) -> None:
+    with pytest.raises(ModelFileError) as error:
+        parse(text, "my.inc")
+    assert str(error.value).startswith(f"my.inc:{line}: ")
+    assert complaint in str(error.value)
+    assert error.value.exit_code == 250
+
+
+def test_includes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "main.world").write_text('include "sub/a.inc"\ninclude "b.inc"\n')
+    (tmp_path / "sub/a.inc").write_text("define a position ( )\n")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/b.inc").write_text("define b a ( )\n")
+    monkeypatch.setenv("STAGEPATH", str(tmp_path / "elsewhere"))
+    assert list(read(tmp_path / "main.world").definitions) == ["a", "b"]
+    (tmp_path / "sub/a.inc").write_text('include "../main.world"\n')
+    with pytest.raises(ModelFileError, match="in a circle"):
+        read(tmp_path / "main.world")
+
+
+pieces = st.sampled_from(
+    [
+        "define",
+        "include",
+        "a",
+        "position",
+        "laser",
+        "(",
+        ")",
+        "[",
+        "]",
+        "1",
+        "-2.5",
+        '"x"',
+        "size",
+        "pose",
+        "ranger",
+        "scount",
+        "\n",
+        "#",
+        "b",
+    ]
+)
+
+
+@given(st.lists(pieces | st.text(max_size=4), max_size=60))
+def test_no_text_does_anything_but_be_refused_or_read(words: list[str]) -> None:
+    try:
+        library = ModelLibrary(parse(" ".join(words), "x"))
+        for name in library.names:
+            library.robot(name)
+    except ModelFileError:
+        return
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(ModelFileError, match="nested more than"):
+        parse("a ( " * 1000)
+
+
+# -- robots
+
+
+def test_a_position_has_the_engines_defaults() -> None:
+    spec = robot("define mine position ( )")
+    assert spec.limits.max_speed == Axes(3.0, 3.0, 7.85)
+    assert (spec.limits.accel.x, spec.limits.decel.a, spec.limits.heading_speed) == (0.5, 1.74, 1.75)
+    assert spec.outline == ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
+    assert spec.odometry_error == Axes(0.03, 0.03, 0.05)
+    assert (spec.drive, spec.lasers, spec.sonar) == (Drive.DIFF, (), None)
+
+
+def test_all_properties() -> None:
+    spec = robot("""define mine position (
+        size [0.6 0.4] origin [0.1 0 0] color "gray50" drive "omni" max_speed [1 0.5 2]
+        default_speed [1 0 0.7] accel [0.2 0.1 1] decel [0.4 0.3 3]
+        odom_error_x [0 0.01] odom_error_range_a [-0.004 0.009] laser_return 0 ranger_return 0 obstacle_return 0
+        polygons 1 polygon[0].points 3 polygon[0].point[0] [0 0] polygon[0].point[1] [2 1] polygon[0].point[2] [0 2]
+        pioneer_robot_type "Odd" pioneer_robot_subtype "odd" pioneer_distconv 0.5 pioneer_watchdog 500 pioneer_batterytype 2
+        pioneer_gps_pos_x 0.3 pioneer_gps_dop 2 localization "gps" unknown_thing 5
+        laser ( samples 91 fov 90 range_min 0.1 range_max 4 noise 0.01 reverse_scan 1 pose [0.2 0 90] size [0.05 0.06]
+          laser_return_rules 2 laser_return_rule[0].model_gt 1 laser_return_rule[0].condition "outside_range" laser_return_rule[0].range 12
+          laser_return_rule[1].model_eq 2 laser_return_rule[1].detect 33 )
+        ranger ( scount 2 spose[0] [0.1 0.2 90] spose[1] [0.1 -0.2 -90] sview [0.2 3 20] noise 0.002 projection_type "closest" )
+    )""")
+    assert (spec.drive, spec.color, spec.perfect_odometry) == (Drive.OMNI, "gray50", True)
+    assert spec.limits.max_speed == Axes(1, 0.5, 2)
+    assert spec.limits.heading_speed == 0.7
+    assert sorted(spec.outline) == [(pytest.approx(-0.2), -0.2), (pytest.approx(-0.2), 0.2), (pytest.approx(0.4), 0.0)]
+    assert (spec.odometry_error.x, spec.odometry_error.a) == (0.01, 0.009)
+    assert spec.odometry_error_low == Axes(0.0, -0.03, -0.004)
+    assert (spec.returns.obstacle, spec.returns.laser, spec.returns.sonar) == (False, 0, False)
+    p = spec.pioneer
+    assert (p.class_name, p.subclass, p.dist_conv, p.watchdog) == ("Odd", "odd", 0.5, 0.5)
+    assert spec.battery.by_charge
+    assert (spec.gps.x, spec.gps.dop) == (0.3, 2.0)
+    laser = spec.lasers[0]
+    assert (laser.samples, laser.range_min, laser.range_max, laser.range_noise, laser.flipped) == (
+        91,
+        0.1,
+        4.0,
+        0.01,
+        True,
+    )
+    assert (math.degrees(laser.fov), math.degrees(laser.pose.th)) == (pytest.approx(90), pytest.approx(90))
+    assert (laser.reflector.max_range, laser.reflector.strength) == (12.0, 33)
+    assert spec.sonar is not None
+    assert (spec.sonar.range_min, spec.sonar.range_max, spec.sonar.noise) == (0.2, 3.0, 0.002)
+    assert spec.sonar.rays == 4, "20° in steps of 6°"
+
+
+def test_the_symmetric_rotation_error_is_read_in_degrees() -> None:
+    assert robot("define mine position ( odom_error [0.01 0.02 0.9] )").odometry_error == Axes(
+        0.01, 0.02, pytest.approx(math.radians(0.9))
+    )
+
+
+def test_models_of_our_library_can_be_changed() -> None:
+    spec = robot('define mine p3dx ( color "blue" max_speed [0.4 0 1] sicklms100 ( pose [0.1 0 0] ) )')
+    stock = load_robot("p3dx")
+    assert (spec.name, spec.color, spec.limits.max_speed.x) == ("mine", "blue", 0.4)
+    assert spec.pioneer == stock.pioneer
+    assert [v for c in spec.outline for v in c] == pytest.approx([v for c in stock.outline for v in c])
+    assert [laser.type_name for laser in spec.lasers] == ["sicklms200", "sicklms100"]
+    assert robot("define mine box ( size [2 1] )").outline[2] == (1.0, 0.5)
+    assert robot('define mine pioneer ( pioneer_robot_subtype "mine" )').limits.accel.x == 0.3
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("define mine p3dy ( )", '"p3dy" is not a model type; did you mean "p3d'),
+        ("define mine position ( lazer ( ) )", 'not a type of sensor or model; did you mean "laser"?'),
+        ("define mine a ( ) define a mine ( )", "is based on itself"),
+        ("define mine position ( size [1] )", "expected a length and a width, not negative, found 1"),
+        ('define mine position ( drive "hover" )', 'expected "diff" or "omni", found hover'),
+        ("define mine position ( laser ( samples 0 ) )", "samples must be at least 1"),
+        ("define mine position ( ranger ( scount 2 spose[0] [0 0 0] ) )", "scount is 2, but spose[1] is missing"),
+        ('define mine position ( pioneer_distconv "big" )', "expected 1 number, found big"),
+        ("define mine position ( polygon[0].point[0] [1 2] )", "polygons of at least 3 points"),
+    ],
+)
+def test_wrong_models_are_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ModelFileError) as error:
+        robot(text)
+    assert complaint in str(error.value)
+    assert str(error.value).startswith("my.inc:1: ")
+
+
+# -- the original's own file
+
+
+@pytest.fixture(scope="module")
+def stock(shared: Path) -> ModelLibrary:
+    return ModelLibrary(read(shared / "data/worlds/PioneerRobotModels.world.inc"), stock=False)
+
+
+@pytest.mark.shared
+def test_every_model_of_the_stock_file_resolves_to_the_facts(shared: Path, stock: ModelLibrary) -> None:
+    """Inheritance, overriding, first definition wins, scaled polygons: against facts that others resolved (TST-005)."""
+    facts = json.loads((shared / "data/robot_models.json").read_text())
+    everything = facts["robots"] + facts["obstacles"]
+    assert {f["name"] for f in everything} == set(stock.names)
+    for fact in facts["robots"]:
+        spec = stock.robot(fact["name"])
+        p, conversion = spec.pioneer, fact["conversion"]
+        assert p.class_name == fact["pioneer_class"]
+        assert p.subclass == fact["pioneer_subtype"]
+        assert (p.dist_conv, p.diff_conv, p.angle_conv, p.range_conv, p.vel2_div, p.vel_conv) == tuple(
+            conversion[k] for k in ("distconv", "diffconv", "angleconv", "rangeconv", "vel2div", "velconv")
+        )
+        for key in ("max_speed", "accel", "decel"):
+            ours, theirs = getattr(spec.limits, key), fact["speeds"][key]
+            assert ours.as_tuple() == pytest.approx((theirs["x"], theirs["y"], theirs["th_rad"]))
+        assert (spec.color, spec.drive is Drive.OMNI) == (fact["color"], fact["drive"] == "omni")
+        assert spec.battery.by_charge == (fact["battery_type"] == 2)
+        assert (spec.gps.x, spec.gps.y, spec.gps.dop) == (fact["gps"]["x_m"], fact["gps"]["y_m"], fact["gps"]["dop"])
+        error = fact["odom_error"]
+        assert spec.odometry_error.as_tuple() == pytest.approx(
+            (error["x"], error["y"], error["th_effective_rad_per_rad"]), rel=1e-3
+        )
+        assert (len(spec.sonar.transducers) if spec.sonar else None) == (fact["sonar"] and fact["sonar"]["count"])
+        for ours, theirs in zip(spec.lasers, fact["lasers"], strict=True):
+            assert (ours.type_name, ours.samples, ours.range_max) == (
+                theirs["type"],
+                theirs["samples"],
+                theirs["range_max_m"],
+            )
+            assert (ours.pose.x, ours.pose.y, ours.flipped) == (theirs["x_m"], theirs["y_m"], theirs["reverse_scan"])
+            assert math.degrees(ours.fov) == pytest.approx(theirs["fov_deg"])
+        if fact["polygons_m"]:
+            x0, y0, _ = fact["origin_m_deg"]
+            expected = sorted((x + x0, y + y0) for x, y in fact["polygons_m"][0])
+            assert [v for c in sorted(spec.outline) for v in c] == pytest.approx(
+                [v for c in expected for v in c], abs=1e-3
+            )
+    for fact in facts["obstacles"]:
+        spec = stock.robot(fact["name"])
+        assert spec.drive is Drive.NONE
+        assert (spec.returns.laser, spec.returns.sonar) == (fact["returns"]["laser"], bool(fact["returns"]["ranger"]))
+
+
+@pytest.mark.shared
+def test_duplicates_of_the_stock_file(shared: Path) -> None:
+    world = read(shared / "data/worlds/PioneerRobotModels.world.inc")
+    assert [name for name, _, _ in world.shadowed] == ["p3at-sh-lms1xx", "p3at-sh-lms500"]
+
+
+@pytest.mark.shared
+def test_stage_4_samples_parse(shared: Path) -> None:
+    files = sorted((shared / "data/worlds").glob("*.world"))
+    assert len(files) == 9
+    for path in files:
+        world = read(path)
+        assert world.entities
