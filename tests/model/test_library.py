@@ -10,14 +10,37 @@ from botyard.errors import ModelError
 from botyard.model.library import load_laser, load_robot, parse_robot, robot_names
 from botyard.model.robot import Drive
 
-ASKED = [
-    "p3dx", "p3dx-nolaser", "p3dx-sh", "p3dx-sh-lms1xx", "p3dx-sh-lms500", "p3at", "amigo", "powerbot", "peoplebot", "peoplebot-sh",
-    "patrolbot-sh", "seekur", "pioneer-lx",
-]  # fmt: skip
+OURS = {"p3dx-equipped", "small-box"}
+"""Models that the original does not have."""
+BOXES = {"box", "box-nolaser", "box-nolaser-nosonar", "box-reflector"}
+ROBOTS = sorted(set(robot_names()) - OURS - BOXES)
 
 
-def test_the_models_of_the_first_release_are_there() -> None:
-    assert set(ASKED) <= set(robot_names())
+@pytest.mark.shared
+def test_every_model_of_the_original_is_there(facts: dict[str, dict]) -> None:
+    assert {n for n, f in facts.items() if not f["abstract"]} == set(ROBOTS)
+    assert set(robot_names()) >= BOXES
+
+
+def test_aliases() -> None:
+    assert load_robot("p3dx_noerr") == load_robot("p3dx-no-error")
+
+
+def test_every_model_describes_itself() -> None:
+    for name in robot_names():
+        assert load_robot(name).description, name
+
+
+def test_boxes() -> None:
+    def returns(name: str) -> tuple[bool, int, bool]:
+        r = load_robot(name).returns
+        return r.obstacle, r.laser, r.sonar
+
+    assert returns("box") == (True, 1, True)
+    assert returns("box-nolaser") == (True, 0, True)
+    assert returns("box-nolaser-nosonar") == (True, 0, False)
+    assert returns("box-reflector") == (True, 2, True)
+    assert all(load_robot(n).drive is Drive.NONE for n in BOXES)
 
 
 def test_abstract_models_are_not_offered() -> None:
@@ -79,10 +102,11 @@ def facts(shared: Path) -> dict[str, dict]:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", ROBOTS)
 def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
     spec, fact = load_robot(name), facts[name]
     p = fact["p_file"]
+    assert spec.color == fact["color"]
     assert (spec.pioneer.class_name, spec.pioneer.subclass) == (fact["pioneer_class"], fact["pioneer_subtype"])
     assert spec.drive == (Drive.OMNI if fact["drive"] == "omni" else Drive.DIFF)
     speeds = fact["speeds"]
@@ -95,16 +119,28 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
         assert ours.a == pytest.approx(speeds[theirs]["th_rad"], rel=0.01)
     assert spec.limits.max_speed.y == pytest.approx(speeds["max_speed"]["y"])
     assert spec.limits.heading_speed == pytest.approx(speeds["default_speed"]["th_rad"], rel=0.01)
-    # the client scales by its parameter file, so that is what counts
-    conversion = p["conversion"]
-    ours = spec.pioneer
-    assert (ours.dist_conv, ours.vel_conv, ours.range_conv, ours.diff_conv, ours.angle_conv, ours.vel2_div) == (
-        conversion["DistConvFactor"], conversion["VelConvFactor"], conversion["RangeConvFactor"],
-        conversion["DiffConvFactor"], conversion["AngleConvFactor"], conversion["Vel2Divisor"],
-    )  # fmt: skip
+    ours, model = spec.pioneer, fact["conversion"]
+    if p:  # the client scales by its parameter file, so that is what counts
+        conversion = p["conversion"]
+        assert (ours.dist_conv, ours.vel_conv, ours.range_conv, ours.diff_conv, ours.angle_conv, ours.vel2_div) == (
+            conversion["DistConvFactor"], conversion["VelConvFactor"], conversion["RangeConvFactor"],
+            conversion["DiffConvFactor"], conversion["AngleConvFactor"], conversion["Vel2Divisor"],
+        )  # fmt: skip
+        has = p["accessories"]
+        assert spec.bumpers.front == (has["NumFrontBumpers"] if has["FrontBumpers"] else 0)
+        assert spec.bumpers.rear == (has["NumRearBumpers"] if has["RearBumpers"] else 0)
+        assert bool(spec.table_ir.positions) == has["TableSensingIR"]
+    else:
+        # the model's own factors; a DiffConvFactor of 1 would be no robot's: those have what clients assume without a file
+        assert (ours.dist_conv, ours.vel_conv, ours.range_conv) == (
+            model["distconv"],
+            model["velconv"],
+            model["rangeconv"],
+        )
+        assert ours.diff_conv == (model["diffconv"] if model["diffconv"] != 1 else 0.0056)
     assert ours.watchdog == fact["watchdog_ms"] / 1000
     assert spec.battery.by_charge == (fact["battery_type"] == 2)
-    assert (spec.gps.x, spec.gps.y) == (fact["gps"]["x_m"], fact["gps"]["y_m"])
+    assert (spec.gps.x, spec.gps.y, spec.gps.dop) == (fact["gps"]["x_m"], fact["gps"]["y_m"], fact["gps"]["dop"])
     error = fact["odom_error"]
     assert spec.odometry_error.as_tuple() == pytest.approx(
         (error["x"], error["y"], error["th_effective_rad_per_rad"]), rel=0.01
@@ -117,7 +153,7 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", ROBOTS)
 def test_sensors_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
     spec, fact = load_robot(name), facts[name]
     assert (spec.sonar is None) == (fact["sonar"] is None)

@@ -1,6 +1,18 @@
-"""For tests of programs that build on botyard: a null modem with a fake clock, and what a client sends."""
+"""For tests of programs that build on botyard: a null modem with a fake clock, what clients send, and what they rely on."""
 
 from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.servers.nullmodem import Line, NullModem
+from botyard.testing.checks import Passed, check_robot_model, check_session
+from botyard.testing.p2osclient import P2osClient
 
-__all__ = ["Line", "NullModem", "Packet", "Parser", "command"]
+__all__ = [
+    "Line",
+    "NullModem",
+    "P2osClient",
+    "Packet",
+    "Parser",
+    "Passed",
+    "check_robot_model",
+    "check_session",
+    "command",
+]

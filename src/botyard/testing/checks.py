@@ -1,0 +1,202 @@
+"""Checks that a model or a session gives clients what they rely on (pioneer-protocol §15); each returns what is wrong, in words.
+
+from botyard.testing import check_robot_model
+assert check_robot_model(load_robot("mine.toml")) == []
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from botyard.model.robot import RobotSpec
+from botyard.protocols.pioneer.commands import C, Ctrl, P
+from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
+from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
+from botyard.protocols.pioneer.simreports import SimInfo
+from botyard.servers.nullmodem import NullModem
+from botyard.simulation import Simulation
+
+
+class Passed(NamedTuple):
+    """A packet that passed: when (s), from the client or to it, and what."""
+
+    time: float
+    from_client: bool
+    packet: Packet
+
+
+MAX_LENGTH = 198
+MAX_GAP = 1.0
+"""Longest time without a report, s."""
+MAX_UNITS = 0x1000
+"""A client takes greater changes of a position counter for a wrap."""
+ANSWER_WITHIN = 1.0
+"""Longest wait for an answer, s."""
+SETTLED = 0.35
+"""A command shows in reports after so long, s."""
+
+
+def check_session(passed: Iterable[Passed]) -> list[str]:
+    """What of the checklist a session breaks.
+
+    Parameters
+    ----------
+    passed : iterable of Passed
+        All packets in the order of their times, handshake included.
+    """
+    events = list(passed)
+    opened = next((e.time for e in events if e.from_client and e.packet.id == C.OPEN and e.packet.data), None)
+    if opened is None:
+        opened = next((e.time for e in [e for e in events if e.from_client][3:] if e.packet.id == C.OPEN), float("inf"))
+    answers = [e for e in events if not e.from_client]
+    problems = [f"{e.packet.id} is too long" for e in answers if len(e.packet.data) + 3 > MAX_LENGTH]
+    problems += [f"a report before OPEN at {e.time:.2f} s" for e in answers if e.packet.id == P.SIP and e.time < opened]
+    problems += _names(answers)
+    problems += _reports(events, opened)
+    problems += _answered(events)
+    problems += _scans(answers)
+    return problems
+
+
+def _names(answers: list[Passed]) -> list[str]:
+    sync2 = next((e.packet for e in answers if e.packet.id == P.SYNC2), None)
+    if sync2 is None:
+        return ["SYNC2 was not answered"]
+    r = sync2.reader()
+    names = (r.text(), r.text(), r.text())
+    return (
+        []
+        if all(0 < len(n) <= 19 for n in names)
+        else [f"SYNC2: expected three names of 1–19 characters, found {names}"]
+    )
+
+
+def _reports(events: list[Passed], opened: float) -> list[str]:
+    problems: list[str] = []
+    last: Sip | None = None
+    last_time = opened
+    enabled: tuple[float, bool] | None = None
+    for e in events:
+        if e.from_client:
+            if e.packet.id == C.ENABLE:
+                enabled = (e.time, e.packet.integer() != 0)
+            if e.packet.id == C.CLOSE and e.packet.data:
+                break
+            continue
+        if e.packet.id not in (P.SIP, P.SIP_MOVING):
+            continue
+        sip = Sip.decode(e.packet)
+        if e.time - last_time > MAX_GAP:
+            problems.append(f"no report for {e.time - last_time:.1f} s at {e.time:.2f} s")
+        if last is not None and not sip.x == sip.y == 0:
+            step = max(abs((a - b + 0x8000) % 0x10000 - 0x8000) for a, b in ((sip.x, last.x), (sip.y, last.y)))
+            if step >= MAX_UNITS:
+                problems.append(f"position jumps by {step} units at {e.time:.2f} s")
+        if enabled is not None and e.time - enabled[0] > SETTLED and bool(sip.flags & 1) != enabled[1]:
+            problems.append(f"motors bit does not follow ENABLE at {e.time:.2f} s")
+            enabled = None
+        if sip.flags & 1 << 5:
+            problems.append(f"E-stop reported at {e.time:.2f} s")
+        if not (sip.battery10 >= 110 or sip.soc > 20):
+            problems.append(f"battery {sip.battery10 / 10} V, {sip.soc} % at {e.time:.2f} s")
+        last, last_time = sip, e.time
+    return problems if last is not None else [*problems, "no report at all"]
+
+
+def _answered(events: list[Passed]) -> list[str]:
+    """CONFIG and single SIMSTATs come soon."""
+    problems = []
+    for ask, answer in ((C.CONFIG, P.CONFIG),):
+        times = [e.time for e in events if e.from_client and e.packet.id == ask]
+        got = [e.time for e in events if not e.from_client and e.packet.id == answer]
+        problems += [
+            f"{ask.name} of {t:.2f} s was not answered"
+            for t in times
+            if not any(t <= g <= t + ANSWER_WITHIN for g in got)
+        ]
+    return problems
+
+
+def _scans(answers: list[Passed]) -> list[str]:
+    """Parts of a scan come in their order, and nothing comes between them."""
+    problems = []
+    expected: tuple[int, int, int] | None = None  # first reading, total, type
+    for e in answers:
+        if e.packet.id not in (P.LASER1, P.LASER2):
+            if expected is not None:
+                problems.append(f"packet {e.packet.id} in the middle of a scan at {e.time:.2f} s")
+                expected = None
+            continue
+        part = LaserPart.decode(e.packet)
+        if expected is not None and (part.first, part.total, e.packet.id) != expected:
+            problems.append(f"a scan is broken at {e.time:.2f} s")
+        end = part.first + len(part.ranges_mm)
+        expected = None if end >= part.total else (end, part.total, e.packet.id)
+    return problems
+
+
+def check_robot_model(spec: RobotSpec) -> list[str]:
+    """What a client would miss of a robot model: handshake, CONFIGpac, size of reports, sonar and laser counts, motion.
+
+    Parameters
+    ----------
+    spec : RobotSpec
+        A model that can drive.
+    """
+    sim = Simulation(odometry_error="none")
+    sim.add_robot(spec, "robot")
+    modem = NullModem(sim)
+    line = modem.connect("robot")
+    parser = Parser()
+    passed: list[Passed] = []
+
+    def say(*packets: bytes, then: float = 0.1) -> list[Packet]:
+        for data in packets:
+            passed.extend(Passed(modem.now, True, p) for p in Parser().receive(data))
+            line.send(data)
+        got: list[Packet] = []
+        for _ in range(max(1, round(then / sim.dt))):
+            modem.run(sim.dt)
+            new = parser.receive(line.take())
+            passed.extend(Passed(modem.now, False, p) for p in new)
+            got += new
+        return got
+
+    for number in range(3):
+        say(command(number))
+    answers = say(command(C.OPEN, 1), command(C.CONFIG, 1), then=0.2)
+    problems = []
+    transducers = len(spec.sonar.transducers) if spec.sonar else 0
+    sips = [p for p in answers if p.id == P.SIP]
+    shown = min(transducers, 32)
+    if not sips or any(len(p.data) + 6 != 41 + 3 * len(Sip.decode(p).sonar) for p in sips):
+        problems.append("reports do not have 41 + 3·N bytes")
+    elif any(len(Sip.decode(p).sonar) != shown for p in sips[:1]):
+        problems.append(f"a report should hold {shown} sonar readings")
+    config = next((Config.decode(p) for p in answers if p.id == P.CONFIG), None)
+    if config is None:
+        problems.append("CONFIG was not answered")
+    else:
+        if (config.class_name, config.subclass) != (spec.pioneer.class_name, spec.pioneer.subclass):
+            problems.append(f"CONFIG says {config.class_name} {config.subclass}")
+        if not (config.trans_vel_top > 0 and config.rot_vel_top > 0):
+            problems.append("CONFIG says that the robot cannot move")
+    info = next((SimInfo.decode(p) for p in say(_siminfo()) if p.id == P.SIMINFO), None)
+    if info is None or len(info.devices) != len(spec.lasers) + (1 if spec.sonar else 0):
+        problems.append("SIMINFO does not list the sensors")
+    for laser in spec.lasers[:1]:
+        parts = [LaserPart.decode(p) for p in say(command(C.SIM_LRF_ENABLE, 2), then=0.2) if p.id == P.LASER2]
+        if not parts or {p.total for p in parts} != {laser.samples}:
+            problems.append(f"a scan should have {laser.samples} readings")
+    say(command(C.ENABLE, 1), command(C.VEL, 100), then=1.0)
+    if not sim.robots["robot"].velocity.vx > 0.05:
+        problems.append("VEL does not move the robot")
+    say(command(C.STOP), command(C.CLOSE, 1), then=0.3)
+    if not line.closed:
+        problems.append("CLOSE does not end the session")
+    return problems + check_session(passed)
+
+
+def _siminfo() -> bytes:
+    return frame(C.SIM_CTRL, b"\x3b" + int(Ctrl.SIMINFO).to_bytes(2, "little"))

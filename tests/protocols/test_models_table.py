@@ -1,0 +1,91 @@
+"""Every model behind the wire: handshake, CONFIG, sizes of reports, sonar and laser counts, motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from botyard.geometry import Pose
+from botyard.model.library import load_robot, parse_robot, robot_names
+from botyard.model.sensors import SonarSpec, Transducer
+from botyard.protocols.pioneer.packet import Packet, command
+from botyard.protocols.pioneer.reports import Sip, sync2
+from botyard.testing import Parser, Passed, check_robot_model, check_session
+
+DRIVING = [n for n in robot_names() if load_robot(n).drive]
+
+
+@pytest.mark.parametrize("name", DRIVING)
+def test_every_model_serves_clients(name: str) -> None:
+    assert check_robot_model(load_robot(name)) == []
+
+
+def test_a_ring_of_more_than_32_goes_round() -> None:
+    """40 transducers: 32 in one report, 8 in the next, the count is that of the packet (PIO-082, HIS-004)."""
+    from tests.protocols.lines import Client
+
+    ring = SonarSpec(type_name="big", transducers=tuple(Transducer(pose=Pose(0.1, 0, 0.1 * i)) for i in range(40)))
+    spec = replace(load_robot("p3dx"), name="ringed", sonar=ring)
+    assert check_robot_model(spec) == []
+    from botyard.simulation import Simulation
+
+    sim = Simulation()
+    sim.add_robot(spec, "r")
+    seen = [[i for i, _ in Sip.decode(p).sonar] for p in Client(sim=sim).run(0.4) if p.id == 0x32]
+    assert seen[:2] == [list(range(32)), list(range(32, 40))]
+
+
+def test_the_check_finds_what_is_wrong() -> None:
+    slow = parse_robot('extends = "p3dx"\n[limits]\nmax_speed = [0.01, 0, 100]\n', "slow")
+    assert check_robot_model(slow) == ["VEL does not move the robot"]
+    nameless = replace(load_robot("p3dx"), pioneer=replace(load_robot("p3dx").pioneer, class_name=""))
+    assert any("three names" in p for p in check_robot_model(nameless))
+
+
+def passed(*events: tuple[float, str, bytes]) -> list[Passed]:
+    return [Passed(t, who == "tx", p) for t, who, data in events for p in Parser().receive(data)]
+
+
+HELLO = [
+    (0.0, "tx", command(0)), (0.0, "rx", command(0)), (0.1, "tx", command(1)), (0.1, "rx", command(1)), (0.2, "tx", command(2)),
+    (0.2, "rx", sync2("A", "Pioneer", "p3dx")), (0.3, "tx", command(1, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("events", "complaint"),
+    [
+        ([(0.25, "rx", Sip(battery10=130).encode())], "a report before OPEN"),
+        ([(0.4, "rx", Sip(battery10=130).encode()), (2.0, "rx", Sip(battery10=130).encode())], "no report for 1.6 s"),
+        (
+            [(0.4, "rx", Sip(battery10=130).encode()), (0.5, "rx", Sip(x=5000, battery10=130).encode())],
+            "jumps by 5000 units",
+        ),
+        ([(0.4, "tx", command(4, 1)), (0.9, "rx", Sip(battery10=130).encode())], "motors bit"),
+        ([(0.4, "rx", Sip(battery10=130, flags=1 << 5).encode())], "E-stop"),
+        ([(0.4, "rx", Sip(battery10=90).encode())], "battery 9.0 V"),
+        ([(0.4, "tx", command(18)), (0.5, "rx", Sip(battery10=130).encode())], "CONFIG of 0.40 s was not answered"),
+        ([], "no report at all"),
+    ],
+)
+def test_each_rule_of_a_session_is_checked(events: list[tuple[float, str, bytes]], complaint: str) -> None:
+    found = check_session(passed(*sorted([*HELLO, *events], key=lambda e: e[0])))
+    assert any(complaint in p for p in found), found
+
+
+def test_broken_scans_are_found() -> None:
+    from botyard.protocols.pioneer.reports import LaserPart
+
+    def part(first: int, n: int) -> Packet:
+        return Parser().receive(LaserPart(total=64, first=first, ranges_mm=[1] * n, reflectance=[0] * n).encode(0x61))[
+            0
+        ]
+
+    sip = Parser().receive(Sip(battery10=130).encode())[0]
+    good = [Passed(0.4, False, sip), Passed(0.4, False, part(0, 32)), Passed(0.4, False, part(32, 32))]
+    assert check_session([*passed(*HELLO), *good]) == []
+    assert any(
+        "a scan is broken" in p for p in check_session([*passed(*HELLO), *good[:2], Passed(0.5, False, part(0, 32))])
+    )
+    assert any("in the middle" in p for p in check_session([*passed(*HELLO), *good[:2], Passed(0.5, False, sip)]))
