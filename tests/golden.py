@@ -11,6 +11,7 @@ from typing import Any
 
 from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.protocols.pioneer.reports import Sip
+from botyard.protocols.pioneer.session import Stage
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.nullmodem import Line, NullModem
 from botyard.simulation import Simulation
@@ -108,7 +109,7 @@ def replay(modem: NullModem, line: Line, recording: Recording, *, pulses: bool =
 
     A PULSE is added every second: the scripts are silent for longer than the watchdog (decisions, "Comparing").
     """
-    parser, ours, pulse = Parser(), [], 0.0
+    parser, ours, pulse = Parser(), [], modem.sim.time
     for step, following in zip(recording.steps, [*recording.steps[1:], None], strict=True):
         mine = Step(step.t, step.note)
         ours.append(mine)
@@ -119,7 +120,7 @@ def replay(modem: NullModem, line: Line, recording: Recording, *, pulses: bool =
             mine.received += parser.receive(line.take())
             if modem.sim.time >= end - 0.05:
                 break
-            if pulses and modem.sim.time - pulse > 1.0 and len(ours) > 6 and not line.closed:
+            if pulses and modem.sim.time - pulse > 1.0 and line.connection.session.stage is Stage.OPEN:
                 pulse = modem.sim.time
                 line.send(command(0))
             modem.run(modem.sim.dt)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,30 +16,7 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import command, frame
 from tests.ports import free_port
-
-BOTYARD = [sys.executable, "-m", "botyard"]
-PATIENCE = 120.0  # a cold start compiles; with a warm cache it is a second
-
-
-@contextmanager
-def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
-    """The simulator as a process, up to its "ready" line; stopped by its own PID at the end."""
-    process = subprocess.Popen(
-        [*BOTYARD, "run", "--noninteractive", "--json", *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), True)
-        line = process.stdout.readline()
-        assert line, process.stderr.read() if process.stderr else ""
-        yield process, json.loads(line)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate(timeout=10)
+from tests.running import BOTYARD, PATIENCE, running
 
 
 @pytest.mark.peer
