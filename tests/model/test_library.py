@@ -176,3 +176,10 @@ def test_sensors_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None
         assert math.degrees(laser.fov) == pytest.approx(theirs["fov_deg"])
         assert laser.flipped == theirs["reverse_scan"]
         assert (laser.range_noise, laser.angle_noise) == (theirs["range_noise_m"], theirs["angle_noise_rad"])
+
+
+def test_our_client_knows_the_scale_of_every_model() -> None:
+    from botyard.clients.pioneer import _DIST_CONV
+
+    pioneers = {load_robot(n).pioneer for n in robot_names() if load_robot(n).drive}
+    assert {p.subclass: p.dist_conv for p in pioneers if p.dist_conv != 1.0} == _DIST_CONV

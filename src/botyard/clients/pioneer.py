@@ -16,12 +16,14 @@ import math
 import socket
 import time
 from types import TracebackType
+from typing import Any
 
 from botyard.errors import PeerError
+from botyard.protocols.pioneer.accessoryreports import Encoders, GripperReport, Gyro, Io, JoystickReport
 from botyard.protocols.pioneer.commands import C, P
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
-from botyard.protocols.pioneer.simreports import SimStat
+from botyard.protocols.pioneer.simreports import MapChanged, SimInfo, SimStat
 
 PULSE_AFTER = 0.5
 """A PULSE is sent when nothing else was for so long, s, so that the robot's watchdog stays quiet."""
@@ -59,6 +61,12 @@ class PioneerClient:
         Answer to the last CONFIG.
     simstat : SimStat or None
         Last SIMSTAT.
+    siminfo : SimInfo or None
+        Answer to SIM_CTRL 6.
+    map_changes : list of MapChanged
+        All notices about maps.
+    encoders, gyro, io, gripper, joystick
+        Last packet of that kind, None before the first (commands 19, 58, 40, 37 and 17 ask for them).
 
     Raises
     ------
@@ -88,6 +96,13 @@ class PioneerClient:
         self.scans = 0
         self.config: Config | None = None
         self.simstat: SimStat | None = None
+        self.siminfo: SimInfo | None = None
+        self.map_changes: list[MapChanged] = []
+        self.encoders: Encoders | None = None
+        self.gyro: Gyro | None = None
+        self.io: Io | None = None
+        self.gripper: GripperReport | None = None
+        self.joystick: JoystickReport | None = None
         self._parser = Parser()
         self._packets: list[Packet] = []
         self._part: LaserPart | None = None
@@ -181,8 +196,11 @@ class PioneerClient:
             self._take_laser(LaserPart.decode(packet))
         elif packet.id == P.CONFIG:
             self.config = Config.decode(packet)
-        elif packet.id == P.SIMSTAT:
-            self.simstat = SimStat.decode(packet)
+        elif packet.id == P.MAP_CHANGED:
+            self.map_changes.append(MapChanged.decode(packet))
+        elif packet.id in _LATEST:
+            name, kind = _LATEST[packet.id]
+            setattr(self, name, kind.decode(packet))
 
     def _take_sip(self, sip: Sip) -> None:
         self.sip = sip
@@ -313,10 +331,25 @@ class PioneerClient:
         raise PeerError(f"no CONFIG packet within {self.timeout:g} s")
 
 
+# packets of which only the last one is kept: attribute and layout
+_LATEST: dict[int, tuple[str, Any]] = {
+    P.SIMSTAT: ("simstat", SimStat),
+    P.SIMINFO: ("siminfo", SimInfo),
+    P.ENCODER: ("encoders", Encoders),
+    P.GYRO: ("gyro", Gyro),
+    P.IO: ("io", Io),
+    P.GRIPPER: ("gripper", GripperReport),
+    P.JOYSTICK: ("joystick", JoystickReport),
+}
+
+
 def _wrapped(difference: int) -> int:
     """Difference of two 16-bit counters."""
     return (difference + 0x8000) % 0x10000 - 0x8000
 
 
 # mm per position unit of models whose clients' parameter files say anything but 1 (pioneer-protocol §16)
-_DIST_CONV = {"p3dx": 0.485, "p3at": 0.465, "amigo": 0.5083, "powerbot": 0.5813}
+_DIST_CONV = {
+    "p3dx": 0.485, "p3at": 0.465, "p3atiw": 0.465, "amigo": 0.5083, "amigo-nosonar": 0.5083, "powerbot": 0.5813, "p2at": 1.32,
+    "p2ce": 0.826, "p2d8": 0.485, "p2de": 0.969, "pion1x": 0.05066, "pionat": 0.07,
+}  # fmt: skip
