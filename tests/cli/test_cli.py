@@ -44,6 +44,117 @@ def test_a_bare_argument_is_the_map(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, "two maps" in err) == (255, True)
 
 
+def test_robots_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """-r file.p[:name] and -r file.toml[:name], from the working folder (MOD-018, PAR-009)."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.p").write_text("Class Pioneer\nSubclass mine\nSonarNum 0\n")
+    (tmp_path / "fast.toml").write_text('extends = "p3dx"\n[limits]\nmax_speed = [2, 0, 100]\n')
+    args = ("--nomap", "-r", "mine.p:bob", "-r", "mine.p", "-r", "fast.toml:flash")
+    code, out, _ = call(*args, *FAST, str(free_port(4)), capsys=capsys)
+    assert code == 0
+    for said in ("bob (mine) on", "mine (mine) on", "flash (fast) on"):
+        assert said in out
+
+
+def test_bad_model_files_end_with_250(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.p"
+    bad.write_text("Subclass bad\n\nRobotWidth wide\n")
+    for option in ("-r", "-R"):
+        code, _, err = call("--nomap", option, str(bad), *FAST, str(free_port(3)), capsys=capsys)
+        assert code == 250
+        assert f"{bad}:3: RobotWidth: expected a number, found 'wide'" in err
+
+
+def test_factories_and_robots_share_no_port(capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port(5)
+    code, out, _ = call(
+        "-m",
+        "office",
+        "-r",
+        "p3dx",
+        "-R",
+        "amigo",
+        "-r",
+        "box",
+        "-robot-factory",
+        "p3at",
+        *FAST,
+        str(port),
+        capsys=capsys,
+    )
+    assert code == 0
+    assert f"p3dx (p3dx) on 127.0.0.1:{port}" in out
+    assert f"a amigo for every client of 127.0.0.1:{port + 1}" in out
+    assert f"a p3at for every client of 127.0.0.1:{port + 2}" in out
+    code, out, _ = call("--nomap", "-R", "amigo", *FAST, str(port), capsys=capsys)
+    assert "(p3dx)" not in out, "a factory alone makes no robot of its own"
+
+
+def test_a_working_folder_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call("--nomap", "--cwd", "/nowhere/at/all", *FAST, str(free_port(3)), capsys=capsys)
+    assert (code, "cannot change to" in err) == (247, True)
+
+
+def test_a_log_file_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call("--nomap", "-l", str(tmp_path / "no/run.log"), *FAST, str(free_port(3)), capsys=capsys)
+    assert (code, "--log-file: cannot write" in err) == (255, True)
+
+
+def test_the_users_default_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    (tmp_path / ".AMRISim").mkdir()
+    (tmp_path / ".AMRISim/init.map").write_text("2D-Map\nLINES\n0 0 5000 0\nDATA\n")
+    code, out, err = call("--json", *FAST, str(free_port(3)), capsys=capsys)
+    assert code == 0
+    assert "init.map" in out
+    assert "no map was given: using" in err
+
+
+def test_batteries_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, _ = call("--nomap", "--simulate-batteries", *FAST, str(free_port(3)), capsys=capsys)
+    assert code == 0
+    from botyard.model.library import load_robot
+
+    spec = load_robot("p3dx")
+    assert run._with_battery(spec, False) is spec
+    assert run._with_battery(spec, True).battery.capacity_wh == 252.0
+    assert run._with_battery(load_robot("p3dx-equipped"), True) is load_robot("p3dx-equipped")
+    assert run._with_battery(load_robot("box"), True) is load_robot("box")
+
+
+def test_parameter_files_for_clients(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call("models", "p3at", "box", "--parameter-files", str(tmp_path / "params"), capsys=capsys)
+    assert code == 0
+    assert [p.name for p in (tmp_path / "params").iterdir()] == ["p3at.p"]
+    assert "Subclass p3at\n" in (tmp_path / "params/p3at.p").read_text()
+    assert "written:" in out
+
+
+def test_the_users_models_are_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    (tmp_path / ".botyard/include").mkdir(parents=True)
+    (tmp_path / ".botyard/include/a.inc").write_text("define zebra p3dx ( )\n")
+    (tmp_path / ".botyard/include/b.inc").write_text("define broken p3dx (\n")
+    (tmp_path / ".botyard/include/c.toml").write_text("wrong = 1\n")
+    code, out, err = call("models", capsys=capsys)
+    assert code == 0
+    assert "zebra" in out
+    assert "b.inc:1:" in err
+    assert "c.toml" in err
+
+
+def test_discover_finds_nobody(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from botyard.cli import discover
+
+    monkeypatch.setattr(discover, "find_hosts", lambda seconds: [])
+    code, _, err = call("discover", capsys=capsys)
+    assert (code, "nobody answered" in err) == (1, True)
+
+
 def test_duplicate_and_missing_names(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call("--nomap", "-r", "p3dx", "-r", "p3dx", "-r", "p3dx", *FAST, str(free_port(3)), capsys=capsys)
     assert code == 0
