@@ -78,6 +78,8 @@ class Simulation:
         False: sensors are exact.
     threads : int
         Most threads that ray casting may use; results are the same for any number.
+    range_step : float
+        Ranges are rounded to multiples of this, m; 0: exact.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Simulation:
         odometry_error: str = "random_each_update",
         sensor_noise: bool = True,
         threads: int = 1,
+        range_step: float = 0.0,
     ) -> None:
         try:
             mode = OdometryErrorMode[odometry_error.upper()]
@@ -99,6 +102,7 @@ class Simulation:
             raise WorldError(f'odometry error mode: expected one of {known}, found "{odometry_error}"') from None
         self.scene = scene if scene is not None else Scene()
         self.sensor_noise = sensor_noise
+        self.range_step = range_step
         self.timing = Timing(sim=step, real=step, last=step)
         self._devices = RangeDevices(threads)
         self._accessories = Accessories()
@@ -121,6 +125,7 @@ class Simulation:
         odometry_error: str = "random_each_update",
         sensor_noise: bool = True,
         threads: int = 1,
+        range_step: float = 0.0,
         resolution: float = 0.02,
         warn: Warn | None = None,
     ) -> Simulation:
@@ -142,7 +147,13 @@ class Simulation:
         """
         scene = load_scene(map, resolution=resolution, warn=warn)
         return cls(
-            scene, seed=seed, step=step, odometry_error=odometry_error, sensor_noise=sensor_noise, threads=threads
+            scene,
+            seed=seed,
+            step=step,
+            odometry_error=odometry_error,
+            sensor_noise=sensor_noise,
+            threads=threads,
+            range_step=range_step,
         )
 
     # -- robots
@@ -295,6 +306,12 @@ class Simulation:
         rows = [self._engine.rows[name] for name in self._robots]
         poses: F8 = self.snapshot.state.pose[rows]
         return poses
+
+    def _rounded(self, ranges: F8) -> F8:
+        if self.range_step <= 0.0:
+            return ranges
+        rounded: F8 = np.rint(ranges / self.range_step) * self.range_step
+        return rounded
 
     # -- pictures
 
@@ -588,7 +605,7 @@ class Laser:
             angle_increment=b.step,
             range_min=b.r_min,
             range_max=b.r_max,
-            ranges=readings.ranges,
+            ranges=sim._rounded(readings.ranges),
             intensities=readings.returns,
         )
 
@@ -621,7 +638,7 @@ class Sonar:
     def read(self) -> SonarReadings:
         """Readings of the present state; taken now if no step has taken them."""
         sim = self._robot._sim
-        ranges = sim._devices.read(sim._engine, self._key).ranges
+        ranges = sim._rounded(sim._devices.read(sim._engine, self._key).ranges)
         return SonarReadings(
             stamp=sim.time, range_min=self.spec.range_min, range_max=self.spec.range_max, ranges=ranges
         )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from click.testing import CliRunner
 
 from botyard.cli import keyboard, main, run
 from botyard.cli.drive import Pilot, parse_address
+from botyard.cli.joystick import KeyJoystick
 from botyard.cli.options import RobotChoice, RobotParam, StartParam
 from botyard.errors import CommandLineError
 from botyard.geometry import Pose
+from botyard.simulation import Simulation
 from tests.ports import free_port
 
 
@@ -145,6 +148,49 @@ def test_the_users_models_are_listed(
     assert "zebra" in out
     assert "b.inc:1:" in err
     assert "c.toml" in err
+
+
+def test_a_taken_port_with_the_originals_habits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three tries, then the next port, with warnings (FRM-015); without --compat the program ends with 248 at once."""
+    monkeypatch.setattr(run, "PORT_PAUSE", 0.01)
+    port = free_port(4)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        args = ("--nomap", "-r", "p3dx", "-r", "amigo")
+        code, out, err = call(*args, "--compat", "amrisim", *FAST, str(port), capsys=capsys)
+        assert code == 0
+        assert f"p3dx (p3dx) on 127.0.0.1:{port + 1}" in out
+        assert f"amigo (amigo) on 127.0.0.1:{port + 2}" in out
+        assert err.count(f"cannot listen on 127.0.0.1:{port} ") == 3
+        code, _, err = call(*args, *FAST, str(port), capsys=capsys)
+        assert (code, err.count("cannot listen")) == (248, 1)
+
+
+def test_joystick_by_keys() -> None:
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", "r")
+    keys: list[list[str]] = [["up", "up", "left"], [], ["j"], [" "], ["up"] * 30]
+    stick = KeyJoystick(robot, lambda: keys.pop(0))
+    j = robot.electrics.joystick
+    stick.act()
+    assert (j.x, j.y, j.button1, j.button2) == (-0.1, 0.2, True, False)
+    stick.act()
+    stick.act()
+    assert j.button2
+    stick.act()
+    assert (j.x, j.y, j.button1, j.button2) == (0.0, 0.0, False, False)
+    stick.act()
+    assert j.y == 1.0
+
+
+def test_joystick_needs_a_robot_and_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call("--nomap", "-r", "p3dx:bob", "--joystick", "bub", *FAST, str(free_port(3)), capsys=capsys)
+    assert (code, 'no robot "bub"; did you mean "bob"?' in err) == (255, True)
+    code, _, err = call("--nomap", "-r", "p3dx:bob", "--joystick", "bob", *FAST, str(free_port(3)), capsys=capsys)
+    assert (code, "needs a terminal" in err) == (255, True)
 
 
 def test_discover_finds_nobody(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

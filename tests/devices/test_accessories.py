@@ -378,3 +378,12 @@ def test_models_say_what_they_carry() -> None:
     spec = load_robot("p3dx-equipped")
     assert spec.gripper is not None
     assert (spec.gyro, spec.compass, spec.pioneer.subclass) == (True, True, "p3dx")
+
+
+def test_ranges_can_be_rounded_as_the_original_does() -> None:
+    sim = Simulation(Scene(segments=np.array([[2.013, -9.0, 2.013, 9.0]])), sensor_noise=False, range_step=0.02)
+    robot = sim.add_robot("p3dx", pose=Pose())
+    assert robot.laser.read().ranges[90] == pytest.approx(2.02)
+    assert robot.sonar is not None
+    steps = robot.sonar.read().ranges / 0.02
+    assert np.abs(steps - np.rint(steps)).max() < 1e-9

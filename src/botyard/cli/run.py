@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from botyard import __version__
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import RobotChoice
 from botyard.cli.runoptions import RunOptions, with_options
-from botyard.errors import CommandLineError, FolderError, WorldError
+from botyard.errors import CommandLineError, FolderError, PortError, WorldError, did_you_mean
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
@@ -32,12 +33,15 @@ if TYPE_CHECKING:
     from botyard.model.robot import RobotSpec
     from botyard.protocols.pioneer.session import PioneerSettings
     from botyard.servers.hub import Hub
-    from botyard.servers.tcp import FactoryServer, PioneerServer
+    from botyard.servers.tcp import FactoryServer, PioneerServer, RobotPortServer
     from botyard.servers.worldcontrol import WorldControl
     from botyard.simulation import Simulation
 
 DEFAULT_LOG_SIZE = 5_000_000
 """A noninteractive run begins a new log file at this size, bytes (CLI-026)."""
+PORT_ATTEMPTS = 3
+PORT_PAUSE = 2.0
+"""Under --compat amrisim a taken port is tried so often, with pauses of so many s, before the next one is (FRM-015)."""
 DEFAULT_CAPACITY = 252.0
 """Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
 
@@ -86,6 +90,7 @@ def run(o: RunOptions) -> int:
         "odometry_error": "none" if o.no_error else o.odom_error_mode,
         "sensor_noise": o.sensor_noise == "stock",
         "threads": o.threads,
+        "range_step": o.resolution / 1000.0 if o.compat == "amrisim" else 0.0,
     }
     warm_up_with_progress()
     if map_name is None:
@@ -184,12 +189,13 @@ async def _serve(
     _on_signals(hub)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            for i, server in enumerate(servers):
-                await server.listen(o.bind_to_address, o.port + i)
+            await _listen(servers, o)
             await _announce(stack, robots, o)
             if factory is not None:
                 for one in robots:
                     hub.before_step(Yielding(one.robot, factory(one.robot, o.seed)).act)
+            if o.joystick is not None:
+                _plug_joystick(stack, hub, o.joystick)
             print(_ready(sim, robots, factories, o.json), flush=True)
             return await hub.run()
         finally:
@@ -197,6 +203,39 @@ async def _serve(
                 server.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
+
+
+async def _listen(servers: Sequence[RobotPortServer], o: RunOptions) -> None:
+    """Open the ports, one after the other. A taken one ends the run, or, as the original does it, is tried thrice and passed over."""
+    port = o.port
+    for server in servers:
+        for attempt in itertools.count(1):
+            try:
+                await server.listen(o.bind_to_address, port)
+                break
+            except PortError as error:
+                if o.compat != "amrisim" or port >= 65535:
+                    raise
+                logging.getLogger("botyard").warning("%s", error)
+                if attempt < PORT_ATTEMPTS:
+                    await asyncio.sleep(PORT_PAUSE)
+                else:
+                    port += 1
+        port += 1
+
+
+def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> None:
+    """``--joystick``."""
+    from botyard.cli.joystick import HELP, KeyJoystick
+    from botyard.cli.keyboard import Keyboard
+
+    if name not in hub.sim.robots:
+        raise CommandLineError(f'--joystick: no robot "{name}"{did_you_mean(name, hub.sim.robots)}')
+    if not sys.stdin.isatty():
+        raise CommandLineError("--joystick needs a terminal for its keys")
+    keys = stack.enter_context(Keyboard())
+    hub.before_step(KeyJoystick(hub.sim.robots[name], keys.read).act)
+    logging.getLogger("botyard").info(HELP)
 
 
 def _settings(o: RunOptions) -> PioneerSettings:

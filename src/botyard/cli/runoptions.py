@@ -55,6 +55,8 @@ class RunOptions:
     log_movement_sent: bool
     json: bool
     controller: str | None
+    joystick: str | None
+    compat: str | None
     threads: int
     verbose: bool
 
@@ -106,6 +108,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=StartParam(),
         metavar="X,Y,TH|outside|random",
         help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
+    ),
+    click.option(
+        "--joystick",
+        metavar="NAME",
+        help="The keys of this terminal are the joystick of this robot; its client reads it, or lets it drive (JOYDRIVE).",
     ),
     click.option("--controller", metavar="NAME", help="Drive robots that no client commands: wander."),
     click.option(
@@ -172,6 +179,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "-warn-unsupported-commands",
         is_flag=True,
         help="Log every unsupported command, not only the first of each number.",
+    ),
+    click.option(
+        "--compat",
+        type=click.Choice(["amrisim"]),
+        help="Also copy habits of the original: look for another port when one is taken, round ranges to --resolution.",
     ),
     click.option(
         "--srisim-compat",

@@ -20,6 +20,7 @@ class Bumpers(NamedTuple):
         return bool(self.front or self.rear)
 
 
+NONE: Final = Bumpers()
 _TURN: Final = 2.0 * math.pi / SECTORS
 
 
@@ -33,6 +34,8 @@ def pressed(spec: BumperSpec, contact: int) -> Bumpers:
     contact : int
         Sectors of the body's frame that are touched, see `State.contact`.
     """
+    if not contact or not (spec.front or spec.rear):  # nearly always, for every robot in every report
+        return NONE
     front = rear = 0
     for k in range(SECTORS):
         if not contact >> k & 1:
