@@ -1,13 +1,13 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make venv | lint | bench | clean
+# Also: make venv | lint | bench | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test venv lint bench maps clean
+.PHONY: run test venv lint bench maps compatibility clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -49,6 +49,9 @@ bench: $(VENV)/.all
 
 maps: $(VENV)/.core
 	$(BIN)/python tools/author_maps.py
+
+compatibility: $(VENV)/.core
+	$(BIN)/python tools/compatibility.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

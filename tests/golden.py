@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,13 +17,13 @@ from botyard.servers.nullmodem import Line, NullModem
 from botyard.simulation import Simulation
 from botyard.units import from_mm
 
-COMPATIBILITY = Path(__file__).resolve().parent.parent / "docs/reference/compatibility.md"
+COMPATIBILITY = Path(__file__).resolve().parent.parent / "docs/reference/compatibility.toml"
 
 
 @cache
 def deviations() -> frozenset[str]:
     """Keys of the deliberate differences that the documentation lists."""
-    return frozenset(re.findall(r"^\| `([a-z0-9-]+)` \|", COMPATIBILITY.read_text("utf-8"), re.MULTILINE))
+    return frozenset(tomllib.loads(COMPATIBILITY.read_text("utf-8"))["deviations"])
 
 
 def deviation(*keys: str) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from botyard.geometry import Pose
@@ -17,6 +17,13 @@ from botyard.protocols.pioneer.commands import C, Ctrl
 from botyard.protocols.pioneer.packet import frame, int_argument
 from botyard.simulation import Simulation
 from tests.protocols.lines import Client
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures that a fuzzed SIM_CTRL 8 asks for go to a folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
 
 CLOSING = {C.CLOSE}
 numbers = st.sampled_from([c for c in C if c not in CLOSING]) | st.integers(0, 255).filter(lambda n: n not in CLOSING)
@@ -41,7 +48,7 @@ _SETTINGS = [
 _MODELS = ["p3dx-equipped", "p3dx-with-rear-laser", "peoplebot-sh", "seekur", "pioneer-lx"]
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(sequences, st.sampled_from(_MODELS), st.sampled_from(_SETTINGS), st.integers(1, 3))
 def test_any_commands_in_any_order(commands: list[tuple[int, bytes]], model: str, options: dict, gap: int) -> None:
     sim = Simulation()
@@ -58,7 +65,7 @@ def test_any_commands_in_any_order(commands: list[tuple[int, bytes]], model: str
     assert not any("internal error" in text for text in c.log), c.log
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.binary(max_size=80) | st.builds(frame, numbers, st.binary(max_size=20)), max_size=20))
 def test_any_bytes_before_and_in_a_session(chunks: list[bytes]) -> None:
     sim = Simulation()
@@ -87,7 +94,7 @@ def test_reports_stay_within_their_fields_in_extreme_states() -> None:
 
 
 @pytest.mark.peer
-def test_coverage_guided_fuzzing() -> None:
+def test_coverage_guided_fuzzing(tmp_path: Path) -> None:
     """A bounded run of atheris over parser, session and commands, in a process of its own."""
     if importlib.util.find_spec("atheris") is None:
         if os.environ.get("CI"):
@@ -99,7 +106,7 @@ def test_coverage_guided_fuzzing() -> None:
         capture_output=True,
         text=True,
         timeout=240,
-        cwd=target.parent.parent.parent,
+        cwd=tmp_path,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

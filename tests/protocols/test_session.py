@@ -58,6 +58,22 @@ def test_handshake_with_a_reported_name() -> None:
     assert [r.text(), r.text(), r.text()] == ["MobileSim", "Pioneer", "p3dx"]
 
 
+def test_names_of_the_handshake_are_cut_to_19_characters() -> None:
+    """HSK-006; CONFIGpac has them in full."""
+    from dataclasses import replace
+
+    from botyard.model.library import load_robot
+
+    spec = load_robot("p3dx")
+    sim = Simulation()
+    sim.add_robot(replace(spec, pioneer=replace(spec.pioneer, subclass="a-very-long-name-of-a-robot")), "r")
+    line = NullModem(sim, PioneerSettings(robot_name="x" * 40)).connect("r")
+    for number in (0, 1, 2):
+        line.send(command(number))
+    r = Parser().receive(line.take())[-1].reader()
+    assert [r.text(), r.text(), r.text()] == ["x" * 19, "Pioneer", "a-very-long-name-of"]
+
+
 @pytest.mark.parametrize("argument", [None, 1])
 def test_open_with_and_without_argument(argument: int | None) -> None:
     modem, line = world()

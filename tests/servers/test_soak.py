@@ -13,7 +13,16 @@ from botyard.simulation import Simulation
 def session(modem: NullModem, name: str, round_: int) -> None:
     """Connect, ask for everything, send some garbage, leave in one of three ways."""
     line = modem.connect(name)
-    for data in (command(0), command(1), command(2), command(1, 1), command(35, 2), command(40, 2), command(237, 2), command(11, 200)):
+    for data in (
+        command(0),
+        command(1),
+        command(2),
+        command(1, 1),
+        command(35, 2),
+        command(40, 2),
+        command(237, 2),
+        command(11, 200),
+    ):
         line.send(data)
     modem.run(0.2)
     assert len(line.take()) > 300

@@ -15,6 +15,7 @@ import pytest
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import command, frame
+from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import BOTYARD, PATIENCE, running
 
@@ -44,6 +45,7 @@ def test_two_robots_from_start_to_end(number: int) -> None:
             assert abs(bob.x_mm) < 1
             assert len(p3dx.scan_mm) == 181
             assert len(bob.sonar_mm) == 8
+            deviation("second-client-refused")
             # a second client is refused, and neither the first nor the other robot notices
             with pytest.raises(PeerError, match="another client"):
                 PioneerClient(port=port, timeout=5)
@@ -164,3 +166,21 @@ def test_a_client_that_never_reads_does_not_stop_the_others() -> None:
                 assert other.update()
         assert process.poll() is None
         deaf.close()
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("address", ["127.0.0.2", "::1"])
+def test_a_chosen_address_alone_is_served(address: str) -> None:
+    """--bind-to-address (FRM-018), also IPv6 (FRM-020)."""
+    if address == "::1":
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+    port = free_port()
+    with running("--nomap", "-r", "p3dx", "-p", str(port), "--bind-to-address", address) as (_, ready):
+        assert ready["robots"][0]["host"] == address
+        with PioneerClient(address, port) as client:
+            assert client.update()
+        with pytest.raises(PeerError, match="no robot at"):
+            PioneerClient("127.0.0.1", port, timeout=2)

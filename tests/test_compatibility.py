@@ -1,0 +1,77 @@
+"""The compatibility page cannot lie: it is made from data whose rows name tests that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tools import compatibility
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = compatibility.read()
+CITED = [
+    "FRM",
+    "HSK",
+    "PIO",
+    "SIM",
+    "LAS",
+    "MOT",
+    "COL",
+    "ODO",
+    "SEN",
+    "GPS",
+    "MOD",
+    "PAR",
+    "OBJ",
+    "DSC",
+    "UNS",
+    "HIS",
+    "TST",
+]
+
+
+@cache
+def functions(path: str) -> frozenset[str]:
+    """Names of the test functions of a file."""
+    tree = ast.parse((ROOT / path).read_text("utf-8"))
+    return frozenset(n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name.startswith("test_"))
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert compatibility.PAGE.read_text("utf-8") == compatibility.page(DATA), 'run "make compatibility"'
+
+
+@pytest.mark.parametrize("row", DATA["features"])
+def test_every_row_says_what_is_true(row: str) -> None:
+    priority, state, feature, tests, note = DATA["features"][row]
+    assert priority in ("M", "S", "C")
+    assert state in compatibility.STATES
+    assert feature
+    for test in tests.split():
+        path, _, name = test.partition("::")
+        assert name in functions(path), f"{test} does not exist"
+    if state == "works":
+        assert tests, "a row that works names a test"
+    else:
+        assert note, "a row that does not work says why, or when"
+    assert state != "left out" or priority == "C", "only rows of the least priority may be left out"
+
+
+def test_every_difference_is_named_by_a_test() -> None:
+    text = "".join(p.read_text("utf-8") for p in (ROOT / "tests").rglob("*.py"))
+    unnamed = [key for key in DATA["deviations"] if f'"{key}"' not in text]
+    assert unnamed == []
+
+
+@pytest.mark.shared
+def test_no_row_is_forgotten(shared: Path) -> None:
+    """All rows of the areas that the Pioneer side stands for are there, with their priorities."""
+    table = (shared / "reference/feature-table.md").read_text("utf-8")
+    wanted = dict(re.findall(r"^\| ([A-Z]+-\d{3}) \|.*\| ([MSC]) \|$", table, re.MULTILINE))
+    ours = {row: values[0] for row, values in DATA["features"].items()}
+    assert {r: p for r, p in wanted.items() if r.partition("-")[0] in CITED} == {
+        r: p for r, p in ours.items() if r.partition("-")[0] in CITED
+    }
