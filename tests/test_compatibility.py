@@ -75,3 +75,14 @@ def test_no_row_is_forgotten(shared: Path) -> None:
     assert {r: p for r, p in wanted.items() if r.partition("-")[0] in CITED} == {
         r: p for r, p in ours.items() if r.partition("-")[0] in CITED
     }
+
+
+def test_the_protocol_page_names_every_command() -> None:
+    from botyard.protocols.pioneer.commands import C, Ctrl
+    from botyard.protocols.pioneer.handlers import table
+
+    page = (ROOT / "docs/reference/protocol.md").read_text("utf-8")
+    unnamed = [f"{C(n).name} {n}" for n in table() if not 35 <= n <= 38 and f"{C(n).name} {n}" not in page]
+    assert unnamed == []
+    missing = [op for op in Ctrl if not re.search(rf"^\| (?:\d+, )?{int(op)}(?:, \d+)? \|", page, re.MULTILINE)]
+    assert missing == []

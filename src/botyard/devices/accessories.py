@@ -32,8 +32,8 @@ class Accessories:
 
     def sense(self, engine: Engine) -> None:
         """Let one step pass."""
-        for gripper in self.grippers.values():
-            gripper.advance(engine)
+        for name in sorted(self.grippers):  # of two that want one box, the same gets it whatever was added first
+            self.grippers[name].advance(engine)
         for name, electrics in self.batteries.items():
             self._advance_battery(engine, name, electrics)
 
