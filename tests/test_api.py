@@ -97,3 +97,28 @@ def test_boxes_stand_in_the_way() -> None:
     sim.step(60)
     assert robot.stalled
     assert robot.truth.x == pytest.approx(1.0 - 0.25 - 0.2109, abs=1e-3)
+
+
+def test_pictures_show_ghosts_hollow_and_grippers_with_what_they_hold() -> None:
+    sim = botyard.Simulation()
+    robot = sim.add_robot("p3dx-equipped", "r", pose=(0.0, 0.0, 0.0))
+    sim.add_robot("small-box", pose=(0.3, 0.0, 0.0))
+    sim.add_robot("p3at", "g", pose=(0.0, 3.0, 0.0))
+
+    def color(x: float, y: float) -> tuple[int, ...]:
+        image = sim.render(width=2000)
+        scale = 2000 / 21.0
+        return image.getpixel((round((x - (image_x0)) * scale), round((image_y1 - y) * scale)))
+
+    mean = sim.poses.mean(axis=0)
+    image_x0, image_y1 = mean[0] - 10.5, mean[1] + 10.5
+    assert color(-0.1, 3.1)[0] > 200
+    assert color(-0.1, 3.1)[1] < 60, "red"
+    sim.robots["g"].ghost()
+    robot.gripper.act(2)
+    sim.step(12)
+    assert sim.robots["g"].is_ghost
+    assert min(color(-0.1, 3.1)) > 200, "hollow"
+    assert not sim.robots["small-box"].is_ghost, "it is carried"
+    assert color(0.3, 0.0)[0] > 200
+    assert 120 < color(0.3, 0.0)[1] < 200, "orange, between the paddles"

@@ -31,7 +31,7 @@ from botyard.devices.accessories import Accessories
 from botyard.devices.bumpers import pressed
 from botyard.devices.electrics import Electrics
 from botyard.devices.gps import Fix, gps_fix
-from botyard.devices.gripper import Gripper, GripperState
+from botyard.devices.gripper import Gripper, GripperState, open_paddles
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import LaserScan, laser_bundle
 from botyard.devices.ranging import Bundle, RangeDevices
@@ -39,7 +39,7 @@ from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
-from botyard.engine.build import robot_body
+from botyard.engine.build import BodySpec, robot_body
 from botyard.engine.layout import F8, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
@@ -181,8 +181,8 @@ class Simulation:
 
         Raises
         ------
-        ModelError
-            Unknown or wrong model.
+        ModelError, ModelFileError
+            Unknown model; a file that is wrong.
         WorldError
             The name is taken.
         CommandError
@@ -238,7 +238,7 @@ class Simulation:
 
     def free_place(self, spec: RobotSpec, near: Pose) -> Pose:
         """The place nearest to `near`, on a 1 m grid around it, where a robot touches nothing; `near` itself if there is none."""
-        body = robot_body(spec, " placing ")
+        body = _on_trial(spec)
         return next((p for p in _spiral(near, ROBOT_SPACING) if self._engine.is_free(body, p)), near)
 
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
@@ -253,7 +253,7 @@ class Simulation:
         """
         x0, y0, x1, y1 = self.scene.bounds or (-10.0, -10.0, 10.0, 10.0)
         draw = random.Random(f"{self.seed} start {index}")
-        body = robot_body(spec, " placing ")
+        body = _on_trial(spec)
         for _ in range(10_000):
             pose = Pose(draw.uniform(x0, x1), draw.uniform(y0, y1), draw.uniform(-math.pi, math.pi))
             if self._engine.is_free(body, pose):
@@ -264,6 +264,11 @@ class Simulation:
     def robots(self) -> Mapping[str, Robot]:
         """All robots by name, in the order of creation."""
         return MappingProxyType(self._robots)
+
+    @property
+    def box_names(self) -> tuple[str, ...]:
+        """Names of the bodies of the map's boxes, in the order of `Scene.boxes` (a box gets another name where a robot has its own)."""
+        return self._engine.box_names
 
     # -- time
 
@@ -454,6 +459,15 @@ class Robot:
     def ghost(self, on: bool = True) -> None:
         """Let nobody see or feel the robot from the next step on, or everybody again."""
         self.command.submit(cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask))
+
+    @property
+    def is_ghost(self) -> bool:
+        """Whether nobody sees or feels the robot, by command (not for a thing that is carried, as a part of its carrier)."""
+        snapshot = self._sim.snapshot
+        own = self.spec.returns.mask
+        return (
+            bool(own) and not snapshot.state.mask[snapshot.rows[self.name]] and self.name not in self._sim._engine.held
+        )
 
     def press_estop(self, pressed: bool = True) -> None:
         """Push the red button in: the motors go off at once; after it is pulled out they must be enabled again."""
@@ -796,6 +810,12 @@ def warm_up(progress: Callable[[str], None] = lambda _phase: None) -> None:
     progress("sensors")
     robot.laser.read()
     progress("")
+
+
+def _on_trial(spec: RobotSpec) -> BodySpec:
+    """The body with which places for a robot are tried: all that it will need."""
+    body = robot_body(spec, " placing ")
+    return replace(body, parts=(*body.parts, *open_paddles(spec)))
 
 
 @cache

@@ -49,6 +49,7 @@ def test_a_box_whose_name_a_robot_has_gets_another() -> None:
     sim.add_robot("p3dx", "Box:1", pose=Pose())
     sim.replace_scene(walled(3.0, BoxObject(name="Box:1", pose=Pose(0, -5, 0), length=1, width=1)))
     assert set(sim.snapshot.rows) == {"Box:1", "Box:1_002"}
+    assert sim.box_names == ("Box:1_002",)
 
 
 def test_replacing_gives_the_same_world_as_starting_with_it() -> None:

@@ -74,6 +74,14 @@ def test_a_broken_file_is_named_only_when_it_may_matter(home: Path) -> None:
         find_robot("mine")
 
 
+def test_definitions_in_a_circle_harm_no_other(home: Path) -> None:
+    include(home, ".botyard", "a.inc", "define one two ( )\ndefine two one ( )\ndefine fine p3dx ( )\n")
+    assert find_robot("fine").name == "fine"
+    assert find_robot("p3dx").name == "p3dx"
+    with pytest.raises(ModelFileError, match="based on itself"):
+        find_robot("one")
+
+
 def test_unknown_models_get_a_hint_from_all_sources(home: Path) -> None:
     include(home, ".botyard", "a.inc", "define zebra p3dx ( )\n")
     with pytest.raises(ModelError, match='did you mean "zebra"'):

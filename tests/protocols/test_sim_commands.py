@@ -125,6 +125,15 @@ def test_a_map_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
     assert c.robot.laser.read().ranges[90] == pytest.approx(2.0)
 
 
+def test_names_reach_the_log_without_control_characters(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    c = Client(folders=(tmp_path,))
+    for operation in (1, 2, 1):
+        c.ctrl(operation, named("evil\x1b[31m\n.map"))
+    text = caplog.text + "".join(c.log)
+    assert "evil?[31m?.map" in text
+    assert "\x1b" not in text
+
+
 def test_master_mode(tmp_path: Path) -> None:
     write_map(tmp_path / "a.map")
     write_map(tmp_path / "b.map", 5000)

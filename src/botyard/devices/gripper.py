@@ -97,6 +97,20 @@ class _Paddle:
         return self.goal <= self.stop and self.at <= self.stop + TOUCH
 
 
+def _paddles(spec: GripperSpec, front: float, left: float, right: float) -> tuple[Outline, ...]:
+    """Outlines of two paddles whose inner faces are `left` and `right` m from the middle line."""
+    x0, x1, t = front, front + spec.reach, spec.thickness
+    return tuple(((x0, y), (x1, y), (x1, y + t), (x0, y + t)) for y in (left, -right - t))
+
+
+def open_paddles(robot: RobotSpec) -> tuple[Outline, ...]:
+    """The outlines that a robot's open gripper adds to its body, m; nothing without a gripper."""
+    if robot.gripper is None:
+        return ()
+    half = robot.gripper.opening / 2.0
+    return _paddles(robot.gripper, robot.front, half, half)
+
+
 class Gripper:
     """The gripper of one robot.
 
@@ -134,13 +148,14 @@ class Gripper:
         return Bundle(mount=mount, r_max=self.spec.opening)
 
     @property
+    def paddles(self) -> tuple[Outline, ...]:
+        """The outlines of the paddles as they are, left and right, in the robot's frame, m."""
+        return _paddles(self.spec, self.front, self._left.at, self._right.at)
+
+    @property
     def parts(self) -> tuple[Outline, ...]:
         """The robot's outline with paddles as they are, and with what they hold."""
-        x0, x1, t = self.front, self.front + self.spec.reach, self.spec.thickness
-        paddles: list[Outline] = [
-            ((x0, y), (x1, y), (x1, y + t), (x0, y + t)) for y in (self._left.at, -self._right.at - t)
-        ]
-        return (*self._parts, *paddles, *self._held_outlines())
+        return (*self._parts, *self.paddles, *self._held_outlines())
 
     def _held_outlines(self) -> tuple[Outline, ...]:
         engine = self._engine

@@ -98,7 +98,7 @@ class Engine:
         self._sequence = 0
         self._buffers: list[tuple[State, np.ndarray[tuple[int], np.dtype[np.uint8]]]] = []
         self._held: dict[str, Held] = {}
-        self._scene_boxes: list[str] = []
+        self.box_names: tuple[str, ...] = ()
         self._add_boxes(scene)
 
     # -- the map
@@ -110,7 +110,7 @@ class Engine:
             while name in self.rows:  # a robot may have taken it
                 name, n = f"{box.name}_{n:03d}", n + 1
             bodies.append((replace(box_body(box), name=name), box.pose))
-        self._scene_boxes = [spec.name for spec, _ in bodies]
+        self.box_names = tuple(spec.name for spec, _ in bodies)
         self.add_bodies(bodies)
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
@@ -125,9 +125,8 @@ class Engine:
         """
         self.grid = build_grid(scene) if grid is None else grid
         self.scene = scene
-        for name in self._scene_boxes:
-            if name in self.rows:
-                self.remove_body(name)
+        for name in self.box_names:
+            self.remove_body(name)
         self._add_boxes(scene)
 
     # -- bodies

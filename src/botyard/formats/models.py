@@ -109,7 +109,12 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
                 world.definitions.setdefault(name, entity)
     library = ModelLibrary(world)
     for name in world.definitions:
-        if library.names and name in library.names:
+        try:
+            is_model = library.is_model(name)
+        except FormatError as error:
+            models.problems.append(error)
+            continue
+        if is_model:
             models.makers.setdefault(name, lambda n=name: library.robot(n))  # type: ignore[misc]
     return models
 

@@ -99,7 +99,17 @@ class ModelLibrary:
     @property
     def names(self) -> tuple[str, ...]:
         """Definitions that can be put into a world: those based on `position` or `model`, or on a model of our library."""
-        return tuple(n for n in self._world.definitions if self._is_robot(self.chain(n)[1]))
+        return tuple(n for n in self._world.definitions if self.is_model(n))
+
+    def is_model(self, name: str) -> bool:
+        """Whether a definition can be put into a world (a sensor's cannot).
+
+        Raises
+        ------
+        ModelFileError
+            Definitions that go round in a circle.
+        """
+        return self._is_robot(self.chain(name)[1])
 
     def _is_robot(self, root: str) -> bool:
         return root in MODEL_TYPES or (self._stock and (root == "pioneer" or root in robot_names()))

@@ -26,6 +26,7 @@ from botyard.protocols.pioneer.events import (
     Request,
     SnapshotRequested,
 )
+from botyard.protocols.pioneer.packet import client_text
 from botyard.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -166,7 +167,9 @@ class WorldControl:
 
     def _map_requested(self, connection: Connection, request: MapRequested) -> None:
         if self.master and not request.master:
-            connection.log.warning('map "%s" not loaded: another client has reserved that (master mode)', request.name)
+            connection.log.warning(
+                'map "%s" not loaded: a client has reserved that (master mode)', client_text(request.name)
+            )
             connection.map_changed(request.name, 0)
             return
         self.master = self.master or request.master
@@ -205,7 +208,7 @@ class WorldControl:
         if error is not None:
             self._failed(name, connection, str(error) if isinstance(error, MapError) else repr(error))
         elif loaded is None:
-            log.info('map "%s" is unchanged and was not loaded again', name)
+            log.info('map "%s" is unchanged and was not loaded again', client_text(name))
             if connection is not None:
                 connection.map_changed(name, 0)
         else:
@@ -217,7 +220,7 @@ class WorldControl:
         self._next()
 
     def _failed(self, name: str, connection: Connection | None, reason: str) -> None:
-        log.warning('map "%s" was not loaded, the old one stays: %s', name, reason)
+        log.warning('map "%s" was not loaded, the old one stays: %s', client_text(name), client_text(reason, 500))
         if connection is not None:
             connection.map_changed(name, 2)
 

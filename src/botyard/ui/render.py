@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from PIL import Image, ImageColor, ImageDraw
 
 from botyard.geometry import Pose, transform_point
-from botyard.model.robot import RobotSpec
+from botyard.model.robot import Outline, RobotSpec
 from botyard.model.scene import Scene
 
 if TYPE_CHECKING:
@@ -128,10 +128,31 @@ def draw_scene(canvas: Canvas, scene: Scene, boxes: Iterable[tuple[Sequence[Poin
         canvas.text(x, y, place.name or place.kind, PLACE)
 
 
-def draw_robot(canvas: Canvas, spec: RobotSpec, pose: Pose, name: str = "") -> None:
-    """A robot's body with a mark in the direction of its heading."""
-    body = [transform_point(pose, x, y) for x, y in spec.outline]
-    canvas.polygon(body, rgb(spec.color), (30, 30, 30))
+def draw_robot(
+    canvas: Canvas,
+    spec: RobotSpec,
+    pose: Pose,
+    name: str = "",
+    *,
+    parts: Iterable[Outline] = (),
+    ghost: bool = False,
+) -> None:
+    """A robot's body with a mark in the direction of its heading; a box has none.
+
+    Parameters
+    ----------
+    name : str
+        Written beside a robot.
+    parts : iterable of outlines
+        What else belongs to its outline, in its frame: paddles of a gripper, sensor cases.
+    ghost : bool
+        Nobody sees or feels it: only its contour is drawn.
+    """
+    for part in (*parts, spec.outline):
+        corners = [transform_point(pose, x, y) for x, y in part]
+        canvas.polygon(corners, None if ghost else rgb(spec.color), (30, 30, 30))
+    if not spec.drive:
+        return
     nose = max(x for x, _ in spec.outline)
     canvas.line([(pose.x, pose.y), transform_point(pose, nose, 0.0)], (20, 20, 20), 1.5)
     if name:
@@ -194,12 +215,20 @@ def render_simulation(sim: Simulation, *, width: int = 1000) -> Image.Image:
                 origin = _mounted(robot.truth, t.pose)
                 canvas.line([(origin.x, origin.y), transform_point(origin, r, 0.0)], SONAR)
     boxes = []
-    for box in sim.scene.boxes:
-        pose = Pose(*snapshot.state.pose[snapshot.rows[box.name]].tolist())
+    for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
+        pose = Pose(*snapshot.state.pose[snapshot.rows[name]].tolist())
         boxes.append(([transform_point(pose, px, py) for px, py in box.outline], box.color))
     draw_scene(canvas, sim.scene, boxes)
     for robot in sim.robots.values():
-        draw_robot(canvas, robot.spec, robot.truth, robot.name)
+        gripper = robot.gripper
+        draw_robot(
+            canvas,
+            robot.spec,
+            robot.truth,
+            robot.name,
+            parts=gripper.paddles if gripper else (),
+            ghost=robot.is_ghost,
+        )
     return canvas.finish()
 
 
