@@ -242,6 +242,11 @@ def test_sessions_of_unmodified_clients_go_as_a_client_needs(shared: Path, name:
             modem.run(modem.sim.dt)
             passed += [Passed(modem.now - now, False, p) for p in parser.receive(line.take())]
     assert check_session(passed) == []
+    unknown = {int(text.split("command ")[1].split()[0]) for text in line.log if "not supported" in text}
+    assert unknown <= {116, 229}, "two numbers that nobody documents are logged once and otherwise ignored"
+    reports = sum(p.packet.id == 0x32 for p in passed if not p.from_client)
+    assert reports >= 0.9 * sum(len(s.sips()) for s in recording.steps)
+    assert not any("checksum" in text for text in line.log)
     assert {p.packet.id for p in passed if not p.from_client} >= {
         p.id for s in recording.steps for p in s.received if p.id not in (0x63, 0x66)
     }

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
@@ -26,6 +27,8 @@ from botyard.units import from_deg, wrap_angle
 
 Triple = tuple[float, float, float]
 Pair = tuple[float, float]
+_Number = float | UnsetType
+"""A number whose default is that of the description that it goes into."""
 
 
 class _Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -96,14 +99,14 @@ class _Pioneer(_Strict):
 
 class _Battery(_Strict):
     kind: str = "voltage"
-    volts: float = 13.0
-    charge: float = 100.0
-    capacity_wh: float = 0.0
-    empty_volts: float = 10.5
-    idle_power: float = 12.0
-    motor_power: float = 60.0
-    charge_power: float = 90.0
-    shutdown_charge: float = 5.0
+    volts: _Number = UNSET
+    charge: _Number = UNSET
+    capacity_wh: _Number = UNSET
+    empty_volts: _Number = UNSET
+    idle_power: _Number = UNSET
+    motor_power: _Number = UNSET
+    charge_power: _Number = UNSET
+    shutdown_charge: _Number = UNSET
 
 
 class _Gps(_Strict):
@@ -123,11 +126,11 @@ class _Bumpers(_Strict):
 
 
 class _Gripper(_Strict):
-    reach: float = 0.11
-    opening: float = 0.22
-    thickness: float = 0.015
-    paddle_time: float = 1.0
-    lift_time: float = 2.0
+    reach: _Number = UNSET
+    opening: _Number = UNSET
+    thickness: _Number = UNSET
+    paddle_time: _Number = UNSET
+    lift_time: _Number = UNSET
 
 
 class _TableIr(_Strict):
@@ -295,8 +298,13 @@ def _limits(file: _Limits | None) -> MotionLimits:
 def _battery(file: _Battery) -> BatterySpec:
     if file.kind not in ("voltage", "charge"):
         raise ModelError(f'battery kind must be "voltage" or "charge", found "{file.kind}"')
-    values = msgspec.structs.asdict(file)
-    return BatterySpec(by_charge=values.pop("kind") == "charge", **values)
+    values = _given(file)
+    return BatterySpec(by_charge=values.pop("kind", "voltage") == "charge", **values)
+
+
+def _given(file: msgspec.Struct) -> dict[str, Any]:
+    """What a table of a file says; what it leaves out is left to the description's own defaults."""
+    return {k: v for k, v in msgspec.structs.asdict(file).items() if v is not UNSET}
 
 
 def _robot(file: _RobotFile, name: str) -> RobotSpec:
@@ -333,7 +341,7 @@ def _robot(file: _RobotFile, name: str) -> RobotSpec:
         gps=GpsSpec(x=file.gps.position[0], y=file.gps.position[1], dop=file.gps.dop),
         returns=Returns(obstacle=file.returns.obstacle, laser=file.returns.laser, sonar=file.returns.sonar),
         bumpers=BumperSpec(front=file.bumpers.front, rear=file.bumpers.rear),
-        gripper=None if file.gripper is None else GripperSpec(**msgspec.structs.asdict(file.gripper)),
+        gripper=None if file.gripper is None else GripperSpec(**_given(file.gripper)),
         table_ir=TableIrSpec(positions=tuple(file.table_ir.positions), in_io_packet=file.table_ir.in_io_packet),
         gyro=file.gyro,
         compass=file.compass,
