@@ -12,6 +12,7 @@ from botyard.cli import keyboard, main, run
 from botyard.cli.drive import Pilot, parse_address
 from botyard.cli.joystick import KeyJoystick
 from botyard.cli.options import RobotChoice, RobotParam, StartParam
+from botyard.engine.build import robot_body
 from botyard.errors import CommandLineError
 from botyard.geometry import Pose
 from botyard.simulation import Simulation
@@ -91,6 +92,11 @@ def test_factories_and_robots_share_no_port(capsys: pytest.CaptureFixture[str]) 
     assert f"a p3at for every client of 127.0.0.1:{port + 2}" in out
     code, out, _ = call("--nomap", "-R", "amigo", *FAST, str(port), capsys=capsys)
     assert "(p3dx)" not in out, "a factory alone makes no robot of its own"
+
+
+def test_a_factory_of_boxes_makes_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call("--nomap", "-R", "box", *FAST, str(free_port(3)), capsys=capsys)
+    assert (code, "box cannot drive" in err) == (255, True)
 
 
 def test_a_working_folder_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -287,6 +293,7 @@ def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
     assert outside.x == pytest.approx(sim.scene.bounds[0] - 2.0)
     random = [run._start_pose(sim, spec, "random", k) for k in range(4)]
     assert len(set(random)) == 4
+    assert all(sim._engine.is_free(robot_body(spec, "trial"), p) for p in random if p), "never inside an obstacle"
     assert random == [run._start_pose(sim, spec, "random", k) for k in range(4)], "from the seed"
 
 

@@ -189,6 +189,18 @@ def test_reflector_lines_are_thin_bright_boxes() -> None:
     assert (box.length, box.width) == pytest.approx((2.0, 0.02))
 
 
+def test_boundary_lines_obey_the_sim_attributes() -> None:
+    """An extension: the original knows them on SectorType only (OBJ-010, UNS-027)."""
+    info = "MapInfo: BoundaryType Name=Glass Sim.Obstacle=yes Sim.LaserReflect=no Color0=0x00FF00\n"
+    plain = "MapInfo: BoundaryType Name=Chalk Label=Chalk\n"
+    lines = 'Cairn: Glass 0 0 45 "" ICON "" 0 0 3000 0\nCairn: Chalk 0 0 45 "" ICON "" 0 0 0 3000\n'
+    scene = armap.to_scene(armap.parse(HEADER + info + plain + lines))
+    (box,) = scene.boxes
+    assert (box.length, box.width, box.color, box.returns.laser, box.returns.sonar) == (3.0, 0.02, "#00FF00", 0, True)
+    assert (box.pose.x, box.pose.y, box.pose.th) == (1.5, 0.0, 0.0), "the heading of a line means nothing"
+    assert [a.corners for a in scene.areas] == [((0.0, 0.0), (0.0, 3.0))]
+
+
 @pytest.mark.parametrize(
     ("cairns", "expected"),
     [

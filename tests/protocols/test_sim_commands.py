@@ -225,6 +225,10 @@ def test_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     c = Client()
     c.ctrl(8)
     c.ctrl(8)
+    assert sum("less than 1 s ago" in text for text in c.log) == 1, "drawing holds up the steps, so there is a pause"
+    c.run(1.1)
+    c.ctrl(8)
+    c.run(1.1)
     c.ctrl(8, named("../../evil/my view.exe"))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["botyard-2.png", "botyard.png", "myview.png"]
     with Image.open(tmp_path / "botyard.png") as picture:

@@ -269,6 +269,9 @@ def _servers(hub: Hub, world: WorldControl, o: RunOptions) -> tuple[list[Pioneer
         return _start_pose(hub.sim, spec, start, next(made))
 
     models = [_with_battery(find_robot(name), o.simulate_batteries) for name in o.factories]
+    for model in models:
+        if not model.drive:
+            raise CommandLineError(f"--robot-factory: {model.name} cannot drive, so no client could use it")
     return robots, [FactoryServer(hub, model, settings, world, place) for model in models]
 
 

@@ -33,7 +33,7 @@ _SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | r
 _CATEGORY = re.compile(r"2D-Map(-Ex(\d*))?", re.IGNORECASE)
 _SANE_EXTENT_MM = 2e6
 _FARTHEST_MM = 1e9
-REFLECTOR_THICKNESS_MM = 20.0
+LINE_THICKNESS_MM = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -512,10 +512,11 @@ def write(armap: ArMap, path: str | Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _SectorType:
-    """Simulator properties of a sector type (`formats.md` §1.5, the documented rules, in any order)."""
+    """Simulator properties of a sector or boundary type (`formats.md` §1.5, the documented rules, in any order)."""
 
     returns: Returns | None
     color: str | None
+    is_line: bool
 
 
 _YES, _NO = {"yes", "true"}, {"no", "false"}
@@ -549,7 +550,7 @@ def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
         name = keys.get("name", "").lower()
         if info.args[0].lower() == "docktype":
             docks.add(name)
-        elif info.args[0].lower() == "sectortype" and name:
+        elif info.args[0].lower() in ("sectortype", "boundarytype") and name:
             returns = None
             if "sim.obstacle" in keys:
                 returns = Returns(
@@ -559,7 +560,9 @@ def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
                 )
             color = keys.get("color0", "")
             sectors[name] = _SectorType(
-                returns, f"#{color[2:].zfill(6)}" if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color) else None
+                returns,
+                f"#{color[2:].zfill(6)}" if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color) else None,
+                info.args[0].lower() == "boundarytype",
             )
     return sectors, docks
 
@@ -584,17 +587,17 @@ def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> Box
     )
 
 
-def _reflector_box(cairn: Cairn, name: str) -> BoxObject:
-    """A reflector line as a box 2 cm thick, bright on both sides."""
+def _line_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
+    """A line as a box 2 cm thick: a reflector, bright on both sides, or a boundary."""
     assert cairn.from_to is not None
     x1, y1, x2, y2 = map(from_mm, cairn.from_to)
     return BoxObject(
         name=name,
         pose=Pose((x1 + x2) / 2, (y1 + y2) / 2, math.atan2(y2 - y1, x2 - x1)),
         length=max(math.hypot(x2 - x1, y2 - y1), 1e-3),
-        width=from_mm(REFLECTOR_THICKNESS_MM),
-        returns=Returns(laser=2),
-        color="magenta",
+        width=from_mm(LINE_THICKNESS_MM),
+        returns=returns,
+        color=color,
     )
 
 
@@ -615,10 +618,11 @@ def _boxes(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[BoxObject]
         if returns is not None:
             n_boxes += 1
             color = (sector.color if sector else None) or ("magenta" if returns.laser > 1 else "light green")
-            yield _rectangle_box(cairn, f"Box:{n_boxes}", returns, color)
+            make = _line_box if sector and sector.is_line else _rectangle_box
+            yield make(cairn, f"Box:{n_boxes}", returns, color)
         elif _is_reflector(kind):
             n_reflectors += 1
-            yield _reflector_box(cairn, f"Reflector:{n_reflectors}")
+            yield _line_box(cairn, f"Reflector:{n_reflectors}", Returns(laser=2), "magenta")
 
 
 def _cairn_pose(cairn: Cairn) -> Pose:
@@ -644,7 +648,7 @@ def _areas(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[Area]:
         sector = sectors.get(kind)
         if cairn.from_to is None or _is_reflector(kind) or kind == "sim.boxobstacle" or (sector and sector.returns):
             continue
-        if kind.endswith("line"):
+        if kind.endswith("line") or (sector and sector.is_line):
             x1, y1, x2, y2 = map(from_mm, cairn.from_to)
             corners: tuple[tuple[float, float], ...] = ((x1, y1), (x2, y2))
         else:

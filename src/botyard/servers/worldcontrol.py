@@ -7,6 +7,7 @@ two steps; so no other client notices that a map is being read.
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,9 @@ log = logging.getLogger("botyard.world")
 MAX_WAITING = 16
 """Map requests that may wait for others; more are refused."""
 MAX_SNAPSHOTS = 1000
-"""Pictures that clients may have written."""
+"""Pictures that clients may have written …"""
+SNAPSHOT_PAUSE = 1.0
+"""… and the least time between two of them, s of wall time: drawing one holds up the steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class WorldControl:
         self._waiting: deque[tuple[Connection | None, str]] = deque()
         self._busy = False
         self._snapshots = 0
+        self._last_snapshot = -math.inf
         self._map: tuple[Path, int] | None = None
         if sim.scene.source:
             path = Path(sim.scene.source).resolve()
@@ -151,6 +155,10 @@ class WorldControl:
         if self._snapshots >= MAX_SNAPSHOTS:
             connection.log.warning("no more than %d pictures are written in a run", MAX_SNAPSHOTS)
             return
+        if connection.session.now - self._last_snapshot < SNAPSHOT_PAUSE:
+            connection.log.warning("no picture: the last one was less than %g s ago", SNAPSHOT_PAUSE)
+            return
+        self._last_snapshot = connection.session.now
         stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_") or "botyard"
         path, n = Path(f"{stem}.png"), 2
         while path.exists():
