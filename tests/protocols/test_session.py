@@ -58,6 +58,21 @@ def test_handshake_with_a_reported_name() -> None:
     assert [r.text(), r.text(), r.text()] == ["MobileSim", "Pioneer", "p3dx"]
 
 
+def test_asking_for_names_changes_nothing() -> None:
+    """A program that looks who is there, and leaves after SYNC2, does not switch motors off or touch odometry."""
+    modem, line = world()
+    robot(modem).command.velocity(0.2)
+    modem.run(1.0)
+    before = robot(modem).state
+    for n in (0, 1, 2):
+        line.send(frame(n))
+    line.hang_up()
+    modem.run(0.5)
+    after = robot(modem).state
+    assert (after.motors, after.twist) == (before.motors, before.twist)
+    assert after.pose_odom.x > before.pose_odom.x
+
+
 def test_names_of_the_handshake_are_cut_to_19_characters() -> None:
     """HSK-006; CONFIGpac has them in full."""
     from dataclasses import replace

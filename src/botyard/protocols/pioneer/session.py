@@ -132,7 +132,7 @@ class Session:
         self.last_laser_start = -math.inf
         self.now = now
         self._table = handlers.table(settings.laser_compat, settings.srisim_compat)
-        self._bumped = self._joydriving = False
+        self._bumped = self._joydriving = self._claimed = False
         self._out = bytearray()
         self._events: deque[Event] = deque()
         self._began = now
@@ -303,7 +303,6 @@ class Session:
             pioneer = self.port.spec.pioneer
             self.send(sync2(self.settings.robot_name, pioneer.class_name, pioneer.subclass))
             self.stage = following
-            self.port.claim()
             self.set_sonar(True)
         else:
             self.send(frame(packet.id))
@@ -311,11 +310,19 @@ class Session:
         if self._handshake_packets > HANDSHAKE_PACKETS:
             self.close(f"no complete handshake within {HANDSHAKE_PACKETS} packets")
 
+    def _claim(self) -> None:
+        """Begin to command the robot: with OPEN or the first command, so that a program that only asks for names changes nothing."""
+        if not self._claimed:
+            self._claimed = True
+            self.port.claim()
+
     def _open(self) -> None:
+        self._claim()
         self.stage = Stage.OPEN
         self.emit(SessionOpened())
 
     def _command(self, packet: Packet) -> None:
+        self._claim()
         handler: Callable[[Session, Packet], None] | None = self._table.get(packet.id)
         if handler is not None:
             handler(self, packet)
