@@ -562,6 +562,10 @@ class Commands:
         self._robot._teleports += 1
         self.submit(cmd.SetPose(Pose(x, y, th)))
 
+    def hold(self, on: bool = True) -> None:
+        """Hold the robot, for example to drag it with `set_pose`; let go, it goes on with what it was told."""
+        self.submit(cmd.Hold(on))
+
     def reset_odometry(self) -> None:
         """Let odometry begin anew at zero."""
         self.submit(cmd.SetOdometry())

@@ -187,3 +187,29 @@ def test_carrying_is_the_same_whatever_was_added_first() -> None:
         return sim.robots["r"].truth, sim.robots["b"].truth
 
     assert run("rb") == run("br")
+
+
+def test_a_robot_that_is_dragged_stands_still_and_then_goes_on() -> None:
+    """MOT-015: velocity zero while it is held, what it was told is kept; commands meanwhile count too."""
+    sim = Simulation(odometry_error="none")
+    robot = sim.add_robot("p3dx", "r", pose=Pose())
+    robot.command(v=0.3)
+    sim.step(20)
+    robot.command.hold()
+    odom = None
+    for x in (1.0, 2.0, 3.0):
+        robot.command.set_pose(x, 1.0, 0.5)
+        sim.step()
+        assert robot.velocity == (0.0, 0.0, 0.0)
+        assert robot.truth == Pose(x, 1.0, 0.5), "only the hand moves it"
+        assert odom in (None, robot.odom)
+        odom = robot.odom
+    robot.command.hold(False)
+    sim.step(20)
+    assert robot.velocity.vx == pytest.approx(0.3)
+    robot.command.hold()
+    robot.command(v=0.1)
+    sim.step(5)
+    robot.command.hold(False)
+    sim.step(10)
+    assert robot.velocity.vx == pytest.approx(0.1)

@@ -292,6 +292,17 @@ class SetPoseAxis:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """A hand takes hold of the body, or lets go: while held it stands still whatever it is told; then it goes on as told (MOT-015)."""
+
+    on: bool
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the flag."""
+        state.held[row] = int(self.on)
+
+
+@dataclass(frozen=True, slots=True)
 class SetVisible:
     """Who sees and feels the body from now on; `Visible.NONE` makes a ghost of it."""
 

@@ -83,8 +83,8 @@ class State(NamedTuple):
         `Drive`.
     err_mode : (n,) int8
         `OdometryErrorMode`.
-    motors, stall, estop : (n,) int8
-        0 or 1: motors enabled; blocked while translating; emergency stop in progress.
+    motors, stall, estop, held : (n,) int8
+        0 or 1: motors enabled; blocked while translating; emergency stop in progress; held by a hand that drags it.
     mask : (n,) uint16
         `Visible` classes of the body.
     bright : (n,) int16
@@ -115,6 +115,7 @@ class State(NamedTuple):
     motors: I1
     stall: I1
     estop: I1
+    held: I1
     mask: U2
     bright: I2
 
@@ -128,7 +129,7 @@ _FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     ("spin", np.float64, 0),
     ("contact", np.uint64, 0),
     ("uid", np.uint64, 0),
-    *((n, np.int8, 0) for n in ("mode_x", "mode_a", "drive", "err_mode", "motors", "stall", "estop")),
+    *((n, np.int8, 0) for n in ("mode_x", "mode_a", "drive", "err_mode", "motors", "stall", "estop", "held")),
     ("mask", np.uint16, 0),
     ("bright", np.int16, 0),
 )

@@ -94,6 +94,9 @@ def heading_rate(error: float, limit: float, dt: float) -> float:
 def plan_row(state: State, i: int, dt: float) -> None:
     """Write `vel[i]` for this step; ends finished distance moves and emergency stops."""
     vel, target = state.vel, state.target
+    if state.held[i] == 1:
+        vel[i, 0] = vel[i, 1] = vel[i, 2] = 0.0
+        return
     max_vel, top_vel = state.max_vel, state.top_vel
     lim_x = min(max_vel[i, 0], top_vel[i, 0])
     lim_a = min(max_vel[i, 2], top_vel[i, 2])
