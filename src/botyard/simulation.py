@@ -40,7 +40,7 @@ from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec, robot_body
-from botyard.engine.layout import F8, Grid, OdometryErrorMode
+from botyard.engine.layout import F8, I2, Grid, OdometryErrorMode, State
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
@@ -114,6 +114,7 @@ class Simulation:
             senses=(self._devices, self._accessories),
         )
         self._robots: dict[str, Robot] = {}
+        self.fleet = Fleet(self)
 
     @classmethod
     def load(
@@ -338,6 +339,42 @@ class Simulation:
         if path is not None:
             image.save(path)
         return image
+
+
+class Fleet:
+    """All robots of a simulation as arrays; implements `botyard.protocols.robotport.Fleet`."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+
+    @property
+    def state(self) -> State:
+        """State of the last snapshot."""
+        return self._sim.snapshot.state
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Row of each robot."""
+        return self._sim._engine.rows
+
+    @property
+    def readings(self) -> tuple[F8, I2]:
+        """Ranges and returns of all range sensors."""
+        return self._sim._devices.latest()
+
+    @property
+    def layout(self) -> int:
+        """Changes when readings are placed anew."""
+        return self._sim._devices.layout
+
+    @property
+    def is_exact(self) -> bool:
+        """False when ranges are rounded."""
+        return self._sim.range_step <= 0.0
+
+    def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
+        """Where the readings of a sensor stand."""
+        return self._sim._devices.span((robot, kind, index))
 
 
 class Robot:
@@ -678,6 +715,7 @@ class Port:
         self.spec = robot.spec
         self.electrics = robot.electrics
         self.gripper = robot.gripper
+        self.fleet = robot._sim.fleet
         self.n_lasers = len(robot.lasers)
 
     @property

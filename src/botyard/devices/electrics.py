@@ -68,6 +68,8 @@ class Electrics:
         Joystick.
     servos : dict of int to int
         Last position of each pan-tilt servo, as the client gave it.
+    version : int
+        Grows with every change made through this object, so that a report made from it can be kept until then.
     """
 
     battery: Battery
@@ -80,6 +82,11 @@ class Electrics:
     estop_pressed: bool = False
     joystick: Joystick = field(default_factory=Joystick)
     servos: dict[int, int] = field(default_factory=dict)
+    version: int = 0
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+        object.__setattr__(self, "version", getattr(self, "version", 0) + 1)
 
     @classmethod
     def of(cls, battery: BatterySpec) -> Electrics:
@@ -104,6 +111,7 @@ class Electrics:
     def test_battery(self, value: int) -> None:
         """Pretend a battery state, see `Battery.pretend`."""
         self.battery.pretend(value)
+        self.version += 1
 
     def write_outputs(self, mask: int, states: int) -> None:
         """Set the outputs selected by `mask` to the bits of `states`."""
@@ -113,8 +121,10 @@ class Electrics:
         """Let the outside world set digital inputs of one byte; nothing happens for a byte that is not there."""
         if 0 <= byte < DIGITAL_BYTES:
             self.inputs[byte] = (self.inputs[byte] & ~mask & 0xFF) | (states & mask & 0xFF)
+            self.version += 1
 
     def write_analog(self, port: int, value: int) -> None:
         """Let the outside world set an analogue input; nothing happens for a port that is not there."""
         if 0 <= port < ANALOG_INPUTS:
             self.analog[port] = min(max(value, 0), ANALOG_MAX)
+            self.version += 1

@@ -115,6 +115,8 @@ class RangeDevices:
         self._taken = np.zeros(0, np.bool_)
         self._active = np.zeros(0, np.int64)
         self._parallel = False
+        self.layout = 0
+        """Counts how often the places of readings have changed; see `latest`."""
 
     # -- who measures what
 
@@ -189,6 +191,19 @@ class RangeDevices:
         ranges, bright = self._out[0]
         return Readings(engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last]))
 
+    # -- all readings of a step at once, for those who serve many
+
+    def latest(self) -> tuple[F8, I2]:
+        """Ranges (m) and returns of all devices after the last step; `span` says where each one's are. Not to be written to."""
+        return self._out[0] if self._out else (np.zeros(0), np.zeros(0, np.int16))
+
+    def span(self, key: Hashable) -> tuple[int, int] | None:
+        """Where the readings of a device stand in `latest`; None if they were not taken in this step."""
+        if self._fans is None or key not in self._index:
+            return None
+        index = self._index[key]
+        return self._spans[index] if self._taken[index] else None
+
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
         """Take the readings of the devices with these indices."""
         fans, _ = self._built(engine)
@@ -220,6 +235,7 @@ class RangeDevices:
     def _build(self, engine: Engine) -> Fans:
         devices = list(self._devices.values())
         self._index = {key: i for i, key in enumerate(self._devices)}
+        self.layout += 1
         bundles = [b for d in devices for b in d.bundles]
         first = np.cumsum([0, *(len(d.bundles) for d in devices)]).astype(np.int64)
         beam_first = np.cumsum([0, *(b.count for b in bundles)]).astype(np.int64)

@@ -6,6 +6,7 @@ next step; everything that is read comes from the last snapshot, so no protocol 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from botyard.devices.bumpers import Bumpers
@@ -15,6 +16,7 @@ from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.laser import LaserScan
 from botyard.devices.sonar import SonarReadings
 from botyard.engine.commands import Command
+from botyard.engine.layout import F8, I2, State
 from botyard.geometry import Pose, Twist
 from botyard.model.robot import Axes, RobotSpec
 
@@ -64,6 +66,39 @@ class Timing(NamedTuple):
     last: float = 0.1
 
 
+class Fleet(Protocol):
+    """All robots of a simulation at once, as arrays: for sessions that are served together."""
+
+    @property
+    def state(self) -> State:
+        """State of the last snapshot."""
+        ...
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Row of each robot in `state`; another object when rows have changed."""
+        ...
+
+    @property
+    def readings(self) -> tuple[F8, I2]:
+        """Ranges (m) and returns of all range sensors after the last step."""
+        ...
+
+    @property
+    def layout(self) -> int:
+        """Changes when readings are placed anew."""
+        ...
+
+    @property
+    def is_exact(self) -> bool:
+        """False when readings are rounded before anybody gets them."""
+        ...
+
+    def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
+        """Where the readings of a robot's ``laser`` or ``sonar`` stand in `readings`; None if this step did not take them."""
+        ...
+
+
 class RobotPort(Protocol):
     """A robot as a session sees it; one port for each session."""
 
@@ -75,6 +110,11 @@ class RobotPort(Protocol):
     @property
     def spec(self) -> RobotSpec:
         """Its model."""
+        ...
+
+    @property
+    def fleet(self) -> Fleet:
+        """All robots of its simulation."""
         ...
 
     @property

@@ -9,6 +9,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
+from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
 from botyard.servers.worldcontrol import WorldControl
@@ -78,9 +79,23 @@ class Connection:
         """End the session from the server's side."""
         self._call(lambda: self.session.close(reason))
 
-    def on_snapshot(self, now: float) -> None:
-        """A step is done."""
-        self._call(lambda: self.session.on_snapshot(now))
+    def is_due(self, now: float) -> bool:
+        """A step is done; whether the session has a report to send: `report` must follow then."""
+        try:
+            due = self.session.is_due(now)
+        except Exception:
+            self._fault()
+            due = False
+        if not due:
+            self._pump()
+        return due
+
+    def report(self, now: float, made: Made | None = None) -> None:
+        """Send what is due: what was made for the session, or what it makes itself."""
+        if made is None:
+            self._call(lambda: self.session.report(now))
+        else:
+            self._call(lambda: self.session.send_report(now, made.sip, made.scans))
 
     def on_timer(self, now: float) -> None:
         """The time that `next_timer` named has come."""
@@ -95,10 +110,13 @@ class Connection:
         try:
             act()
         except Exception:
-            self.log.exception("internal error, the session is closed")
-            with contextlib.suppress(Exception):
-                self.session.close("internal error")
+            self._fault()
         self._pump()
+
+    def _fault(self) -> None:
+        self.log.exception("internal error, the session is closed")
+        with contextlib.suppress(Exception):
+            self.session.close("internal error")
 
     def next_timer(self) -> float | None:
         """When to call `on_timer`."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from botyard.protocols.robotport import Timing
+from botyard.servers.reporting import Reporter
 from botyard.simulation import Simulation
 
 MAX_LAG: Final = 0.5
@@ -56,7 +57,8 @@ class Hub:
         self.exit_status = 0
         self.overruns = 0
         self._next_warning = 0.0
-        self._listeners: list[Listener] = []
+        self.reporter = Reporter()
+        self._listeners: list[Listener] = [self.reporter]
         self._before: list[Callable[[], None]] = []
         self._stop = asyncio.Event()
         self.tasks: set[asyncio.Future[Any]] = set()  # work beside the loop; kept here so that it is not lost half way

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers.connection import Connection, RobotLog
+from botyard.servers.reporting import Reporter
 from botyard.servers.worldcontrol import Loaded, WorldControl
 from botyard.simulation import Simulation
 
@@ -68,6 +69,7 @@ class Line:
     def _finish(self) -> None:
         self.closed = True
         self._modem._lines.remove(self)
+        self._modem._reporter.detach(self.connection)
 
     @property
     def exit_status(self) -> int | None:
@@ -97,6 +99,7 @@ class NullModem:
         self.settings = settings or PioneerSettings()
         self.now = 1000.0
         self._lines: list[Line] = []
+        self._reporter = Reporter()
 
     def run_aside(
         self, job: Callable[[], Loaded | None], done: Callable[[Loaded | None, Exception | None], None]
@@ -117,6 +120,7 @@ class NullModem:
         """Connect a client to a robot."""
         line = Line(self, robot, manipulator)
         self._lines.append(line)
+        self._reporter.attach(line.connection)
         return line
 
     def run(self, seconds: float, *, wall_per_sim: float = 1.0) -> None:
@@ -124,8 +128,7 @@ class NullModem:
         for _ in range(max(1, round(seconds / self.sim.dt))):
             self.wait(self.sim.dt * wall_per_sim)
             self.sim.step()
-            for line in tuple(self._lines):
-                line.connection.on_snapshot(self.now)
+            self._reporter.on_snapshot(self.now)
 
     def wait(self, seconds: float) -> None:
         """Let wall time pass while the simulation stands still; timers fire at their times."""

@@ -214,7 +214,7 @@ class _Client(asyncio.Protocol):
         session = Session(robot.port("pioneer"), server.settings, self._loop.time())
         is_local = bool(peer) and (peer[0].startswith("127.") or peer[0] == "::1")
         self._connection = Connection(session, self._write, self._finish, log, server.world, is_local)
-        server.hub.attach(self._connection)
+        server.hub.reporter.attach(self._connection)
         self._schedule()
 
     def data_received(self, data: bytes) -> None:
@@ -252,7 +252,7 @@ class _Client(asyncio.Protocol):
     def _finish(self) -> None:
         """The session is over: the port is free for the next client from now on."""
         if self._connection is not None:
-            self._server.hub.detach(self._connection)
+            self._server.hub.reporter.detach(self._connection)
         if self in self._server._clients:
             self._server._clients.remove(self)
         if self._robot is not None:

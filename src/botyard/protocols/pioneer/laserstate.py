@@ -28,6 +28,7 @@ class LaserState:
         self.start_deg, self.end_deg = (half, -half) if spec.flipped else (-half, half)
         self.increment_deg = units.deg(spec.increment)
         self.reverse = spec.flipped
+        self.version = 0
         self._moved = True  # the first scan after switching on says so
         self._teleports = port.teleports
 
@@ -37,6 +38,7 @@ class LaserState:
         if mode and not self.mode:
             self._moved = True
         self.mode = mode
+        self.version += 1
         self.port.subscribe_laser(self.index, mode > 0)
 
     def set_start(self, degrees: int) -> None:
@@ -56,15 +58,21 @@ class LaserState:
 
     def _configure(self) -> None:
         lowest, step, count, self.reverse = scan_geometry(self.start_deg, self.end_deg, self.increment_deg)
+        self.version += 1
         self.port.configure_laser(self.index, lowest, step, count)
+
+    def take_moved(self) -> bool:
+        """Whether the robot was put elsewhere since the last scan; asked once for each scan."""
+        teleports = self.port.teleports
+        moved = self._moved or teleports != self._teleports
+        self._moved, self._teleports = False, teleports
+        return moved
 
     def report(self, state: RobotState) -> bytes:
         """The packets of this period's scan; empty while the laser is off."""
         if not self.mode:
             return b""
-        teleports = self.port.teleports
-        moved = self._moved or teleports != self._teleports
-        self._moved, self._teleports = False, teleports
+        moved = self.take_moved()
         packet_type = P.LASER1 if self.mode == 1 else P.LASER2
         return laser_packets(
             self.port.laser(self.index), state, packet_type, device=self.index, flags=int(moved), reverse=self.reverse

@@ -145,6 +145,7 @@ class Session:
         self._sip_wall = now
         self._repeat_at: float | None = None
         self._first_sonar = 0
+        self._version = 0
         self._warned: set[int] = set()
         self._errors_seen = 0
 
@@ -168,8 +169,13 @@ class Session:
 
     def on_snapshot(self, now: float) -> None:
         """A step is done: send what is due for this much simulated time, and watch over the client."""
+        if self.is_due(now):
+            self.report(now)
+
+    def is_due(self, now: float) -> bool:
+        """A step is done: watch over the client, and say whether a report is due; `report` or `send_report` must follow then."""
         if self.stage is not Stage.OPEN:
-            return
+            return False
         time_us = self.port.time_us
         watchdog = self.port.spec.pioneer.watchdog
         if watchdog > 0.0 and not self._watchdog_fired and time_us - self._heard_us > watchdog * 1e6:
@@ -178,12 +184,12 @@ class Session:
             self.log(Level.WARNING, f"watchdog: nothing heard for {watchdog:g} s of simulated time, the robot stops")
         self._act_for_the_board()
         if time_us < self._next_sip_us or now - self._sip_wall < MIN_WALL_PERIOD:
-            return
+            return False
         self._next_sip_us += SIP_PERIOD_US
         if self._next_sip_us <= time_us:  # long steps, or the first SIP
             self._next_sip_us = time_us - time_us % SIP_PERIOD_US + SIP_PERIOD_US
-        self._report(now)
         self._repeat_at = now + max(REPEAT_AFTER, 1.5 * self.port.timing.real)
+        return True
 
     def handle_timer(self, now: float) -> None:
         """Wall time has passed: limits of the handshake, silence, and SIPs while simulated time stands still."""
@@ -202,7 +208,7 @@ class Session:
                 Level.WARNING, f"nothing heard for {SILENCE_SECONDS:g} s: no more reports until the client speaks again"
             )
         if self._repeat_at is not None and now >= self._repeat_at:
-            self._report(now)
+            self.report(now)
             self._repeat_at = now + REPEAT_PERIOD
 
     # -- output
@@ -257,6 +263,7 @@ class Session:
     def set_sonar(self, on: bool) -> None:
         """Begin or end to report sonar."""
         self.sonar_on = on
+        self._version += 1
         self._first_sonar = 0
         self.port.subscribe_sonar(on)
 
@@ -366,19 +373,48 @@ class Session:
 
     # -- reports
 
-    def _report(self, now: float) -> None:
-        """SIMSTAT if wanted, SIP, laser packets of whole scans: one period's output (§2)."""
-        self._sip_wall = now
+    def report(self, now: float) -> None:
+        """Send one period's output, made for this session alone."""
         if self._silent:
+            self._sip_wall = now
             return
         state = self.port.state()
         self.motors_on = state.motors
+        self.send_report(now, self._sip(state), b"".join(laser.report(state) for laser in self.lasers))
+
+    def send_report(self, now: float, sip: bytes, scans: bytes) -> None:
+        """Send one period's output: SIMSTAT if wanted, SIP, packets on request, laser packets of whole scans (§2)."""
+        self._sip_wall = now
         if self.simstat_always:
-            self.send(build_simstat(self.port, state).encode())
-        self.send(self._sip(state))
-        self.send(self.streams.report(state))
+            self.send(build_simstat(self.port, self.port.state()).encode())
+        self.send(sip)
+        if self.streams.wanted:
+            self.send(self.streams.report(self.port.state()))
+        self.send(scans)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its reports can be made together with those of others, by array code (see `batch`)."""
+        spec = self.port.spec
+        ring = spec.sonar
+        return not (
+            self._silent
+            or self.settings.log_movement
+            or spec.gripper is not None
+            or spec.compass
+            or spec.table_ir.positions
+            or self.port.electrics.battery.drains
+            or (ring is not None and len(ring.transducers) > READINGS_PER_PACKET)
+        )
+
+    @property
+    def report_version(self) -> int:
+        """Grows when a report made from the same arrays would look different."""
+        electrics = self.port.electrics
+        version = self._version + electrics.version
         for laser in self.lasers:
-            self.send(laser.report(state))
+            version += laser.version
+        return 2 * version + electrics.joystick.button1
 
     def _sip(self, state: RobotState) -> bytes:
         sip = build_sip(

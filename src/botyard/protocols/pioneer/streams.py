@@ -35,6 +35,11 @@ class Streams:
         """0: no more; 1: one, with the next SIP; anything else: one with every SIP."""
         self._modes[kind] = mode
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to send."""
+        return any(self._modes.values())
+
     def report(self, state: RobotState) -> bytes:
         """The packets of this period."""
         if not self._modes:

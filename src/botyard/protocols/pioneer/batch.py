@@ -1,0 +1,280 @@
+"""The reports of many sessions made together, by array code: SIP and laser packets, checksums included.
+
+What a session sends with every report hardly changes but for pose, speeds, flags and ranges. So each session's packets are made once,
+the slow way (`reportbuilder`), and kept as rows of bytes; in every period only the columns that change are written, for all rows at
+once. The bytes are those of the slow way, which stays for single sessions and for robots that are not plain (`Session.is_plain`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.devices.bumpers import pressed
+from botyard.engine.layout import F8, I8
+from botyard.protocols.pioneer.commands import P
+from botyard.protocols.pioneer.laserstate import LaserState
+from botyard.protocols.pioneer.packet import HEADER
+from botyard.protocols.pioneer.reportbuilder import STALL_BITS, build_sip
+from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, LaserPart
+from botyard.protocols.pioneer.session import Session
+from botyard.protocols.robotport import Fleet
+from botyard.units import deg, mm
+
+Bytes2D = NDArray[np.uint8]
+
+LEAST: Final = 3
+"""Fewer sessions than this are not worth an array."""
+_HEAD: Final = len(HEADER) + 2
+"""Header, length and packet type stand before the data."""
+_DEGREES: Final = deg(1.0)
+_MM: Final = mm(1.0)
+
+# places of fields in the data of a SIP (pioneer-protocol §5)
+_X, _Y, _TH, _LEFT, _RIGHT, _STALL, _FLAGS, _COUNT = 0, 2, 4, 6, 8, 11, 15, 18
+_ROT_VEL_BEHIND, _LAT_VEL_BEHIND = 8, 12
+"""Places behind the sonar readings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One session's output of one period: its SIP and its laser packets."""
+
+    sip: bytes
+    scans: bytes
+
+
+class Batch:
+    """Makes the reports of sessions of one simulation; keeps arrays from one period to the next as long as nothing but values changes."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Hashable, ...] = ()
+        self._robots: Mapping[str, int] | None = None  # kept, so that its identity is its own
+        self._sips: list[_Sips] = []
+        self._scans: list[_Scans] = []
+
+    def make(self, sessions: Sequence[Session]) -> list[Made | None]:
+        """The output of each session; None for one that must make its own."""
+        out: list[Made | None] = [None] * len(sessions)
+        plain = [i for i, s in enumerate(sessions) if s.is_plain]
+        if len(plain) < LEAST:
+            return out
+        fleet = sessions[plain[0]].port.fleet
+        if not fleet.is_exact:
+            return out
+        # sessions that the arrays were made for are kept by them, so their identities are their own too
+        key = (fleet.layout, *((id(s := sessions[i]), s.report_version) for i in plain))
+        if key != self._key or fleet.rows is not self._robots:
+            self._key, self._robots = (), None
+            if not self._arrange([sessions[i] for i in plain], fleet):
+                return out
+            self._key, self._robots = key, fleet.rows
+        elif not (all(g.is_current(fleet) for g in self._sips) and all(g.is_current(fleet) for g in self._scans)):
+            return out
+        parts = [Made(b"", b"")] * len(plain)
+        for group in self._sips:
+            for n, sip in group.make(fleet):
+                parts[n] = Made(sip, b"")
+        for scans in self._scans:
+            for n, packets in scans.make(fleet):
+                parts[n] = Made(parts[n].sip, parts[n].scans + packets)
+        for i, part in zip(plain, parts, strict=True):
+            out[i] = part
+        return out
+
+    def _arrange(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
+        """Make the rows of all sessions anew. False when readings that are wanted have not been taken yet."""
+        sips: dict[int, list[int]] = {}
+        lasers: dict[tuple[int, int, int, bool], list[tuple[int, LaserState, int]]] = {}
+        for n, session in enumerate(sessions):
+            ring = session.port.spec.sonar
+            count = len(ring.transducers) if ring is not None and session.sonar_on else 0
+            if count and fleet.span(session.port.name, "sonar", 0) is None:
+                return False
+            sips.setdefault(count, []).append(n)
+            for laser in session.lasers:
+                if laser.mode:
+                    span = fleet.span(session.port.name, "laser", laser.index)
+                    if span is None:
+                        return False
+                    shape = (span[1] - span[0], laser.mode, laser.index, laser.reverse)
+                    lasers.setdefault(shape, []).append((n, laser, span[0]))
+        self._sips = [_Sips(fleet, count, [(n, sessions[n]) for n in members]) for count, members in sips.items()]
+        # by index, so that a robot's lasers follow each other in their order
+        shapes = sorted(lasers.items(), key=lambda item: item[0][2])
+        self._scans = [_Scans(fleet, *shape, members) for shape, members in shapes if shape[0]]
+        return True
+
+
+def _put_words(rows: Bytes2D, at: int, values: NDArray[np.int64]) -> None:
+    """Write 16-bit integers, low byte first, into two columns."""
+    rows[:, at] = values & 0xFF
+    rows[:, at + 1] = values >> 8 & 0xFF
+
+
+def _round(values: F8, low: int, high: int) -> NDArray[np.int64]:
+    """Nearest integers within limits, as `units.to_int_saturated` does; NaN gives 0."""
+    limited = np.clip(np.rint(np.nan_to_num(values, nan=0.0)), low, high)
+    whole: NDArray[np.int64] = limited.astype(np.int64)
+    return whole
+
+
+def _i16(values: F8) -> NDArray[np.int64]:
+    return _round(values, -0x8000, 0x7FFF)
+
+
+def _wrapped(values: F8) -> NDArray[np.int64]:
+    """Truncated towards zero, modulo 2¹⁶, as `units.to_int_wrapped` does."""
+    whole: NDArray[np.int64] = np.where(np.abs(values) < 9e18, np.trunc(np.nan_to_num(values)), 0.0).astype(np.int64)
+    return whole & 0xFFFF
+
+
+def _checksums(rows: Bytes2D, start: int, end: int) -> None:
+    """Write the checksum of the packet in the columns `start` … `end` − 1 of all rows (pioneer-protocol §1)."""
+    payload = rows[:, start + 3 : end - 2]
+    even = payload.shape[1] & ~1
+    total = (payload[:, 0:even:2].sum(axis=1, dtype=np.int64) << 8) + payload[:, 1:even:2].sum(axis=1, dtype=np.int64)
+    if even < payload.shape[1]:
+        total = (total & 0xFFFF) ^ payload[:, -1]
+    rows[:, end - 2] = total >> 8 & 0xFF
+    rows[:, end - 1] = total & 0xFF
+
+
+class _Sips:
+    """SIPs with one number of sonar readings."""
+
+    def __init__(self, fleet: Fleet, count: int, members: list[tuple[int, Session]]) -> None:
+        sessions = [s for _, s in members]
+        specs = [s.port.spec for s in sessions]
+        self._places = [n for n, _ in members]
+        self._sessions = sessions
+        self._rows: I8 = np.array([fleet.rows[s.port.name] for s in sessions], np.int64)
+        first = [build_sip(s.port, s.port.state(), sonar_on=s.sonar_on).encode() for s in sessions]
+        self._bytes: Bytes2D = np.frombuffer(b"".join(first), np.uint8).reshape(len(sessions), -1).copy()
+        at = _HEAD + _FLAGS
+        flags = self._bytes[:, at].astype(np.int64) | self._bytes[:, at + 1].astype(np.int64) << 8
+        self._flags = flags & ~1
+
+        def column(values: list[float]) -> F8:
+            return np.array(values, np.float64)
+
+        self._dist = column([p.pioneer.dist_conv for p in specs])
+        self._angle = column([p.pioneer.angle_conv for p in specs])
+        self._vel = column([p.pioneer.vel_conv for p in specs])
+        self._diff = column([p.pioneer.diff_conv for p in specs])
+        self._count = count
+        self._spans = [fleet.span(s.port.name, "sonar", 0) or (0, 0) for s in sessions] if count else []
+        starts = np.array([a for a, _ in self._spans], np.int64).reshape(-1, 1)
+        self._readings = starts + np.arange(count) if count else np.zeros((len(sessions), 0), np.int64)
+        self._scale = column([1000.0 / p.pioneer.range_conv for p in specs]).reshape(-1, 1)
+        self._tail = _HEAD + _COUNT + 1 + 3 * count
+
+    def is_current(self, fleet: Fleet) -> bool:
+        """Whether this step took the readings that are wanted (the first device speaks for all: they are taken together)."""
+        return not self._count or all(fleet.span(s.port.name, "sonar", 0) is not None for s in self._sessions)
+
+    def make(self, fleet: Fleet) -> list[tuple[int, bytes]]:
+        """Place among the sessions, and bytes, of each SIP."""
+        state, rows, out = fleet.state, self._rows, self._bytes
+        odom, vel = state.odom[rows], state.vel[rows]
+        _put_words(out, _HEAD + _X, _wrapped(odom[:, 0] * _MM / self._dist))
+        _put_words(out, _HEAD + _Y, _wrapped(odom[:, 1] * _MM / self._dist))
+        _put_words(out, _HEAD + _TH, _i16(odom[:, 2] / self._angle))
+        forward, turn = vel[:, 0] * _MM, vel[:, 2] / self._diff
+        _put_words(out, _HEAD + _LEFT, _i16((forward - turn) / self._vel))
+        _put_words(out, _HEAD + _RIGHT, _i16((forward + turn) / self._vel))
+        motors = state.motors[rows].astype(np.int64)
+        _put_words(out, _HEAD + _FLAGS, self._flags | motors)
+        _put_words(out, _HEAD + _STALL, self._stalls(fleet))
+        if self._count:
+            ranges = _round(fleet.readings[0][self._readings] * self._scale, 0, 0xFFFF)
+            first, last = _HEAD + _COUNT + 1, self._tail
+            out[:, first + 1 : last : 3] = ranges & 0xFF
+            out[:, first + 2 : last : 3] = ranges >> 8
+        _put_words(out, self._tail + _ROT_VEL_BEHIND, _i16(vel[:, 2] * _DEGREES * 10.0))
+        _put_words(out, self._tail + _LAT_VEL_BEHIND, _i16(vel[:, 1] * _MM))
+        _checksums(out, 0, out.shape[1])
+        for session, on in zip(self._sessions, motors.tolist(), strict=True):
+            session.motors_on = bool(on)
+        return [(n, row.tobytes()) for n, row in zip(self._places, out, strict=True)]
+
+    def _stalls(self, fleet: Fleet) -> NDArray[np.int64]:
+        """Stall and bumper bits; few robots touch anything at a time, so those are looked at one by one."""
+        state = fleet.state
+        bits = state.stall[self._rows].astype(np.int64) * STALL_BITS
+        for i in np.flatnonzero(state.contact[self._rows]).tolist():
+            session = self._sessions[i]
+            front, rear = pressed(session.port.spec.bumpers, int(state.contact[self._rows[i]]))
+            if (front and session.bumpstall & 1) or (rear and session.bumpstall & 2):
+                bits[i] |= STALL_BITS
+            bits[i] |= (rear & 0x7F) << 1 | (front & 0x7F) << 9
+        return bits
+
+
+class _Scans:
+    """Laser scans of one length, in one kind of packet and order, of lasers with one index."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        count: int,
+        mode: int,
+        device: int,
+        reverse: bool,
+        members: list[tuple[int, LaserState, int]],
+    ) -> None:
+        self._places = [n for n, _, _ in members]
+        self._lasers = [laser for _, laser, _ in members]
+        self._rows: I8 = np.array([fleet.rows[laser.port.name] for laser in self._lasers], np.int64)
+        self._mode = mode
+        order = np.arange(count)[::-1] if reverse else np.arange(count)
+        self._readings = np.array([first for _, _, first in members], np.int64).reshape(-1, 1) + order
+        kind, size, before = (P.LASER1, 2, 6) if mode == 1 else (P.LASER2, 5, 0)
+        sweep = b""
+        self._packets: list[tuple[int, int]] = []
+        columns: list[I8] = []
+        for first in range(0, count, READINGS_PER_PACKET):
+            n = min(READINGS_PER_PACKET, count - first)
+            part = LaserPart(total=count, first=first, ranges_mm=[0] * n, reflectance=[0] * n, device=device)
+            data = part.encode(kind)
+            start = len(sweep)
+            sweep += data
+            self._packets.append((start, len(sweep)))
+            columns.append(start + _HEAD + before + 5 + size * np.arange(n))
+        self._columns: I8 = np.concatenate(columns)
+        self._bytes: Bytes2D = np.tile(np.frombuffer(sweep, np.uint8), (len(members), 1))
+
+    def is_current(self, fleet: Fleet) -> bool:
+        """Whether this step took all these scans."""
+        return all(fleet.span(laser.port.name, "laser", laser.index) is not None for laser in self._lasers)
+
+    def make(self, fleet: Fleet) -> list[tuple[int, bytes]]:
+        """Place among the sessions, and bytes, of each sweep."""
+        ranges, returns = fleet.readings
+        out, columns = self._bytes, self._columns
+        whole = _round(ranges[self._readings] * 1000.0, 0, 0xFFFF)
+        out[:, columns] = whole & 0xFF
+        out[:, columns + 1] = whole >> 8
+        moved = np.array([laser.take_moved() for laser in self._lasers], np.uint8)
+        if self._mode == 1:
+            odom = fleet.state.odom[self._rows]
+            pose = (_i16(odom[:, 0] * _MM), _i16(odom[:, 1] * _MM), _i16(odom[:, 2] * _DEGREES))
+            for start, _ in self._packets:
+                for k, values in enumerate(pose):
+                    _put_words(out, start + _HEAD + 2 * k, values)
+        else:
+            bright = returns[self._readings]
+            out[:, columns + 2] = np.where(bright > 1, np.minimum(bright - 1, 255), 0)
+            for _, end in self._packets:
+                out[:, end - 3] = moved
+        for start, end in self._packets:
+            _checksums(out, start, end)
+        return [(n, row.tobytes()) for n, row in zip(self._places, out, strict=True)]
+
+
+assert math.isclose(_DEGREES, 180.0 / math.pi)

@@ -1,0 +1,40 @@
+"""Serves all sessions after a step: those that have a report due get it from one batch, and each is written to once."""
+
+from __future__ import annotations
+
+import logging
+
+from botyard.protocols.pioneer.batch import Batch
+from botyard.servers.connection import Connection
+
+log = logging.getLogger("botyard.pioneer")
+
+
+class Reporter:
+    """All connections of a simulation; a `Listener` of the hub."""
+
+    def __init__(self) -> None:
+        self._connections: list[Connection] = []
+        self._batch = Batch()
+
+    def attach(self, connection: Connection) -> None:
+        """Serve a connection from now on."""
+        self._connections.append(connection)
+
+    def detach(self, connection: Connection) -> None:
+        """Do so no longer."""
+        if connection in self._connections:
+            self._connections.remove(connection)
+
+    def on_snapshot(self, now: float) -> None:
+        """A step is done."""
+        due = [c for c in tuple(self._connections) if c.is_due(now)]
+        if not due:
+            return
+        try:
+            made = self._batch.make([c.session for c in due])
+        except Exception:  # a fault of ours must not stop the run loop; each session then makes its own report
+            log.exception("internal error, reports are made one by one")
+            self._batch, made = Batch(), [None] * len(due)
+        for connection, part in zip(due, made, strict=True):
+            connection.report(now, part)
