@@ -164,7 +164,7 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     if not len(segments):
         return Grid(
             x0=0.0, y0=0.0, h=1.0, nx=0, ny=0, start=np.zeros(1, np.int32), seg=np.zeros((0, 4)),
-            mask=np.zeros(0, np.uint16), bright=np.zeros(0, np.int16), clear=np.zeros((4, 0, 0), np.uint8),
+            mask=np.zeros(0, np.uint16), bright=np.zeros(0, np.int16), plain=True, clear=np.zeros((4, 0, 0), np.uint8),
         )  # fmt: skip
     segments = np.ascontiguousarray(segments, np.float64)
     ends = segments.reshape(-1, 2)
@@ -186,6 +186,7 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     grid_kernels.gather(segments, mask, bright, entries, x0, y0, h, seg, seg_mask, seg_bright)
     clear = np.zeros((4, ny, nx), np.uint8)
     grid_kernels.quadrant_clearance(start, nx, ny, clear)
+    plain = bool((mask == int(Visible.ALL)).all() and (bright == 1).all())
     return Grid(
-        x0=x0, y0=y0, h=h, nx=nx, ny=ny, start=start, seg=seg, mask=seg_mask, bright=seg_bright, clear=clear
+        x0=x0, y0=y0, h=h, nx=nx, ny=ny, start=start, seg=seg, mask=seg_mask, bright=seg_bright, plain=plain, clear=clear
     )  # fmt: skip

@@ -211,6 +211,8 @@ class Grid(NamedTuple):
         `Visible` classes of each entry.
     bright : (k,) int16
         Laser return of each entry.
+    plain : bool
+        All entries are ordinary: of every class, with laser return 1 (what map files give).
     clear : (4, ny, nx) uint8
         For each quadrant of directions (bit 0: towards +x, bit 1: towards +y) the edge, in cells, of the largest empty square
         that has this cell in its near corner; 0: the cell has entries.
@@ -225,6 +227,7 @@ class Grid(NamedTuple):
     seg: F8
     mask: U2
     bright: I2
+    plain: bool
     clear: U1
 
 
