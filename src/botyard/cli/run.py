@@ -70,6 +70,7 @@ def command(**options: Any) -> int:
 def run(o: RunOptions) -> int:
     """Set the world up, serve it, return the exit status."""
     signal.signal(signal.SIGTERM, _interrupt)  # until the event loop takes signals over
+    _raise_file_limit()
     if o.cwd is not None:
         _change_folder(o.cwd)
     size = o.log_file_max_size
@@ -99,6 +100,17 @@ def run(o: RunOptions) -> int:
         sim = Simulation.load(map_name, resolution=o.resolution / 1000.0, warn=log.warning, **settings)
     _add_robots(sim, o)
     return asyncio.run(_serve(sim, o, factory, rotate_logs))
+
+
+def _raise_file_limit() -> None:
+    """As many open files as the system lets this process have: each client takes one, each port another."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
 
 
 def _change_folder(folder: str) -> None:
