@@ -150,7 +150,7 @@ def test_sessions_that_come_and_go_get_their_own_robots_reports() -> None:
 def test_checksums_of_rows(payload: bytes, n: int) -> None:
     rows = np.frombuffer(b"\xfa\xfb" + bytes((len(payload) + 2,)) + payload + b"\0\0", np.uint8)
     rows = np.tile(rows, (n, 1))
-    batch_module._checksums(rows, 0, rows.shape[1])
+    batch_module._checksums(rows)
     assert all(bytes(r[-2:]) == checksum(payload).to_bytes(2, "big") for r in rows)
 
 

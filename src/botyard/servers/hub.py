@@ -23,6 +23,8 @@ MAX_LAG: Final = 0.5
 RATIO_WINDOW: Final = 5.0
 """The real-time ratio is an average over the last so many seconds of wall time."""
 
+POLL: Final = 0.02
+"""Time limits and repeated reports of sessions are looked at every so many s of wall time."""
 WARN_EVERY: Final = 30.0
 """A simulation that cannot keep up says so no more often than this, s of wall time."""
 
@@ -93,6 +95,20 @@ class Hub:
 
     async def run(self) -> int:
         """Step until `stop` is called or the duration is over; return the exit status."""
+        watch = asyncio.ensure_future(self._watch())
+        try:
+            return await self._run()
+        finally:
+            watch.cancel()
+
+    async def _watch(self) -> None:
+        """Let sessions know that wall time passes, also between steps and while there are none."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(POLL)
+            self.reporter.poll(loop.time())
+
+    async def _run(self) -> int:
         loop = asyncio.get_running_loop()
         origin, steps, last = loop.time(), 0, loop.time()
         while not self._stop.is_set():

@@ -38,3 +38,10 @@ class Reporter:
             self._batch, made = Batch(), [None] * len(due)
         for connection, part in zip(due, made, strict=True):
             connection.report(now, part)
+
+    def poll(self, now: float) -> None:
+        """Wall time has passed: call those whose time has come. One clock for all costs less than a timer for each."""
+        for connection in tuple(self._connections):
+            when = connection.next_timer()
+            if when is not None and when <= now:
+                connection.on_timer(now)

@@ -215,12 +215,10 @@ class _Client(asyncio.Protocol):
         is_local = bool(peer) and (peer[0].startswith("127.") or peer[0] == "::1")
         self._connection = Connection(session, self._write, self._finish, log, server.world, is_local)
         server.hub.reporter.attach(self._connection)
-        self._schedule()
 
     def data_received(self, data: bytes) -> None:
         if self._connection is not None:
             self._connection.receive(data, self._loop.time())
-            self._schedule()
 
     def eof_received(self) -> bool:
         return False  # close our side too
@@ -267,21 +265,6 @@ class _Client(asyncio.Protocol):
         """End the session from the server's side."""
         if self._connection is not None:
             self._connection.close("the simulator is closing")
-
-    def _schedule(self) -> None:
-        """Arrange for the session's next timer."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        when = None if self._connection is None or self._connection.is_over else self._connection.next_timer()
-        if when is not None:
-            self._timer = self._loop.call_at(when, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        if self._connection is not None:
-            self._connection.on_timer(self._loop.time())
-            self._schedule()
 
 
 def _keep_alive(sock: socket.socket | None) -> None:

@@ -8,6 +8,7 @@ once. The bytes are those of the slow way, which stays for single sessions and f
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -134,15 +135,21 @@ def _wrapped(values: F8) -> NDArray[np.int64]:
     return whole & 0xFFFF
 
 
-def _checksums(rows: Bytes2D, start: int, end: int) -> None:
-    """Write the checksum of the packet in the columns `start` … `end` − 1 of all rows (pioneer-protocol §1)."""
-    payload = rows[:, start + 3 : end - 2]
-    even = payload.shape[1] & ~1
-    total = (payload[:, 0:even:2].sum(axis=1, dtype=np.int64) << 8) + payload[:, 1:even:2].sum(axis=1, dtype=np.int64)
-    if even < payload.shape[1]:
-        total = (total & 0xFFFF) ^ payload[:, -1]
-    rows[:, end - 2] = total >> 8 & 0xFF
-    rows[:, end - 1] = total & 0xFF
+def _checksums(packets: Bytes2D | NDArray[np.uint8]) -> None:
+    """Write the checksums of packets, one in each place of the last axis (pioneer-protocol §1).
+
+    Pairs of bytes are taken as 16-bit numbers, whose sum wraps around by itself.
+    """
+    payload = packets[..., 3:-2]
+    even = payload.shape[-1] & ~1
+    pairs = np.ascontiguousarray(payload[..., :even]).view(np.uint16)
+    if sys.byteorder == "little":
+        pairs = pairs.byteswap()
+    total = np.add.reduce(pairs, axis=-1, dtype=np.uint16)
+    if even < payload.shape[-1]:
+        total ^= payload[..., -1]
+    packets[..., -2] = total >> 8
+    packets[..., -1] = total & 0xFF
 
 
 class _Sips:
@@ -198,7 +205,7 @@ class _Sips:
             out[:, first + 2 : last : 3] = ranges >> 8
         _put_words(out, self._tail + _ROT_VEL_BEHIND, _i16(vel[:, 2] * _DEGREES * 10.0))
         _put_words(out, self._tail + _LAT_VEL_BEHIND, _i16(vel[:, 1] * _MM))
-        _checksums(out, 0, out.shape[1])
+        _checksums(out)
         for session, on in zip(self._sessions, motors.tolist(), strict=True):
             session.motors_on = bool(on)
         return [(n, row.tobytes()) for n, row in zip(self._places, out, strict=True)]
@@ -236,18 +243,24 @@ class _Scans:
         self._readings = np.array([first for _, _, first in members], np.int64).reshape(-1, 1) + order
         kind, size, before = (P.LASER1, 2, 6) if mode == 1 else (P.LASER2, 5, 0)
         sweep = b""
-        self._packets: list[tuple[int, int]] = []
         columns: list[I8] = []
         for first in range(0, count, READINGS_PER_PACKET):
             n = min(READINGS_PER_PACKET, count - first)
             part = LaserPart(total=count, first=first, ranges_mm=[0] * n, reflectance=[0] * n, device=device)
-            data = part.encode(kind)
-            start = len(sweep)
-            sweep += data
-            self._packets.append((start, len(sweep)))
-            columns.append(start + _HEAD + before + 5 + size * np.arange(n))
+            columns.append(len(sweep) + _HEAD + before + 5 + size * np.arange(n))
+            sweep += part.encode(kind)
         self._columns: I8 = np.concatenate(columns)
         self._bytes: Bytes2D = np.tile(np.frombuffer(sweep, np.uint8), (len(members), 1))
+        # full packets as (session, packet, byte), and the last one, which may be shorter, as (session, byte): views of the same bytes
+        full = len(columns) - 1
+        length = (
+            len(sweep) // len(columns)
+            if count % READINGS_PER_PACKET == 0
+            else self._columns[READINGS_PER_PACKET] - self._columns[0]
+        )
+        self._parts: list[NDArray[np.uint8]] = [self._bytes[:, full * length :]] if full == 0 else [
+            self._bytes[:, : full * length].reshape(len(members), full, length), self._bytes[:, full * length :]
+        ]  # fmt: skip
 
     def is_current(self, fleet: Fleet) -> bool:
         """Whether this step took all these scans."""
@@ -264,16 +277,18 @@ class _Scans:
         if self._mode == 1:
             odom = fleet.state.odom[self._rows]
             pose = (_i16(odom[:, 0] * _MM), _i16(odom[:, 1] * _MM), _i16(odom[:, 2] * _DEGREES))
-            for start, _ in self._packets:
+            for part in self._parts:
                 for k, values in enumerate(pose):
-                    _put_words(out, start + _HEAD + 2 * k, values)
+                    words = values if part.ndim == 2 else values[:, None]
+                    part[..., _HEAD + 2 * k] = words & 0xFF
+                    part[..., _HEAD + 2 * k + 1] = words >> 8 & 0xFF
         else:
             bright = returns[self._readings]
             out[:, columns + 2] = np.where(bright > 1, np.minimum(bright - 1, 255), 0)
-            for _, end in self._packets:
-                out[:, end - 3] = moved
-        for start, end in self._packets:
-            _checksums(out, start, end)
+            for part in self._parts:
+                part[..., -3] = moved if part.ndim == 2 else moved[:, None]
+        for part in self._parts:
+            _checksums(part)
         return [(n, row.tobytes()) for n, row in zip(self._places, out, strict=True)]
 
 
