@@ -9,9 +9,12 @@ import numpy as np
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
 
-def cpu(run: Callable[[], object], rounds: int = 5, clock: Callable[[], float] = time.process_time) -> float:
+def cpu(
+    run: Callable[[], object], rounds: int = 5, clock: Callable[[], float] = time.process_time, *, warm: bool = True
+) -> float:
     """Least CPU seconds of several rounds, after one to warm up."""
-    run()
+    if warm:
+        run()
     best = float("inf")
     for _ in range(rounds):
         begin = clock()

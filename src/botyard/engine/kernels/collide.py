@@ -184,8 +184,10 @@ def blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, 
 
 @inner_kernel
 def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, dx: float, dy: float,
-                  dth: float) -> float:  # fmt: skip
+                  dth: float, stalled: int) -> float:  # fmt: skip
     """How much of the arc with body twist (`dx`, `dy`, `dth`) body `i` can travel from its pose: 0 … 1; 1 is all of it.
+
+    `stalled`: it was blocked in the last step already (1), and so probably cannot move at all now: that is tried first.
 
     The arc is tried at places so close that nothing fits between them; between the last free and the first blocked one the contact
     is found by bisection. A body that overlaps something before it moves may move away from it (COL-009).
@@ -207,6 +209,10 @@ def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i:
         return 1.0
     lo, hi = (n - 1) / steps, n / steps
     reach = math.hypot(dx, dy)
+    if stalled == 1 and n == 1 and hi * reach > CONTACT:
+        f = CONTACT / reach
+        if blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping == 1):
+            return 0.0
     while (hi - lo) * reach > CONTACT:
         f = 0.5 * (lo + hi)
         if blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping == 1):
@@ -314,31 +320,18 @@ def contact_sectors(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, 
 
 
 @inner_kernel
-def move_row(grid: Grid, state: State, bodies: Bodies, bins: Bins, i: int, dt: float) -> None:
-    """Move body `i` by its velocity for `dt` s, as far as it can; write pose, disp, spin, stall, contact and, when blocked, vel."""
-    vel, pose, mask, disp = state.vel, state.pose, state.mask, state.disp
-    translating = abs(vel[i, 0]) > TRANSLATING or abs(vel[i, 1]) > TRANSLATING
+def push_row(grid: Grid, state: State, bodies: Bodies, bins: Bins, i: int, dt: float) -> float:
+    """How much of its way body `i` may go (0 … 1) where something is near; writes `contact` where that is not all."""
+    vel, pose, mask, contact = state.vel, state.pose, state.mask, state.contact
     dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
-    fraction = 1.0
-    # turning is never stopped, else a robot at a wall could not turn away (COL-005); a blocked robot turns where it stands
-    if translating and int(mask[i]) & OBSTACLE:
-        fraction = free_fraction(grid, pose, mask, bodies, bins, i, dx, dy, dth)
-    state.contact[i] = np.uint64(0)
+    fraction = free_fraction(grid, pose, mask, bodies, bins, i, dx, dy, dth, int(state.stall[i]))
+    if fraction == 0.0 and dth == 0.0 and contact[i] != np.uint64(0):
+        return fraction  # it stands where it stood, and touches what it touched
+    contact[i] = np.uint64(0)
     if fraction < 1.0:
         beyond = min(1.0, fraction + 1.5 * CONTACT / math.hypot(dx, dy))
-        state.contact[i] = contact_sectors(grid, pose, mask, bodies, bins, i, dx * beyond, dy * beyond, dth * beyond)
-    disp[i, 0], disp[i, 1], disp[i, 2] = dx * fraction, dy * fraction, dth * fraction
-    ax, ay = arc(disp[i, 0], disp[i, 1], disp[i, 2])
-    c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
-    pose[i, 0], pose[i, 1] = pose[i, 0] + c * ax - s * ay, pose[i, 1] + s * ax + c * ay
-    pose[i, 2] = wrap(pose[i, 2] + disp[i, 2])
-    state.spin[i] = 0.0
-    state.stall[i] = 0
-    if fraction < 1.0:
-        state.stall[i] = 1
-        vel[i, 0] = vel[i, 1] = 0.0
-        state.spin[i] = dth - disp[i, 2]
-        pose[i, 2] = wrap(pose[i, 2] + state.spin[i])
+        contact[i] = contact_sectors(grid, pose, mask, bodies, bins, i, dx * beyond, dy * beyond, dth * beyond)
+    return fraction
 
 
 @kernel
@@ -349,12 +342,68 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
 
 @inner_kernel
 def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
-    """Move all bodies that can drive, in the order of `Bodies.order`."""
-    for n in range(bodies.order.shape[0]):
-        i = bodies.order[n]
-        state.disp[i, 0] = state.disp[i, 1] = state.disp[i, 2] = 0.0
-        if state.vel[i, 0] == 0.0 and state.vel[i, 1] == 0.0 and state.vel[i, 2] == 0.0:
-            state.stall[i] = 0
-            state.spin[i] = 0.0
+    """Move all bodies that can drive, in the order of `Bodies.order`, as far as they can.
+
+    Writes pose, disp, spin, stall, contact and, where something blocks the way, vel. Where nothing solid is near, the way is free
+    without further tests: that is most bodies in most steps.
+    """
+    # arrays are taken out of their tuples before the loop: inside, each access would count references
+    pose, vel, disp, spin, stall, contact, mask = (
+        state.pose, state.vel, state.disp, state.spin, state.stall, state.contact, state.mask,
+    )  # fmt: skip
+    order, radii = bodies.order, bodies.radius
+    rows, start, frame, shape = bins.rows, bins.start, bins.frame, bins.shape
+    clear, gx0, gy0, nx, ny = grid.clear, grid.x0, grid.y0, grid.nx, grid.ny
+    inv, h = 1.0 / grid.h, grid.h
+    widest, farthest = bins.reach[0], bins.reach[1]
+    for n in range(order.shape[0]):
+        i = order[n]
+        disp[i, 0] = disp[i, 1] = disp[i, 2] = 0.0
+        spin[i] = 0.0
+        if vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:
+            stall[i] = 0
             continue
-        move_row(grid, state, bodies, bins, i, dt)
+        dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
+        x, y = pose[i, 0], pose[i, 1]
+        fraction = 1.0
+        # turning is never stopped, else a robot at a wall could not turn away (COL-005); a blocked robot turns where it stands
+        if (abs(vel[i, 0]) > TRANSLATING or abs(vel[i, 1]) > TRANSLATING) and int(mask[i]) & OBSTACLE:
+            need = radii[i] + math.hypot(dx, dy) + CONTACT
+            near = False
+            cx, cy = (x - gx0) * inv, (y - gy0) * inv
+            if 0.0 <= cx < nx and 0.0 <= cy < ny:
+                ix, iy = int(cx), int(cy)
+                free = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
+                near = (int(free) - 1) * h <= need
+            else:
+                near = (
+                    nx > 0 and cx > -need * inv and cy > -need * inv and cx < nx + need * inv and cy < ny + need * inv
+                )
+            if not near:
+                reach = need + widest + farthest
+                i0, i1 = bin_span(x - reach, x + reach, frame[0], frame[2], shape[0])
+                j0, j1 = bin_span(y - reach, y + reach, frame[1], frame[2], shape[1])
+                for j in range(j0, j1 + 1):
+                    for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
+                        other = rows[k]
+                        ox, oy = pose[other, 0] - x, pose[other, 1] - y
+                        apart = need + radii[other]
+                        if ox * ox + oy * oy <= apart * apart and other != i:
+                            near = True
+            if near:
+                fraction = push_row(grid, state, bodies, bins, i, dt)
+            else:
+                contact[i] = np.uint64(0)
+        else:
+            contact[i] = np.uint64(0)
+        stall[i] = 0
+        disp[i, 0], disp[i, 1], disp[i, 2] = dx * fraction, dy * fraction, dth * fraction
+        ax, ay = arc(disp[i, 0], disp[i, 1], disp[i, 2])
+        c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
+        pose[i, 0], pose[i, 1] = x + c * ax - s * ay, y + s * ax + c * ay
+        pose[i, 2] = wrap(pose[i, 2] + disp[i, 2])
+        if fraction < 1.0:
+            stall[i] = 1
+            vel[i, 0] = vel[i, 1] = 0.0
+            spin[i] = dth - disp[i, 2]
+            pose[i, 2] = wrap(pose[i, 2] + spin[i])

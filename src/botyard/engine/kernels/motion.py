@@ -91,48 +91,46 @@ def heading_rate(error: float, limit: float, dt: float) -> float:
 
 
 @inner_kernel
-def plan_row(state: State, i: int, dt: float) -> None:
-    """Write `vel[i]` for this step; ends finished distance moves and emergency stops."""
-    vel, target = state.vel, state.target
-    if state.held[i] == 1:
-        vel[i, 0] = vel[i, 1] = vel[i, 2] = 0.0
-        return
-    max_vel, top_vel = state.max_vel, state.top_vel
-    lim_x = min(max_vel[i, 0], top_vel[i, 0])
-    lim_a = min(max_vel[i, 2], top_vel[i, 2])
-    if state.mode_x[i] == 1 and abs(target[i, 0]) <= MOVE_DONE:
-        state.mode_x[i] = 0
-        target[i, 0] = 0.0
-    if state.estop[i] == 1 or state.motors[i] == 0:
-        want_x = want_y = want_a = 0.0
-    else:
-        if state.mode_x[i] == 1:
-            want_x = move_speed(target[i, 0], lim_x, state.decel[i, 0], dt)
-        else:
-            want_x = clip(target[i, 0], lim_x)
-        want_y = clip(target[i, 1], min(max_vel[i, 1], top_vel[i, 1])) if state.drive[i] == 2 else 0.0
-        if state.mode_a[i] == 1:
-            error = wrap(target[i, 2] - state.odom[i, 2])
-            want_a = heading_rate(error, min(state.heading_speed[i], top_vel[i, 2]), dt)
-        else:
-            want_a = clip(target[i, 2], lim_a)
-    dec_x, dec_y, dec_a = state.decel[i, 0], state.decel[i, 1], state.decel[i, 2]
-    if state.estop[i] == 1:
-        dec_x = dec_y = ESTOP_LINEAR
-        dec_a = ESTOP_ANGULAR
-    vel[i, 0] = ramp(vel[i, 0], want_x, state.accel[i, 0], dec_x, dt, SNAP_LINEAR)
-    vel[i, 1] = ramp(vel[i, 1], want_y, state.accel[i, 1], dec_y, dt, SNAP_LINEAR)
-    vel[i, 2] = ramp(vel[i, 2], want_a, state.accel[i, 2], dec_a, dt, SNAP_ANGULAR)
-    if state.estop[i] == 1 and vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:
-        state.estop[i] = 0
-
-
-@inner_kernel
 def plan_velocities(state: State, dt: float) -> None:
-    """Write the velocities of this step for all rows that can drive."""
-    for i in range(state.pose.shape[0]):
-        if state.drive[i] != 0:
-            plan_row(state, i, dt)
+    """Write the velocities of this step for all rows that can drive; ends finished distance moves and emergency stops."""
+    # arrays are taken out of their tuple before the loop: inside, each access would count references
+    vel, target, odom = state.vel, state.target, state.odom
+    max_vel, top_vel, accel, decel = state.max_vel, state.top_vel, state.accel, state.decel
+    mode_x, mode_a, drive = state.mode_x, state.mode_a, state.drive
+    motors, estop, held, heading_speed = state.motors, state.estop, state.held, state.heading_speed
+    for i in range(drive.shape[0]):
+        if drive[i] == 0:
+            continue
+        if held[i] == 1:
+            vel[i, 0] = vel[i, 1] = vel[i, 2] = 0.0
+            continue
+        lim_x = min(max_vel[i, 0], top_vel[i, 0])
+        lim_a = min(max_vel[i, 2], top_vel[i, 2])
+        if mode_x[i] == 1 and abs(target[i, 0]) <= MOVE_DONE:
+            mode_x[i] = 0
+            target[i, 0] = 0.0
+        if estop[i] == 1 or motors[i] == 0:
+            want_x = want_y = want_a = 0.0
+        else:
+            if mode_x[i] == 1:
+                want_x = move_speed(target[i, 0], lim_x, decel[i, 0], dt)
+            else:
+                want_x = clip(target[i, 0], lim_x)
+            want_y = clip(target[i, 1], min(max_vel[i, 1], top_vel[i, 1])) if drive[i] == 2 else 0.0
+            if mode_a[i] == 1:
+                error = wrap(target[i, 2] - odom[i, 2])
+                want_a = heading_rate(error, min(heading_speed[i], top_vel[i, 2]), dt)
+            else:
+                want_a = clip(target[i, 2], lim_a)
+        dec_x, dec_y, dec_a = decel[i, 0], decel[i, 1], decel[i, 2]
+        if estop[i] == 1:
+            dec_x = dec_y = ESTOP_LINEAR
+            dec_a = ESTOP_ANGULAR
+        vel[i, 0] = ramp(vel[i, 0], want_x, accel[i, 0], dec_x, dt, SNAP_LINEAR)
+        vel[i, 1] = ramp(vel[i, 1], want_y, accel[i, 1], dec_y, dt, SNAP_LINEAR)
+        vel[i, 2] = ramp(vel[i, 2], want_a, accel[i, 2], dec_a, dt, SNAP_ANGULAR)
+        if estop[i] == 1 and vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:
+            estop[i] = 0
 
 
 @kernel
