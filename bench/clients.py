@@ -122,7 +122,7 @@ def main() -> None:
         f"{map_path()[1]}, p3dx-sh with a 181-reading laser, one client each, seed 1, {SECONDS:g} s in real time after {WARM_UP:g} s"
     )
     print(
-        f"   reference: ten 400 x 400 matrix products, {unit * 1e3:.2f} ms; the original: recorded on another run of this kind of machine"
+        f"   reference: ten 400 x 400 matrix products, {unit * 1e3:.2f} ms; the original: as recorded on such a machine"
     )
     print("   clients   CPU s/sim s   the original   ratio   real time   SIP gap p50 / p99 / max ms   ready s   MB")
     for i, robots in enumerate((50, 100, 200, 500, 1000)):
