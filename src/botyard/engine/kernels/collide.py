@@ -88,58 +88,67 @@ def hits_static(grid: Grid, bodies: Bodies, row: int, placed: F8, x: float, y: f
     """
     if grid.nx == 0:
         return False
-    inv = 1.0 / grid.h
+    # taken out of their tuples before the loops, see `move_all`
+    start, seg, classes, clear = grid.start, grid.seg, grid.mask, grid.clear
+    part_start, vert_start = bodies.part_start, bodies.vert_start
+    x0, y0, h, nx, ny = grid.x0, grid.y0, grid.h, grid.nx, grid.ny
+    inv = 1.0 / h
     radius = bodies.radius[row]
-    gx, gy = (x - grid.x0) * inv, (y - grid.y0) * inv
-    if 0.0 <= gx < grid.nx and 0.0 <= gy < grid.ny:
+    gx, gy = (x - x0) * inv, (y - y0) * inv
+    if 0.0 <= gx < nx and 0.0 <= gy < ny:
         ix, iy = int(gx), int(gy)
-        free = 255
-        for q in range(4):
-            free = min(free, int(grid.clear[q, iy, ix]))
-        if (free - 1) * grid.h > radius:
+        free = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
+        if (int(free) - 1) * h > radius:
             return False
-    v0 = bodies.vert_start[bodies.part_start[row]]
-    i0, i1 = bin_span(x - radius, x + radius, grid.x0, inv, grid.nx)
-    j0, j1 = bin_span(y - radius, y + radius, grid.y0, inv, grid.ny)
+    p0, p1 = part_start[row], part_start[row + 1]
+    v0 = vert_start[p0]
+    i0, i1 = bin_span(x - radius, x + radius, x0, inv, nx)
+    j0, j1 = bin_span(y - radius, y + radius, y0, inv, ny)
     for j in range(j0, j1 + 1):
-        for k in range(grid.start[j * grid.nx + i0], grid.start[j * grid.nx + i1 + 1] if i1 >= i0 else 0):
-            ax, ay = grid.x0 + grid.seg[k, 0] * grid.h, grid.y0 + grid.seg[k, 1] * grid.h
-            bx, by = ax + grid.seg[k, 2] * grid.h, ay + grid.seg[k, 3] * grid.h
+        for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
+            if not (int(classes[k]) & OBSTACLE):
+                continue
+            ax, ay = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
+            bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
             near = segment_distance(x, y, ax, ay, bx, by)
-            if near > radius or not (int(grid.mask[k]) & OBSTACLE):
+            if near > radius:
                 continue
             if escaping and near >= segment_distance(old_x, old_y, ax, ay, bx, by) - ALONG:
                 continue
-            for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
-                if polygon_hits_segment(
-                    placed, bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0, ax, ay, bx, by
-                ):
+            for p in range(p0, p1):
+                if polygon_hits_segment(placed, vert_start[p] - v0, vert_start[p + 1] - v0, ax, ay, bx, by):
                     return True
     return False
 
 
 @inner_kernel
-def outlines_overlap(bodies: Bodies, row: int, placed: F8, other: int, ox: float, oy: float, oth: float) -> bool:
-    """Whether body `row` with corners `placed` touches or contains, or lies within, body `other` at its pose."""
+def outlines_overlap(bodies: Bodies, row: int, placed: F8, x: float, y: float, radius: float, other: int, ox: float, oy: float,
+                     oth: float) -> bool:  # fmt: skip
+    """Whether body `row` with corners `placed` touches or contains, or lies within, body `other` at its pose.
+
+    No corner of `row` is farther than `radius` from (`x`, `y`), so edges beyond that are passed over.
+    """
+    # taken out of their tuple before the loops, see `move_all`
+    part_start, vert_start, verts = bodies.part_start, bodies.vert_start, bodies.verts
     c, s = math.cos(oth), math.sin(oth)
-    v0 = bodies.vert_start[bodies.part_start[row]]
+    p0, p1 = part_start[row], part_start[row + 1]
+    v0 = vert_start[p0]
     # one corner of `row` in the frame of `other`, for the case that it lies wholly within
     dx, dy = placed[0, 0] - ox, placed[0, 1] - oy
     lx, ly = c * dx + s * dy, c * dy - s * dx
-    for q in range(bodies.part_start[other], bodies.part_start[other + 1]):
-        w0, w1 = bodies.vert_start[q], bodies.vert_start[q + 1]
-        if point_in_polygon(bodies.verts, w0, w1, lx, ly):
+    for q in range(part_start[other], part_start[other + 1]):
+        w0, w1 = vert_start[q], vert_start[q + 1]
+        if point_in_polygon(verts, w0, w1, lx, ly):
             return True
-        ax = ox + c * bodies.verts[w1 - 1, 0] - s * bodies.verts[w1 - 1, 1]
-        ay = oy + s * bodies.verts[w1 - 1, 0] + c * bodies.verts[w1 - 1, 1]
+        ax = ox + c * verts[w1 - 1, 0] - s * verts[w1 - 1, 1]
+        ay = oy + s * verts[w1 - 1, 0] + c * verts[w1 - 1, 1]
         for w in range(w0, w1):
-            bx = ox + c * bodies.verts[w, 0] - s * bodies.verts[w, 1]
-            by = oy + s * bodies.verts[w, 0] + c * bodies.verts[w, 1]
-            for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
-                if polygon_hits_segment(
-                    placed, bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0, ax, ay, bx, by
-                ):
-                    return True
+            bx = ox + c * verts[w, 0] - s * verts[w, 1]
+            by = oy + s * verts[w, 0] + c * verts[w, 1]
+            if segment_distance(x, y, ax, ay, bx, by) <= radius:
+                for p in range(p0, p1):
+                    if polygon_hits_segment(placed, vert_start[p] - v0, vert_start[p + 1] - v0, ax, ay, bx, by):
+                        return True
             ax, ay = bx, by
     return False
 
@@ -148,21 +157,22 @@ def outlines_overlap(bodies: Bodies, row: int, placed: F8, other: int, ox: float
 def hits_bodies(pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, placed: F8, x: float, y: float,
                 old_x: float, old_y: float, escaping: bool) -> bool:  # fmt: skip
     """Whether body `row`, with corners `placed` and origin (`x`, `y`), touches another solid body; see `hits_static`."""
-    radius = bodies.radius[row]
+    radii, rows, start = bodies.radius, bins.rows, bins.start
+    radius = radii[row]
     reach = radius + bins.reach[0] + bins.reach[1]
     width = bins.shape[0]
     i0, i1 = bin_span(x - reach, x + reach, bins.frame[0], bins.frame[2], width)
     j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
     for j in range(j0, j1 + 1):
-        for n in range(bins.start[j * width + i0], bins.start[j * width + i1 + 1] if i1 >= i0 else 0):
-            other = bins.rows[n]
+        for n in range(start[j * width + i0], start[j * width + i1 + 1] if i1 >= i0 else 0):
+            other = rows[n]
             ox, oy = pose[other, 0], pose[other, 1]
             near = math.hypot(x - ox, y - oy)
-            if other == row or near > radius + bodies.radius[other] or not (int(mask[other]) & OBSTACLE):
+            if other == row or near > radius + radii[other] or not (int(mask[other]) & OBSTACLE):
                 continue
             if escaping and near >= math.hypot(old_x - ox, old_y - oy) - ALONG:
                 continue
-            if outlines_overlap(bodies, row, placed, other, ox, oy, pose[other, 2]):
+            if outlines_overlap(bodies, row, placed, x, y, radius, other, ox, oy, pose[other, 2]):
                 return True
     return False
 
@@ -287,6 +297,8 @@ def contact_sectors(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, 
                     continue
                 px, py = grid.x0 + grid.seg[k, 0] * grid.h, grid.y0 + grid.seg[k, 1] * grid.h
                 qx, qy = px + grid.seg[k, 2] * grid.h, py + grid.seg[k, 3] * grid.h
+                if segment_distance(x, y, px, py, qx, qy) > radius:
+                    continue
                 for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
                     first, last = bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0
                     bits |= chord_sectors(placed, first, last, px, py, qx, qy, x, y, c, s)
@@ -312,9 +324,10 @@ def contact_sectors(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, 
                 for w in range(w0, w1):
                     qx = ox + oc * bodies.verts[w, 0] - os * bodies.verts[w, 1]
                     qy = oy + os * bodies.verts[w, 0] + oc * bodies.verts[w, 1]
-                    for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
-                        first, last = bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0
-                        bits |= chord_sectors(placed, first, last, px, py, qx, qy, x, y, c, s)
+                    if segment_distance(x, y, px, py, qx, qy) <= radius:
+                        for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
+                            first, last = bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0
+                            bits |= chord_sectors(placed, first, last, px, py, qx, qy, x, y, c, s)
                     px, py = qx, qy
     return bits
 
