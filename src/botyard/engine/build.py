@@ -23,6 +23,9 @@ MAX_CELLS = 4e6
 """Maps so large that they would need more cells get larger ones."""
 GRID_PADDING = 2
 """Empty cells around the map's bounds."""
+GRID_PHASE = 3 / 32
+"""Borders of cells lie this much, in cells, beside multiples of the cell's edge: there they would run along the outlines of map points,
+which are on such multiples, and each of those would be entered on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +174,7 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     low, high = ends.min(axis=0), ends.max(axis=0)
     area = float((high[0] - low[0] + 1.0) * (high[1] - low[1] + 1.0))
     h = max(MIN_CELL, math.sqrt(area / MAX_CELLS))
-    x0, y0 = (float(v) for v in np.floor(low / h - GRID_PADDING) * h)
+    x0, y0 = (float(v) for v in (np.floor(low / h - GRID_PADDING) - GRID_PHASE) * h)
     nx, ny = (int(v) for v in np.ceil((high - (x0, y0)) / h) + GRID_PADDING)
     start: I4 = np.zeros(nx * ny + 1, np.int32)
     grid_kernels.cover(segments, x0, y0, h, nx, ny, start, start, False)
