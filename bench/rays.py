@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 
-import numba
 import numpy as np
 
 from bench.common import cpu, map_path, wall
@@ -104,7 +104,7 @@ def main() -> None:
         seconds = cpu(lambda e=crowd, d=crowd_devices: d.sense(e), 10)
         crowded = SCANS * RAYS / seconds / 1e6
         print(f"{head}  and 999 robots     {crowded:6.2f}   {rate / crowded:7.2f} x the time of the map only")
-        cores = numba.config.NUMBA_NUM_THREADS
+        cores = os.cpu_count() or 1
         if cores > 1:
             both, both_devices = scene_with_lasers(GHOST, r_max, threads=cores)
             one = wall(lambda e=engine, d=devices: d.sense(e), 10)

@@ -40,11 +40,12 @@ from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec, robot_body
-from botyard.engine.layout import F8, I2, Grid, OdometryErrorMode, State
+from botyard.engine.layout import F8, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import WorldError
+from botyard.fleet import Fleet
 from botyard.formats.models import find_robot
 from botyard.formats.registry import Warn, load_scene
 from botyard.geometry import Pose, Twist
@@ -189,18 +190,43 @@ class Simulation:
         CommandError
             The pose is not finite, or absurdly far away.
         """
-        spec = model if isinstance(model, RobotSpec) else find_robot(model)
-        if lasers is not None:
-            mount = spec.lasers[0].pose if spec.lasers else Pose()
-            spec = replace(spec, lasers=tuple(load_laser(t, pose=mount) for t in lasers))
-        name = self.unique_name(spec.name) if name is None else name
-        body = robot_body(spec, name)
+        spec = _equipped(model, lasers)
         start = self._place(spec) if pose is None else Pose(*map(float, pose))
-        cmd.check_pose(start)
-        self._engine.add_bodies([(body, start)])
-        robot = Robot(self, name, spec, start)
-        self._robots[name] = robot
-        return robot
+        name = self.unique_name(spec.name) if name is None else name
+        return self.add_robots(spec, [start], [name])[0]
+
+    def add_robots(
+        self,
+        model: str | Path | RobotSpec,
+        poses: Sequence[Pose | tuple[float, float, float]] | F8,
+        names: Sequence[str] | None = None,
+        *,
+        lasers: Sequence[str] | None = None,
+    ) -> list[Robot]:
+        """Add many robots of one model at once, between two steps; much faster than one by one.
+
+        Parameters
+        ----------
+        poses : (n, 3) array or sequence of poses
+            True poses x, y (m), th (rad).
+        names : sequence of str, optional
+            Unique names; else the model's with numbers.
+        model, lasers
+            As for `add_robot`, which also says what is raised. Nothing is added if anything is wrong.
+        """
+        spec = _equipped(model, lasers)
+        starts = [Pose(*map(float, pose)) for pose in poses]
+        for start in starts:
+            cmd.check_pose(start)
+        if names is None:
+            names = self._unique_names(spec.name, len(starts))
+        elif len(names) != len(starts):
+            raise WorldError(f"names: expected one for each of {len(starts)} poses, found {len(names)}")
+        body = robot_body(spec, "")
+        self._engine.add_bodies([(replace(body, name=name), start) for name, start in zip(names, starts, strict=True)])
+        robots = [Robot(self, name, spec, start) for name, start in zip(names, starts, strict=True)]
+        self._robots.update((robot.name, robot) for robot in robots)
+        return robots
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
         """Put another map under the robots, between two steps; they keep their poses, boxes of the old map go (MAP-014).
@@ -228,6 +254,16 @@ class Simulation:
         while f"{base}_{n:03d}" in self._engine.rows:
             n += 1
         return f"{base}_{n:03d}"
+
+    def _unique_names(self, base: str, count: int) -> list[str]:
+        names: list[str] = []
+        n = 1
+        while len(names) < count:
+            name = base if n == 1 else f"{base}_{n:03d}"
+            if name not in self._engine.rows:
+                names.append(name)
+            n += 1
+        return names
 
     def _place(self, spec: RobotSpec) -> Pose:
         """The map's home for the first robot; for others the nearest free place around it."""
@@ -309,9 +345,7 @@ class Simulation:
     @property
     def poses(self) -> F8:
         """True poses of all robots in the order of creation, (n, 3): m, m, rad. A copy."""
-        rows = [self._engine.rows[name] for name in self._robots]
-        poses: F8 = self.snapshot.state.pose[rows]
-        return poses
+        return self.fleet.poses
 
     def _rounded(self, ranges: F8) -> F8:
         if self.range_step <= 0.0:
@@ -339,42 +373,6 @@ class Simulation:
         if path is not None:
             image.save(path)
         return image
-
-
-class Fleet:
-    """All robots of a simulation as arrays; implements `botyard.protocols.robotport.Fleet`."""
-
-    def __init__(self, sim: Simulation) -> None:
-        self._sim = sim
-
-    @property
-    def state(self) -> State:
-        """State of the last snapshot."""
-        return self._sim.snapshot.state
-
-    @property
-    def rows(self) -> Mapping[str, int]:
-        """Row of each robot."""
-        return self._sim._engine.rows
-
-    @property
-    def readings(self) -> tuple[F8, I2]:
-        """Ranges and returns of all range sensors."""
-        return self._sim._devices.latest()
-
-    @property
-    def layout(self) -> int:
-        """Changes when readings are placed anew."""
-        return self._sim._devices.layout
-
-    @property
-    def is_exact(self) -> bool:
-        """False when ranges are rounded."""
-        return self._sim.range_step <= 0.0
-
-    def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
-        """Where the readings of a sensor stand."""
-        return self._sim._devices.span((robot, kind, index))
 
 
 class Robot:
@@ -852,6 +850,15 @@ def warm_up(progress: Callable[[str], None] = lambda _phase: None) -> None:
     progress("sensors")
     robot.laser.read()
     progress("")
+
+
+def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> RobotSpec:
+    """The spec of a model, with other lasers if some are named."""
+    spec = model if isinstance(model, RobotSpec) else find_robot(model)
+    if lasers is None:
+        return spec
+    mount = spec.lasers[0].pose if spec.lasers else Pose()
+    return replace(spec, lasers=tuple(load_laser(t, pose=mount) for t in lasers))
 
 
 def _on_trial(spec: RobotSpec) -> BodySpec:

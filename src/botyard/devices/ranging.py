@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.kernels.jit import limit_threads
-from botyard.engine.kernels.raycast import Fans, cast_groups, cast_groups_parallel
+from botyard.engine.kernels.raycast import Fans, cast_groups
 from botyard.engine.layout import F8, I2
 from botyard.engine.simulation import Engine
 from botyard.geometry import IDENTITY, Pose
@@ -26,9 +26,9 @@ from botyard.model.sensors import ReflectorRule
 T = TypeVar("T", bound=np.generic)
 
 PARALLEL_BEAMS = 9000
-"""From this many beams a step the parallel kernel is worth its overhead (about 50 scans of 181; reference performance.md §3.6)."""
-
-
+"""From this many beams a step several threads are worth their overhead (about 50 scans of 181; reference performance.md §3.6)."""
+PARTS = 3
+"""Each thread gets this many parts of the work, so that it matters less when one takes longer."""
 SORTED_DEVICES = 64
 """From this many devices a step they are read in the order of their places: 6 % less time with 1000 lasers."""
 
@@ -119,6 +119,7 @@ class RangeDevices:
         self._taken = np.zeros(0, np.bool_)
         self._active = np.zeros(0, np.int64)
         self._parallel = False
+        self._pool: ThreadPoolExecutor | None = None
         self.layout = 0
         """Counts how often the places of readings have changed; see `latest`."""
 
@@ -214,15 +215,22 @@ class RangeDevices:
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
         """Take the readings of the devices with these indices."""
         fans, _ = self._built(engine)
-        cast = cast_groups
-        if self._parallel and len(chosen) > 1:
-            limit_threads(self.threads)
-            cast = cast_groups_parallel
         ranges, bright = self._out[0]
-        cast(
-            engine.grid, engine.bodies, engine.bins, engine.state, fans, chosen, engine.seed_word, engine.clock.tick,
-            ranges, bright,
-        )  # fmt: skip
+
+        def cast(part: NDArray[np.int64]) -> None:
+            cast_groups(
+                engine.grid, engine.bodies, engine.bins, engine.state, fans, part, engine.seed_word, engine.clock.tick,
+                ranges, bright,
+            )  # fmt: skip
+
+        if self._parallel and len(chosen) > 1:
+            # the kernel lets go of the interpreter, and devices write to places of their own: threads need nothing of each other
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.threads, "rays")
+            for _ in self._pool.map(cast, np.array_split(chosen, min(PARTS * self.threads, len(chosen)))):
+                pass
+        else:
+            cast(chosen)
         self._taken[chosen] = True
 
     # -- arrays

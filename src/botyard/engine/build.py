@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from botyard.engine.kernels import grid as grid_kernels
-from botyard.engine.layout import F8, I2, I4, U2, U8, Bins, Bodies, Grid
+from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Grid
 from botyard.engine.rng import body_uid
 from botyard.geometry import Pose, transform_point
 from botyard.model.mapbuilder import squares_to_segments
@@ -50,6 +51,8 @@ class BodySpec:
         Odometry is the true pose.
     returns : Returns
         Visibility.
+    feels : bool
+        Whether somebody wants to know where it is touched (`State.contact`).
     """
 
     name: str
@@ -60,6 +63,7 @@ class BodySpec:
     odometry_error_low: Axes | None = None
     perfect_odometry: bool = False
     returns: Returns = Returns()
+    feels: bool = True
 
     @property
     def uid(self) -> int:
@@ -90,12 +94,33 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
         odometry_error_low=spec.odometry_error_low,
         perfect_odometry=spec.perfect_odometry,
         returns=spec.returns,
+        feels=bool(spec.bumpers.front or spec.bumpers.rear),
     )
 
 
 def box_body(box: BoxObject) -> BodySpec:
     """The body of a movable box of the map."""
     return BodySpec(name=box.name, parts=(box.outline,), returns=box.returns)
+
+
+@lru_cache(maxsize=1024)
+def _turn(part: Outline) -> float:
+    """See `Bodies.turn`. A polygon is convex when it turns the same way at every corner, once around in all."""
+    corners = np.array(part)
+    edges = np.roll(corners, -1, axis=0) - corners
+    after = np.roll(edges, -1, axis=0)
+    cross = edges[:, 0] * after[:, 1] - edges[:, 1] * after[:, 0]
+    around = float(np.arctan2(cross, (edges * after).sum(axis=1)).sum())
+    if abs(abs(around) - 2 * math.pi) > 1e-6:
+        return 0.0
+    return 1.0 if (cross >= 0.0).all() else -1.0 if (cross <= 0.0).all() else 0.0
+
+
+@lru_cache(maxsize=1024)
+def _edges(part: Outline) -> tuple[float, ...]:
+    """See `Bodies.edge`."""
+    lengths = [math.dist(part[v - 1], part[v]) for v in range(len(part))]
+    return tuple(1.0 / size if size > 0.0 else 0.0 for size in lengths)
 
 
 def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
@@ -110,14 +135,28 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
         verts=verts,
         radius=np.array([max(math.hypot(x, y) for x, y in c) for c in corners], np.float64),
         inner=np.array([max(0.5 * float(e.min()), 0.01) for e in extents], np.float64),
-        order=np.array(sorted(range(len(specs)), key=lambda i: specs[i].uid), np.int64),
+        order=moving_order([spec.name for spec in specs]),
         world=np.zeros_like(verts),
+        turn=np.array([_turn(part) for part in parts], np.float64),
+        edge=np.array([e for part in parts for e in _edges(part)], np.float64),
+        feels=np.array([spec.feels for spec in specs], np.int8),
+        placed=np.full((len(specs), 5), np.nan),
         scratch=np.zeros((max(map(len, corners), default=1), 2)),
+        near=np.zeros(len(specs), np.int64),
     )
 
 
-def join_bodies(a: Bodies, b: Bodies, uids: U8) -> Bodies:
-    """The shapes of `a` followed by those of `b`; `uids` are the identities of all of them in that order.
+def moving_order(names: Sequence[str]) -> I8:
+    """Rows in the order in which they move: by name, so that it does not depend on the order of creation.
+
+    Robots that are named one after another also stand one after another in memory, and often in the world: for 100,000 robots that
+    is worth a factor of three over a random order.
+    """
+    return np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+
+
+def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
+    """The shapes of `a` followed by those of `b`; `order`: see `moving_order`.
 
     Adding bodies one by one this way costs array copies only, not a pass over all descriptions.
     """
@@ -127,9 +166,14 @@ def join_bodies(a: Bodies, b: Bodies, uids: U8) -> Bodies:
         verts=np.concatenate([a.verts, b.verts]),
         radius=np.concatenate([a.radius, b.radius]),
         inner=np.concatenate([a.inner, b.inner]),
-        order=np.argsort(uids, kind="stable"),
+        order=order,
         world=np.concatenate([a.world, b.world]),
+        turn=np.concatenate([a.turn, b.turn]),
+        edge=np.concatenate([a.edge, b.edge]),
+        feels=np.concatenate([a.feels, b.feels]),
+        placed=np.concatenate([a.placed, b.placed]),
         scratch=np.zeros((max(len(a.scratch), len(b.scratch)), 2)),
+        near=np.zeros(len(a.near) + len(b.near), np.int64),
     )
 
 
@@ -168,6 +212,7 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
         return Grid(
             x0=0.0, y0=0.0, h=1.0, nx=0, ny=0, start=np.zeros(1, np.int32), seg=np.zeros((0, 4)),
             mask=np.zeros(0, np.uint16), bright=np.zeros(0, np.int16), plain=True, clear=np.zeros((4, 0, 0), np.uint8),
+            near=np.zeros(0, np.int32),
         )  # fmt: skip
     segments = np.ascontiguousarray(segments, np.float64)
     ends = segments.reshape(-1, 2)
@@ -191,5 +236,6 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     grid_kernels.quadrant_clearance(start, nx, ny, clear)
     plain = bool((mask == int(Visible.ALL)).all() and (bright == 1).all())
     return Grid(
-        x0=x0, y0=y0, h=h, nx=nx, ny=ny, start=start, seg=seg, mask=seg_mask, bright=seg_bright, plain=plain, clear=clear
+        x0=x0, y0=y0, h=h, nx=nx, ny=ny, start=start, seg=seg, mask=seg_mask, bright=seg_bright, plain=plain, clear=clear,
+        near=np.zeros(len(entries), np.int32),
     )  # fmt: skip

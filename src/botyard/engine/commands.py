@@ -13,7 +13,7 @@ import numpy as np
 
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
-from botyard.engine.layout import Mode, OdometryErrorMode, State
+from botyard.engine.layout import F8, I8, Mode, OdometryErrorMode, State
 from botyard.errors import CommandError
 from botyard.geometry import Pose
 from botyard.model.obstacles import Visible
@@ -88,6 +88,54 @@ class SetVelocity:
         if self.w is not None:
             state.mode_a[row] = Mode.VELOCITY
             state.target[row, 2] = self.w
+
+
+@dataclass(frozen=True, slots=True)
+class SetVelocities:
+    """`SetVelocity` for many bodies at once; axes that are None keep their targets.
+
+    Attributes
+    ----------
+    rows : (n,) int64 array
+        Rows of the bodies, each at most once.
+    v, w, vy : (n,) float64 array, optional
+        As in `SetVelocity`.
+    """
+
+    rows: I8
+    v: F8 | None = None
+    w: F8 | None = None
+    vy: F8 | None = None
+
+    def __post_init__(self) -> None:
+        for values in (self.v, self.w, self.vy):
+            if values is not None and not np.isfinite(values).all():
+                at = int(np.flatnonzero(~np.isfinite(values))[0])
+                raise CommandError(f"velocity: expected finite numbers, found {values[at]} at index {at}")
+
+    def for_body(self, index: int) -> SetVelocity:
+        """The command for the body ``rows[index]`` by itself."""
+        return SetVelocity(*(None if a is None else float(a[index]) for a in (self.v, self.w, self.vy)))
+
+    def renumbered(self, removed: int) -> SetVelocities:
+        """The same after row `removed` was taken out."""
+        keep = self.rows != removed
+        rows = self.rows[keep]
+        return SetVelocities(
+            rows - (rows > removed), *(None if a is None else a[keep] for a in (self.v, self.w, self.vy))
+        )
+
+    def apply(self, state: State, rows_by_themselves: I8) -> None:
+        """Set the targets of all rows but those in `rows_by_themselves`."""
+        may = (state.motors[self.rows] != 0) & (state.estop[self.rows] == 0)
+        if len(rows_by_themselves):
+            may &= ~np.isin(self.rows, rows_by_themselves)
+        rows = self.rows[may]
+        for axis, values, mode in ((0, self.v, state.mode_x), (1, self.vy, None), (2, self.w, state.mode_a)):
+            if values is not None:
+                state.target[rows, axis] = values[may]
+                if mode is not None:
+                    mode[rows] = Mode.VELOCITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +392,7 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: np.uin
         low, high = state.err_lo[row], state.err_hi[row]
         state.err[row] = np.where(low == -high, high, (low + high) / 2.0)
     elif mode is OdometryErrorMode.RANDOM_INIT:
-        draw_errors(state, row, seed, BEFORE_ALL_TICKS)
+        draw_errors(state.uid, state.err_lo, state.err_hi, state.err, row, int(seed), BEFORE_ALL_TICKS)
 
 
 def _clear_targets(state: State, row: int) -> None:

@@ -175,11 +175,21 @@ class Bodies(NamedTuple):
     inner : (n,) float64
         A move shorter than this cannot jump over anything, m.
     order : (n,) int64
-        Rows in the order in which they move (by uid).
+        Rows in the order in which they move (by name).
     world : (n_verts, 2) float64
         Corners in the world after the moves of the last step, m; rewritten by every step.
+    turn : (n_parts,) float64
+        1 for a convex polygon whose corners go counter-clockwise, −1 for a convex one the other way round, 0 for any other.
+    edge : (n_verts,) float64
+        1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
+    feels : (n,) int8
+        0 or 1: `State.contact` is wanted of the body; else it stays 0.
+    placed : (n, 5) float64
+        For what pose `world` holds each body's corners: x, y, heading, and its cosine and sine; NaN at first.
     scratch : (max_verts, 2) float64
         Workspace for the corners of one body.
+    near : (n,) int64
+        Workspace for the bodies near one that is being moved.
     """
 
     part_start: I8
@@ -189,7 +199,12 @@ class Bodies(NamedTuple):
     inner: F8
     order: I8
     world: F8
+    turn: F8
+    edge: F8
+    feels: I1
+    placed: F8
     scratch: F8
+    near: I8
 
 
 class Grid(NamedTuple):
@@ -216,6 +231,8 @@ class Grid(NamedTuple):
     clear : (4, ny, nx) uint8
         For each quadrant of directions (bit 0: towards +x, bit 1: towards +y) the edge, in cells, of the largest empty square
         that has this cell in its near corner; 0: the cell has entries.
+    near : (k,) int32
+        Workspace for the entries near a body that is being moved.
     """
 
     x0: float
@@ -229,6 +246,7 @@ class Grid(NamedTuple):
     bright: I2
     plain: bool
     clear: U1
+    near: I4
 
 
 class Bins(NamedTuple):

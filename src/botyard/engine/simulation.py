@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid, join_bodies
+from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid, join_bodies, moving_order
 from botyard.engine.clock import Clock
-from botyard.engine.commands import Command, set_error_mode
+from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.kernels.collide import is_blocked
 from botyard.engine.layout import Grid, OdometryErrorMode, State, allocate_state
 from botyard.engine.rng import DEFAULT_SEED, seed_word
@@ -95,6 +95,7 @@ class Engine:
         self.bins = build_bins(0)
         self._senses = tuple(senses)
         self._queue: list[tuple[int, str, int, str, Command]] = []
+        self._bulk: list[tuple[str, int, SetVelocities]] = []
         self._sequence = 0
         self._buffers: list[tuple[State, np.ndarray[tuple[int], np.dtype[np.uint8]]]] = []
         self._held: dict[str, Held] = {}
@@ -152,7 +153,9 @@ class Engine:
         for new_array, old_array in _fields(self.state, old):
             new_array[:n_old] = old_array
         self.state.uid[n_old:] = [spec.uid for spec, _ in bodies]
-        self.bodies = join_bodies(self.bodies, build_bodies([spec for spec, _ in bodies]), self.state.uid)
+        self.bodies = join_bodies(
+            self.bodies, build_bodies([spec for spec, _ in bodies]), moving_order(list(self.rows))
+        )
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
         self._rebuilt()
@@ -172,6 +175,7 @@ class Engine:
         self.bodies = build_bodies(self.specs)
         self.rows = {spec.name: i for i, spec in enumerate(self.specs)}
         self._queue = [c for c in self._queue if c[0] != uid]
+        self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
         self._rebuilt()
 
     def _reallocate(self) -> None:
@@ -246,8 +250,7 @@ class Engine:
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
         """Whether a body could stand at a pose without touching a solid thing."""
         n = len(self.specs)
-        uids = np.append(self.state.uid, np.uint64(spec.uid))
-        bodies = join_bodies(self.bodies, build_bodies([spec]), uids)
+        bodies = join_bodies(self.bodies, build_bodies([spec]), np.append(self.bodies.order, n))
         poses = np.concatenate([self.state.pose, [pose]])
         mask = np.append(self.state.mask, np.uint16(spec.returns.mask))
         # the bins hold the bodies that are there, and need not know the one on trial
@@ -264,13 +267,31 @@ class Engine:
         self._sequence += 1
         self._queue.append((self.specs[self.rows[name]].uid, source, self._sequence, name, command))
 
+    def submit_velocities(self, command: SetVelocities, source: str = "api") -> None:
+        """Queue velocities of many bodies for the next step: the same as a `SetVelocity` for each of them."""
+        self._sequence += 1
+        self._bulk.append((source, self._sequence, command))
+
     def _drain(self) -> None:
+        if self._bulk:
+            self._drain_bulk()
         if not self._queue:
             return
         queue, self._queue = self._queue, []
         queue.sort(key=lambda item: item[:3])
         for _, _, _, name, command in queue:
             command.apply(self.state, self.rows[name])
+
+    def _drain_bulk(self) -> None:
+        """Apply what came for many bodies at once; for bodies that have other commands too, put it in its place among those."""
+        bulk, self._bulk = sorted(self._bulk, key=lambda item: item[:2]), []
+        alone = {self.rows[name]: (uid, name) for uid, _, _, name, _ in self._queue}
+        rows = np.array(list(alone), np.int64)
+        for source, sequence, command in bulk:
+            command.apply(self.state, rows)
+            for index in np.flatnonzero(np.isin(command.rows, rows)) if alone else ():
+                uid, name = alone[int(command.rows[index])]
+                self._queue.append((uid, source, sequence, name, command.for_body(int(index))))
 
     # -- time
 

@@ -14,19 +14,20 @@ MIN_CELL = 2.0
 @inner_kernel
 def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     """Sort all rows by position into `bins` and note how far bodies reach and may move within `dt` s."""
-    n = state.pose.shape[0]
+    pose, vel, radius = state.pose, state.vel, bodies.radius
+    n = pose.shape[0]
     frame, shape, start, rows, cell = bins.frame, bins.shape, bins.start, bins.rows, bins.cell
     r_max = 0.0
     v_max = 0.0
     x_lo = y_lo = math.inf
     x_hi = y_hi = -math.inf
     for i in range(n):
-        r_max = max(r_max, bodies.radius[i])
-        v_max = max(v_max, abs(state.vel[i, 0]) + abs(state.vel[i, 1]))
-        x_lo = min(x_lo, state.pose[i, 0])
-        x_hi = max(x_hi, state.pose[i, 0])
-        y_lo = min(y_lo, state.pose[i, 1])
-        y_hi = max(y_hi, state.pose[i, 1])
+        r_max = max(r_max, radius[i])
+        v_max = max(v_max, abs(vel[i, 0]) + abs(vel[i, 1]))
+        x_lo = min(x_lo, pose[i, 0])
+        x_hi = max(x_hi, pose[i, 0])
+        y_lo = min(y_lo, pose[i, 1])
+        y_hi = max(y_hi, pose[i, 1])
     bins.reach[0] = r_max
     bins.reach[1] = v_max * dt
     if n == 0:
@@ -43,7 +44,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     for c in range(nx * ny + 1):
         start[c] = 0
     for i in range(n):
-        c = int((state.pose[i, 1] - y_lo) * inv) * nx + int((state.pose[i, 0] - x_lo) * inv)
+        c = int((pose[i, 1] - y_lo) * inv) * nx + int((pose[i, 0] - x_lo) * inv)
         cell[i] = c
         start[c + 1] += 1
     for c in range(nx * ny):

@@ -14,8 +14,8 @@ import numpy as np
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
 from botyard.engine.kernels.motion import arc, wrap
-from botyard.engine.kernels.outlines import place_corners
-from botyard.engine.layout import F8, U2, Bins, Bodies, Grid, State
+from botyard.engine.kernels.outlines import place_body, place_corners
+from botyard.engine.layout import F8, I4, I8, U2, Bins, Bodies, Grid, State
 
 OBSTACLE = 1  # Visible.OBSTACLE
 TRANSLATING = 2e-5
@@ -24,8 +24,16 @@ ALONG = 1e-9
 """Rounding allowed, m, when a body that overlaps something moves along it and not away."""
 CONTACT = 1e-5
 """The contact is found to within this distance along the arc, m."""
+AHEAD, STANDING, NUDGE, EXPECTED, BESIDE, MIDDLE = 0, 1, 2, 3, 4, 5
+"""Stages of the search for a contact, see `free_fraction`."""
 SECTORS = 64
 """Sectors of bearings in which contacts are reported."""
+
+
+@inline_kernel
+def length(x: float, y: float) -> float:
+    """Length of a vector. Not `math.hypot`: that is a call, for the sake of overflows that no place in a world causes."""
+    return math.sqrt(x * x + y * y)
 
 
 @inline_kernel
@@ -63,7 +71,7 @@ def segment_distance(px: float, py: float, ax: float, ay: float, bx: float, by: 
     ex, ey = bx - ax, by - ay
     length2 = ex * ex + ey * ey
     u = 0.0 if length2 == 0.0 else min(1.0, max(0.0, ((px - ax) * ex + (py - ay) * ey) / length2))
-    return math.hypot(px - ax - u * ex, py - ay - u * ey)
+    return length(px - ax - u * ex, py - ay - u * ey)
 
 
 @inner_kernel
@@ -79,157 +87,248 @@ def polygon_hits_segment(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: 
 
 
 @inner_kernel
-def hits_static(grid: Grid, bodies: Bodies, row: int, placed: F8, x: float, y: float, old_x: float, old_y: float,
-                escaping: bool) -> bool:  # fmt: skip
-    """Whether body `row`, with corners `placed` and origin (`x`, `y`), touches a solid segment.
+def segment_gap(
+    verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, ax: float, ay: float, bx: float, by: float
+) -> float:
+    """How far apart the polygon verts[v0:v1] and the segment a–b are along the best of their axes, m; see `polygon_gap`."""
+    ex, ey = bx - ax, by - ay
+    size = length(ex, ey)
+    least, most = math.inf, -math.inf
+    for v in range(v0, v1):
+        d = ex * (verts[v, 1] - ay) - ey * (verts[v, 0] - ax)
+        least, most = min(least, d), max(most, d)
+    gap = max(least, -most) / size if size > 0.0 else -math.inf
+    if gap > 0.0:
+        return gap
+    if turn == 0.0:
+        return -CONTACT if polygon_hits_segment(verts, v0, v1, ax, ay, bx, by) else CONTACT
+    px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
+    for v in range(v0, v1):
+        qx, qy = verts[v, 0], verts[v, 1]
+        nearest = min(-turn * side(px, py, qx, qy, ax, ay), -turn * side(px, py, qx, qy, bx, by))
+        gap = max(gap, nearest * edge[e0 + v - v0])
+        px, py = qx, qy
+    return gap
 
-    With `escaping`, segments that the origin does not come nearer to than it was at (`old_x`, `old_y`) are let pass: a body that
-    already overlaps something may move away from it.
+
+@inner_kernel
+def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int,
+              enough: float) -> float:  # fmt: skip
+    """How far others[w0:w1] lies beyond the best edge of the convex polygon verts[v0:v1], m; more than `enough` will do."""
+    gap = -math.inf
+    px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
+    for v in range(v0, v1):
+        qx, qy = verts[v, 0], verts[v, 1]
+        nearest = math.inf
+        for w in range(w0, w1):
+            nearest = min(nearest, -turn * side(px, py, qx, qy, others[w, 0], others[w, 1]))
+        gap = max(gap, nearest * edge[e0 + v - v0])
+        if gap > enough:
+            break
+        px, py = qx, qy
+    return gap
+
+
+@inner_kernel
+def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int, other_turn: float,
+                enough: float) -> float:  # fmt: skip
+    """How far apart two polygons are along the best of their axes, m: positive if they do not touch.
+
+    For convex polygons, the axes are the normals of their edges (separating axes; Gottschalk, Lin & Manocha, 1996), and a gap that is
+    not positive is how deep they overlap. For others it is ±CONTACT, by their edges and corners.
+
+    Parameters
+    ----------
+    verts, v0, v1, e0, turn
+        One polygon: its corners verts[v0:v1], where its `Bodies.edge` begins, `Bodies.turn`.
+    others, w0, w1, other_turn
+        The other, whose corners and edges have the same numbers.
+    enough : float
+        A gap that is larger need not be exact.
     """
-    if grid.nx == 0:
-        return False
-    # taken out of their tuples before the loops, see `move_all`
-    start, seg, classes, clear = grid.start, grid.seg, grid.mask, grid.clear
-    part_start, vert_start = bodies.part_start, bodies.vert_start
-    x0, y0, h, nx, ny = grid.x0, grid.y0, grid.h, grid.nx, grid.ny
+    gap = -math.inf
+    if turn != 0.0:
+        gap = edges_gap(verts, edge, v0, v1, e0, turn, others, w0, w1, enough)
+        if gap > enough:
+            return gap
+    if other_turn != 0.0:
+        gap = max(gap, edges_gap(others, edge, w0, w1, w0, other_turn, verts, v0, v1, enough))
+    if gap > 0.0 or (turn != 0.0 and other_turn != 0.0):
+        return gap
+    if point_in_polygon(others, w0, w1, verts[v0, 0], verts[v0, 1]):
+        return -CONTACT
+    ax, ay = others[w1 - 1, 0], others[w1 - 1, 1]
+    for w in range(w0, w1):
+        bx, by = others[w, 0], others[w, 1]
+        if polygon_hits_segment(verts, v0, v1, ax, ay, bx, by):
+            return -CONTACT
+        ax, ay = bx, by
+    return CONTACT
+
+
+@inline_kernel
+def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float,
+                  reach: float, near: I4) -> int:  # fmt: skip
+    """Note in `near` the solid segments within `reach` m of (x, y), as entries of the grid; how many."""
     inv = 1.0 / h
-    radius = bodies.radius[row]
-    gx, gy = (x - x0) * inv, (y - y0) * inv
-    if 0.0 <= gx < nx and 0.0 <= gy < ny:
-        ix, iy = int(gx), int(gy)
-        free = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
-        if (int(free) - 1) * h > radius:
-            return False
-    p0, p1 = part_start[row], part_start[row + 1]
-    v0 = vert_start[p0]
-    i0, i1 = bin_span(x - radius, x + radius, x0, inv, nx)
-    j0, j1 = bin_span(y - radius, y + radius, y0, inv, ny)
+    gx, gy, limit = (x - x0) * inv, (y - y0) * inv, reach * inv
+    count = 0
+    i0, i1 = bin_span(x - reach, x + reach, x0, inv, nx)
+    j0, j1 = bin_span(y - reach, y + reach, y0, inv, ny)
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
             if not (int(classes[k]) & OBSTACLE):
                 continue
-            ax, ay = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
-            bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
-            near = segment_distance(x, y, ax, ay, bx, by)
-            if near > radius:
-                continue
-            if escaping and near >= segment_distance(old_x, old_y, ax, ay, bx, by) - ALONG:
-                continue
-            for p in range(p0, p1):
-                if polygon_hits_segment(placed, vert_start[p] - v0, vert_start[p + 1] - v0, ax, ay, bx, by):
-                    return True
-    return False
+            ax, ay = seg[k, 0], seg[k, 1]
+            if segment_distance(gx, gy, ax, ay, ax + seg[k, 2], ay + seg[k, 3]) <= limit:
+                near[count] = k
+                count += 1
+    return count
 
 
-@inner_kernel
-def outlines_overlap(bodies: Bodies, row: int, placed: F8, x: float, y: float, radius: float, other: int, ox: float, oy: float,
-                     oth: float) -> bool:  # fmt: skip
-    """Whether body `row` with corners `placed` touches or contains, or lies within, body `other` at its pose.
+@inline_kernel
+def near_bodies(pose: F8, mask: U2, radii: F8, rows: I8, start: I8, frame: F8, shape: I8, widest: float, farthest: float,
+                i: int, x: float, y: float, reach: float, near: I8) -> int:  # fmt: skip
+    """Note in `near` the other solid bodies whose circle is within `reach` m of (x, y); how many.
 
-    No corner of `row` is farther than `radius` from (`x`, `y`), so edges beyond that are passed over.
+    `widest`, `farthest`: `Bins.reach`: bodies may have moved in this step and stand beside their bin.
     """
-    # taken out of their tuple before the loops, see `move_all`
-    part_start, vert_start, verts = bodies.part_start, bodies.vert_start, bodies.verts
-    c, s = math.cos(oth), math.sin(oth)
-    p0, p1 = part_start[row], part_start[row + 1]
-    v0 = vert_start[p0]
-    # one corner of `row` in the frame of `other`, for the case that it lies wholly within
-    dx, dy = placed[0, 0] - ox, placed[0, 1] - oy
-    lx, ly = c * dx + s * dy, c * dy - s * dx
-    for q in range(part_start[other], part_start[other + 1]):
-        w0, w1 = vert_start[q], vert_start[q + 1]
-        if point_in_polygon(verts, w0, w1, lx, ly):
-            return True
-        ax = ox + c * verts[w1 - 1, 0] - s * verts[w1 - 1, 1]
-        ay = oy + s * verts[w1 - 1, 0] + c * verts[w1 - 1, 1]
-        for w in range(w0, w1):
-            bx = ox + c * verts[w, 0] - s * verts[w, 1]
-            by = oy + s * verts[w, 0] + c * verts[w, 1]
-            if segment_distance(x, y, ax, ay, bx, by) <= radius:
-                for p in range(p0, p1):
-                    if polygon_hits_segment(placed, vert_start[p] - v0, vert_start[p + 1] - v0, ax, ay, bx, by):
-                        return True
-            ax, ay = bx, by
-    return False
-
-
-@inner_kernel
-def hits_bodies(pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, placed: F8, x: float, y: float,
-                old_x: float, old_y: float, escaping: bool) -> bool:  # fmt: skip
-    """Whether body `row`, with corners `placed` and origin (`x`, `y`), touches another solid body; see `hits_static`."""
-    radii, rows, start = bodies.radius, bins.rows, bins.start
-    radius = radii[row]
-    reach = radius + bins.reach[0] + bins.reach[1]
-    width = bins.shape[0]
-    i0, i1 = bin_span(x - reach, x + reach, bins.frame[0], bins.frame[2], width)
-    j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
+    count = 0
+    wide = reach + widest + farthest
+    i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
+    j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
     for j in range(j0, j1 + 1):
-        for n in range(start[j * width + i0], start[j * width + i1 + 1] if i1 >= i0 else 0):
-            other = rows[n]
-            ox, oy = pose[other, 0], pose[other, 1]
-            near = math.hypot(x - ox, y - oy)
-            if other == row or near > radius + radii[other] or not (int(mask[other]) & OBSTACLE):
-                continue
-            if escaping and near >= math.hypot(old_x - ox, old_y - oy) - ALONG:
-                continue
-            if outlines_overlap(bodies, row, placed, x, y, radius, other, ox, oy, pose[other, 2]):
-                return True
-    return False
+        for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
+            other = rows[k]
+            ox, oy = pose[other, 0] - x, pose[other, 1] - y
+            apart = reach + radii[other]
+            if ox * ox + oy * oy <= apart * apart and other != i and int(mask[other]) & OBSTACLE:
+                near[count] = other
+                count += 1
+    return count
 
 
-@inner_kernel
-def blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, dx: float, dy: float, dth: float,
-            escaping: bool) -> bool:  # fmt: skip
-    """Whether body `i` cannot be where the body twist (`dx`, `dy`, `dth`) takes it from its pose."""
-    c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
+@inline_kernel
+def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
+         vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
+         dth: float, escaping: bool, enough: float, placed: F8) -> float:  # fmt: skip
+    """How far body `i` is from other things, m, where the body twist (`dx`, `dy`, `dth`) takes it from its pose.
+
+    Not positive where it touches something; larger distances than `enough` need not be exact. See `polygon_gap`.
+
+    Only the first `n_segments` of `near_seg` and `n_bodies` of `near` are looked at; those bodies' corners stand in `world`. `placed` is
+    workspace. With `escaping`, things that the body's origin does not come nearer to are let pass: a body that already overlaps
+    something may move away from it.
+    """
+    old_x, old_y, th = pose[i, 0], pose[i, 1], pose[i, 2]
+    c, s = math.cos(th), math.sin(th)
     ax, ay = arc(dx, dy, dth)
-    x, y = pose[i, 0] + c * ax - s * ay, pose[i, 1] + s * ax + c * ay
-    placed = bodies.scratch
-    v0, v1 = bodies.vert_start[bodies.part_start[i]], bodies.vert_start[bodies.part_start[i + 1]]
-    place_corners(bodies.verts, v0, v1, x, y, pose[i, 2] + dth, placed, 0)
-    if hits_static(grid, bodies, i, placed, x, y, pose[i, 0], pose[i, 1], escaping):
-        return True
-    return hits_bodies(pose, mask, bodies, bins, i, placed, x, y, pose[i, 0], pose[i, 1], escaping)
+    x, y = old_x + c * ax - s * ay, old_y + s * ax + c * ay
+    if dth != 0.0:
+        c, s = math.cos(th + dth), math.sin(th + dth)
+    p0, p1, radius = part_start[i], part_start[i + 1], radii[i]
+    v0 = vert_start[p0]
+    place_corners(verts, v0, vert_start[p1], x, y, c, s, placed, 0)
+    gap = math.inf
+    for n in range(n_segments):
+        k = near_seg[n]
+        ax, ay = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
+        bx, by = ax + seg[k, 2] * h, ay + seg[k, 3] * h
+        if (
+            not escaping
+            or segment_distance(x, y, ax, ay, bx, by) < segment_distance(old_x, old_y, ax, ay, bx, by) - ALONG
+        ):
+            for p in range(p0, p1):
+                w0, w1 = vert_start[p] - v0, vert_start[p + 1] - v0
+                gap = min(gap, segment_gap(placed, edge, w0, w1, vert_start[p], turn[p], ax, ay, bx, by))
+    for n in range(n_bodies):
+        other = near[n]
+        ox, oy = pose[other, 0], pose[other, 1]
+        apart = length(x - ox, y - oy)
+        beyond = apart - radius - radii[other]
+        if beyond > enough:
+            gap = min(gap, beyond)
+        elif not escaping or apart < length(old_x - ox, old_y - oy) - ALONG:
+            for q in range(part_start[other], part_start[other + 1]):
+                for p in range(p0, p1):
+                    w0, w1 = vert_start[p] - v0, vert_start[p + 1] - v0
+                    gap = min(gap, polygon_gap(placed, edge, w0, w1, vert_start[p], turn[p],
+                                               world, vert_start[q], vert_start[q + 1], turn[q], enough))  # fmt: skip
+    return gap
 
 
-@inner_kernel
-def free_fraction(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, dx: float, dy: float,
-                  dth: float, stalled: int) -> float:  # fmt: skip
+@inline_kernel
+def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
+                  vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
+                  dth: float, inner: float, stalled: bool, placed: F8) -> float:  # fmt: skip
     """How much of the arc with body twist (`dx`, `dy`, `dth`) body `i` can travel from its pose: 0 … 1; 1 is all of it.
 
-    `stalled`: it was blocked in the last step already (1), and so probably cannot move at all now: that is tried first.
+    `inner`: a move shorter than this, m, cannot jump over anything. `stalled`: the body was blocked in the last step already, and so
+    probably cannot move at all now: that is tried first. The others are those of `room`.
 
-    The arc is tried at places so close that nothing fits between them; between the last free and the first blocked one the contact
-    is found by bisection. A body that overlaps something before it moves may move away from it (COL-009).
+    The arc is tried at places so close that nothing fits between them; between the last free and the first blocked one the contact is
+    found to within `CONTACT`, by turns where the gaps at both ends let it expect, a little to the other side of that, and in the
+    middle. A body that overlaps something before it moves may move away from it (COL-009). All trials are made in one place of the
+    loop, so that `room` is compiled once, and its arrays are taken before the loop.
     """
-    steps = max(1, int(math.ceil(math.hypot(dx, dy) / bodies.inner[i])))
-    escaping = (
-        0  # a number, and compared at each call: for a literal False Numba would compile all of `blocked` once more
-    )
-    n = 1
-    while n <= steps:
-        f = n / steps
-        if not blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping == 1):
-            n += 1
-        elif n == 1 and escaping == 0 and blocked(grid, pose, mask, bodies, bins, i, 0.0, 0.0, 0.0, escaping == 1):
-            escaping = 1
+    reach = length(dx, dy)
+    steps = max(1, int(math.ceil(reach / inner)))
+    n, low, high, f = 1, 0.0, 1.0, 0.0
+    gap_low, gap_high = CONTACT, -CONTACT
+    escaping = 0  # a number, and compared in the call: for a literal False Numba would compile all of `room` once more
+    stage = AHEAD
+    width = 0.9 * CONTACT / max(reach, CONTACT)
+    while True:
+        enough = math.inf
+        if stage == AHEAD:
+            f, enough = n / steps, 0.0
+        elif stage == STANDING:
+            f = 0.0
+        elif stage == NUDGE:
+            f = CONTACT / reach
+        elif stage == EXPECTED:
+            f = low + (high - low) * gap_low / (gap_low - gap_high)
+            f = min(max(f, low + 0.5 * width), high - 0.5 * width)
+        elif stage == BESIDE:
+            f = low + width if f == low else high - width
         else:
+            f = 0.5 * (low + high)
+        gap = room(
+            seg, x0, y0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
+            i, dx * f, dy * f, dth * f, escaping == 1, enough, placed,
+        )  # fmt: skip
+        if stage == AHEAD:
+            if gap > 0.0:
+                low, gap_low = f, max(gap, CONTACT)
+                if n == steps:
+                    break
+                n += 1
+                continue
+            high, gap_high = f, min(gap, -ALONG)
+            if n == 1 and escaping == 0:
+                stage = STANDING
+                continue
+            stage = NUDGE if stalled and n == 1 and high * reach > CONTACT else EXPECTED
+        elif stage == STANDING:
+            if gap <= 0.0:
+                escaping, stage = 1, AHEAD
+                continue
+            gap_low = gap
+            stage = NUDGE if stalled and high * reach > CONTACT else EXPECTED
+        elif stage == NUDGE:
+            if gap <= 0.0:
+                break
+            low, gap_low = f, gap
+            stage = EXPECTED
+        else:
+            if gap > 0.0:
+                low, gap_low = f, gap
+            else:
+                high, gap_high = f, min(gap, -ALONG)
+            stage = BESIDE if stage == EXPECTED else MIDDLE if stage == BESIDE else EXPECTED
+        if stage >= EXPECTED and (high - low) * reach <= CONTACT:
             break
-    if n > steps:
-        return 1.0
-    lo, hi = (n - 1) / steps, n / steps
-    reach = math.hypot(dx, dy)
-    if stalled == 1 and n == 1 and hi * reach > CONTACT:
-        f = CONTACT / reach
-        if blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping == 1):
-            return 0.0
-    while (hi - lo) * reach > CONTACT:
-        f = 0.5 * (lo + hi)
-        if blocked(grid, pose, mask, bodies, bins, i, dx * f, dy * f, dth * f, escaping == 1):
-            hi = f
-        else:
-            lo = f
-    return lo
+    return low
 
 
 @inner_kernel
@@ -275,82 +374,65 @@ def chord_sectors(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, 
 
 
 @inner_kernel
-def contact_sectors(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, i: int, dx: float, dy: float,
-                    dth: float) -> np.uint64:  # fmt: skip
-    """Sectors, as bits, in which body `i` touches solid things at the place to which the twist (`dx`, `dy`, `dth`) takes it."""
+def contact_sectors(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
+                    vert_start: I8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
+                    dth: float, placed: F8) -> np.uint64:  # fmt: skip
+    """Sectors, as bits, in which body `i` touches solid things at the place to which the twist (`dx`, `dy`, `dth`) takes it.
+
+    The arguments are those of `room`.
+    """
     c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
     ax, ay = arc(dx, dy, dth)
     x, y, th = pose[i, 0] + c * ax - s * ay, pose[i, 1] + s * ax + c * ay, pose[i, 2] + dth
     c, s = math.cos(th), math.sin(th)
-    placed = bodies.scratch
-    v0 = bodies.vert_start[bodies.part_start[i]]
-    place_corners(bodies.verts, v0, bodies.vert_start[bodies.part_start[i + 1]], x, y, th, placed, 0)
-    radius = bodies.radius[i]
+    p0, p1 = part_start[i], part_start[i + 1]
+    v0 = vert_start[p0]
+    place_corners(verts, v0, vert_start[p1], x, y, c, s, placed, 0)
+    radius = radii[i]
     bits = np.uint64(0)
-    if grid.nx > 0:
-        inv = 1.0 / grid.h
-        i0, i1 = bin_span(x - radius, x + radius, grid.x0, inv, grid.nx)
-        j0, j1 = bin_span(y - radius, y + radius, grid.y0, inv, grid.ny)
-        for j in range(j0, j1 + 1):
-            for k in range(grid.start[j * grid.nx + i0], grid.start[j * grid.nx + i1 + 1] if i1 >= i0 else 0):
-                if not (int(grid.mask[k]) & OBSTACLE):
-                    continue
-                px, py = grid.x0 + grid.seg[k, 0] * grid.h, grid.y0 + grid.seg[k, 1] * grid.h
-                qx, qy = px + grid.seg[k, 2] * grid.h, py + grid.seg[k, 3] * grid.h
-                if segment_distance(x, y, px, py, qx, qy) > radius:
-                    continue
-                for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
-                    first, last = bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0
-                    bits |= chord_sectors(placed, first, last, px, py, qx, qy, x, y, c, s)
-    reach = radius + bins.reach[0] + bins.reach[1]
-    width = bins.shape[0]
-    i0, i1 = bin_span(x - reach, x + reach, bins.frame[0], bins.frame[2], width)
-    j0, j1 = bin_span(y - reach, y + reach, bins.frame[1], bins.frame[2], bins.shape[1])
-    for j in range(j0, j1 + 1):
-        for n in range(bins.start[j * width + i0], bins.start[j * width + i1 + 1] if i1 >= i0 else 0):
-            other = bins.rows[n]
-            ox, oy = pose[other, 0], pose[other, 1]
-            if (
-                other == i
-                or math.hypot(x - ox, y - oy) > radius + bodies.radius[other]
-                or not (int(mask[other]) & OBSTACLE)
-            ):
-                continue
-            oc, os = math.cos(pose[other, 2]), math.sin(pose[other, 2])
-            for r in range(bodies.part_start[other], bodies.part_start[other + 1]):
-                w0, w1 = bodies.vert_start[r], bodies.vert_start[r + 1]
-                px = ox + oc * bodies.verts[w1 - 1, 0] - os * bodies.verts[w1 - 1, 1]
-                py = oy + os * bodies.verts[w1 - 1, 0] + oc * bodies.verts[w1 - 1, 1]
-                for w in range(w0, w1):
-                    qx = ox + oc * bodies.verts[w, 0] - os * bodies.verts[w, 1]
-                    qy = oy + os * bodies.verts[w, 0] + oc * bodies.verts[w, 1]
-                    if segment_distance(x, y, px, py, qx, qy) <= radius:
-                        for p in range(bodies.part_start[i], bodies.part_start[i + 1]):
-                            first, last = bodies.vert_start[p] - v0, bodies.vert_start[p + 1] - v0
-                            bits |= chord_sectors(placed, first, last, px, py, qx, qy, x, y, c, s)
-                    px, py = qx, qy
+    for n in range(n_segments):
+        k = near_seg[n]
+        px, py = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
+        qx, qy = px + seg[k, 2] * h, py + seg[k, 3] * h
+        if segment_distance(x, y, px, py, qx, qy) <= radius:
+            for p in range(p0, p1):
+                bits |= chord_sectors(placed, vert_start[p] - v0, vert_start[p + 1] - v0, px, py, qx, qy, x, y, c, s)
+    for n in range(n_bodies):
+        other = near[n]
+        for r in range(part_start[other], part_start[other + 1]):
+            w0, w1 = vert_start[r], vert_start[r + 1]
+            px, py = world[w1 - 1, 0], world[w1 - 1, 1]
+            for w in range(w0, w1):
+                qx, qy = world[w, 0], world[w, 1]
+                if segment_distance(x, y, px, py, qx, qy) <= radius:
+                    for p in range(p0, p1):
+                        first, last = vert_start[p] - v0, vert_start[p + 1] - v0
+                        bits |= chord_sectors(placed, first, last, px, py, qx, qy, x, y, c, s)
+                px, py = qx, qy
     return bits
-
-
-@inner_kernel
-def push_row(grid: Grid, state: State, bodies: Bodies, bins: Bins, i: int, dt: float) -> float:
-    """How much of its way body `i` may go (0 … 1) where something is near; writes `contact` where that is not all."""
-    vel, pose, mask, contact = state.vel, state.pose, state.mask, state.contact
-    dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
-    fraction = free_fraction(grid, pose, mask, bodies, bins, i, dx, dy, dth, int(state.stall[i]))
-    if fraction == 0.0 and dth == 0.0 and contact[i] != np.uint64(0):
-        return fraction  # it stands where it stood, and touches what it touched
-    contact[i] = np.uint64(0)
-    if fraction < 1.0:
-        beyond = min(1.0, fraction + 1.5 * CONTACT / math.hypot(dx, dy))
-        contact[i] = contact_sectors(grid, pose, mask, bodies, bins, i, dx * beyond, dy * beyond, dth * beyond)
-    return fraction
 
 
 @kernel
 def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, escaping: bool) -> bool:
     """Whether body `row` touches something solid where it is; for callers outside the step, with `escaping` false."""
-    return blocked(grid, pose, mask, bodies, bins, row, 0.0, 0.0, 0.0, escaping)
+    radius, x, y = bodies.radius[row], pose[row, 0], pose[row, 1]
+    n_segments = near_segments(
+        grid.start, grid.seg, grid.mask, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y, radius, grid.near
+    )
+    n_bodies = near_bodies(
+        pose, mask, bodies.radius, bins.rows, bins.start, bins.frame, bins.shape, bins.reach[0], bins.reach[1],
+        row, x, y, radius, bodies.near,
+    )  # fmt: skip
+    for n in range(n_bodies):
+        place_body(
+            pose, bodies.placed, bodies.part_start, bodies.vert_start, bodies.verts, bodies.world, bodies.near[n]
+        )
+    gap = room(
+        grid.seg, grid.x0, grid.y0, grid.h, grid.near, n_segments, pose, bodies.radius, bodies.part_start,
+        bodies.vert_start, bodies.turn, bodies.edge, bodies.verts, bodies.world, bodies.near, n_bodies, row, 0.0, 0.0, 0.0,
+        escaping, 0.0, bodies.scratch,
+    )  # fmt: skip
+    return gap <= 0.0
 
 
 @inner_kernel
@@ -364,9 +446,12 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
     pose, vel, disp, spin, stall, contact, mask = (
         state.pose, state.vel, state.disp, state.spin, state.stall, state.contact, state.mask,
     )  # fmt: skip
-    order, radii = bodies.order, bodies.radius
+    order, radii, near, placed = bodies.order, bodies.radius, bodies.near, bodies.placed
     rows, start, frame, shape = bins.rows, bins.start, bins.frame, bins.shape
     clear, gx0, gy0, nx, ny = grid.clear, grid.x0, grid.y0, grid.nx, grid.ny
+    grid_start, seg, classes, near_seg = grid.start, grid.seg, grid.mask, grid.near
+    part_start, vert_start, verts, world = bodies.part_start, bodies.vert_start, bodies.verts, bodies.world
+    turn, edge, inner, feels, scratch = bodies.turn, bodies.edge, bodies.inner, bodies.feels, bodies.scratch
     inv, h = 1.0 / grid.h, grid.h
     widest, farthest = bins.reach[0], bins.reach[1]
     for n in range(order.shape[0]):
@@ -377,46 +462,58 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
             stall[i] = 0
             continue
         dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
-        x, y = pose[i, 0], pose[i, 1]
-        fraction = 1.0
+        x, y, th = pose[i, 0], pose[i, 1], pose[i, 2]
+        need, fraction = 0.0, 1.0
+        wall = False
+        n_bodies = 0
         # turning is never stopped, else a robot at a wall could not turn away (COL-005); a blocked robot turns where it stands
         if (abs(vel[i, 0]) > TRANSLATING or abs(vel[i, 1]) > TRANSLATING) and int(mask[i]) & OBSTACLE:
-            need = radii[i] + math.hypot(dx, dy) + CONTACT
-            near = False
+            need = radii[i] + length(dx, dy) + CONTACT
             cx, cy = (x - gx0) * inv, (y - gy0) * inv
             if 0.0 <= cx < nx and 0.0 <= cy < ny:
                 ix, iy = int(cx), int(cy)
                 free = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
-                near = (int(free) - 1) * h <= need
+                wall = (int(free) - 1) * h <= need
             else:
-                near = (
-                    nx > 0 and cx > -need * inv and cy > -need * inv and cx < nx + need * inv and cy < ny + need * inv
-                )
-            if not near:
-                reach = need + widest + farthest
-                i0, i1 = bin_span(x - reach, x + reach, frame[0], frame[2], shape[0])
-                j0, j1 = bin_span(y - reach, y + reach, frame[1], frame[2], shape[1])
-                for j in range(j0, j1 + 1):
-                    for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
-                        other = rows[k]
-                        ox, oy = pose[other, 0] - x, pose[other, 1] - y
-                        apart = need + radii[other]
-                        if ox * ox + oy * oy <= apart * apart and other != i:
-                            near = True
-            if near:
-                fraction = push_row(grid, state, bodies, bins, i, dt)
-            else:
+                beyond = need * inv
+                wall = nx > 0 and cx > -beyond and cy > -beyond and cx < nx + beyond and cy < ny + beyond
+            n_bodies = near_bodies(pose, mask, radii, rows, start, frame, shape, widest, farthest, i, x, y, need, near)
+        if wall or n_bodies > 0:
+            n_segments = 0
+            if wall:
+                n_segments = near_segments(grid_start, seg, classes, gx0, gy0, h, nx, ny, x, y, need, near_seg)
+            for k in range(n_bodies):
+                other = near[k]
+                place_body(pose, placed, part_start, vert_start, verts, world, other)  # if a command put it there
+            fraction = free_fraction(
+                seg, gx0, gy0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
+                i, dx, dy, dth, inner[i], stall[i] == 1, scratch,
+            )  # fmt: skip
+            # one that stands where it stood touches what it touched
+            if fraction > 0.0 or dth != 0.0 or contact[i] == np.uint64(0):
                 contact[i] = np.uint64(0)
+                if fraction < 1.0 and feels[i] == 1:
+                    g = min(1.0, fraction + 1.5 * CONTACT / length(dx, dy))
+                    contact[i] = contact_sectors(
+                        seg, gx0, gy0, h, near_seg, n_segments, pose, radii, part_start, vert_start, verts, world, near,
+                        n_bodies, i, dx * g, dy * g, dth * g, scratch,
+                    )  # fmt: skip
         else:
             contact[i] = np.uint64(0)
         stall[i] = 0
         disp[i, 0], disp[i, 1], disp[i, 2] = dx * fraction, dy * fraction, dth * fraction
-        ax, ay = arc(disp[i, 0], disp[i, 1], disp[i, 2])
-        c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
-        pose[i, 0], pose[i, 1] = x + c * ax - s * ay, y + s * ax + c * ay
-        pose[i, 2] = wrap(pose[i, 2] + disp[i, 2])
         if fraction < 1.0:
             stall[i] = 1
             vel[i, 0] = vel[i, 1] = 0.0
             spin[i] = dth - disp[i, 2]
-            pose[i, 2] = wrap(pose[i, 2] + spin[i])
+        ax, ay = arc(disp[i, 0], disp[i, 1], disp[i, 2])
+        if placed[i, 2] == th:
+            c, s = placed[i, 3], placed[i, 4]
+        else:
+            c, s = math.cos(th), math.sin(th)
+        x, y, th = x + c * ax - s * ay, y + s * ax + c * ay, wrap(wrap(th + disp[i, 2]) + spin[i])
+        c, s = math.cos(th), math.sin(th)
+        pose[i, 0], pose[i, 1], pose[i, 2] = x, y, th
+        placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = x, y, th, c, s
+        v0 = vert_start[part_start[i]]
+        place_corners(verts, v0, vert_start[part_start[i + 1]], x, y, c, s, world, v0)

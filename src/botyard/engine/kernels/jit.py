@@ -1,7 +1,9 @@
 """How kernels are compiled: one alias for each way, so that the options stand in one place.
 
-`error_model="numpy"`: no division checks. No `fastmath`: results must be the same everywhere and every time. `nogil`: the step may
-run beside I/O.
+`_nrt=False`: no counting of references to arrays. Kernels allocate nothing, and their callers keep what they hand over; counting, by
+atomic operations at each call of an inlined kernel and each array taken out of a tuple, was half the time of a step. `nogil`: several
+threads may cast rays at once, which is why there is no parallel kernel: Numba's own take as long again to compile, and bring a second
+thread pool. `error_model="numpy"`: no division checks. No `fastmath`: results must be the same everywhere and every time.
 
 Compiled code is cached per user, in a folder named after a hash of all kernel sources. Numba itself looks only at the file of a
 function, so code of a kernel that was compiled into its caller would survive a change of its source.
@@ -16,12 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba import njit, prange
+from numba import njit
 from platformdirs import user_cache_path
 
-# omp hands work to its threads in 2 µs; tbb and workqueue take ten times that (reference performance.md §4)
 _config: Any = numba.config  # its type stubs do not know all settings
-_config.THREADING_LAYER_PRIORITY = ["omp", "workqueue", "tbb"]
 
 Kernel = Callable[..., Any]
 
@@ -74,27 +74,16 @@ def _decorator(**options: Any) -> Callable[[Kernel], Kernel]:
     return decorate
 
 
-kernel = _decorator()
+kernel = _decorator(_nrt=False)
 """Compile a kernel that runs in the caller's thread."""
 
-inner_kernel = _decorator(no_cpython_wrapper=True)
+inner_kernel = _decorator(no_cpython_wrapper=True, _nrt=False)
 """Compile a kernel that only other kernels call. Unpacking tuples of arrays from Python is most of a small kernel's compile time.
 
 Such a kernel must never be called from Python while it is compiled: Numba does not check, the process dies. Tests use its `py_func`.
 """
 
-inline_kernel = _decorator(inline="always")
+inline_kernel = _decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
 """Compile a small scalar kernel that is worth inlining into its callers."""
 
-parallel_kernel = _decorator(parallel=True)
-"""Compile a kernel whose `prange` loops run on all threads; every iteration must write only its own output."""
-
-
-def limit_threads(n: int) -> None:
-    """Let parallel kernels called from this thread use at most `n` threads."""
-    numba.set_num_threads(max(1, min(n, _config.NUMBA_NUM_THREADS)))
-
-
-__all__ = [
-    "CACHES", "CACHE_FOLDER", "cache_root", "inline_kernel", "inner_kernel", "kernel", "limit_threads", "parallel_kernel", "prange",
-]  # fmt: skip
+__all__ = ["CACHES", "CACHE_FOLDER", "cache_root", "inline_kernel", "inner_kernel", "kernel"]

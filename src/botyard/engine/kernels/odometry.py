@@ -9,7 +9,7 @@ import numpy as np
 from botyard.engine.kernels.jit import inner_kernel, kernel
 from botyard.engine.kernels.motion import arc, wrap
 from botyard.engine.kernels.noise import stream_key, symmetric
-from botyard.engine.layout import State
+from botyard.engine.layout import F8, U8, State
 
 ODOMETRY_STREAM = 1
 """Device number of odometry in the random streams."""
@@ -18,12 +18,12 @@ BEFORE_ALL_TICKS = (1 << 63) - 1
 
 
 @kernel
-def draw_errors(state: State, i: int, seed: int, tick: int) -> None:
-    """Write err[i], uniform between err_lo[i] and err_hi[i], one draw an axis."""
-    key = stream_key(np.uint64(seed), state.uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
+def draw_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: int, tick: int) -> None:
+    """Write err[i], uniform between low[i] and high[i], one draw an axis; the arrays are those of `State`."""
+    key = stream_key(np.uint64(seed), uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
     for axis in range(3):
         u = 0.5 * (symmetric(key, np.uint64(axis)) + 1.0)
-        state.err[i, axis] = state.err_lo[i, axis] + u * (state.err_hi[i, axis] - state.err_lo[i, axis])
+        err[i, axis] = low[i, axis] + u * (high[i, axis] - low[i, axis])
 
 
 @inner_kernel
@@ -33,32 +33,33 @@ def integrate_odometry(state: State, seed: int, tick: int) -> None:
     Each axis of the displacement is multiplied by 1 + ε. A row that did not move is left alone, so a stalled robot's odometry
     stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other modes keep what was set at creation.
     """
-    for i in range(state.pose.shape[0]):
-        if state.drive[i] == 0:
+    # arrays are taken out of their tuple before the loop: inside, each access would count references
+    pose, odom, disp, err, spins, path, target = (
+        state.pose, state.odom, state.disp, state.err, state.spin, state.path, state.target,
+    )  # fmt: skip
+    drive, err_mode, mode_x = state.drive, state.err_mode, state.mode_x
+    uid, low, high = state.uid, state.err_lo, state.err_hi
+    for i in range(pose.shape[0]):
+        if drive[i] == 0:
             continue
-        if state.err_mode[i] == 3:
-            draw_errors(state, i, seed, tick)
-        dx = state.disp[i, 0] * (1.0 + state.err[i, 0])
-        dy = state.disp[i, 1] * (1.0 + state.err[i, 1])
-        dth = state.disp[i, 2] * (1.0 + state.err[i, 2])
-        spin = state.spin[i] * (1.0 + state.err[i, 2])
+        if err_mode[i] == 3:
+            draw_errors(uid, low, high, err, i, seed, tick)
+        dx = disp[i, 0] * (1.0 + err[i, 0])
+        dy = disp[i, 1] * (1.0 + err[i, 1])
+        dth = disp[i, 2] * (1.0 + err[i, 2])
+        spin = spins[i] * (1.0 + err[i, 2])
         if dx == 0.0 and dy == 0.0 and dth == 0.0 and spin == 0.0:
             continue
-        x, y = arc(dx, dy, dth)
-        if state.err_mode[i] == 4:
-            state.odom[i, 0], state.odom[i, 1] = state.pose[i, 0], state.pose[i, 1]
-            state.odom[i, 2] = state.pose[i, 2]
-            state.path[i, 0] += dx
-            state.path[i, 1] += dth + spin
-            if state.mode_x[i] == 1:
-                state.target[i, 0] -= dx
-            continue
-        th = state.odom[i, 2]
-        c, s = math.cos(th), math.sin(th)
-        state.odom[i, 0] += c * x - s * y
-        state.odom[i, 1] += s * x + c * y
-        state.odom[i, 2] = wrap(th + dth + spin)
-        state.path[i, 0] += dx
-        state.path[i, 1] += dth + spin
-        if state.mode_x[i] == 1:
-            state.target[i, 0] -= dx
+        if err_mode[i] == 4:
+            odom[i, 0], odom[i, 1], odom[i, 2] = pose[i, 0], pose[i, 1], pose[i, 2]
+        else:
+            x, y = arc(dx, dy, dth)
+            th = odom[i, 2]
+            c, s = math.cos(th), math.sin(th)
+            odom[i, 0] += c * x - s * y
+            odom[i, 1] += s * x + c * y
+            odom[i, 2] = wrap(th + dth + spin)
+        path[i, 0] += dx
+        path[i, 1] += dth + spin
+        if mode_x[i] == 1:
+            target[i, 0] -= dx

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 
-from botyard.engine.kernels.jit import inner_kernel
-from botyard.engine.layout import F8, Bodies, State
+from botyard.engine.kernels.jit import inline_kernel, inner_kernel
+from botyard.engine.layout import F8, I8, Bodies, State
 
 
-@inner_kernel
-def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, th: float, into: F8, at: int) -> None:
-    """Write the corners verts[v0:v1] of a body at the pose (`x`, `y`, `th`) to `into`, from row `at` on."""
-    c, s = math.cos(th), math.sin(th)
+@inline_kernel
+def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: float, into: F8, at: int) -> None:
+    """Write the corners verts[v0:v1] of a body at (`x`, `y`) and a heading of cosine `c` and sine `s` to `into`, from row `at` on."""
     for v in range(v0, v1):
         vx, vy = verts[v, 0], verts[v, 1]
         into[at + v - v0, 0] = x + c * vx - s * vy
         into[at + v - v0, 1] = y + s * vx + c * vy
 
 
+@inline_kernel
+def place_body(pose: F8, placed: F8, part_start: I8, vert_start: I8, verts: F8, world: F8, i: int) -> None:
+    """Write the corners of body `i` in the world unless they are there already; the arrays are those of `Bodies`."""
+    if pose[i, 0] != placed[i, 0] or pose[i, 1] != placed[i, 1] or pose[i, 2] != placed[i, 2]:
+        c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
+        placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = pose[i, 0], pose[i, 1], pose[i, 2], c, s
+        v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
+        place_corners(verts, v0, v1, pose[i, 0], pose[i, 1], c, s, world, v0)
+
+
 @inner_kernel
 def place_outlines(state: State, bodies: Bodies) -> None:
-    """Write the corners of all bodies in the world, `Bodies.world`, from their poses."""
-    pose, verts, world = state.pose, bodies.verts, bodies.world
+    """Write the corners of all bodies in the world, `Bodies.world`, from their poses; those that moved have theirs already."""
+    pose, placed, part_start, vert_start = state.pose, bodies.placed, bodies.part_start, bodies.vert_start
+    verts, world = bodies.verts, bodies.world
     for i in range(pose.shape[0]):
-        v0, v1 = bodies.vert_start[bodies.part_start[i]], bodies.vert_start[bodies.part_start[i + 1]]
-        place_corners(verts, v0, v1, pose[i, 0], pose[i, 1], pose[i, 2], world, v0)
+        place_body(pose, placed, part_start, vert_start, verts, world, i)

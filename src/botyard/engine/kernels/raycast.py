@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
-from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel, parallel_kernel, prange
+from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
 from botyard.engine.kernels.noise import renumbered, stream_key, symmetric
 from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Grid, State
 
@@ -439,14 +439,9 @@ def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans,
 @kernel
 def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I8, seed: int, tick: int,
                 ranges: F8, bright: I2) -> None:  # fmt: skip
-    """Take the readings of the devices listed in `active`, one after the other."""
+    """Take the readings of the devices listed in `active`, one after the other.
+
+    Several threads may do so at once with other devices: each writes only its own part of the output and of the workspace.
+    """
     for n in range(active.shape[0]):
-        cast_group(grid, bodies, bins, state, fans, active[n], seed, tick, ranges, bright)
-
-
-@parallel_kernel
-def cast_groups_parallel(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I8, seed: int,
-                         tick: int, ranges: F8, bright: I2) -> None:  # fmt: skip
-    """The same on all threads; devices write disjoint parts of the output, so the result is the same."""
-    for n in prange(active.shape[0]):
         cast_group(grid, bodies, bins, state, fans, active[n], seed, tick, ranges, bright)

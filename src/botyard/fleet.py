@@ -1,0 +1,113 @@
+"""All robots of a simulation at once, as arrays: for controllers of many robots, and for sessions that are served together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from botyard.engine.commands import SetVelocities
+from botyard.engine.layout import F8, I2, I8, State
+
+if TYPE_CHECKING:
+    from botyard.simulation import Simulation
+
+
+class Fleet:
+    """The robots of a simulation as arrays, one element a robot, in the order of `Simulation.robots`.
+
+    Also implements `botyard.protocols.robotport.Fleet`, whose rows are those of all bodies.
+    """
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self._robot_rows: I8 = np.zeros(0, np.int64)
+        self._known: Mapping[str, int] | None = None
+
+    def __len__(self) -> int:
+        return len(self._sim.robots)
+
+    @property
+    def robot_rows(self) -> I8:
+        """Row of each robot in `state`, (n,) int64; changes when robots come or go."""
+        rows = self._sim._engine.rows
+        if rows is not self._known or len(self._robot_rows) != len(self):
+            self._robot_rows = np.array([rows[name] for name in self._sim.robots], np.int64)
+            self._known = rows
+        return self._robot_rows
+
+    def command(self, v: ArrayLike | None = None, w: ArrayLike | None = None, vy: ArrayLike | None = None) -> None:
+        """Drive with these velocities until told otherwise; what is left out stays as it is. See `Commands.velocity` for one robot.
+
+        Parameters
+        ----------
+        v, w, vy : float or (n,) array, optional
+            Forward, m/s; turn rate, rad/s; leftward, m/s. A number counts for all robots.
+
+        Raises
+        ------
+        CommandError
+            A value is not finite.
+        ValueError
+            An array is not of length n.
+        """
+        n = len(self)
+        values = [None if a is None else np.broadcast_to(np.array(a, np.float64), (n,)) for a in (v, w, vy)]
+        self._sim._engine.submit_velocities(SetVelocities(self.robot_rows, *values))
+
+    @property
+    def poses(self) -> F8:
+        """True poses, (n, 3): m, m, rad. A copy."""
+        poses: F8 = self.state.pose[self.robot_rows]
+        return poses
+
+    @property
+    def odometry(self) -> F8:
+        """Poses by odometry, (n, 3): m, m, rad. A copy."""
+        odom: F8 = self.state.odom[self.robot_rows]
+        return odom
+
+    @property
+    def velocities(self) -> F8:
+        """Velocities forward, leftward and of rotation, (n, 3): m/s, m/s, rad/s. A copy."""
+        vel: F8 = self.state.vel[self.robot_rows]
+        return vel
+
+    @property
+    def stalled(self) -> NDArray[np.bool_]:
+        """Which robots are blocked, (n,) bool."""
+        stalled: NDArray[np.bool_] = self.state.stall[self.robot_rows] != 0
+        return stalled
+
+    # -- for sessions
+
+    @property
+    def state(self) -> State:
+        """State of the last snapshot, of all bodies."""
+        return self._sim.snapshot.state
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Row of each body."""
+        return self._sim._engine.rows
+
+    @property
+    def readings(self) -> tuple[F8, I2]:
+        """Ranges and returns of all range sensors."""
+        return self._sim._devices.latest()
+
+    @property
+    def layout(self) -> int:
+        """Changes when readings are placed anew."""
+        return self._sim._devices.layout
+
+    @property
+    def is_exact(self) -> bool:
+        """False when ranges are rounded."""
+        return self._sim.range_step <= 0.0
+
+    def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
+        """Where the readings of a sensor stand."""
+        return self._sim._devices.span((robot, kind, index))
