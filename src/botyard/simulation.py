@@ -35,11 +35,12 @@ from botyard.devices.gripper import Gripper, GripperState, open_paddles
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import LaserScan, laser_bundle
 from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.ranging import warm_up as warm_up_ranging
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
-from botyard.engine.build import BodySpec, robot_body
+from botyard.engine.build import BodySpec, build_grid, robot_body
 from botyard.engine.layout import F8, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
@@ -837,19 +838,37 @@ class Port:
         return self._robot.lasers[index].read()
 
 
-def warm_up(progress: Callable[[str], None] = lambda _phase: None) -> None:
-    """Compile all kernels, or load them from the cache, by running a small world; `progress` is told what comes next."""
-    progress("map")
-    sim = Simulation(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))
-    progress("robots")
+def warm_up(
+    progress: Callable[[str], None] = lambda _phase: None, before_sensors: Callable[[], object] = lambda: None
+) -> None:
+    """Compile all kernels, or load them from the cache, by running a small world.
+
+    Parameters
+    ----------
+    progress : callable
+        Is told what comes next.
+    before_sensors : callable
+        Called before range sensors are used, for a caller who has them compiled elsewhere at the same time.
+    """
+    progress("motion")
+    sim = Simulation()
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
     sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
-    sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
-    progress("motion")
     sim.step()
+    progress("places")
+    sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
     progress("sensors")
+    before_sensors()
     robot.laser.read()
+    progress("map")
+    sim.replace_scene(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))
     progress("")
+
+
+def warm_up_sensors_and_maps() -> None:
+    """The part of `warm_up` that another process can do at the same time."""
+    warm_up_ranging()
+    build_grid(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0]])))
 
 
 def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> RobotSpec:

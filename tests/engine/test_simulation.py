@@ -5,7 +5,6 @@ import pytest
 
 from botyard.engine import commands as cmd
 from botyard.engine.clock import Clock
-from botyard.engine.step import refresh
 from botyard.errors import WorldError
 from botyard.geometry import Pose
 from tests.engine.worlds import engine, robot
@@ -57,12 +56,12 @@ def test_adding_and_removing_keeps_the_others() -> None:
     assert "fine" not in before_rows, "a snapshot does not change"
 
 
-def test_refresh_does_not_move_anything() -> None:
+def test_settling_does_not_move_anything() -> None:
     e = engine(NOTHING, [(0, 0, 0)])
     e.submit("r0", cmd.SetVelocity(v=0.5))
     e.step(5)
     before = e.state.pose.copy()
-    refresh(e.state, e.bodies, e.bins)
+    e.settle()
     assert np.array_equal(before, e.state.pose)
 
 

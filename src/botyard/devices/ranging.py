@@ -8,7 +8,7 @@ the step after the next. Knows arrays and kernels, not robots' names or protocol
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -16,11 +16,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.engine.build import build_bins, build_bodies, build_grid
 from botyard.engine.kernels.raycast import Fans, cast_groups
-from botyard.engine.layout import F8, I2
+from botyard.engine.layout import F8, I2, allocate_state
 from botyard.engine.simulation import Engine
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.obstacles import Visible
+from botyard.model.scene import Scene
 from botyard.model.sensors import ReflectorRule
 
 T = TypeVar("T", bound=np.generic)
@@ -248,9 +250,13 @@ class RangeDevices:
         return self._fans, self._active
 
     def _build(self, engine: Engine) -> Fans:
-        devices = list(self._devices.values())
         self._index = {key: i for i, key in enumerate(self._devices)}
         self.layout += 1
+        fans = self._arrays(list(self._devices.values()), engine.rows)
+        self._activate()
+        return fans
+
+    def _arrays(self, devices: list[_Device], rows: Mapping[str, int]) -> Fans:
         bundles = [b for d in devices for b in d.bundles]
         first = np.cumsum([0, *(len(d.bundles) for d in devices)]).astype(np.int64)
         beam_first = np.cumsum([0, *(b.count for b in bundles)]).astype(np.int64)
@@ -262,7 +268,7 @@ class RangeDevices:
             return np.array(values, np.float64)
 
         fans = Fans(
-            row=np.array([engine.rows[d.body] for d in devices], np.int64),
+            row=np.array([rows[d.body] for d in devices], np.int64),
             key=np.array([d.stream for d in devices], np.uint64),
             mask=np.array([int(d.senses) for d in devices], np.uint16),
             first=first,
@@ -293,8 +299,16 @@ class RangeDevices:
         self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
         self._spans = [(int(out_first[first[i]]), int(out_first[first[i + 1]])) for i in range(len(devices))]
         self._taken = np.zeros(len(devices), np.bool_)
-        self._activate()
         return fans
+
+
+def warm_up() -> None:
+    """Compile the kernels of range sensors, or load them from the cache, without a world."""
+    state, _ = allocate_state(0)
+    fans = RangeDevices()._arrays([], {})
+    grid, bodies, bins = build_grid(Scene()), build_bodies(()), build_bins(0)
+    nobody = np.zeros(0, np.int64)
+    cast_groups(grid, bodies, bins, state, fans, nobody, np.uint64(0), 0, np.zeros(0), np.zeros(0, np.int16))
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

@@ -95,6 +95,15 @@ class State(NamedTuple):
     vel: F8
     odom: F8
     target: F8
+    err: F8
+    disp: F8
+    path: F8
+    spin: F8
+    contact: U8
+    mode_x: I1
+    mode_a: I1
+    stall: I1
+    estop: I1
     max_vel: F8
     top_vel: F8
     accel: F8
@@ -102,34 +111,30 @@ class State(NamedTuple):
     heading_speed: F8
     err_lo: F8
     err_hi: F8
-    err: F8
-    disp: F8
-    path: F8
-    spin: F8
-    contact: U8
     uid: U8
-    mode_x: I1
-    mode_a: I1
     drive: I1
     err_mode: I1
     motors: I1
-    stall: I1
-    estop: I1
     held: I1
     mask: U2
     bright: I2
 
 
-# 8-byte fields stand first, so every field of the block below is aligned
-_FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
-    *((n, np.float64, 3) for n in ("pose", "vel", "odom", "target", "max_vel", "top_vel", "accel", "decel")),
-    ("heading_speed", np.float64, 0),
-    *((n, np.float64, 3) for n in ("err_lo", "err_hi", "err", "disp")),
+# those that a step may change stand first: only they are copied for the snapshot of every step
+_CHANGING: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
+    *((n, np.float64, 3) for n in ("pose", "vel", "odom", "target", "err", "disp")),
     ("path", np.float64, 2),
     ("spin", np.float64, 0),
     ("contact", np.uint64, 0),
+    *((n, np.int8, 0) for n in ("mode_x", "mode_a", "stall", "estop")),
+)
+_FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
+    *_CHANGING,
+    *((n, np.float64, 3) for n in ("max_vel", "top_vel", "accel", "decel")),
+    ("heading_speed", np.float64, 0),
+    *((n, np.float64, 3) for n in ("err_lo", "err_hi")),
     ("uid", np.uint64, 0),
-    *((n, np.int8, 0) for n in ("mode_x", "mode_a", "drive", "err_mode", "motors", "stall", "estop", "held")),
+    *((n, np.int8, 0) for n in ("drive", "err_mode", "motors", "held")),
     ("mask", np.uint16, 0),
     ("bright", np.int16, 0),
 )
@@ -148,6 +153,14 @@ def allocate_state(n: int) -> tuple[State, U1]:
         offset += kind.itemsize * n * max(columns, 1)
     block = np.zeros(max(offset, 1), np.uint8)
     return view_state(block, views), block
+
+
+def changing_bytes(n: int) -> int:
+    """How many bytes at the beginning of a state's block hold what a step may change; the rest only commands and callers change."""
+    total = 0
+    for _, dtype, columns in _CHANGING:
+        total = -(-total // 8) * 8 + np.dtype(dtype).itemsize * n * max(columns, 1)
+    return total
 
 
 def view_state(block: U1, views: dict[str, tuple[int, Any, tuple[int, ...]]]) -> State:

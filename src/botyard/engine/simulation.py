@@ -18,10 +18,10 @@ from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, b
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.kernels.collide import is_blocked
-from botyard.engine.layout import Grid, OdometryErrorMode, State, allocate_state
+from botyard.engine.layout import Grid, OdometryErrorMode, State, allocate_state, changing_bytes
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
-from botyard.engine.step import advance, refresh
+from botyard.engine.step import advance
 from botyard.errors import WorldError
 from botyard.geometry import Pose, compose, relative
 from botyard.model.robot import Outline
@@ -98,6 +98,7 @@ class Engine:
         self._bulk: list[tuple[str, int, SetVelocities]] = []
         self._sequence = 0
         self._buffers: list[tuple[State, np.ndarray[tuple[int], np.dtype[np.uint8]]]] = []
+        self._stale = 0
         self._held: dict[str, Held] = {}
         self.box_names: tuple[str, ...] = ()
         self._add_boxes(scene)
@@ -182,15 +183,17 @@ class Engine:
         n = len(self.specs)
         self.state, self._block = allocate_state(n)
         self._buffers = [allocate_state(n) for _ in range(2)]
+        self._changing = changing_bytes(n)
         for view, _ in self._buffers:
             for array, _ in _fields(view, view):
                 array.flags.writeable = False
         self.bins = build_bins(n)
 
     def _rebuilt(self) -> None:
-        refresh(self.state, self.bodies, self.bins)
+        self._advance(False)
         for sense in self._senses:
             sense.rebuild(self)
+        self._touch()
         self._publish()
 
     def _initialise(self, row: int, spec: BodySpec, pose: Pose) -> None:
@@ -217,7 +220,7 @@ class Engine:
         row = self.rows[name]
         self.specs[row] = replace(self.specs[row], parts=parts)
         self.bodies = build_bodies(self.specs)
-        refresh(self.state, self.bodies, self.bins)
+        self._advance(False)
 
     def attach(self, carrier: str, name: str) -> None:
         """Let one body carry another from now on, where it is.
@@ -228,12 +231,14 @@ class Engine:
         hold = relative(base, Pose(*self.state.pose[self.rows[name]].tolist()))
         self._held[name] = Held(carrier, hold)
         self.state.mask[self.rows[name]] = 0
+        self._touch()
 
     def detach(self, name: str) -> None:
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
         if self._held.pop(name, None) is not None:
             row = self.rows[name]
             self.state.mask[row] = int(self.specs[row].returns.mask)
+            self._touch()
 
     @property
     def held(self) -> MappingProxyType[str, Held]:
@@ -245,7 +250,7 @@ class Engine:
         for name, held in self._held.items():
             base = Pose(*self.state.pose[self.rows[held.carrier]].tolist())
             self.state.pose[self.rows[name]] = compose(base, held.pose)
-        refresh(self.state, self.bodies, self.bins)
+        self._advance(False)
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
         """Whether a body could stand at a pose without touching a solid thing."""
@@ -279,6 +284,7 @@ class Engine:
             return
         queue, self._queue = self._queue, []
         queue.sort(key=lambda item: item[:3])
+        self._touch()
         for _, _, _, name, command in queue:
             command.apply(self.state, self.rows[name])
 
@@ -299,7 +305,7 @@ class Engine:
         """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one."""
         for _ in range(n):
             self._drain()
-            advance(self.state, self.bodies, self.bins, self.grid, self.clock.dt, self.seed_word, self.clock.tick)
+            self._advance(True)
             self.clock.tick += 1
             if self._held:
                 self._carry()
@@ -308,18 +314,30 @@ class Engine:
             self._publish()
         return self.snapshot
 
+    def _advance(self, moving: bool) -> None:
+        clock = self.clock
+        advance(self.state, self.bodies, self.bins, self.grid, clock.dt, self.seed_word, clock.tick, moving)
+
     def settle(self) -> Snapshot:
         """Apply queued commands now, without letting time pass: for placing things before the first step, and while paused."""
         self._drain()
-        refresh(self.state, self.bodies, self.bins)
+        self._advance(False)
         for sense in self._senses:
             sense.sense(self)
         self._publish()
         return self.snapshot
 
+    def _touch(self) -> None:
+        """Something was changed that a step does not change: both buffers of the snapshots need a whole copy."""
+        self._stale = len(self._buffers)
+
     def _publish(self) -> None:
         view, block = self._buffers[0]
-        block[:] = self._block
+        if self._stale:
+            block[:] = self._block
+            self._stale -= 1
+        else:
+            block[: self._changing] = self._block[: self._changing]
         self._buffers.reverse()
         self.snapshot = Snapshot(self.clock.tick, self.clock.time_us, MappingProxyType(self.rows), view)
 

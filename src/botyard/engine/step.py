@@ -19,17 +19,19 @@ from botyard.engine.layout import Bins, Bodies, Grid, State
 
 
 @kernel
-def advance(state: State, bodies: Bodies, bins: Bins, grid: Grid, dt: float, seed: np.uint64, tick: int) -> None:
-    """Advance all bodies by `dt` s. Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread."""
-    plan_velocities(state, dt)
-    fill_bins(state, bodies, bins, dt)
-    move_all(grid, state, bodies, bins, dt)
-    integrate_odometry(state, seed, tick)
-    place_outlines(state, bodies)
+def advance(
+    state: State, bodies: Bodies, bins: Bins, grid: Grid, dt: float, seed: np.uint64, tick: int, moving: bool
+) -> None:
+    """Advance all bodies by `dt` s. Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread.
 
-
-@kernel
-def refresh(state: State, bodies: Bodies, bins: Bins) -> None:
-    """Bins and outlines for the poses as they are, without moving anything: after bodies were added, removed or put elsewhere."""
-    fill_bins(state, bodies, bins, 0.0)
+    Without `moving`, only bins and outlines are made to fit the poses as they are: after bodies were added, removed or put elsewhere.
+    One kernel does both, because compiling a second one would take half a second.
+    """
+    if not moving:
+        fill_bins(state, bodies, bins, 0.0)
+    else:
+        plan_velocities(state, dt)
+        fill_bins(state, bodies, bins, dt)
+        move_all(grid, state, bodies, bins, dt)
+        integrate_odometry(state, seed, tick)
     place_outlines(state, bodies)

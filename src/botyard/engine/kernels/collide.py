@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
-from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
+from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel
 from botyard.engine.kernels.motion import arc, wrap
 from botyard.engine.kernels.outlines import place_body, place_corners
 from botyard.engine.layout import F8, I4, I8, U2, Bins, Bodies, Grid, State
@@ -166,7 +166,7 @@ def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, oth
     return CONTACT
 
 
-@inline_kernel
+@inlined_kernel
 def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float,
                   reach: float, near: I4) -> int:  # fmt: skip
     """Note in `near` the solid segments within `reach` m of (x, y), as entries of the grid; how many."""
@@ -186,7 +186,7 @@ def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: floa
     return count
 
 
-@inline_kernel
+@inlined_kernel
 def near_bodies(pose: F8, mask: U2, radii: F8, rows: I8, start: I8, frame: F8, shape: I8, widest: float, farthest: float,
                 i: int, x: float, y: float, reach: float, near: I8) -> int:  # fmt: skip
     """Note in `near` the other solid bodies whose circle is within `reach` m of (x, y); how many.
@@ -208,7 +208,7 @@ def near_bodies(pose: F8, mask: U2, radii: F8, rows: I8, start: I8, frame: F8, s
     return count
 
 
-@inline_kernel
+@inlined_kernel
 def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
          vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
          dth: float, escaping: bool, enough: float, placed: F8) -> float:  # fmt: skip
@@ -257,7 +257,7 @@ def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int,
     return gap
 
 
-@inline_kernel
+@inlined_kernel
 def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
                   vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
                   dth: float, inner: float, stalled: bool, placed: F8) -> float:  # fmt: skip

@@ -83,7 +83,10 @@ inner_kernel = _decorator(no_cpython_wrapper=True, _nrt=False)
 Such a kernel must never be called from Python while it is compiled: Numba does not check, the process dies. Tests use its `py_func`.
 """
 
-inline_kernel = _decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
+inline_kernel = _decorator(_nrt=False, forceinline=True)
 """Compile a small scalar kernel that is worth inlining into its callers."""
 
-__all__ = ["CACHES", "CACHE_FOLDER", "cache_root", "inline_kernel", "inner_kernel", "kernel"]
+inlined_kernel = _decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
+"""The same for one that takes arrays; like an inner kernel it must never be called from Python."""
+
+__all__ = ["CACHES", "CACHE_FOLDER", "cache_root", "inline_kernel", "inlined_kernel", "inner_kernel", "kernel"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from botyard.engine.kernels.jit import inline_kernel, inner_kernel
+from botyard.engine.kernels.jit import inlined_kernel, inner_kernel
 from botyard.engine.layout import F8, I8, Bodies, State
 
 
-@inline_kernel
+@inlined_kernel
 def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: float, into: F8, at: int) -> None:
     """Write the corners verts[v0:v1] of a body at (`x`, `y`) and a heading of cosine `c` and sine `s` to `into`, from row `at` on."""
     for v in range(v0, v1):
@@ -17,7 +17,7 @@ def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: 
         into[at + v - v0, 1] = y + s * vx + c * vy
 
 
-@inline_kernel
+@inlined_kernel
 def place_body(pose: F8, placed: F8, part_start: I8, vert_start: I8, verts: F8, world: F8, i: int) -> None:
     """Write the corners of body `i` in the world unless they are there already; the arrays are those of `Bodies`."""
     if pose[i, 0] != placed[i, 0] or pose[i, 1] != placed[i, 1] or pose[i, 2] != placed[i, 2]:
