@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test venv lint bench maps compatibility clean
+.PHONY: run test venv lint bench bench-peers maps compatibility clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -43,6 +43,11 @@ lint: $(VENV)/.all
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# the other simulators of the comparison, for "make bench"; in an environment of their own
+bench-peers:
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check "navground>=0.7" "ir-sim>=2.12" pyyaml
 
 bench: $(VENV)/.all
 	$(BIN)/python -m bench $(ARGS)

@@ -4,9 +4,16 @@ import platform
 import sys
 import time
 
-from bench import clients, rays, startup, steps
+from bench import clients, peers, rays, scenes, startup, steps
 
-ALL = {"rays": rays.main, "steps": steps.main, "clients": clients.main, "startup": startup.main}
+ALL = {
+    "rays": rays.main,
+    "scenes": scenes.main,
+    "peers": peers.main,
+    "clients": clients.main,
+    "startup": startup.main,
+    "steps": steps.main,
+}
 
 
 def main() -> None:

@@ -1,21 +1,32 @@
-"""The scenes of the comparison with Stage (reference performance.md §1), through the public API, with noise, odometry errors, snapshots.
+"""The scenes that Stage was measured on (reference performance.md §1), through the public API: noise, odometry errors, snapshots on.
 
-All: 0.1 s steps, box robots of 0.44 m × 0.38 m, differential drive, immediate ramps, seed 1. Controller: 0.3 m/s and every 2 s a new turn rate
-in ±0.5 rad/s from a linear congruential generator; a stalled robot backs up at 0.2 m/s turning at ±0.8 rad/s.
-`arena`: an open square with walls, 4 m² a robot. `bitmap`: the dark pixels of a picture, stretched to a size; `warehouse`: the shipped one.
+All: steps of 0.1 s, box robots of 0.44 m × 0.38 m, differential drive, immediate ramps, seed 1, one thread. Controller: 0.3 m/s and
+every 2 s a new turn rate in ±0.5 rad/s from a linear congruential generator; a stalled robot backs up at 0.2 m/s turning at ±0.8 rad/s.
+Scenes: ``arena``, an open square with walls, 4 m² a robot; hospitals, the dark pixels of a picture; ``warehouse``, the shipped map.
+
+Stage's figures are from another machine. What the C kernel of `bench.reference` gave there is known too, so they are scaled by what it
+gives here, in the same run.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import resource
+import subprocess
+import sys
+import time
 from collections import deque
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 from numba import njit
 from PIL import Image
 
-from bench.common import SHARED
+from bench.common import SHARED, cpu, map_path
+from bench.reference import build, caster
+from botyard.engine.build import build_grid, robot_body
+from botyard.engine.layout import Grid
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
 from botyard.model.mapbuilder import squares_to_segments
@@ -30,13 +41,35 @@ SPACING, CLEARANCE = 0.7, 0.35
 BITMAPS = {"hospital": ("hospital.png", (140.0, 60.0)), "hospital_section": ("hospital_section.png", (40.0, 18.0))}
 
 
+C_RECORDED = 6.7
+"""M rays per CPU s of the reference kernel on the machine of the records, columbia.map, 8 m."""
+ROWS: tuple[tuple[str, str, int, float, float | None, float | None], ...] = (
+    ("hospital", "laser", 1000, 2.0, 2.95, 0.37),
+    ("hospital_section", "laser", 100, 10.0, 0.198, 0.028),
+    ("arena", "none", 1000, 10.0, 0.200, 0.0025),
+    ("arena", "none", 10_000, 3.0, 1.30, 0.016),
+    ("arena", "none", 100_000, 1.0, None, 0.2),
+    ("arena", "sonar", 1000, 3.0, 0.665, 0.033),
+    ("arena", "sonar", 10_000, 1.0, 6.62, 0.33),
+    ("warehouse", "none", 300, 10.0, None, None),
+    ("warehouse", "sonar", 300, 5.0, None, None),
+    ("warehouse", "laser", 300, 5.0, None, None),
+)
+"""Scene, sensor, robots, simulated s measured, CPU s for a simulated second: Stage's, and the floor set for botyard."""
+
+
 def ring() -> SonarSpec:
     quarter = [(x, y, math.radians(a)) for x, y, a in RING]
-    back = [(-0.09 - x, y, math.pi - a) for x, y, a in quarter]
+    back = [(-0.089 - x, y, math.pi - a) for x, y, a in quarter]
     half = quarter + back
     places = half + [(x, -y, -a) for x, y, a in half]
     return SonarSpec(
-        transducers=tuple(Transducer(pose=Pose(*p)) for p in places), range_min=0.1, range_max=5.0, rays=1, noise=0.0025
+        type_name="ring",
+        transducers=tuple(Transducer(pose=Pose(*p)) for p in places),
+        range_min=0.1,
+        range_max=5.0,
+        rays=1,
+        noise=0.0025,
     )
 
 
@@ -93,8 +126,6 @@ def free_poses(scene: Scene, n: int) -> np.ndarray:
     x0, y0, x1, y1 = scene.bounds or (0.0, 0.0, 1.0, 1.0)
     h = 0.25
     nx, ny = int((x1 - x0) / h), int((y1 - y0) / h)
-    from botyard.engine.build import robot_body
-
     body = robot_body(probe, " probe ")
     free = np.array(
         [
@@ -197,4 +228,71 @@ class Run:
             self.sim.step()
 
 
-__all__ = ["Path", "Run", "arena", "bitmap", "free_poses", "scene_of", "spec"]
+def measure(name: str, sensor: str, n: int, seconds: float) -> dict[str, float] | None:
+    """CPU s for a simulated second, least of three stretches of `seconds` after one; memory, stalled robots. Run in its own process."""
+    made = scene_of(name, n)
+    if made is None:
+        return None
+    run = Run(*made, sensor)
+    run.step(10)
+    began, steps, best, stalled = time.process_time(), round(seconds * 10), math.inf, 0.0
+    for _ in range(3):
+        began = time.process_time()
+        run.step(steps)
+        best = min(best, (time.process_time() - began) / seconds)
+        stalled += float(run.sim.fleet.stalled.mean()) / 3
+    rays = {"none": 0, "sonar": 16, "laser": 181}[sensor] * len(made[1]) * 10
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"cpu": best, "rays": rays / best / 1e6, "stalled": stalled, "memory": memory, "robots": len(made[1])}
+
+
+def c_kernel() -> Callable[[], float] | None:
+    """A function that measures the C kernel, M rays per CPU s; None without gcc or columbia.map."""
+    library = build()
+    if library is None or not map_path()[1].startswith("columbia"):
+        return None
+    grid = build_grid(load_scene(map_path()[0]))
+    poses = free_poses_of_columbia(grid)
+    cast = caster(library, grid, poses, np.linspace(-math.pi / 2, math.pi / 2, 181), 8.0)
+    return lambda: len(poses) * 181 / cpu(cast, 5) / 1e6
+
+
+def free_poses_of_columbia(grid: Grid) -> np.ndarray:
+    """1000 poses with 0.3 m around them, as in the benchmark of rays."""
+    rng = np.random.default_rng(1)
+    poses: list[tuple[float, float, float]] = []
+    while len(poses) < 1000:
+        x, y = rng.uniform(0, grid.nx), rng.uniform(0, grid.ny)
+        if grid.clear[:, int(y), int(x)].min() > 4:
+            poses.append((grid.x0 + x * grid.h, grid.y0 + y * grid.h, rng.uniform(-math.pi, math.pi)))
+    return np.array(poses)
+
+
+def main() -> None:
+    speed = c_kernel()
+    here = [speed()] if speed is not None else []
+    print(
+        "   scene              sensor  robots   CPU s/sim s   M rays/CPU s   x real time   stalled     MB   Stage there  x Stage   floor"
+    )
+    for name, sensor, n, seconds, stage, floor in ROWS:
+        code = f"import json; from bench.scenes import measure; print(json.dumps(measure({name!r}, {sensor!r}, {n}, {seconds})))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        r = json.loads(done.stdout.splitlines()[-1])
+        if speed is not None:
+            here.append(speed())
+        if r is None:
+            print(f"   {name:18} {sensor:7} {n:6}   skipped: needs the shared data")
+            continue
+        scale = C_RECORDED / here[-1] if here else 1.0  # how much slower this machine is
+        rays = f"{r['rays']:12.1f}" if r["rays"] else f"{'–':>12}"
+        compared = f"{stage:11.3f} {stage * scale / r['cpu']:7.0f} x" if stage else f"{'–':>11} {'–':>9}"
+        wanted = f"{floor * scale:7.4f} {'met' if r['cpu'] <= floor * scale else 'missed'}" if floor else "–"
+        print(
+            f"   {name:18} {sensor:7} {r['robots']:6}   {r['cpu']:11.5f}   {rays}   {1 / r['cpu']:11.0f}   {r['stalled']:7.3f}"
+            f" {r['memory']:6.0f}   {compared}   {wanted}",
+            flush=True,
+        )
+    if here:
+        print(
+            f"   scaled by the C kernel: {min(here):.2f} … {max(here):.2f} M rays per CPU s here, {C_RECORDED} where Stage was measured"
+        )

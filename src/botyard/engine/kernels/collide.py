@@ -113,17 +113,20 @@ def segment_gap(
 
 @inner_kernel
 def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int,
-              enough: float) -> float:  # fmt: skip
-    """How far others[w0:w1] lies beyond the best edge of the convex polygon verts[v0:v1], m; more than `enough` will do."""
-    gap = -math.inf
+              exact: bool) -> float:  # fmt: skip
+    """How far others[w0:w1] lies beyond the best edge of the convex polygon verts[v0:v1], m; if not `exact`, only its sign is right."""
+    gap = -math.inf if exact else 0.0
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
     for v in range(v0, v1):
         qx, qy = verts[v, 0], verts[v, 1]
+        scale = -turn * edge[e0 + v - v0]
         nearest = math.inf
         for w in range(w0, w1):
-            nearest = min(nearest, -turn * side(px, py, qx, qy, others[w, 0], others[w, 1]))
-        gap = max(gap, nearest * edge[e0 + v - v0])
-        if gap > enough:
+            nearest = min(nearest, scale * side(px, py, qx, qy, others[w, 0], others[w, 1]))
+            if nearest <= gap:
+                break
+        gap = max(gap, nearest)
+        if not exact and gap > 0.0:
             break
         px, py = qx, qy
     return gap
@@ -131,7 +134,7 @@ def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, other
 
 @inner_kernel
 def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int, other_turn: float,
-                enough: float) -> float:  # fmt: skip
+                exact: bool) -> float:  # fmt: skip
     """How far apart two polygons are along the best of their axes, m: positive if they do not touch.
 
     For convex polygons, the axes are the normals of their edges (separating axes; Gottschalk, Lin & Manocha, 1996), and a gap that is
@@ -143,16 +146,16 @@ def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, oth
         One polygon: its corners verts[v0:v1], where its `Bodies.edge` begins, `Bodies.turn`.
     others, w0, w1, other_turn
         The other, whose corners and edges have the same numbers.
-    enough : float
-        A gap that is larger need not be exact.
+    exact : bool
+        False: only the sign is needed.
     """
     gap = -math.inf
     if turn != 0.0:
-        gap = edges_gap(verts, edge, v0, v1, e0, turn, others, w0, w1, enough)
-        if gap > enough:
+        gap = edges_gap(verts, edge, v0, v1, e0, turn, others, w0, w1, exact)
+        if gap > 0.0 and not exact:
             return gap
     if other_turn != 0.0:
-        gap = max(gap, edges_gap(others, edge, w0, w1, w0, other_turn, verts, v0, v1, enough))
+        gap = max(gap, edges_gap(others, edge, w0, w1, w0, other_turn, verts, v0, v1, exact))
     if gap > 0.0 or (turn != 0.0 and other_turn != 0.0):
         return gap
     if point_in_polygon(others, w0, w1, verts[v0, 0], verts[v0, 1]):
@@ -211,10 +214,10 @@ def near_bodies(pose: F8, mask: U2, radii: F8, rows: I8, start: I8, frame: F8, s
 @inlined_kernel
 def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
          vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
-         dth: float, escaping: bool, enough: float, placed: F8) -> float:  # fmt: skip
+         dth: float, escaping: bool, exact: bool, placed: F8) -> float:  # fmt: skip
     """How far body `i` is from other things, m, where the body twist (`dx`, `dy`, `dth`) takes it from its pose.
 
-    Not positive where it touches something; larger distances than `enough` need not be exact. See `polygon_gap`.
+    Not positive where it touches something; if not `exact`, only the sign is right. See `polygon_gap`.
 
     Only the first `n_segments` of `near_seg` and `n_bodies` of `near` are looked at; those bodies' corners stand in `world`. `placed` is
     workspace. With `escaping`, things that the body's origin does not come nearer to are let pass: a body that already overlaps
@@ -246,14 +249,14 @@ def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int,
         ox, oy = pose[other, 0], pose[other, 1]
         apart = length(x - ox, y - oy)
         beyond = apart - radius - radii[other]
-        if beyond > enough:
+        if beyond > 0.0 and not exact:
             gap = min(gap, beyond)
         elif not escaping or apart < length(old_x - ox, old_y - oy) - ALONG:
             for q in range(part_start[other], part_start[other + 1]):
                 for p in range(p0, p1):
                     w0, w1 = vert_start[p] - v0, vert_start[p + 1] - v0
                     gap = min(gap, polygon_gap(placed, edge, w0, w1, vert_start[p], turn[p],
-                                               world, vert_start[q], vert_start[q + 1], turn[q], enough))  # fmt: skip
+                                               world, vert_start[q], vert_start[q + 1], turn[q], exact))  # fmt: skip
     return gap
 
 
@@ -279,15 +282,14 @@ def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segme
     stage = AHEAD
     width = 0.9 * CONTACT / max(reach, CONTACT)
     while True:
-        enough = math.inf
         if stage == AHEAD:
-            f, enough = n / steps, 0.0
+            f = n / steps
         elif stage == STANDING:
             f = 0.0
         elif stage == NUDGE:
             f = CONTACT / reach
         elif stage == EXPECTED:
-            f = low + (high - low) * gap_low / (gap_low - gap_high)
+            f = low + (high - low) * (gap_low - 0.3 * CONTACT) / (gap_low - gap_high)
             f = min(max(f, low + 0.5 * width), high - 0.5 * width)
         elif stage == BESIDE:
             f = low + width if f == low else high - width
@@ -295,16 +297,16 @@ def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segme
             f = 0.5 * (low + high)
         gap = room(
             seg, x0, y0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
-            i, dx * f, dy * f, dth * f, escaping == 1, enough, placed,
+            i, dx * f, dy * f, dth * f, escaping == 1, stage != AHEAD, placed,
         )  # fmt: skip
         if stage == AHEAD:
             if gap > 0.0:
-                low, gap_low = f, max(gap, CONTACT)
+                low = f
                 if n == steps:
                     break
                 n += 1
                 continue
-            high, gap_high = f, min(gap, -ALONG)
+            high = f
             if n == 1 and escaping == 0:
                 stage = STANDING
                 continue
@@ -314,6 +316,7 @@ def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segme
                 escaping, stage = 1, AHEAD
                 continue
             gap_low = gap
+            gap_high = gap - reach  # it comes nearer by its whole way, or by less
             stage = NUDGE if stalled and high * reach > CONTACT else EXPECTED
         elif stage == NUDGE:
             if gap <= 0.0:
@@ -321,7 +324,7 @@ def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segme
             low, gap_low = f, gap
             stage = EXPECTED
         else:
-            if gap > 0.0:
+            if gap > ALONG:
                 low, gap_low = f, gap
             else:
                 high, gap_high = f, min(gap, -ALONG)
@@ -430,7 +433,7 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
     gap = room(
         grid.seg, grid.x0, grid.y0, grid.h, grid.near, n_segments, pose, bodies.radius, bodies.part_start,
         bodies.vert_start, bodies.turn, bodies.edge, bodies.verts, bodies.world, bodies.near, n_bodies, row, 0.0, 0.0, 0.0,
-        escaping, 0.0, bodies.scratch,
+        escaping, False, bodies.scratch,
     )  # fmt: skip
     return gap <= 0.0
 

@@ -86,7 +86,7 @@ Such a kernel must never be called from Python while it is compiled: Numba does 
 inline_kernel = _decorator(_nrt=False, forceinline=True)
 """Compile a small scalar kernel that is worth inlining into its callers."""
 
-inlined_kernel = _decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
+inlined_kernel = _decorator(no_cpython_wrapper=True, _nrt=False, inline="always")
 """The same for one that takes arrays; like an inner kernel it must never be called from Python."""
 
 __all__ = ["CACHES", "CACHE_FOLDER", "cache_root", "inline_kernel", "inlined_kernel", "inner_kernel", "kernel"]
