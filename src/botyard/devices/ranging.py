@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.build import build_bins, build_bodies, build_grid
-from botyard.engine.kernels.raycast import Fans, cast_groups
-from botyard.engine.layout import F8, I2, allocate_state
+from botyard.engine.kernels.raycast import DIRECTIONS, Fans, cast_groups, diamond
+from botyard.engine.layout import F8, I2, I8, allocate_state
 from botyard.engine.simulation import Engine
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.obstacles import Visible
@@ -261,17 +261,24 @@ class RangeDevices:
         first = np.cumsum([0, *(len(d.bundles) for d in devices)]).astype(np.int64)
         beam_first = np.cumsum([0, *(b.count for b in bundles)]).astype(np.int64)
         out_first = np.cumsum([0, *(b.n_readings for b in bundles)]).astype(np.int64)
-        bearings = np.concatenate([np.zeros(0), *(b.angle0 + b.step * np.arange(b.count) for b in bundles)])
+        bearings = _bearings(bundles)
         n_beams = int(beam_first[-1])
 
         def column(values: list[float]) -> F8:
             return np.array(values, np.float64)
 
+        kinds = {bundles: i for i, bundles in enumerate(dict.fromkeys(d.bundles for d in devices))}
+        sector, in_order = _sorted_beams(list(kinds))
         fans = Fans(
             row=np.array([rows[d.body] for d in devices], np.int64),
             key=np.array([d.stream for d in devices], np.uint64),
             mask=np.array([int(d.senses) for d in devices], np.uint16),
             first=first,
+            offset=column([max((math.hypot(b.mount.x, b.mount.y) for b in d.bundles), default=0.0) for d in devices]),
+            wobble=column([max((b.a_noise for b in d.bundles), default=0.0) for d in devices]),
+            kind=np.array([kinds[d.bundles] for d in devices], np.int64),
+            sector=sector,
+            sorted=in_order,
             mount=np.array([b.mount for b in bundles], np.float64).reshape(-1, 3),
             beam_first=beam_first,
             angle0=column([b.angle0 for b in bundles]),
@@ -286,9 +293,9 @@ class RangeDevices:
             out_first=out_first,
             beam_cos=np.cos(bearings),
             beam_sin=np.sin(bearings),
-            beam_bundle=np.repeat(np.arange(len(bundles), dtype=np.int64), np.diff(beam_first)),
-            org_x=np.zeros(len(bundles)),
-            org_y=np.zeros(len(bundles)),
+            beam_r_max=np.repeat(column([b.r_max for b in bundles]), np.diff(beam_first)),
+            org_x=np.zeros(n_beams),
+            org_y=np.zeros(n_beams),
             dir_x=np.zeros(n_beams),
             dir_y=np.zeros(n_beams),
             raw=np.zeros(n_beams),
@@ -300,6 +307,29 @@ class RangeDevices:
         self._spans = [(int(out_first[first[i]]), int(out_first[first[i + 1]])) for i in range(len(devices))]
         self._taken = np.zeros(len(devices), np.bool_)
         return fans
+
+
+def _bearings(bundles: Sequence[Bundle]) -> F8:
+    """Bearings of all beams of `bundles` in the body's frame, rad."""
+    return np.concatenate([np.zeros(0), *(b.mount.th + b.angle0 + b.step * np.arange(b.count) for b in bundles)])
+
+
+def _sorted_beams(kinds: Sequence[tuple[Bundle, ...]]) -> tuple[I8, I8]:
+    """`Fans.sector` and `Fans.sorted` for devices with these beams."""
+    sectors, lists, begin = [], [], 0
+    for bundles in kinds:
+        bearings = _bearings(bundles)
+        at = np.array([diamond(math.cos(a), math.sin(a)) for a in bearings])
+        order = np.argsort(at, kind="stable")
+        bounds = np.searchsorted(at[order], np.arange(DIRECTIONS) * (4 / DIRECTIONS))
+        sectors.append(begin + np.concatenate([bounds, bounds + len(at), [2 * len(at)]]))
+        lists += [order, order]
+        begin += 2 * len(at)
+    n = 2 * DIRECTIONS + 1
+    return (
+        np.array(sectors, np.int64).reshape(-1, n),
+        np.concatenate([np.zeros(0, np.int64), *lists]).astype(np.int64),
+    )
 
 
 def warm_up() -> None:

@@ -184,6 +184,9 @@ def build_bins(n: int) -> Bins:
         shape=np.zeros(2, np.int64),
         start=np.zeros(4 * (n + 16), np.int64),
         rows=np.zeros(n, np.int64),
+        at=np.zeros((n, 3)),
+        classes=np.zeros(n, np.uint16),
+        seen=np.zeros(1, np.uint16),
         cell=np.zeros(n, np.int64),
         reach=np.zeros(2),
     )

@@ -275,6 +275,12 @@ class Bins(NamedTuple):
         Cell c = iy·shape[0] + ix owns the entries start[c] … start[c + 1] − 1.
     rows : (n,) int64
         Rows sorted by cell.
+    at : (n, 3) float64
+        Position and radius of each of `rows`, m, as they were when the bins were filled: side by side, because a search looks at many.
+    classes : (n,) uint16
+        `State.mask` of each of `rows`.
+    seen : (1,) uint16
+        All of them together: what no body is, no sensor needs to look for.
     cell : (n,) int64
         Cell of each row.
     reach : (2,) float64
@@ -285,5 +291,8 @@ class Bins(NamedTuple):
     shape: I8
     start: I8
     rows: I8
+    at: F8
+    classes: U2
+    seen: U2
     cell: I8
     reach: F8

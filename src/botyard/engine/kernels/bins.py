@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from botyard.engine.kernels.jit import inner_kernel
 from botyard.engine.layout import Bins, Bodies, State
 
@@ -14,9 +16,10 @@ MIN_CELL = 2.0
 @inner_kernel
 def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     """Sort all rows by position into `bins` and note how far bodies reach and may move within `dt` s."""
-    pose, vel, radius = state.pose, state.vel, bodies.radius
+    pose, vel, mask, radius = state.pose, state.vel, state.mask, bodies.radius
     n = pose.shape[0]
-    frame, shape, start, rows, cell = bins.frame, bins.shape, bins.start, bins.rows, bins.cell
+    frame, shape, start, rows, at, cell = bins.frame, bins.shape, bins.start, bins.rows, bins.at, bins.cell
+    classes, seen = bins.classes, np.uint16(0)
     r_max = 0.0
     v_max = 0.0
     x_lo = y_lo = math.inf
@@ -32,6 +35,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     bins.reach[1] = v_max * dt
     if n == 0:
         shape[0] = shape[1] = 0
+        bins.seen[0] = seen
         return
     # as many cells as there are bodies, roughly, whatever the extent; start has room for 4·(n + 16)
     edge = max(MIN_CELL, math.sqrt((x_hi - x_lo + 1.0) * (y_hi - y_lo + 1.0) / (n + 16.0)))
@@ -52,7 +56,12 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     for i in range(n - 1, -1, -1):  # back to front keeps rows in order within a cell
         c = cell[i]
         start[c + 1] -= 1
-        rows[start[c + 1]] = i
+        k = start[c + 1]
+        rows[k] = i
+        at[k, 0], at[k, 1], at[k, 2] = pose[i, 0], pose[i, 1], radius[i]
+        classes[k] = mask[i]
+        seen |= mask[i]
+    bins.seen[0] = seen
     # each start[c + 1] now holds the first entry of cell c: shift back by one
     for c in range(nx * ny):
         start[c] = start[c + 1]

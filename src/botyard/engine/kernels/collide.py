@@ -23,8 +23,8 @@ TRANSLATING = 2e-5
 ALONG = 1e-9
 """Rounding allowed, m, when a body that overlaps something moves along it and not away."""
 CONTACT = 1e-5
-"""The contact is found to within this distance along the arc, m."""
-AHEAD, STANDING, NUDGE, EXPECTED, BESIDE, MIDDLE = 0, 1, 2, 3, 4, 5
+"""A body is left this near to what it met, m, or this near along its arc."""
+AHEAD, STANDING, NUDGE, BETWEEN = 0, 1, 2, 3
 """Stages of the search for a contact, see `free_fraction`."""
 SECTORS = 64
 """Sectors of bearings in which contacts are reported."""
@@ -112,10 +112,9 @@ def segment_gap(
 
 
 @inner_kernel
-def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int,
-              exact: bool) -> float:  # fmt: skip
-    """How far others[w0:w1] lies beyond the best edge of the convex polygon verts[v0:v1], m; if not `exact`, only its sign is right."""
-    gap = -math.inf if exact else 0.0
+def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int) -> float:  # fmt: skip
+    """How far others[w0:w1] lies beyond the best edge of the convex polygon verts[v0:v1], m."""
+    gap = -math.inf
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
     for v in range(v0, v1):
         qx, qy = verts[v, 0], verts[v, 1]
@@ -126,15 +125,12 @@ def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, other
             if nearest <= gap:
                 break
         gap = max(gap, nearest)
-        if not exact and gap > 0.0:
-            break
         px, py = qx, qy
     return gap
 
 
 @inner_kernel
-def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int, other_turn: float,
-                exact: bool) -> float:  # fmt: skip
+def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int, other_turn: float) -> float:  # fmt: skip
     """How far apart two polygons are along the best of their axes, m: positive if they do not touch.
 
     For convex polygons, the axes are the normals of their edges (separating axes; Gottschalk, Lin & Manocha, 1996), and a gap that is
@@ -146,16 +142,12 @@ def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, oth
         One polygon: its corners verts[v0:v1], where its `Bodies.edge` begins, `Bodies.turn`.
     others, w0, w1, other_turn
         The other, whose corners and edges have the same numbers.
-    exact : bool
-        False: only the sign is needed.
     """
     gap = -math.inf
     if turn != 0.0:
-        gap = edges_gap(verts, edge, v0, v1, e0, turn, others, w0, w1, exact)
-        if gap > 0.0 and not exact:
-            return gap
+        gap = edges_gap(verts, edge, v0, v1, e0, turn, others, w0, w1)
     if other_turn != 0.0:
-        gap = max(gap, edges_gap(others, edge, w0, w1, w0, other_turn, verts, v0, v1, exact))
+        gap = max(gap, edges_gap(others, edge, w0, w1, w0, other_turn, verts, v0, v1))
     if gap > 0.0 or (turn != 0.0 and other_turn != 0.0):
         return gap
     if point_in_polygon(others, w0, w1, verts[v0, 0], verts[v0, 1]):
@@ -190,7 +182,7 @@ def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: floa
 
 
 @inlined_kernel
-def near_bodies(pose: F8, mask: U2, radii: F8, rows: I8, start: I8, frame: F8, shape: I8, widest: float, farthest: float,
+def near_bodies(pose: F8, rows: I8, at: F8, classes: U2, start: I8, frame: F8, shape: I8, widest: float, farthest: float,
                 i: int, x: float, y: float, reach: float, near: I8) -> int:  # fmt: skip
     """Note in `near` the other solid bodies whose circle is within `reach` m of (x, y); how many.
 
@@ -202,22 +194,77 @@ def near_bodies(pose: F8, mask: U2, radii: F8, rows: I8, start: I8, frame: F8, s
     j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
     for j in range(j0, j1 + 1):
         for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
+            ox, oy, apart = at[k, 0] - x, at[k, 1] - y, reach + at[k, 2]
+            stale = apart + farthest
+            if ox * ox + oy * oy > stale * stale or not int(classes[k]) & OBSTACLE:
+                continue
             other = rows[k]
             ox, oy = pose[other, 0] - x, pose[other, 1] - y
-            apart = reach + radii[other]
-            if ox * ox + oy * oy <= apart * apart and other != i and int(mask[other]) & OBSTACLE:
+            if ox * ox + oy * oy <= apart * apart and other != i:
                 near[count] = other
                 count += 1
     return count
 
 
 @inlined_kernel
+def clear_of_bodies(pose: F8, placed: F8, part_start: I8, vert_start: I8, verts: F8, world: F8, rows: I8, at: F8, classes: U2,
+                    start: I8, frame: F8, shape: I8, widest: float, farthest: float, i: int, x: float, y: float,
+                    radius: float) -> bool:  # fmt: skip
+    """Whether body `i`, whose corners stand in `world` for a place at (x, y), surely touches no other solid body there.
+
+    The only axis that is tried is that from the one's middle to the other's, which parts most bodies that do not touch.
+    """
+    wide = radius + widest + farthest
+    i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
+    j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
+    v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
+    for j in range(j0, j1 + 1):
+        for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
+            ex, ey, apart = at[k, 0] - x, at[k, 1] - y, radius + at[k, 2]
+            stale = apart + farthest
+            if ex * ex + ey * ey > stale * stale or not int(classes[k]) & OBSTACLE:
+                continue
+            other = rows[k]
+            ex, ey = pose[other, 0] - x, pose[other, 1] - y
+            if ex * ex + ey * ey > apart * apart or other == i:
+                continue
+            place_body(pose, placed, part_start, vert_start, verts, world, other)
+            mine, theirs = -math.inf, math.inf
+            for v in range(v0, v1):
+                mine = max(mine, (world[v, 0] - x) * ex + (world[v, 1] - y) * ey)
+            for w in range(vert_start[part_start[other]], vert_start[part_start[other + 1]]):
+                theirs = min(theirs, (world[w, 0] - x) * ex + (world[w, 1] - y) * ey)
+            if theirs <= mine:
+                return False
+    return True
+
+
+@inlined_kernel
+def clear_of_segments(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, world: F8, v0: int,
+                      v1: int) -> bool:  # fmt: skip
+    """Whether the corners world[v0:v1] lie on one side of each of the first segments of `near_seg`, or before or behind it."""
+    for n in range(n_segments):
+        k = near_seg[n]
+        ax, ay = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
+        ex, ey = seg[k, 2] * h, seg[k, 3] * h
+        right, left, first, last = math.inf, -math.inf, math.inf, -math.inf
+        for v in range(v0, v1):
+            px, py = world[v, 0] - ax, world[v, 1] - ay
+            across, along = ex * py - ey * px, ex * px + ey * py
+            right, left = min(right, across), max(left, across)
+            first, last = min(first, along), max(last, along)
+        if not (right > 0.0 or left < 0.0 or last < 0.0 or first > ex * ex + ey * ey):
+            return False
+    return True
+
+
+@inlined_kernel
 def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
          vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
-         dth: float, escaping: bool, exact: bool, placed: F8) -> float:  # fmt: skip
+         dth: float, enough: float, escaping: bool, placed: F8) -> float:  # fmt: skip
     """How far body `i` is from other things, m, where the body twist (`dx`, `dy`, `dth`) takes it from its pose.
 
-    Not positive where it touches something; if not `exact`, only the sign is right. See `polygon_gap`.
+    Not positive where it touches something; a distance that is larger than `enough` need not be exact. See `polygon_gap`.
 
     Only the first `n_segments` of `near_seg` and `n_bodies` of `near` are looked at; those bodies' corners stand in `world`. `placed` is
     workspace. With `escaping`, things that the body's origin does not come nearer to are let pass: a body that already overlaps
@@ -249,38 +296,36 @@ def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int,
         ox, oy = pose[other, 0], pose[other, 1]
         apart = length(x - ox, y - oy)
         beyond = apart - radius - radii[other]
-        if beyond > 0.0 and not exact:
+        if beyond > enough:
             gap = min(gap, beyond)
         elif not escaping or apart < length(old_x - ox, old_y - oy) - ALONG:
             for q in range(part_start[other], part_start[other + 1]):
                 for p in range(p0, p1):
                     w0, w1 = vert_start[p] - v0, vert_start[p + 1] - v0
                     gap = min(gap, polygon_gap(placed, edge, w0, w1, vert_start[p], turn[p],
-                                               world, vert_start[q], vert_start[q + 1], turn[q], exact))  # fmt: skip
+                                               world, vert_start[q], vert_start[q + 1], turn[q]))  # fmt: skip
     return gap
 
 
 @inlined_kernel
 def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
                   vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
-                  dth: float, inner: float, stalled: bool, placed: F8) -> float:  # fmt: skip
+                  dth: float, inner: float, placed: F8) -> float:  # fmt: skip
     """How much of the arc with body twist (`dx`, `dy`, `dth`) body `i` can travel from its pose: 0 … 1; 1 is all of it.
 
-    `inner`: a move shorter than this, m, cannot jump over anything. `stalled`: the body was blocked in the last step already, and so
-    probably cannot move at all now: that is tried first. The others are those of `room`.
+    `inner`: a move shorter than this, m, cannot jump over anything. The others are those of `room`.
 
-    The arc is tried at places so close that nothing fits between them; between the last free and the first blocked one the contact is
-    found to within `CONTACT`, by turns where the gaps at both ends let it expect, a little to the other side of that, and in the
-    middle. A body that overlaps something before it moves may move away from it (COL-009). All trials are made in one place of the
-    loop, so that `room` is compiled once, and its arrays are taken before the loop.
+    The arc is tried at places so close that nothing fits between them; between the last free and the first blocked one a place is
+    looked for that is free by no more than `CONTACT`: twice where the gaps at both ends let it expect, once in the middle, and so on. A
+    body that overlaps something before it moves may move away from it (COL-009). All trials are made in one place of the loop, so that
+    `room` is compiled once.
     """
     reach = length(dx, dy)
     steps = max(1, int(math.ceil(reach / inner)))
     n, low, high, f = 1, 0.0, 1.0, 0.0
-    gap_low, gap_high = CONTACT, -CONTACT
+    gap_low, gap_high = reach, -reach
     escaping = 0  # a number, and compared in the call: for a literal False Numba would compile all of `room` once more
-    stage = AHEAD
-    width = 0.9 * CONTACT / max(reach, CONTACT)
+    stage, expected = AHEAD, 0
     while True:
         if stage == AHEAD:
             f = n / steps
@@ -288,48 +333,39 @@ def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segme
             f = 0.0
         elif stage == NUDGE:
             f = CONTACT / reach
-        elif stage == EXPECTED:
-            f = low + (high - low) * (gap_low - 0.3 * CONTACT) / (gap_low - gap_high)
-            f = min(max(f, low + 0.5 * width), high - 0.5 * width)
-        elif stage == BESIDE:
-            f = low + width if f == low else high - width
+        elif expected < 2:
+            f = low + (high - low) * (gap_low - 0.5 * CONTACT) / (gap_low - gap_high)
         else:
             f = 0.5 * (low + high)
         gap = room(
             seg, x0, y0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
-            i, dx * f, dy * f, dth * f, escaping == 1, stage != AHEAD, placed,
+            i, dx * f, dy * f, dth * f, reach, escaping == 1, placed,
         )  # fmt: skip
         if stage == AHEAD:
             if gap > 0.0:
-                low = f
+                low, gap_low = f, min(gap, reach)
                 if n == steps:
                     break
                 n += 1
                 continue
-            high = f
-            if n == 1 and escaping == 0:
-                stage = STANDING
-                continue
-            stage = NUDGE if stalled and n == 1 and high * reach > CONTACT else EXPECTED
+            high, gap_high = f, min(gap, -ALONG)
+            stage = BETWEEN if n > 1 else NUDGE if escaping == 1 else STANDING
         elif stage == STANDING:
             if gap <= 0.0:
                 escaping, stage = 1, AHEAD
                 continue
-            gap_low = gap
-            gap_high = gap - reach  # it comes nearer by its whole way, or by less
-            stage = NUDGE if stalled and high * reach > CONTACT else EXPECTED
+            gap_low, stage = min(gap, reach), BETWEEN
         elif stage == NUDGE:
-            if gap <= 0.0:
+            if gap <= 0.0:  # it meets at once what it moves towards
                 break
-            low, gap_low = f, gap
-            stage = EXPECTED
+            low, gap_low, stage = f, min(gap, reach), BETWEEN
         else:
-            if gap > ALONG:
-                low, gap_low = f, gap
+            expected = expected + 1 if expected < 2 else 0
+            if gap > 0.0:
+                low, gap_low = f, min(gap, reach)
             else:
                 high, gap_high = f, min(gap, -ALONG)
-            stage = BESIDE if stage == EXPECTED else MIDDLE if stage == BESIDE else EXPECTED
-        if stage >= EXPECTED and (high - low) * reach <= CONTACT:
+        if stage == BETWEEN and (gap_low <= CONTACT or (high - low) * reach <= CONTACT):
             break
     return low
 
@@ -423,7 +459,7 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
         grid.start, grid.seg, grid.mask, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y, radius, grid.near
     )
     n_bodies = near_bodies(
-        pose, mask, bodies.radius, bins.rows, bins.start, bins.frame, bins.shape, bins.reach[0], bins.reach[1],
+        pose, bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape, bins.reach[0], bins.reach[1],
         row, x, y, radius, bodies.near,
     )  # fmt: skip
     for n in range(n_bodies):
@@ -433,7 +469,7 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
     gap = room(
         grid.seg, grid.x0, grid.y0, grid.h, grid.near, n_segments, pose, bodies.radius, bodies.part_start,
         bodies.vert_start, bodies.turn, bodies.edge, bodies.verts, bodies.world, bodies.near, n_bodies, row, 0.0, 0.0, 0.0,
-        escaping, False, bodies.scratch,
+        0.0, escaping, bodies.scratch,
     )  # fmt: skip
     return gap <= 0.0
 
@@ -450,7 +486,7 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
         state.pose, state.vel, state.disp, state.spin, state.stall, state.contact, state.mask,
     )  # fmt: skip
     order, radii, near, placed = bodies.order, bodies.radius, bodies.near, bodies.placed
-    rows, start, frame, shape = bins.rows, bins.start, bins.frame, bins.shape
+    rows, at, kinds, start, frame, shape = bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape
     clear, gx0, gy0, nx, ny = grid.clear, grid.x0, grid.y0, grid.nx, grid.ny
     grid_start, seg, classes, near_seg = grid.start, grid.seg, grid.mask, grid.near
     part_start, vert_start, verts, world = bodies.part_start, bodies.vert_start, bodies.verts, bodies.world
@@ -466,57 +502,68 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
             continue
         dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
         x, y, th = pose[i, 0], pose[i, 1], pose[i, 2]
-        need, fraction = 0.0, 1.0
-        wall = False
-        n_bodies = 0
+        if placed[i, 2] == th:
+            c, s = placed[i, 3], placed[i, 4]
+        else:
+            c, s = math.cos(th), math.sin(th)
+        ax, ay = arc(dx, dy, dth)
+        to_x, to_y, to_th = x + c * ax - s * ay, y + s * ax + c * ay, wrap(th + dth)
+        to_c, to_s = math.cos(to_th), math.sin(to_th)
+        v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
+        place_corners(verts, v0, v1, to_x, to_y, to_c, to_s, world, v0)
+        fraction, free = 1.0, True
         # turning is never stopped, else a robot at a wall could not turn away (COL-005); a blocked robot turns where it stands
         if (abs(vel[i, 0]) > TRANSLATING or abs(vel[i, 1]) > TRANSLATING) and int(mask[i]) & OBSTACLE:
-            need = radii[i] + length(dx, dy) + CONTACT
+            way = length(dx, dy)
+            need = radii[i] + way + CONTACT
             cx, cy = (x - gx0) * inv, (y - gy0) * inv
             if 0.0 <= cx < nx and 0.0 <= cy < ny:
                 ix, iy = int(cx), int(cy)
-                free = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
-                wall = (int(free) - 1) * h <= need
+                room_here = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
+                wall = (int(room_here) - 1) * h <= need
             else:
                 beyond = need * inv
                 wall = nx > 0 and cx > -beyond and cy > -beyond and cx < nx + beyond and cy < ny + beyond
-            n_bodies = near_bodies(pose, mask, radii, rows, start, frame, shape, widest, farthest, i, x, y, need, near)
-        if wall or n_bodies > 0:
             n_segments = 0
             if wall:
                 n_segments = near_segments(grid_start, seg, classes, gx0, gy0, h, nx, ny, x, y, need, near_seg)
-            for k in range(n_bodies):
-                other = near[k]
-                place_body(pose, placed, part_start, vert_start, verts, world, other)  # if a command put it there
-            fraction = free_fraction(
-                seg, gx0, gy0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
-                i, dx, dy, dth, inner[i], stall[i] == 1, scratch,
+            # where it will be is asked first, in ways that are quick and mostly say yes; unless it could jump over something
+            free = (
+                way <= inner[i]
+                and clear_of_segments(seg, gx0, gy0, h, near_seg, n_segments, world, v0, v1)
+                and clear_of_bodies(pose, placed, part_start, vert_start, verts, world, rows, at, kinds, start, frame, shape,
+                                    widest, farthest, i, to_x, to_y, radii[i])
             )  # fmt: skip
-            # one that stands where it stood touches what it touched
-            if fraction > 0.0 or dth != 0.0 or contact[i] == np.uint64(0):
-                contact[i] = np.uint64(0)
-                if fraction < 1.0 and feels[i] == 1:
-                    g = min(1.0, fraction + 1.5 * CONTACT / length(dx, dy))
-                    contact[i] = contact_sectors(
-                        seg, gx0, gy0, h, near_seg, n_segments, pose, radii, part_start, vert_start, verts, world, near,
-                        n_bodies, i, dx * g, dy * g, dth * g, scratch,
-                    )  # fmt: skip
-        else:
+            if not free:
+                n_bodies = near_bodies(
+                    pose, rows, at, kinds, start, frame, shape, widest, farthest, i, x, y, need, near
+                )
+                for k in range(n_bodies):
+                    other = near[k]
+                    place_body(pose, placed, part_start, vert_start, verts, world, other)  # if a command put it there
+                fraction = free_fraction(
+                    seg, gx0, gy0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
+                    i, dx, dy, dth, inner[i], scratch,
+                )  # fmt: skip
+                # one that stands where it stood touches what it touched
+                if fraction > 0.0 or dth != 0.0 or contact[i] == np.uint64(0):
+                    contact[i] = np.uint64(0)
+                    if fraction < 1.0 and feels[i] == 1:
+                        g = min(1.0, fraction + 1.5 * CONTACT / way)
+                        contact[i] = contact_sectors(
+                            seg, gx0, gy0, h, near_seg, n_segments, pose, radii, part_start, vert_start, verts, world, near,
+                            n_bodies, i, dx * g, dy * g, dth * g, scratch,
+                        )  # fmt: skip
+        if free:
             contact[i] = np.uint64(0)
         stall[i] = 0
         disp[i, 0], disp[i, 1], disp[i, 2] = dx * fraction, dy * fraction, dth * fraction
         if fraction < 1.0:
             stall[i] = 1
             vel[i, 0] = vel[i, 1] = 0.0
-            spin[i] = dth - disp[i, 2]
-        ax, ay = arc(disp[i, 0], disp[i, 1], disp[i, 2])
-        if placed[i, 2] == th:
-            c, s = placed[i, 3], placed[i, 4]
-        else:
-            c, s = math.cos(th), math.sin(th)
-        x, y, th = x + c * ax - s * ay, y + s * ax + c * ay, wrap(wrap(th + disp[i, 2]) + spin[i])
-        c, s = math.cos(th), math.sin(th)
-        pose[i, 0], pose[i, 1], pose[i, 2] = x, y, th
-        placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = x, y, th, c, s
-        v0 = vert_start[part_start[i]]
-        place_corners(verts, v0, vert_start[part_start[i + 1]], x, y, c, s, world, v0)
+            spin[i] = dth - disp[i, 2]  # what it turns where it stands
+            ax, ay = arc(disp[i, 0], disp[i, 1], disp[i, 2])
+            to_x, to_y = x + c * ax - s * ay, y + s * ax + c * ay
+            place_corners(verts, v0, v1, to_x, to_y, to_c, to_s, world, v0)
+        pose[i, 0], pose[i, 1], pose[i, 2] = to_x, to_y, to_th
+        placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = to_x, to_y, to_th, to_c, to_s

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
-from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
+from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel
 from botyard.engine.kernels.noise import renumbered, stream_key, symmetric
 from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Grid, State
 
@@ -23,7 +23,9 @@ LEAST_COMPONENT = 1e-12
 """Direction components smaller than this are made this large; it keeps 1/d finite."""
 TWO_PI = 2.0 * math.pi
 FEW_BEAMS = 6
-"""Bundles of up to this many beams test each beam against a body's circle; larger ones compute a beam interval."""
+"""Devices with more beams per origin compute the interval of beams that a body covers; others look for them in its directions."""
+DIRECTIONS = 64
+"""Number of sectors into which the beams of a device are sorted; see `Fans.sector`."""
 
 
 class Fans(NamedTuple):
@@ -39,6 +41,14 @@ class Fans(NamedTuple):
         `Visible` class that the device senses.
     first : (n_groups + 1,) int64
         Group g owns the bundles first[g] … first[g + 1] − 1.
+    offset, wobble : (n_groups,) float64
+        Distance of the farthest origin from the body's, m; largest error of a bearing, rad.
+    kind : (n_groups,) int64
+        Devices with the same beams have the same number here.
+    sector : (n_kinds, 2 * DIRECTIONS + 1) int64
+        In the list `sorted`, where each sector of the beams' directions begins: of two turns, so that no interval is cut.
+    sorted : (2 * sum of beams of all kinds,) int64
+        Beams of each kind, counted from the device's first, in the order of their directions in the body's frame, twice.
     mount : (n_bundles, 3) float64
         Origin and direction in the body's frame, m and rad.
     beam_first : (n_bundles + 1,) int64
@@ -56,11 +66,11 @@ class Fans(NamedTuple):
     out_first : (n_bundles + 1,) int64
         Where the bundle's readings begin in the output; a bundle with one reading and several beams gives the shortest.
     beam_cos, beam_sin : (n_beams,) float64
-        Direction of each beam in the bundle's frame.
-    beam_bundle : (n_beams,) int64
-        Bundle of each beam.
-    org_x, org_y : (n_bundles,) float64
-        Workspace: origin of each bundle, in cells of the grid.
+        Direction of each beam in the body's frame.
+    beam_r_max : (n_beams,) float64
+        Greatest range of each beam, m.
+    org_x, org_y : (n_beams,) float64
+        Workspace: origin of each beam in the world, m.
     dir_x, dir_y : (n_beams,) float64
         Workspace: direction of each beam in the world.
     raw : (n_beams,) float64
@@ -75,6 +85,11 @@ class Fans(NamedTuple):
     key: np.ndarray[tuple[int], np.dtype[np.uint64]]
     mask: U2
     first: I8
+    offset: F8
+    wobble: F8
+    kind: I8
+    sector: I8
+    sorted: I8
     mount: F8
     beam_first: I8
     angle0: F8
@@ -89,7 +104,7 @@ class Fans(NamedTuple):
     out_first: I8
     beam_cos: F8
     beam_sin: F8
-    beam_bundle: I8
+    beam_r_max: F8
     org_x: F8
     org_y: F8
     dir_x: F8
@@ -166,26 +181,20 @@ def stride(walk: Walk, ix: int, iy: int, side: int, nx: int, ny: int) -> tuple[i
     return (ix if left else jx), (iy if left else jy), (math.inf if left else t)
 
 
-@inner_kernel
-def cast_bundles(grid: Grid, fans: Fans, b0: int, b1: int, x: float, y: float, th: float, mask: int,
-                 key: int) -> float:  # fmt: skip
-    """Write directions, exact static ranges and returns of all beams of the bundles `b0` … `b1` − 1; give the longest reach, m.
+@inlined_kernel
+def aim_beams(fans: Fans, b0: int, b1: int, x: float, y: float, th: float, key: int) -> None:
+    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1.
 
-    `x`, `y`, `th`: pose of the body that carries them; `key`: random stream of the device. The reach is counted from the body's
-    origin: the longest range and the farthest mounting.
+    `x`, `y`, `th`: pose of the body that carries them; `key`: random stream of the device.
     """
-    # arrays are taken out of their tuples before the loops: inside, each access would count references
-    beam_cos, beam_sin, dir_x, dir_y = fans.beam_cos, fans.beam_sin, fans.dir_x, fans.dir_y
+    beam_cos, beam_sin, dir_x, dir_y, org_x, org_y = (
+        fans.beam_cos, fans.beam_sin, fans.dir_x, fans.dir_y, fans.org_x, fans.org_y,
+    )  # fmt: skip
     mount, beam_first, wobbles = fans.mount, fans.beam_first, fans.a_noise
-    org_x, org_y = fans.org_x, fans.org_y
-    inv = 1.0 / grid.h
-    body_c, body_s = math.cos(th), math.sin(th)
-    offset = 0.0
+    c, s = math.cos(th), math.sin(th)
     for b in range(b0, b1):
         mx, my = mount[b, 0], mount[b, 1]
-        org_x[b] = (x + body_c * mx - body_s * my - grid.x0) * inv
-        org_y[b] = (y + body_s * mx + body_c * my - grid.y0) * inv
-        c, s = math.cos(th + mount[b, 2]), math.sin(th + mount[b, 2])
+        ox, oy = x + c * mx - s * my, y + s * mx + c * my
         wobble = wobbles[b]
         for j in range(beam_first[b], beam_first[b + 1]):
             bc, bs = beam_cos[j], beam_sin[j]
@@ -195,8 +204,7 @@ def cast_bundles(grid: Grid, fans: Fans, b0: int, b1: int, x: float, y: float, t
                 ec, es = math.cos(error), math.sin(error)
                 dx, dy = dx * ec - dy * es, dx * es + dy * ec
             dir_x[j], dir_y[j] = away_from_zero(dx), away_from_zero(dy)
-        offset = max(offset, math.hypot(mx, my))
-    return walk_beams(grid, fans, beam_first[b0], beam_first[b1], mask) + offset
+            org_x[j], org_y[j] = ox, oy
 
 
 @inner_kernel
@@ -210,16 +218,16 @@ def nearest_seen(start: I4, seg: F8, classes: U2, wanted: np.uint16, cell: np.ui
     return best, hit
 
 
-@inner_kernel
+@inlined_kernel
 def walk_beams(grid: Grid, fans: Fans, first: int, last: int, mask: int) -> float:
     """Write exact static ranges and returns of the beams `first` … `last` − 1 from their origins and directions; give the longest, m.
 
     Beams go in pairs: the steps of the one fill the time in which the processor waits for the other's, which makes them a fifth
     faster. In a plain grid, where all entries are alike to any sensor, it is not noted which entry was hit. All lengths are in cells.
     """
-    dir_x, dir_y, org_x, org_y, bundle_of = fans.dir_x, fans.dir_y, fans.org_x, fans.org_y, fans.beam_bundle
-    raw, raw_bright, raw_cos, r_maxs = fans.raw, fans.raw_bright, fans.raw_cos, fans.r_max
-    nx, ny, h, plain = grid.nx, grid.ny, grid.h, grid.plain
+    dir_x, dir_y, org_x, org_y = fans.dir_x, fans.dir_y, fans.org_x, fans.org_y
+    raw, raw_bright, raw_cos, r_max = fans.raw, fans.raw_bright, fans.raw_cos, fans.beam_r_max
+    nx, ny, h, plain, x0, y0 = grid.nx, grid.ny, grid.h, grid.plain, grid.x0, grid.y0
     start, seg, classes, brights = grid.start, grid.seg, grid.mask, grid.bright
     clear = grid.clear.reshape(4 * nx * ny)
     wanted = np.uint16(mask)
@@ -228,9 +236,9 @@ def walk_beams(grid: Grid, fans: Fans, first: int, last: int, mask: int) -> floa
     for j in range(first, last, 2):
         # the last beam of an odd number goes with itself; what is written twice is the same
         j2 = min(j + 1, last - 1)
-        gx, gy, dx, dy, best = org_x[bundle_of[j]], org_y[bundle_of[j]], dir_x[j], dir_y[j], r_maxs[bundle_of[j]] * inv
-        gx2, gy2, dx2, dy2 = org_x[bundle_of[j2]], org_y[bundle_of[j2]], dir_x[j2], dir_y[j2]
-        best2 = r_maxs[bundle_of[j2]] * inv
+        gx, gy, dx, dy, best = (org_x[j] - x0) * inv, (org_y[j] - y0) * inv, dir_x[j], dir_y[j], r_max[j] * inv
+        gx2, gy2, dx2, dy2 = (org_x[j2] - x0) * inv, (org_y[j2] - y0) * inv, dir_x[j2], dir_y[j2]
+        best2 = r_max[j2] * inv
         hit, hit2 = -1, -1
         walk, walk2 = aim(gx, gy, dx, dy, nx, ny, best), aim(gx2, gy2, dx2, dy2, nx, ny, best2)
         ix, iy, t = walk[10], walk[11], walk[12]
@@ -263,10 +271,10 @@ def walk_beams(grid: Grid, fans: Fans, first: int, last: int, mask: int) -> floa
             ix, iy, t = stride(walk, ix, iy, side, nx, ny)
             ix2, iy2, t2 = stride(walk2, ix2, iy2, side2, nx, ny)
         longest = max(longest, best * h, best2 * h)
-        raw[j], raw[j2] = min(best * h, r_maxs[bundle_of[j]]), min(best2 * h, r_maxs[bundle_of[j2]])
+        raw[j], raw[j2] = min(best * h, r_max[j]), min(best2 * h, r_max[j2])
         if plain:
-            raw_bright[j] = 1 if raw[j] < r_maxs[bundle_of[j]] else 0
-            raw_bright[j2] = 1 if raw[j2] < r_maxs[bundle_of[j2]] else 0
+            raw_bright[j] = 1 if raw[j] < r_max[j] else 0
+            raw_bright[j2] = 1 if raw[j2] < r_max[j2] else 0
         else:
             raw_bright[j] = brights[hit] if hit >= 0 else 0
             raw_bright[j2] = brights[hit2] if hit2 >= 0 else 0
@@ -277,106 +285,163 @@ def walk_beams(grid: Grid, fans: Fans, first: int, last: int, mask: int) -> floa
     return longest
 
 
-@inner_kernel
-def beam_against_body(world: F8, vert_start: I8, p0: int, p1: int, ox: float, oy: float, dx: float, dy: float,
-                      best: float) -> tuple[float, float]:  # fmt: skip
-    """First edge of the polygons `p0` … `p1` − 1 on the ray from (`ox`, `oy`): range and cosine of the incidence.
-
-    (`best`, −1) when none is nearer than `best`.
-    """
-    cosine = -1.0
+@inlined_kernel
+def shorten(fans: Fans, j: int, bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:
+    """Shorten beam `j` to the first edge of the polygons `p0` … `p1` − 1 of a body that gives the laser return `bright`."""
+    ox, oy, dx, dy, exact = fans.org_x[j], fans.org_y[j], fans.dir_x[j], fans.dir_y[j], fans.raw[j]
+    best, hit_x, hit_y = exact, 0.0, 0.0
     for p in range(p0, p1):
         v0, v1 = vert_start[p], vert_start[p + 1]
         ax, ay = world[v1 - 1, 0] - ox, world[v1 - 1, 1] - oy
+        a = ax * dy - ay * dx
         for v in range(v0, v1):
             bx, by = world[v, 0] - ox, world[v, 1] - oy
-            ex, ey = bx - ax, by - ay
-            t = segment_range(ax, ay, ex, ey, dx, dy, best)
-            if t < best:
-                best = t
-                cosine = abs(dx * ey - dy * ex) / math.hypot(ex, ey)
-            ax, ay = bx, by
-    return best, cosine
+            b = bx * dy - by * dx
+            if (a < 0.0) != (b < 0.0):
+                t = (ax * by - ay * bx) / (a - b)
+                if (t < best) & (t >= 0.0):
+                    best, hit_x, hit_y = t, bx - ax, by - ay
+            ax, ay, a = bx, by, b
+    if best < exact:
+        fans.raw[j], fans.raw_bright[j] = best, bright
+        if bright > 1:
+            fans.raw_cos[j] = abs(dx * hit_y - dy * hit_x) / math.hypot(hit_x, hit_y)
 
 
-@inner_kernel
-def meet_bodies(bodies: Bodies, bins: Bins, state: State, fans: Fans, b0: int, b1: int, row: int, mask: int,
-                reach: float) -> None:  # fmt: skip
-    """Shorten the beams of the bundles `b0` … `b1` − 1 of body `row` that meet another body of class `mask`.
+@inlined_kernel
+def meet_by_bearing(fans: Fans, b: int, th: float, rx: float, ry: float, radius: float, bright: int, world: F8, vert_start: I8,
+                    p0: int, p1: int) -> None:  # fmt: skip
+    """Shorten the beams of bundle `b` that meet the polygons `p0` … `p1` − 1 of a body, whose circle is at (`rx`, `ry`) from the origin.
 
-    `reach`: no beam ends farther than this from the body's origin, m. Each body is narrowed down in steps that get dearer: its
-    distance, the interval of beams that its circle covers, beams that end before it, the circle, the outline.
+    `th`: heading of the body that carries the bundle. What a beam must be is asked in steps that get dearer: in the interval of
+    beams that the circle covers, not ending before it, on its circle, on its outline.
     """
-    # taken out of their tuples before the loops, see `cast_bundles`
-    pose, classes, brights, rows, start = state.pose, state.mask, state.bright, bins.rows, bins.start
-    radii, part_start, vert_start, world = bodies.radius, bodies.part_start, bodies.vert_start, bodies.world
-    mount, beam_first, r_max, a_noise = fans.mount, fans.beam_first, fans.r_max, fans.a_noise
-    angle0, step = fans.angle0, fans.step
-    dir_x, dir_y, raw, raw_bright, raw_cos = fans.dir_x, fans.dir_y, fans.raw, fans.raw_bright, fans.raw_cos
+    dir_x, dir_y, raw = fans.dir_x, fans.dir_y, fans.raw
+    first, last = fans.beam_first[b], fans.beam_first[b + 1]
+    distance = math.hypot(rx, ry)
+    near = distance - radius
+    if near >= fans.r_max[b]:
+        return
+    lo, hi, turns = first, last - 1, 1
+    bearing = half = per_step = 0.0
+    if near > 0.0:
+        # the bearings of the body's circle as an interval of beams; a full turn less, and one more, for fields of
+        # view that reach across the cut of the angle. asin(u) ≤ u·π/2: a little wide, but cheap
+        half = 0.5 * math.pi * radius / distance + fans.a_noise[b] + 1e-9
+        bearing = math.atan2(ry, rx) - (th + fans.mount[b, 2] + fans.angle0[b])
+        bearing -= TWO_PI * (math.floor(bearing / TWO_PI) + 1.0)
+        per_step = 1.0 / fans.step[b]
+        turns = 3
+    for _ in range(turns):
+        if near > 0.0:
+            begin, end = (bearing - half) * per_step, (bearing + half) * per_step
+            bearing += TWO_PI
+            if end < 0.0 or begin > last - first - 1:
+                continue
+            lo, hi = first + int(max(begin, 0.0)), min(last - 1, first + int(end) + 1)
+        for j in range(lo, hi + 1):
+            if raw[j] <= near:
+                continue
+            dx, dy = dir_x[j], dir_y[j]
+            along = rx * dx + ry * dy
+            if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= raw[j]:
+                continue
+            shorten(fans, j, bright, world, vert_start, p0, p1)
+
+
+@inline_kernel
+def diamond(x: float, y: float) -> float:
+    """A direction as a number from 0 to 4 that grows like its bearing: where it leaves the square |x| + |y| = 1.
+
+    It grows by between a half and one for every radian, and costs a division where an arctangent costs twenty.
+    """
+    q = y / (abs(x) + abs(y))
+    return 2.0 - q if x < 0.0 else (q if q >= 0.0 else 4.0 + q)
+
+
+@inlined_kernel
+def meet_by_sector(fans: Fans, g: int, first: int, ex: float, ey: float, c: float, s: float, bx: float, by: float, radius: float,
+                   bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:  # fmt: skip
+    """Shorten the beams of device `g` that meet the polygons `p0` … `p1` − 1 of a body with its circle at (`bx`, `by`).
+
+    `first`: the device's first beam. (`ex`, `ey`): from the device's body to the other one; `c`, `s`: cosine and sine of its heading.
+    """
+    dir_x, dir_y, org_x, org_y, raw = fans.dir_x, fans.dir_y, fans.org_x, fans.org_y, fans.raw
+    beams, sector, kind = fans.sorted, fans.sector, fans.kind[g]
+    distance = math.sqrt(ex * ex + ey * ey)
+    wide = radius + fans.offset[g]
+    low, high = 0, DIRECTIONS - 1
+    if wide < distance:
+        # from another origin on the body, the circle is seen no farther aside than a wider one from the middle.
+        # asin(u) ≤ u·(1 + u²/4) for u ≤ 0.6, and ≤ u·π/2 always
+        u = wide / distance
+        half = u * (1.0 + 0.25 * u * u if u < 0.6 else 0.5 * math.pi) + fans.wobble[g] + 1e-9
+        if half < 1.9:
+            at = diamond(c * ex + s * ey, c * ey - s * ex) + 4.0
+            per_unit = DIRECTIONS / 4
+            low, high = int((at - half) * per_unit), int((at + half) * per_unit)
+            turn = low // DIRECTIONS * DIRECTIONS
+            low, high = low - turn, high - turn
+    for n in range(sector[kind, low], sector[kind, high + 1]):
+        j = first + beams[n]
+        rx, ry, dx, dy = bx - org_x[j], by - org_y[j], dir_x[j], dir_y[j]
+        along = rx * dx + ry * dy
+        if (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < raw[j]):
+            shorten(fans, j, bright, world, vert_start, p0, p1)
+
+
+@inlined_kernel
+def meet_bodies(bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, row: int, mask: int,
+                reach: float) -> None:  # fmt: skip
+    """Shorten the beams of device `g` of body `row` that meet another body of class `mask`.
+
+    `reach`: no beam ends farther than this from the body's origin, m.
+    """
+    if not int(bins.seen[0]) & mask:
+        return
+    pose, brights, rows, start, classes = state.pose, state.bright, bins.rows, bins.start, bins.classes
+    part_start, vert_start, world = bodies.part_start, bodies.vert_start, bodies.world
+    b0, b1 = fans.first[g], fans.first[g + 1]
+    mount, first, last = fans.mount, fans.beam_first[b0], fans.beam_first[b1]
+    many = last - first > FEW_BEAMS * (b1 - b0)
     x, y, th = pose[row, 0], pose[row, 1], pose[row, 2]
     c, s = math.cos(th), math.sin(th)
-    wide = reach + bins.reach[0] + bins.reach[1]
-    nx = bins.shape[0]
-    i0, i1 = bin_span(x - wide, x + wide, bins.frame[0], bins.frame[2], nx)
-    j0, j1 = bin_span(y - wide, y + wide, bins.frame[1], bins.frame[2], bins.shape[1])
-    for jy in range(j0, j1 + 1):
-        for n in range(start[jy * nx + i0], start[jy * nx + i1 + 1] if i1 >= i0 else 0):
-            other = rows[n]
-            bx, by, radius = pose[other, 0], pose[other, 1], radii[other]
-            far = reach + radius
-            if (
-                (bx - x) * (bx - x) + (by - y) * (by - y) > far * far
-                or other == row
-                or not (int(classes[other]) & mask)
-            ):
-                continue
-            for b in range(b0, b1):
-                rx = bx - x - c * mount[b, 0] + s * mount[b, 1]
-                ry = by - y - s * mount[b, 0] - c * mount[b, 1]
-                first, last = beam_first[b], beam_first[b + 1]
-                near = -radius
-                if last - first > FEW_BEAMS:
-                    distance = math.hypot(rx, ry)
-                    near = distance - radius
-                    if near >= r_max[b]:
-                        continue
-                lo, hi, turns = first, last - 1, 1
-                bearing = half = per_step = 0.0
-                if near > 0.0:
-                    # the bearings of the body's circle as an interval of beams; a full turn less, and one more, for fields of
-                    # view that reach across the cut of the angle. asin(u) ≤ u·π/2: a little wide, but cheap
-                    half = 0.5 * math.pi * radius / distance + a_noise[b] + 1e-9
-                    bearing = math.atan2(ry, rx) - (th + mount[b, 2] + angle0[b])
-                    bearing -= TWO_PI * (math.floor(bearing / TWO_PI) + 1.0)
-                    per_step = 1.0 / step[b]
-                    turns = 3
-                for _ in range(turns):
-                    if near > 0.0:
-                        begin, end = (bearing - half) * per_step, (bearing + half) * per_step
-                        bearing += TWO_PI
-                        if end < 0.0 or begin > last - first - 1:
-                            continue
-                        lo, hi = first + int(max(begin, 0.0)), min(last - 1, first + int(end) + 1)
-                    for j in range(lo, hi + 1):
-                        if raw[j] <= near:
-                            continue
-                        dx, dy = dir_x[j], dir_y[j]
-                        along = rx * dx + ry * dy
-                        if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= raw[j]:
-                            continue
-                        r, cosine = beam_against_body(
-                            world,
-                            vert_start,
-                            part_start[other],
-                            part_start[other + 1],
-                            bx - rx,
-                            by - ry,
-                            dx,
-                            dy,
-                            raw[j],
-                        )
-                        if cosine >= 0.0:
-                            raw[j], raw_bright[j], raw_cos[j] = r, int(brights[other]), cosine
+    at, widest, farthest = bins.at, bins.reach[0], bins.reach[1]
+    raw = fans.raw
+    frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
+    done, shell = -1.0, (0.25 * reach if many else math.inf)
+    while True:
+        if shell >= reach:
+            shell = math.inf
+        wide = min(reach, shell) + widest + farthest
+        i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], nx)
+        j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], ny)
+        for jy in range(j0, j1 + 1):
+            for n in range(start[jy * nx + i0], start[jy * nx + i1 + 1] if i1 >= i0 else 0):
+                ex, ey, radius = at[n, 0] - x, at[n, 1] - y, at[n, 2]
+                far = min(reach + radius, shell) + farthest
+                if ex * ex + ey * ey > far * far or not int(classes[n]) & mask:
+                    continue
+                other = rows[n]
+                bx, by = pose[other, 0], pose[other, 1]
+                ex, ey = bx - x, by - y
+                square = ex * ex + ey * ey
+                if square > shell * shell or square <= done or other == row:
+                    continue
+                p0, p1, bright = part_start[other], part_start[other + 1], int(brights[other])
+                if many:
+                    for b in range(b0, b1):
+                        rx, ry = ex - c * mount[b, 0] + s * mount[b, 1], ey - s * mount[b, 0] - c * mount[b, 1]
+                        meet_by_bearing(fans, b, th, rx, ry, radius, bright, world, vert_start, p0, p1)
+                else:
+                    meet_by_sector(fans, g, first, ex, ey, c, s, bx, by, radius, bright, world, vert_start, p0, p1)
+        if shell == math.inf:
+            return
+        done, shell = shell * shell, 2.0 * shell
+        reach = 0.0
+        for j in range(first, last):
+            reach = max(reach, raw[j])
+        reach += fans.offset[g]
 
 
 @inner_kernel
@@ -398,7 +463,7 @@ def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_co
     return bright
 
 
-@inner_kernel
+@inlined_kernel
 def finish_bundles(fans: Fans, b0: int, b1: int, key: int, ranges: F8, bright: I2) -> None:
     """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their beams."""
     raw, raw_bright, raw_cos = fans.raw, fans.raw_bright, fans.raw_cos
@@ -421,7 +486,7 @@ def finish_bundles(fans: Fans, b0: int, b1: int, key: int, ranges: F8, bright: I
             bright[out] = 1 if nearest < r_max else 0
 
 
-@inner_kernel
+@inlined_kernel
 def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, seed: int, tick: int,
                ranges: F8, bright: I2) -> None:  # fmt: skip
     """Take all readings of device `g` and write them to `ranges` (m) and `bright` at the device's places."""
@@ -431,8 +496,9 @@ def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans,
     # draws are numbered from the device's own first beam, so that a stream does not depend on other devices
     key = stream_key(np.uint64(seed), state.uid[row], fans.key[g], np.uint64(tick))
     key = renumbered(key, np.uint64(2 * fans.beam_first[b0]))
-    reach = cast_bundles(grid, fans, b0, b1, state.pose[row, 0], state.pose[row, 1], state.pose[row, 2], mask, key)
-    meet_bodies(bodies, bins, state, fans, b0, b1, row, mask, reach)
+    aim_beams(fans, b0, b1, state.pose[row, 0], state.pose[row, 1], state.pose[row, 2], key)
+    reach = walk_beams(grid, fans, fans.beam_first[b0], fans.beam_first[b1], mask) + fans.offset[g]
+    meet_bodies(bodies, bins, state, fans, g, row, mask, reach)
     finish_bundles(fans, b0, b1, key, ranges, bright)
 
 
