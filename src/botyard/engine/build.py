@@ -140,7 +140,8 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
         turn=np.array([_turn(part) for part in parts], np.float64),
         edge=np.array([e for part in parts for e in _edges(part)], np.float64),
         feels=np.array([spec.feels for spec in specs], np.int8),
-        placed=np.full((len(specs), 5), np.nan),
+        placed=np.full((len(specs), 6), np.nan),
+        leeway=np.zeros(len(specs)),
         scratch=np.zeros((max(map(len, corners), default=1), 2)),
         near=np.zeros(len(specs), np.int64),
     )
@@ -172,6 +173,7 @@ def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
         edge=np.concatenate([a.edge, b.edge]),
         feels=np.concatenate([a.feels, b.feels]),
         placed=np.concatenate([a.placed, b.placed]),
+        leeway=np.zeros(len(a.leeway) + len(b.leeway)),
         scratch=np.zeros((max(len(a.scratch), len(b.scratch)), 2)),
         near=np.zeros(len(a.near) + len(b.near), np.int64),
     )
@@ -188,7 +190,7 @@ def build_bins(n: int) -> Bins:
         classes=np.zeros(n, np.uint16),
         seen=np.zeros(1, np.uint16),
         cell=np.zeros(n, np.int64),
-        reach=np.zeros(2),
+        reach=np.zeros(3),
     )
 
 

@@ -197,8 +197,10 @@ class Bodies(NamedTuple):
         1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
     feels : (n,) int8
         0 or 1: `State.contact` is wanted of the body; else it stays 0.
-    placed : (n, 5) float64
-        For what pose `world` holds each body's corners: x, y, heading, and its cosine and sine; NaN at first.
+    placed : (n, 6) float64
+        For what pose `world` holds each body's corners: x, y, heading, and its cosine and sine; and its `State.mask`. NaN at first.
+    leeway : (n,) float64
+        So far, m, may a body and any other one together travel before it can touch anything, at the least.
     scratch : (max_verts, 2) float64
         Workspace for the corners of one body.
     near : (n,) int64
@@ -216,6 +218,7 @@ class Bodies(NamedTuple):
     edge: F8
     feels: I1
     placed: F8
+    leeway: F8
     scratch: F8
     near: I8
 
@@ -283,8 +286,8 @@ class Bins(NamedTuple):
         All of them together: what no body is, no sensor needs to look for.
     cell : (n,) int64
         Cell of each row.
-    reach : (2,) float64
-        Greatest radius of a body and greatest distance that one may move in this step, m.
+    reach : (3,) float64
+        Greatest radius of a body, and greatest distances that one may move in this step and in one of this and the last, m.
     """
 
     frame: F8

@@ -1,8 +1,8 @@
 """The step, as a table of contents: this is the order in which things happen, and nothing else is.
 
-1. commands (drained by `Engine.step` before it calls `advance`)  2. velocities: targets, limits, ramps  3. bodies into bins
-4. moves and collisions, stall  5. odometry with its errors  6. outlines in the world  7. sensors that somebody reads, and the clock
-(both by `Engine.step`, after). All robots have moved before any sensor looks (ENG-003).
+1. commands (drained by `Engine.step` before it calls `advance`)  2. velocities: targets, limits, ramps  3. outlines of bodies that
+commands put elsewhere  4. bodies into bins  5. moves and collisions, stall  6. odometry with its errors  7. sensors that somebody
+reads, and the clock (both by `Engine.step`, after). All robots have moved before any sensor looks (ENG-003).
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ def advance(
     Without `moving`, only bins and outlines are made to fit the poses as they are: after bodies were added, removed or put elsewhere.
     One kernel does both, because compiling a second one would take half a second.
     """
-    if not moving:
-        fill_bins(state, bodies, bins, 0.0)
-    else:
+    if moving:
         plan_velocities(state, dt)
-        fill_bins(state, bodies, bins, dt)
+    place_outlines(state, bodies)
+    fill_bins(state, bodies, bins, dt if moving else 0.0)
+    if moving:
         move_all(grid, state, bodies, bins, dt)
         integrate_odometry(state, seed, tick)
-    place_outlines(state, bodies)

@@ -31,8 +31,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         x_hi = max(x_hi, pose[i, 0])
         y_lo = min(y_lo, pose[i, 1])
         y_hi = max(y_hi, pose[i, 1])
-    bins.reach[0] = r_max
-    bins.reach[1] = v_max * dt
+    bins.reach[0], bins.reach[1], bins.reach[2] = r_max, v_max * dt, max(bins.reach[1], v_max * dt)
     if n == 0:
         shape[0] = shape[1] = 0
         bins.seen[0] = seen

@@ -13,7 +13,7 @@ import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel
-from botyard.engine.kernels.motion import arc, wrap
+from botyard.engine.kernels.motion import arc, turning, wrap
 from botyard.engine.kernels.outlines import place_body, place_corners
 from botyard.engine.layout import F8, I4, I8, U2, Bins, Bodies, Grid, State
 
@@ -26,6 +26,8 @@ CONTACT = 1e-5
 """A body is left this near to what it met, m, or this near along its arc."""
 AHEAD, STANDING, NUDGE, BETWEEN = 0, 1, 2, 3
 """Stages of the search for a contact, see `free_fraction`."""
+LEEWAY = 0.75
+"""How far from a body others are looked for, m: the more, the longer it need not look again, and the more there are."""
 SECTORS = 64
 """Sectors of bearings in which contacts are reported."""
 
@@ -130,7 +132,8 @@ def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, other
 
 
 @inner_kernel
-def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int, other_turn: float) -> float:  # fmt: skip
+def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int,
+                other_turn: float) -> float:  # fmt: skip
     """How far apart two polygons are along the best of their axes, m: positive if they do not touch.
 
     For convex polygons, the axes are the normals of their edges (separating axes; Gottschalk, Lin & Manocha, 1996), and a gap that is
@@ -207,36 +210,41 @@ def near_bodies(pose: F8, rows: I8, at: F8, classes: U2, start: I8, frame: F8, s
 
 
 @inlined_kernel
-def clear_of_bodies(pose: F8, placed: F8, part_start: I8, vert_start: I8, verts: F8, world: F8, rows: I8, at: F8, classes: U2,
-                    start: I8, frame: F8, shape: I8, widest: float, farthest: float, i: int, x: float, y: float,
-                    radius: float) -> bool:  # fmt: skip
-    """Whether body `i`, whose corners stand in `world` for a place at (x, y), surely touches no other solid body there.
+def leeway_among(pose: F8, part_start: I8, vert_start: I8, world: F8, rows: I8, at: F8, classes: U2, start: I8,
+                 frame: F8, shape: I8, widest: float, farthest: float, i: int, x: float, y: float, radius: float) -> float:  # fmt: skip
+    """How far body `i`, whose corners stand in `world` for a place at (x, y), is from other solid bodies there, m: by its circle.
 
-    The only axis that is tried is that from the one's middle to the other's, which parts most bodies that do not touch.
+    At most `LEEWAY`; negative where it may touch one: for bodies whose circles overlap only one axis is tried, that from the one's
+    middle to the other's, which parts most that do not touch.
     """
-    wide = radius + widest + farthest
+    found = LEEWAY
+    wide = radius + LEEWAY + widest + farthest
     i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
     j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
     v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
     for j in range(j0, j1 + 1):
         for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
             ex, ey, apart = at[k, 0] - x, at[k, 1] - y, radius + at[k, 2]
-            stale = apart + farthest
+            stale = apart + farthest + found
             if ex * ex + ey * ey > stale * stale or not int(classes[k]) & OBSTACLE:
                 continue
             other = rows[k]
-            ex, ey = pose[other, 0] - x, pose[other, 1] - y
-            if ex * ex + ey * ey > apart * apart or other == i:
+            if other == i:
                 continue
-            place_body(pose, placed, part_start, vert_start, verts, world, other)
+            ex, ey = pose[other, 0] - x, pose[other, 1] - y
+            beyond = length(ex, ey) - apart
+            if beyond > 0.0:
+                found = min(found, beyond)
+                continue
+            found = 0.0
             mine, theirs = -math.inf, math.inf
             for v in range(v0, v1):
                 mine = max(mine, (world[v, 0] - x) * ex + (world[v, 1] - y) * ey)
             for w in range(vert_start[part_start[other]], vert_start[part_start[other + 1]]):
                 theirs = min(theirs, (world[w, 0] - x) * ex + (world[w, 1] - y) * ey)
             if theirs <= mine:
-                return False
-    return True
+                return -1.0
+    return found
 
 
 @inlined_kernel
@@ -260,9 +268,11 @@ def clear_of_segments(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_s
 
 @inlined_kernel
 def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
-         vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
-         dth: float, enough: float, escaping: bool, placed: F8) -> float:  # fmt: skip
+         vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, cosine: float, sine: float,
+         dx: float, dy: float, dth: float, enough: float, escaping: bool, placed: F8) -> float:  # fmt: skip
     """How far body `i` is from other things, m, where the body twist (`dx`, `dy`, `dth`) takes it from its pose.
+
+    `cosine`, `sine`: of its heading before.
 
     Not positive where it touches something; a distance that is larger than `enough` need not be exact. See `polygon_gap`.
 
@@ -270,12 +280,12 @@ def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int,
     workspace. With `escaping`, things that the body's origin does not come nearer to are let pass: a body that already overlaps
     something may move away from it.
     """
-    old_x, old_y, th = pose[i, 0], pose[i, 1], pose[i, 2]
-    c, s = math.cos(th), math.sin(th)
-    ax, ay = arc(dx, dy, dth)
-    x, y = old_x + c * ax - s * ay, old_y + s * ax + c * ay
-    if dth != 0.0:
-        c, s = math.cos(th + dth), math.sin(th + dth)
+    old_x, old_y = pose[i, 0], pose[i, 1]
+    u, v = turning(dth)
+    ax, ay = u * dx - v * dy, v * dx + u * dy
+    x, y = old_x + cosine * ax - sine * ay, old_y + sine * ax + cosine * ay
+    u, v = u * dth, 1.0 - v * dth  # sine and cosine of what it turns
+    c, s = cosine * v - sine * u, sine * v + cosine * u
     p0, p1, radius = part_start[i], part_start[i + 1], radii[i]
     v0 = vert_start[p0]
     place_corners(verts, v0, vert_start[p1], x, y, c, s, placed, 0)
@@ -309,8 +319,8 @@ def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int,
 
 @inlined_kernel
 def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
-                  vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
-                  dth: float, inner: float, placed: F8) -> float:  # fmt: skip
+                  vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, cosine: float,
+                  sine: float, dx: float, dy: float, dth: float, inner: float, placed: F8) -> float:  # fmt: skip
     """How much of the arc with body twist (`dx`, `dy`, `dth`) body `i` can travel from its pose: 0 … 1; 1 is all of it.
 
     `inner`: a move shorter than this, m, cannot jump over anything. The others are those of `room`.
@@ -339,7 +349,7 @@ def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segme
             f = 0.5 * (low + high)
         gap = room(
             seg, x0, y0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
-            i, dx * f, dy * f, dth * f, reach, escaping == 1, placed,
+            i, cosine, sine, dx * f, dy * f, dth * f, reach, escaping == 1, placed,
         )  # fmt: skip
         if stage == AHEAD:
             if gap > 0.0:
@@ -349,16 +359,16 @@ def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segme
                 n += 1
                 continue
             high, gap_high = f, min(gap, -ALONG)
-            stage = BETWEEN if n > 1 else NUDGE if escaping == 1 else STANDING
+            stage = STANDING if n == 1 and escaping == 0 else BETWEEN
         elif stage == STANDING:
             if gap <= 0.0:
-                escaping, stage = 1, AHEAD
+                escaping, stage = 1, NUDGE
                 continue
             gap_low, stage = min(gap, reach), BETWEEN
         elif stage == NUDGE:
             if gap <= 0.0:  # it meets at once what it moves towards
                 break
-            low, gap_low, stage = f, min(gap, reach), BETWEEN
+            low, gap_low, stage = f, min(gap, reach), AHEAD
         else:
             expected = expected + 1 if expected < 2 else 0
             if gap > 0.0:
@@ -468,8 +478,8 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
         )
     gap = room(
         grid.seg, grid.x0, grid.y0, grid.h, grid.near, n_segments, pose, bodies.radius, bodies.part_start,
-        bodies.vert_start, bodies.turn, bodies.edge, bodies.verts, bodies.world, bodies.near, n_bodies, row, 0.0, 0.0, 0.0,
-        0.0, escaping, bodies.scratch,
+        bodies.vert_start, bodies.turn, bodies.edge, bodies.verts, bodies.world, bodies.near, n_bodies, row,
+        math.cos(pose[row, 2]), math.sin(pose[row, 2]), 0.0, 0.0, 0.0, 0.0, escaping, bodies.scratch,
     )  # fmt: skip
     return gap <= 0.0
 
@@ -492,13 +502,15 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
     part_start, vert_start, verts, world = bodies.part_start, bodies.vert_start, bodies.verts, bodies.world
     turn, edge, inner, feels, scratch = bodies.turn, bodies.edge, bodies.inner, bodies.feels, bodies.scratch
     inv, h = 1.0 / grid.h, grid.h
-    widest, farthest = bins.reach[0], bins.reach[1]
+    widest, farthest, other_way = bins.reach[0], bins.reach[1], bins.reach[2]
+    leeway = bodies.leeway
     for n in range(order.shape[0]):
         i = order[n]
         disp[i, 0] = disp[i, 1] = disp[i, 2] = 0.0
         spin[i] = 0.0
         if vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:
             stall[i] = 0
+            leeway[i] -= other_way
             continue
         dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
         x, y, th = pose[i, 0], pose[i, 1], pose[i, 2]
@@ -511,39 +523,41 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
         to_c, to_s = math.cos(to_th), math.sin(to_th)
         v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
         place_corners(verts, v0, v1, to_x, to_y, to_c, to_s, world, v0)
-        fraction, free = 1.0, True
+        fraction, free, way = 1.0, True, 0.0
         # turning is never stopped, else a robot at a wall could not turn away (COL-005); a blocked robot turns where it stands
         if (abs(vel[i, 0]) > TRANSLATING or abs(vel[i, 1]) > TRANSLATING) and int(mask[i]) & OBSTACLE:
             way = length(dx, dy)
+        if way > 0.0 and leeway[i] > way + other_way:
+            leeway[i] -= way + other_way
+        elif way > 0.0:
             need = radii[i] + way + CONTACT
             cx, cy = (x - gx0) * inv, (y - gy0) * inv
             if 0.0 <= cx < nx and 0.0 <= cy < ny:
                 ix, iy = int(cx), int(cy)
                 room_here = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
-                wall = (int(room_here) - 1) * h <= need
+                to_wall = (int(room_here) - 1) * h - need
             else:
-                beyond = need * inv
-                wall = nx > 0 and cx > -beyond and cy > -beyond and cx < nx + beyond and cy < ny + beyond
+                outside = max(max(-cx, cx - nx), max(-cy, cy - ny))
+                to_wall = outside * h - need if nx > 0 else math.inf
             n_segments = 0
-            if wall:
+            if to_wall <= 0.0:
                 n_segments = near_segments(grid_start, seg, classes, gx0, gy0, h, nx, ny, x, y, need, near_seg)
             # where it will be is asked first, in ways that are quick and mostly say yes; unless it could jump over something
-            free = (
-                way <= inner[i]
-                and clear_of_segments(seg, gx0, gy0, h, near_seg, n_segments, world, v0, v1)
-                and clear_of_bodies(pose, placed, part_start, vert_start, verts, world, rows, at, kinds, start, frame, shape,
-                                    widest, farthest, i, to_x, to_y, radii[i])
-            )  # fmt: skip
+            around = -1.0
+            if way <= inner[i] and clear_of_segments(seg, gx0, gy0, h, near_seg, n_segments, world, v0, v1):
+                around = leeway_among(
+                    pose, part_start, vert_start, world, rows, at, kinds, start, frame, shape, widest, farthest,
+                    i, to_x, to_y, radii[i],
+                )  # fmt: skip
+            free = around >= 0.0
+            leeway[i] = min(around, to_wall)
             if not free:
                 n_bodies = near_bodies(
                     pose, rows, at, kinds, start, frame, shape, widest, farthest, i, x, y, need, near
                 )
-                for k in range(n_bodies):
-                    other = near[k]
-                    place_body(pose, placed, part_start, vert_start, verts, world, other)  # if a command put it there
                 fraction = free_fraction(
                     seg, gx0, gy0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
-                    i, dx, dy, dth, inner[i], scratch,
+                    i, c, s, dx, dy, dth, inner[i], scratch,
                 )  # fmt: skip
                 # one that stands where it stood touches what it touched
                 if fraction > 0.0 or dth != 0.0 or contact[i] == np.uint64(0):

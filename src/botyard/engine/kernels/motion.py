@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from botyard.engine.kernels.jit import inner_kernel, kernel
+from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
 from botyard.engine.layout import State
 
 SNAP_LINEAR = 0.010
@@ -28,7 +28,7 @@ HEADING_MIN = 0.007
 """Least turn rate of a heading target, rad/s (§11.1)."""
 S1, S2, S3, S4, S5 = -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800
 C1, C2, C3, C4 = -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800
-"""Coefficients of the series in `arc`."""
+"""Coefficients of the series in `turning`."""
 
 
 @kernel
@@ -136,14 +136,20 @@ def plan_velocities(state: State, dt: float) -> None:
             estop[i] = 0
 
 
+@inline_kernel
+def turning(dth: float) -> tuple[float, float]:
+    """sin(θ)/θ and (1 − cos θ)/θ."""
+    if abs(dth) < 0.25:
+        # as series, up to θ¹⁰: what is left out is below 1e-16
+        q = dth * dth
+        return 1.0 + q * (S1 + q * (S2 + q * (S3 + q * (S4 + q * S5)))), dth * (
+            0.5 + q * (C1 + q * (C2 + q * (C3 + q * C4)))
+        )
+    return math.sin(dth) / dth, (1.0 - math.cos(dth)) / dth
+
+
 @kernel
 def arc(dx: float, dy: float, dth: float) -> tuple[float, float]:
     """Where a constant body twist leads: end point in the frame of the start, m (exponential map of SE(2), see `geometry.exp`)."""
-    if abs(dth) < 0.25:
-        # sin(θ)/θ and (1 − cos θ)/θ as series, up to θ¹⁰: what is left out is below 1e-16
-        q = dth * dth
-        s = 1.0 + q * (S1 + q * (S2 + q * (S3 + q * (S4 + q * S5))))
-        c = dth * (0.5 + q * (C1 + q * (C2 + q * (C3 + q * C4))))
-    else:
-        s, c = math.sin(dth) / dth, (1.0 - math.cos(dth)) / dth
+    s, c = turning(dth)
     return s * dx - c * dy, c * dx + s * dy

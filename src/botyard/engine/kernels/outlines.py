@@ -29,8 +29,23 @@ def place_body(pose: F8, placed: F8, part_start: I8, vert_start: I8, verts: F8, 
 
 @inner_kernel
 def place_outlines(state: State, bodies: Bodies) -> None:
-    """Write the corners of all bodies in the world, `Bodies.world`, from their poses; those that moved have theirs already."""
+    """Write the corners of all bodies in the world, `Bodies.world`, from their poses, where they are not there already.
+
+    They are, unless something else than a step put a body where it is, or made it solid; then nobody knows how far others are.
+    """
     pose, placed, part_start, vert_start = state.pose, bodies.placed, bodies.part_start, bodies.vert_start
-    verts, world = bodies.verts, bodies.world
+    mask, verts, world, leeway = state.mask, bodies.verts, bodies.world, bodies.leeway
+    moved = False
     for i in range(pose.shape[0]):
-        place_body(pose, placed, part_start, vert_start, verts, world, i)
+        if (
+            pose[i, 0] != placed[i, 0]
+            or pose[i, 1] != placed[i, 1]
+            or pose[i, 2] != placed[i, 2]
+            or mask[i] != placed[i, 5]
+        ):
+            place_body(pose, placed, part_start, vert_start, verts, world, i)
+            placed[i, 5] = mask[i]
+            moved = True
+    if moved:
+        for i in range(pose.shape[0]):
+            leeway[i] = 0.0
