@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.build import build_bins, build_bodies, build_grid
-from botyard.engine.kernels.raycast import DIRECTIONS, Fans, cast_groups, diamond
+from botyard.engine.kernels.raycast import DIRECTIONS, Fans, cast_groups
 from botyard.engine.layout import F8, I2, I8, allocate_state
 from botyard.engine.simulation import Engine
 from botyard.geometry import IDENTITY, Pose
@@ -319,9 +319,9 @@ def _sorted_beams(kinds: Sequence[tuple[Bundle, ...]]) -> tuple[I8, I8]:
     sectors, lists, begin = [], [], 0
     for bundles in kinds:
         bearings = _bearings(bundles)
-        at = np.array([diamond(math.cos(a), math.sin(a)) for a in bearings])
+        at = bearings % (2.0 * math.pi)
         order = np.argsort(at, kind="stable")
-        bounds = np.searchsorted(at[order], np.arange(DIRECTIONS) * (4 / DIRECTIONS))
+        bounds = np.searchsorted(at[order], np.arange(DIRECTIONS) * (2.0 * math.pi / DIRECTIONS))
         sectors.append(begin + np.concatenate([bounds, bounds + len(at), [2 * len(at)]]))
         lists += [order, order]
         begin += 2 * len(at)

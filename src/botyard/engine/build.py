@@ -187,6 +187,7 @@ def build_bins(n: int) -> Bins:
         start=np.zeros(4 * (n + 16), np.int64),
         rows=np.zeros(n, np.int64),
         at=np.zeros((n, 3)),
+        slot=np.zeros(n, np.int64),
         classes=np.zeros(n, np.uint16),
         seen=np.zeros(1, np.uint16),
         cell=np.zeros(n, np.int64),

@@ -279,7 +279,9 @@ class Bins(NamedTuple):
     rows : (n,) int64
         Rows sorted by cell.
     at : (n, 3) float64
-        Position and radius of each of `rows`, m, as they were when the bins were filled: side by side, because a search looks at many.
+        Position and radius of each of `rows`, m: side by side, because a search looks at many. Positions follow the moves.
+    slot : (n,) int64
+        Where in `rows` each row stands.
     classes : (n,) uint16
         `State.mask` of each of `rows`.
     seen : (1,) uint16
@@ -295,6 +297,7 @@ class Bins(NamedTuple):
     start: I8
     rows: I8
     at: F8
+    slot: I8
     classes: U2
     seen: U2
     cell: I8

@@ -19,7 +19,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     pose, vel, mask, radius = state.pose, state.vel, state.mask, bodies.radius
     n = pose.shape[0]
     frame, shape, start, rows, at, cell = bins.frame, bins.shape, bins.start, bins.rows, bins.at, bins.cell
-    classes, seen = bins.classes, np.uint16(0)
+    slot, classes, seen = bins.slot, bins.classes, np.uint16(0)
     r_max = 0.0
     v_max = 0.0
     x_lo = y_lo = math.inf
@@ -56,7 +56,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         c = cell[i]
         start[c + 1] -= 1
         k = start[c + 1]
-        rows[k] = i
+        rows[k], slot[i] = i, k
         at[k, 0], at[k, 1], at[k, 2] = pose[i, 0], pose[i, 1], radius[i]
         classes[k] = mask[i]
         seen |= mask[i]

@@ -185,7 +185,7 @@ def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: floa
 
 
 @inlined_kernel
-def near_bodies(pose: F8, rows: I8, at: F8, classes: U2, start: I8, frame: F8, shape: I8, widest: float, farthest: float,
+def near_bodies(rows: I8, at: F8, classes: U2, start: I8, frame: F8, shape: I8, widest: float, farthest: float,
                 i: int, x: float, y: float, reach: float, near: I8) -> int:  # fmt: skip
     """Note in `near` the other solid bodies whose circle is within `reach` m of (x, y); how many.
 
@@ -198,19 +198,14 @@ def near_bodies(pose: F8, rows: I8, at: F8, classes: U2, start: I8, frame: F8, s
     for j in range(j0, j1 + 1):
         for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
             ox, oy, apart = at[k, 0] - x, at[k, 1] - y, reach + at[k, 2]
-            stale = apart + farthest
-            if ox * ox + oy * oy > stale * stale or not int(classes[k]) & OBSTACLE:
-                continue
-            other = rows[k]
-            ox, oy = pose[other, 0] - x, pose[other, 1] - y
-            if ox * ox + oy * oy <= apart * apart and other != i:
-                near[count] = other
+            if ox * ox + oy * oy <= apart * apart and int(classes[k]) & OBSTACLE and rows[k] != i:
+                near[count] = rows[k]
                 count += 1
     return count
 
 
 @inlined_kernel
-def leeway_among(pose: F8, part_start: I8, vert_start: I8, world: F8, rows: I8, at: F8, classes: U2, start: I8,
+def leeway_among(part_start: I8, vert_start: I8, world: F8, rows: I8, at: F8, classes: U2, start: I8,
                  frame: F8, shape: I8, widest: float, farthest: float, i: int, x: float, y: float, radius: float) -> float:  # fmt: skip
     """How far body `i`, whose corners stand in `world` for a place at (x, y), is from other solid bodies there, m: by its circle.
 
@@ -225,13 +220,11 @@ def leeway_among(pose: F8, part_start: I8, vert_start: I8, world: F8, rows: I8, 
     for j in range(j0, j1 + 1):
         for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
             ex, ey, apart = at[k, 0] - x, at[k, 1] - y, radius + at[k, 2]
-            stale = apart + farthest + found
-            if ex * ex + ey * ey > stale * stale or not int(classes[k]) & OBSTACLE:
+            if ex * ex + ey * ey > (apart + found) * (apart + found) or not int(classes[k]) & OBSTACLE:
                 continue
             other = rows[k]
             if other == i:
                 continue
-            ex, ey = pose[other, 0] - x, pose[other, 1] - y
             beyond = length(ex, ey) - apart
             if beyond > 0.0:
                 found = min(found, beyond)
@@ -469,7 +462,7 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
         grid.start, grid.seg, grid.mask, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y, radius, grid.near
     )
     n_bodies = near_bodies(
-        pose, bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape, bins.reach[0], bins.reach[1],
+        bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape, bins.reach[0], bins.reach[1],
         row, x, y, radius, bodies.near,
     )  # fmt: skip
     for n in range(n_bodies):
@@ -503,7 +496,7 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
     turn, edge, inner, feels, scratch = bodies.turn, bodies.edge, bodies.inner, bodies.feels, bodies.scratch
     inv, h = 1.0 / grid.h, grid.h
     widest, farthest, other_way = bins.reach[0], bins.reach[1], bins.reach[2]
-    leeway = bodies.leeway
+    leeway, slot = bodies.leeway, bins.slot
     for n in range(order.shape[0]):
         i = order[n]
         disp[i, 0] = disp[i, 1] = disp[i, 2] = 0.0
@@ -546,15 +539,13 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
             around = -1.0
             if way <= inner[i] and clear_of_segments(seg, gx0, gy0, h, near_seg, n_segments, world, v0, v1):
                 around = leeway_among(
-                    pose, part_start, vert_start, world, rows, at, kinds, start, frame, shape, widest, farthest,
+                    part_start, vert_start, world, rows, at, kinds, start, frame, shape, widest, farthest,
                     i, to_x, to_y, radii[i],
                 )  # fmt: skip
             free = around >= 0.0
             leeway[i] = min(around, to_wall)
             if not free:
-                n_bodies = near_bodies(
-                    pose, rows, at, kinds, start, frame, shape, widest, farthest, i, x, y, need, near
-                )
+                n_bodies = near_bodies(rows, at, kinds, start, frame, shape, widest, farthest, i, x, y, need, near)
                 fraction = free_fraction(
                     seg, gx0, gy0, h, near_seg, n_segments, pose, radii, part_start, vert_start, turn, edge, verts, world, near, n_bodies,
                     i, c, s, dx, dy, dth, inner[i], scratch,
@@ -580,4 +571,5 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
             to_x, to_y = x + c * ax - s * ay, y + s * ax + c * ay
             place_corners(verts, v0, v1, to_x, to_y, to_c, to_s, world, v0)
         pose[i, 0], pose[i, 1], pose[i, 2] = to_x, to_y, to_th
+        at[slot[i], 0], at[slot[i], 1] = to_x, to_y
         placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = to_x, to_y, to_th, to_c, to_s
