@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import botyard
@@ -52,6 +53,64 @@ def test_commands_by_verb() -> None:
     sim.step()
     assert robot.truth == pytest.approx((5, 5, 1))
     assert robot.odom == (0, 0, 0)
+
+
+def test_many_robots_at_once_do_what_each_would_alone() -> None:
+    """`add_robots` and `fleet.command` against `add_robot` and `command`: the same run to the last bit."""
+    rng = np.random.default_rng(3)
+    poses = np.column_stack([np.arange(12) % 4 * 2.0, np.arange(12) // 4 * 2.0, rng.uniform(-3, 3, 12)])
+    names = [f"n{i}" for i in range(12)]
+    together, single = botyard.Simulation(seed=5), botyard.Simulation(seed=5)
+    assert [r.name for r in together.add_robots("p3dx", poses, names)] == names
+    for name, pose in zip(names, poses, strict=True):
+        single.add_robot("p3dx", name=name, pose=pose)
+    for k in range(40):
+        if k % 8 == 0:
+            v, w = rng.uniform(-0.5, 0.5, 12), rng.uniform(-1, 1, 12)
+            together.fleet.command(v, w)
+            for robot, *speed in zip(single.robots.values(), v, w, strict=True):
+                robot.command(*speed)
+        together.step()
+        single.step()
+    assert len(together.fleet) == 12
+    for i, robot in enumerate(single.robots.values()):
+        assert tuple(together.fleet.poses[i]) == tuple(robot.truth)
+        assert tuple(together.fleet.odometry[i]) == tuple(robot.odom)
+        assert together.fleet.velocities[i, 0] == robot.velocity[0]
+        assert bool(together.fleet.stalled[i]) == robot.stalled
+    together.fleet.command(w=0.0)  # the rest stays
+    together.step(30)
+    assert np.allclose(together.fleet.velocities[:, 0][~together.fleet.stalled], v[~together.fleet.stalled], atol=0.02)
+    assert np.allclose(together.fleet.velocities[:, 2], 0.0)
+
+
+def test_the_last_command_counts_for_one_or_for_all() -> None:
+    sim = botyard.Simulation(odometry_error="none")
+    robots = sim.add_robots("p3dx", [(0, 0, 0), (0, 3, 0)])
+    sim.fleet.command(v=0.1)
+    robots[1].command(v=0.4)
+    sim.step(40)
+    assert sim.fleet.velocities[:, 0] == pytest.approx([0.1, 0.4])
+    robots[0].command(v=0.4)
+    sim.fleet.command(v=[0.2, 0.3])
+    sim.step(40)
+    assert sim.fleet.velocities[:, 0] == pytest.approx([0.2, 0.3])
+
+
+def test_many_robots_all_or_none() -> None:
+    sim = botyard.Simulation()
+    sim.add_robot("p3dx", name="bob")
+    with pytest.raises(botyard.WorldError, match="bob"):
+        sim.add_robots("p3dx", [(1, 1, 0), (3, 3, 0)], ["ann", "bob"])
+    with pytest.raises(botyard.WorldError, match="2 poses, found 1"):
+        sim.add_robots("p3dx", [(1, 1, 0), (3, 3, 0)], ["ann"])
+    with pytest.raises(botyard.CommandError):
+        sim.add_robots("p3dx", [(1, 1, 0), (3, math.nan, 0)])
+    assert list(sim.robots) == ["bob"]
+    with pytest.raises(ValueError, match="shape"):
+        sim.fleet.command(v=[1.0, 2.0])
+    with pytest.raises(botyard.CommandError):
+        sim.fleet.command(v=math.nan)
 
 
 def test_places_for_many_robots_are_free_and_apart() -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec
+from botyard.engine.kernels.collide import polygon_gap
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.simulation import Engine
 from botyard.geometry import Pose
@@ -178,3 +180,67 @@ def test_a_crowd_never_overlaps(seed: int) -> None:
     for i in range(14):
         others = [(OCTAGON, Pose(*e.state.pose[j])) for j in range(14) if j != i]
         assert not naive.overlaps((OCTAGON,), Pose(*e.state.pose[i]), room, others)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
+    """A body looks for others only when one may have come near (`Bodies.leeway`): the result is as if it looked in every step."""
+    rng = np.random.default_rng(seed)
+    walls = random_segments(rng, 25)
+    starts = [Pose(*rng.uniform((0, 0, -3), (10, 10, 3))) for _ in range(30)]
+    knowing, looking = (Engine(Scene(segments=walls), seed=seed) for _ in range(2))
+    for e in (knowing, looking):
+        e.add_bodies([(robot(f"r{i}", (OCTAGON if i % 2 else HOOK,)), p) for i, p in enumerate(starts)])
+    skipped = stalls = 0
+    for k in range(120):
+        for i in range(30):
+            if rng.random() < 0.1:
+                speed = cmd.SetVelocity(v=rng.uniform(-1, 1), w=rng.uniform(-1, 1))
+                for e in (knowing, looking):
+                    e.submit(f"r{i}", speed)
+        if k % 37 == 36:  # somebody puts one right beside another
+            x, y, _ = knowing.state.pose[1]
+            for e in (knowing, looking):
+                e.submit("r0", cmd.SetPose(Pose(x + 0.75, y, 0.0)))
+        if k == 80:
+            more = random_segments(rng, 10)
+            for e in (knowing, looking):
+                e.replace_scene(Scene(segments=more))
+        skipped += int((knowing.bodies.leeway > 0.2).sum())
+        looking.bodies.leeway[:] = 0.0
+        knowing.step()
+        looking.step()
+        assert np.array_equal(knowing.state.pose, looking.state.pose), f"step {k}"
+        assert np.array_equal(knowing.state.stall, looking.state.stall)
+        stalls += int(knowing.state.stall.sum())
+    assert skipped > 100
+    assert stalls > 10
+
+
+@numba.njit
+def callable_gap(verts, edge, v0, v1, e0, turn, others, w0, w1, other_turn):
+    """An inner kernel may only be called by another one."""
+    return polygon_gap(verts, edge, v0, v1, e0, turn, others, w0, w1, other_turn)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_gaps_between_polygons(seed: int) -> None:
+    """The gap is positive exactly where polygons are apart, and never more than the distance between them."""
+    rng = np.random.default_rng(seed)
+    e = engine(WALL, [(9.0, 0, 0), (rng.uniform(8.4, 9.6), rng.uniform(-0.6, 0.6), rng.uniform(-3, 3))])
+    b = e.bodies
+    corners = [b.world[b.vert_start[i] : b.vert_start[i + 1]] for i in range(2)]
+    args = [(int(b.vert_start[i]), int(b.vert_start[i + 1])) for i in range(2)]
+    gap = callable_gap(b.world, b.edge, *args[0], args[0][0], float(b.turn[0]), b.world, *args[1], float(b.turn[1]))
+    apart = not naive.overlaps((corners[0],), Pose(0, 0, 0), np.zeros((0, 4)), [(corners[1], Pose(0, 0, 0))])
+    assert (gap > 0) == apart
+    if apart:
+        points = [
+            c[k] + t * (c[(k + 1) % len(c)] - c[k])
+            for c in corners
+            for k in range(len(c))
+            for t in (0, 0.25, 0.5, 0.75)
+        ]
+        half = len(points) // 2
+        nearest = min(math.hypot(*(p - q)) for p in points[:half] for q in points[half:])
+        assert gap <= nearest + 1e-12
