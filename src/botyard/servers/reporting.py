@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from botyard.protocols.pioneer.batch import Batch
+from botyard.protocols.pioneer.session import REPEAT_PERIOD
 from botyard.servers.connection import Connection
+
+SHORTEST_TIMER: Final = REPEAT_PERIOD
+"""Whatever happens to a session, it sets no timer that ends earlier than this from then, s; so nobody need look in between."""
 
 log = logging.getLogger("botyard.pioneer")
 
@@ -16,6 +21,7 @@ class Reporter:
     def __init__(self) -> None:
         self._connections: list[Connection] = []
         self._batch = Batch()
+        self._wake = 0.0
 
     def attach(self, connection: Connection) -> None:
         """Serve a connection from now on."""
@@ -41,7 +47,12 @@ class Reporter:
 
     def poll(self, now: float) -> None:
         """Wall time has passed: call those whose time has come. One clock for all costs less than a timer for each."""
+        if now < self._wake:
+            return
+        self._wake = now + SHORTEST_TIMER
         for connection in tuple(self._connections):
             when = connection.next_timer()
             if when is not None and when <= now:
                 connection.on_timer(now)
+            elif when is not None:
+                self._wake = min(self._wake, when)
