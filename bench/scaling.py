@@ -1,0 +1,201 @@
+"""How the cost grows: with the number of robots, rays per scan, points of the map and clients. Tables, and a picture of them.
+
+Each point is a process of its own, one thread, seed 1. What grows linearly is divided by what it grows with, so that a bend shows.
+The picture needs matplotlib (the extra `plots`) and goes to docs/explanation/scaling.svg.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench import clients
+from bench.common import cpu, map_path
+from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.engine.build import BodySpec, build_grid
+from botyard.engine.simulation import Engine
+from botyard.formats.registry import load_scene
+from botyard.geometry import Pose
+from botyard.model.obstacles import Returns, Visible
+from botyard.model.scene import Scene
+
+PICTURE = Path(__file__).resolve().parent.parent / "docs/explanation/scaling.svg"
+ROBOTS = {
+    "none": (1, 10, 100, 1000, 10_000, 100_000),
+    "sonar": (1, 10, 100, 1000, 10_000),
+    "laser": (1, 10, 100, 1000, 10_000),
+}
+RAYS = (1, 4, 16, 64, 181, 361, 721, 1440)
+POINTS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+CLIENTS = (1, 10, 100, 500, 1000, 2000)
+RESOLUTION = 0.02
+SMALL = ((-0.05, -0.05), (0.05, -0.05), (0.05, 0.05), (-0.05, 0.05))
+
+Row = dict[str, float]
+
+
+def apart(module: str, call: str) -> Row:
+    """What a function of a module returns, called in a process of its own."""
+    code = f"import json; from {module} import *; print(json.dumps({call}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    row: Row = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def memory() -> float:
+    """Most memory that this process had, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def scans(scene: Scene, rays: int, r_max: float, n: int = 300) -> float:
+    """CPU s of one ray: `n` robots at free places, each with a laser of `rays` over 180° that sees only the map."""
+    devices = RangeDevices()
+    engine = Engine(scene, senses=(devices,))
+    x0, y0, x1, y1 = scene.bounds or (0.0, 0.0, 1.0, 1.0)
+    rng = np.random.default_rng(1)
+    poses: list[Pose] = []
+    while len(poses) < n:
+        pose = Pose(rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(-math.pi, math.pi))
+        if engine.is_free(BodySpec(name="trial", parts=(SMALL,)), pose):
+            poses.append(pose)
+    blind = Returns(obstacle=False, laser=0, sonar=False)
+    engine.add_bodies([(BodySpec(name=f"r{i}", parts=(SMALL,), returns=blind), p) for i, p in enumerate(poses)])
+    bundle = Bundle(angle0=-math.pi / 2, step=math.pi / max(rays - 1, 1), count=rays, r_max=r_max, r_noise=0.005)
+    for i in range(n):
+        devices.configure(i, f"r{i}", 16, Visible.LASER, [bundle])
+        devices.subscribe(i, "bench")
+    return cpu(lambda: devices.sense(engine), 7) / (n * rays)
+
+
+def by_rays(rays: int) -> Row:
+    """One number of rays per scan, in the map of the anchors."""
+    return {"at": rays, "cost": scans(load_scene(map_path()[0]), rays, 8.0)}
+
+
+def wall_points(n: int) -> Scene:
+    """A map of `n` lattice points: walls of 2 … 8 m along the axes, so many to the area as in an office."""
+    rng = np.random.default_rng(1)
+    length = rng.integers(100, 400, 2 + n // 200)
+    length = length[: int(np.searchsorted(np.cumsum(length), n)) + 1]
+    side = max(200, math.ceil(math.sqrt(n * 30)))  # lattice steps
+    at = rng.integers(0, side, (len(length), 2))
+    upright = rng.random(len(length)) < 0.5
+    along = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
+    points = np.repeat(at, length, axis=0)
+    points[np.arange(len(along)), np.repeat(upright, length).astype(int)] += along
+    return Scene(points=points[:n] * RESOLUTION, resolution=RESOLUTION)
+
+
+def by_points(n: int) -> Row:
+    """One size of map: building it, and rays in it."""
+    before = memory()
+    scene = wall_points(n)
+    build_grid(wall_points(100))  # compiles
+    began = time.process_time()
+    grid = build_grid(scene)
+    built = time.process_time() - began
+    size = sum(a.nbytes for a in grid if isinstance(a, np.ndarray)) / 1e6
+    peak = memory() - before
+    return {"at": n, "build": built, "grid": size, "peak": peak, "cost": scans(scene, 181, 8.0)}
+
+
+def by_clients(n: int) -> Row:
+    """One number of clients."""
+    used, ready, seen, size = clients.measure(24000, n)
+    share = seen["rate"] / 10.0
+    return {
+        "at": n,
+        "cost": used / max(share, 1e-9),
+        "ratio": share,
+        "ready": ready,
+        "memory": size,
+        "gap": seen["max"],
+    }
+
+
+def draw(robots: dict[str, list[Row]], rays: list[Row], points: list[Row], served: list[Row]) -> None:
+    """The picture."""
+    try:
+        import matplotlib
+    except ImportError:
+        print('   no picture: pip install "botyard[plots]"')
+        return
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "botyard"  # the same file for the same figures
+    from matplotlib import pyplot
+
+    figure, ((a, b), (c, d)) = pyplot.subplots(2, 2, figsize=(10, 7), layout="constrained")
+    for sensor, rows in robots.items():
+        a.loglog([r["robots"] for r in rows], [r["cpu"] / 10 / r["robots"] * 1e6 for r in rows], "o-", label=sensor)
+    a.set(title="Robots (arena, 4 m² each)", xlabel="robots", ylabel="µs for a robot and step")
+    a.legend(title="sensor")
+    b.semilogx([r["at"] for r in rays], [r["cost"] * 1e9 for r in rays], "o-")
+    b.set(title="Rays per scan (8 m)", xlabel="rays", ylabel="ns for a ray", ylim=(0, None))
+    c.loglog([r["at"] for r in points], [r["build"] for r in points], "o-", label="build, CPU s")
+    c.loglog([r["at"] for r in points], [r["grid"] / 1e3 for r in points], "o-", label="grid, GB")
+    c.loglog([r["at"] for r in points], [r["cost"] * 1e6 for r in points], "o-", label="a ray, µs")
+    c.set(title="Points of the map", xlabel="points")
+    c.legend()
+    d.semilogx([r["at"] for r in served], [r["cost"] / r["at"] * 1e3 for r in served], "o-")
+    d.set(
+        title="Clients (laser and sonar, 10 Hz)",
+        xlabel="clients",
+        ylabel="ms of CPU for a client and simulated s",
+        ylim=(0, None),
+    )
+    for axes in (a, b, c, d):
+        axes.grid(alpha=0.3)
+    figure.savefig(PICTURE, metadata={"Date": None})
+    print(f"   picture: {PICTURE}")
+
+
+def main() -> None:
+    print(
+        "   arena, 4 m² a robot; sonar: 16 beams, 5 m; laser: 181 rays, 8 m; steps of 0.1 s; noise, odometry errors, snapshots"
+    )
+    print("   sensor   robots   CPU s/sim s   µs a robot and step   x real time     MB")
+    robots: dict[str, list[Row]] = {}
+    for sensor, numbers in ROBOTS.items():
+        robots[sensor] = []
+        for n in numbers:
+            seconds = min(20.0, max(1.0, 3000.0 / n)) if sensor == "none" else min(10.0, max(0.3, 1000.0 / n))
+            row = apart("bench.scenes", f"measure('arena', {sensor!r}, {n}, {round(seconds, 1)})")
+            robots[sensor].append(row)
+            print(
+                f"   {sensor:6} {n:8}   {row['cpu']:11.5f}   {row['cpu'] / 10 / n * 1e6:19.2f}   {1 / row['cpu']:11.0f}"
+                f"   {row['memory']:4.0f}",
+                flush=True,
+            )
+    print(f"\n   {map_path()[1]}, 300 robots, 180°, 8 m, only the map\n   rays a scan   ns a ray")
+    rays = []
+    for n in RAYS:
+        rays.append(apart("bench.scaling", f"by_rays({n})"))
+        print(f"   {n:11}   {rays[-1]['cost'] * 1e9:8.0f}", flush=True)
+    print(f"\n   walls of 2 … 8 m made of points, {RESOLUTION} m apart; 300 robots × 181 rays, 8 m")
+    print("     points   build CPU s   grid MB   peak MB   ns a ray")
+    points = []
+    for n in POINTS:
+        r = apart("bench.scaling", f"by_points({n})")
+        points.append(r)
+        print(
+            f"   {n:8}   {r['build']:11.3f}   {r['grid']:7.1f}   {r['peak']:7.0f}   {r['cost'] * 1e9:8.0f}", flush=True
+        )
+    print(f"\n   {map_path()[1]}, p3dx-sh with a 181-reading laser, one client each, real time wanted")
+    print("   clients   CPU s/sim s   ms a client   real time   longest gap ms   ready s     MB")
+    served = []
+    for n in CLIENTS:
+        r = apart("bench.scaling", f"by_clients({n})")
+        served.append(r)
+        print(
+            f"   {n:7}   {r['cost']:11.3f}   {r['cost'] / n * 1e3:11.2f}   {r['ratio']:9.3f}   {r['gap'] * 1e3:14.0f}   {r['ready']:7.1f}"
+            f"   {r['memory']:4.0f}",
+            flush=True,
+        )
+    draw(robots, rays, points, served)
