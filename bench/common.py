@@ -42,3 +42,12 @@ def reference_loop() -> float:
     """CPU seconds of a fixed NumPy workload: what the figures of other machines can be divided by."""
     a = np.random.default_rng(1).random((400, 400))
     return cpu(lambda: [a @ a for _ in range(10)], 7)
+
+
+def memory() -> float:
+    """Most memory that this process had, MB (Linux; NaN elsewhere). `ru_maxrss` would count what its parent had before the fork."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return float("nan")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024

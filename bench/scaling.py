@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from bench import clients
-from bench.common import cpu, map_path
+from bench.common import cpu, map_path, memory
 from botyard.devices.ranging import Bundle, RangeDevices
 from botyard.engine.build import BodySpec, build_grid
 from botyard.engine.simulation import Engine
@@ -47,11 +46,6 @@ def apart(module: str, call: str) -> Row:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     row: Row = json.loads(done.stdout.splitlines()[-1])
     return row
-
-
-def memory() -> float:
-    """Most memory that this process had, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def scans(scene: Scene, rays: int, r_max: float, n: int = 300) -> float:
@@ -128,6 +122,7 @@ def draw(robots: dict[str, list[Row]], rays: list[Row], points: list[Row], serve
         print('   no picture: pip install "botyard[plots]"')
         return
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.fonttype"] = "none"
     matplotlib.rcParams["svg.hashsalt"] = "botyard"  # the same file for the same figures
     from matplotlib import pyplot
 

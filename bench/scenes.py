@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ import numpy as np
 from numba import njit
 from PIL import Image
 
-from bench.common import SHARED, cpu, map_path
+from bench.common import SHARED, cpu, map_path, memory
 from bench.reference import build, caster
 from botyard.engine.build import build_grid, robot_body
 from botyard.engine.layout import Grid
@@ -242,8 +241,7 @@ def measure(name: str, sensor: str, n: int, seconds: float) -> dict[str, float] 
         best = min(best, (time.process_time() - began) / seconds)
         stalled += float(run.sim.fleet.stalled.mean()) / 3
     rays = {"none": 0, "sonar": 16, "laser": 181}[sensor] * len(made[1]) * 10
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"cpu": best, "rays": rays / best / 1e6, "stalled": stalled, "memory": memory, "robots": len(made[1])}
+    return {"cpu": best, "rays": rays / best / 1e6, "stalled": stalled, "memory": memory(), "robots": len(made[1])}
 
 
 def c_kernel() -> Callable[[], float] | None:
@@ -276,8 +274,11 @@ def main() -> None:
     )
     for name, sensor, n, seconds, stage, floor in ROWS:
         code = f"import json; from bench.scenes import measure; print(json.dumps(measure({name!r}, {sensor!r}, {n}, {seconds})))"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        r = json.loads(done.stdout.splitlines()[-1])
+        runs = []
+        for _ in range(2):  # a shared machine has slow times that last longer than a run
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            runs.append(json.loads(done.stdout.splitlines()[-1]))
+        r = None if runs[0] is None else min(runs, key=lambda run: run["cpu"])
         if speed is not None:
             here.append(speed())
         if r is None:

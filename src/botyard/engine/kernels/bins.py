@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.jit import inner_kernel
+from botyard.engine.kernels.jit import inner_kernel, merged_kernel
 from botyard.engine.layout import Bins, Bodies, State
 
 MIN_CELL = 2.0
 """Least edge of a cell, m."""
 
 
-@inner_kernel
+@merged_kernel
 def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     """Sort all rows by position into `bins` and note how far bodies reach and may move within `dt` s."""
     pose, vel, mask, radius = state.pose, state.vel, state.mask, bodies.radius

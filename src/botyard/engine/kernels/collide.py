@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
-from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel
+from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import arc, turning, wrap
 from botyard.engine.kernels.outlines import place_body, place_corners
 from botyard.engine.layout import F8, I4, I8, U2, Bins, Bodies, Grid, State
@@ -477,7 +477,7 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
     return gap <= 0.0
 
 
-@inner_kernel
+@merged_kernel
 def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     """Move all bodies that can drive, in the order of `Bodies.order`, as far as they can.
 

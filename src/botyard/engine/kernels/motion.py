@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel
+from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
 from botyard.engine.layout import State
 
 SNAP_LINEAR = 0.010
@@ -93,7 +93,7 @@ def heading_rate(error: float, limit: float, dt: float) -> float:
     return math.copysign(rate, error)
 
 
-@inner_kernel
+@merged_kernel
 def plan_velocities(state: State, dt: float) -> None:
     """Write the velocities of this step for all rows that can drive; ends finished distance moves and emergency stops."""
     # arrays are taken out of their tuple before the loop: inside, each access would count references

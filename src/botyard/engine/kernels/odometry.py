@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.jit import inner_kernel, kernel
+from botyard.engine.kernels.jit import kernel, merged_kernel
 from botyard.engine.kernels.motion import arc, wrap
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, U8, State
@@ -26,7 +26,7 @@ def draw_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: int, tick: in
         err[i, axis] = low[i, axis] + u * (high[i, axis] - low[i, axis])
 
 
-@inner_kernel
+@merged_kernel
 def integrate_odometry(state: State, seed: int, tick: int) -> None:
     """Advance `odom` of every row by the displacement of this step; also what remains of distance moves.
 

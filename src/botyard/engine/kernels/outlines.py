@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from botyard.engine.kernels.jit import inlined_kernel, inner_kernel
+from botyard.engine.kernels.jit import inlined_kernel, merged_kernel
 from botyard.engine.layout import F8, I8, Bodies, State
 
 
@@ -27,7 +27,7 @@ def place_body(pose: F8, placed: F8, part_start: I8, vert_start: I8, verts: F8, 
         place_corners(verts, v0, v1, pose[i, 0], pose[i, 1], c, s, world, v0)
 
 
-@inner_kernel
+@merged_kernel
 def place_outlines(state: State, bodies: Bodies) -> None:
     """Write the corners of all bodies in the world, `Bodies.world`, from their poses, where they are not there already.
 

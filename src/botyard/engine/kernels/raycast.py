@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
-from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel
+from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
 from botyard.engine.kernels.noise import renumbered, stream_key, symmetric
 from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Grid, State
 
@@ -183,7 +183,7 @@ def stride(walk: Walk, ix: int, iy: int, side: int, nx: int, ny: int) -> tuple[i
     return (ix if left else jx), (iy if left else jy), (math.inf if left else t)
 
 
-@inlined_kernel
+@merged_kernel
 def aim_beams(fans: Fans, b0: int, b1: int, x: float, y: float, th: float, key: int) -> None:
     """Write origins and directions of all beams of the bundles `b0` … `b1` − 1.
 
@@ -220,7 +220,7 @@ def nearest_seen(start: I4, seg: F8, classes: U2, wanted: np.uint16, cell: np.ui
     return best, hit
 
 
-@inlined_kernel
+@merged_kernel
 def walk_beams(grid: Grid, fans: Fans, first: int, last: int, mask: int) -> float:
     """Write exact static ranges and returns of the beams `first` … `last` − 1 from their origins and directions; give the longest, m.
 
@@ -398,7 +398,7 @@ def meet_by_sector(fans: Fans, g: int, first: int, ex: float, ey: float, c: floa
             shorten(fans, j, bright, world, vert_start, p0, p1)
 
 
-@inlined_kernel
+@merged_kernel
 def meet_bodies(bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, row: int, mask: int,
                 reach: float) -> None:  # fmt: skip
     """Shorten the beams of device `g` of body `row` that meet another body of class `mask`.
@@ -472,7 +472,7 @@ def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_co
     return bright
 
 
-@inlined_kernel
+@merged_kernel
 def finish_bundles(fans: Fans, b0: int, b1: int, key: int, ranges: F8, bright: I2) -> None:
     """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their beams."""
     raw, raw_bright, raw_cos = fans.raw, fans.raw_bright, fans.raw_cos
@@ -495,7 +495,7 @@ def finish_bundles(fans: Fans, b0: int, b1: int, key: int, ranges: F8, bright: I
             bright[out] = 1 if nearest < r_max else 0
 
 
-@inlined_kernel
+@merged_kernel
 def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, seed: int, tick: int,
                ranges: F8, bright: I2) -> None:  # fmt: skip
     """Take all readings of device `g` and write them to `ranges` (m) and `bright` at the device's places."""
