@@ -13,7 +13,7 @@ import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
-from botyard.engine.kernels.motion import arc, turning, wrap
+from botyard.engine.kernels.motion import arc, cosine_sine, turning, wrap
 from botyard.engine.kernels.outlines import place_body, place_corners
 from botyard.engine.layout import F8, I4, I8, U2, Bins, Bodies, Grid, State
 
@@ -510,10 +510,10 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
         if placed[i, 2] == th:
             c, s = placed[i, 3], placed[i, 4]
         else:
-            c, s = math.cos(th), math.sin(th)
+            c, s = cosine_sine(th)
         ax, ay = arc(dx, dy, dth)
         to_x, to_y, to_th = x + c * ax - s * ay, y + s * ax + c * ay, wrap(th + dth)
-        to_c, to_s = math.cos(to_th), math.sin(to_th)
+        to_c, to_s = cosine_sine(to_th)
         v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
         place_corners(verts, v0, v1, to_x, to_y, to_c, to_s, world, v0)
         fraction, free, way = 1.0, True, 0.0

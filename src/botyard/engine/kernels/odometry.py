@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from botyard.engine.kernels.jit import kernel, merged_kernel
-from botyard.engine.kernels.motion import arc, wrap
+from botyard.engine.kernels.motion import arc, cosine_sine, wrap
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, U8, State
 
@@ -55,7 +53,7 @@ def integrate_odometry(state: State, seed: int, tick: int) -> None:
         else:
             x, y = arc(dx, dy, dth)
             th = odom[i, 2]
-            c, s = math.cos(th), math.sin(th)
+            c, s = cosine_sine(th)
             odom[i, 0] += c * x - s * y
             odom[i, 1] += s * x + c * y
             odom[i, 2] = wrap(th + dth + spin)

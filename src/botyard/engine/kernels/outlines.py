@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from botyard.engine.kernels.jit import inlined_kernel, merged_kernel
+from botyard.engine.kernels.motion import cosine_sine
 from botyard.engine.layout import F8, I8, Bodies, State
 
 
@@ -21,7 +20,7 @@ def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: 
 def place_body(pose: F8, placed: F8, part_start: I8, vert_start: I8, verts: F8, world: F8, i: int) -> None:
     """Write the corners of body `i` in the world unless they are there already; the arrays are those of `Bodies`."""
     if pose[i, 0] != placed[i, 0] or pose[i, 1] != placed[i, 1] or pose[i, 2] != placed[i, 2]:
-        c, s = math.cos(pose[i, 2]), math.sin(pose[i, 2])
+        c, s = cosine_sine(pose[i, 2])
         placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = pose[i, 0], pose[i, 1], pose[i, 2], c, s
         v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
         place_corners(verts, v0, v1, pose[i, 0], pose[i, 1], c, s, world, v0)

@@ -14,6 +14,7 @@ import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
+from botyard.engine.kernels.motion import cosine_sine
 from botyard.engine.kernels.noise import renumbered, stream_key, symmetric
 from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Grid, State
 
@@ -193,7 +194,7 @@ def aim_beams(fans: Fans, b0: int, b1: int, x: float, y: float, th: float, key: 
         fans.beam_cos, fans.beam_sin, fans.dir_x, fans.dir_y, fans.org_x, fans.org_y,
     )  # fmt: skip
     mount, beam_first, wobbles = fans.mount, fans.beam_first, fans.a_noise
-    c, s = math.cos(th), math.sin(th)
+    c, s = cosine_sine(th)
     for b in range(b0, b1):
         mx, my = mount[b, 0], mount[b, 1]
         ox, oy = x + c * mx - s * my, y + s * mx + c * my
@@ -413,7 +414,7 @@ def meet_bodies(bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, ro
     mount, first, last = fans.mount, fans.beam_first[b0], fans.beam_first[b1]
     many = last - first > FEW_BEAMS * (b1 - b0)
     x, y, th = pose[row, 0], pose[row, 1], pose[row, 2]
-    c, s = math.cos(th), math.sin(th)
+    c, s = cosine_sine(th)
     at, widest, farthest = bins.at, bins.reach[0], bins.reach[1]
     raw = fans.raw
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
