@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec
 from botyard.engine.kernels.grid import quadrant_clearance
 from botyard.engine.simulation import Engine
+from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
+from botyard.model.mapbuilder import squares_to_segments
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 from botyard.model.sensors import ReflectorRule
@@ -195,3 +199,61 @@ def test_clearance_equals_the_twin(seed: int) -> None:
     clear = np.zeros((4, 9, 13), np.uint8)
     quadrant_clearance(start, 13, 9, clear)
     assert np.array_equal(clear, naive.clearance(occupied))
+
+
+def crowd_equals_the_twin(scene: Scene, poses: list[Pose]) -> None:
+    """Lasers and sonar of robots that have driven about together, against every segment of the map and every other robot."""
+    devices = RangeDevices()
+    e = Engine(scene, senses=(devices,))
+    e.add_bodies([(robot(f"r{i}", (OCTAGON if i % 2 else HOOK,)), p) for i, p in enumerate(poses)])
+    rng = np.random.default_rng(4)
+    for i in range(len(poses)):
+        e.submit(f"r{i}", cmd.SetVelocity(v=rng.uniform(-0.8, 0.8), w=rng.uniform(-1, 1)))
+    e.step(15)
+    walls = np.concatenate([scene.segments, squares_to_segments(scene.points, scene.resolution)])
+    ring = [Bundle(mount=Pose(0.1 * math.cos(a), 0.1 * math.sin(a), a), r_max=5.0) for a in np.arange(16) * 0.4]
+    hits = 0
+    for i in (0, 1, len(poses) // 2, len(poses) - 1):
+        pose = Pose(*e.state.pose[e.rows[f"r{i}"]])
+        others = [  # and the map's boxes
+            (part, Pose(*e.state.pose[e.rows[spec.name]]))
+            for spec in e.specs
+            if spec.name != f"r{i}"
+            for part in spec.parts
+        ]
+        for fov, r_max in ((math.pi, 8.0), (2 * math.pi, 30.0)):
+            found = ranges(e, devices, f"r{i}", fan(37, fov, r_max))
+            expected = naive.scan(pose, np.linspace(-fov / 2, fov / 2, 37), walls, others, r_max)
+            assert np.abs(found - expected).max() < 1e-9
+            hits += int((found < naive.scan(pose, np.linspace(-fov / 2, fov / 2, 37), walls, [], r_max) - 1e-6).sum())
+        c, s = math.cos(pose.th), math.sin(pose.th)
+        found = ranges(e, devices, f"r{i}", *ring, senses=Visible.SONAR)
+        for bundle, r in zip(ring, found, strict=True):
+            m = bundle.mount
+            origin = (pose.x + c * m.x - s * m.y, pose.y + s * m.x + c * m.y, pose.th + m.th)
+            assert abs(r - naive.scan(origin, [0.0], walls, others, 5.0)[0]) < 1e-9
+    assert hits > 10, "robots are in sight"
+
+
+def cluster(scene: Scene, n: int, size: float) -> list[Pose]:
+    """Free places near the start of a map."""
+    e = Engine(scene)
+    rng = np.random.default_rng(2)
+    x, y, _ = scene.start or Pose(0, 0, 0)
+    poses: list[Pose] = []
+    while len(poses) < n:
+        pose = Pose(rng.uniform(x - size, x + size), rng.uniform(y - size, y + size), rng.uniform(-3, 3))
+        if e.is_free(robot("trial"), pose):
+            poses.append(pose)
+    return poses
+
+
+def test_a_crowd_in_the_warehouse_equals_the_twin() -> None:
+    scene = load_scene("warehouse")
+    crowd_equals_the_twin(scene, cluster(scene, 40, 8.0))
+
+
+@pytest.mark.slow_without_jit
+def test_a_crowd_in_columbia_equals_the_twin(shared: Path) -> None:
+    scene = load_scene(shared / "data/maps/columbia.map")
+    crowd_equals_the_twin(scene, cluster(scene, 40, 8.0))

@@ -24,7 +24,7 @@ RATIO_WINDOW: Final = 5.0
 """The real-time ratio is an average over the last so many seconds of wall time."""
 
 POLL: Final = 0.02
-"""Time limits and repeated reports of sessions are looked at every so many s of wall time."""
+"""Time limits and repeated reports of sessions are looked at no more often than every so many s of wall time."""
 WARN_EVERY: Final = 30.0
 """A simulation that cannot keep up says so no more often than this, s of wall time."""
 
@@ -105,7 +105,7 @@ class Hub:
         """Let sessions know that wall time passes, also between steps and while there are none."""
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(POLL)
+            await asyncio.sleep(max(POLL, self.reporter.wake - loop.time()))
             self.reporter.poll(loop.time())
 
     async def _run(self) -> int:

@@ -21,7 +21,8 @@ class Reporter:
     def __init__(self) -> None:
         self._connections: list[Connection] = []
         self._batch = Batch()
-        self._wake = 0.0
+        self.wake = 0.0
+        """When `poll` will have something to do, at the earliest, s."""
 
     def attach(self, connection: Connection) -> None:
         """Serve a connection from now on."""
@@ -47,12 +48,12 @@ class Reporter:
 
     def poll(self, now: float) -> None:
         """Wall time has passed: call those whose time has come. One clock for all costs less than a timer for each."""
-        if now < self._wake:
+        if now < self.wake:
             return
-        self._wake = now + SHORTEST_TIMER
+        self.wake = now + SHORTEST_TIMER
         for connection in tuple(self._connections):
             when = connection.next_timer()
             if when is not None and when <= now:
                 connection.on_timer(now)
             elif when is not None:
-                self._wake = min(self._wake, when)
+                self.wake = min(self.wake, when)
