@@ -55,7 +55,7 @@ def _watch(phase: list[str], done: threading.Event, began: float) -> None:
             while not done.wait(0.2):
                 status.update(f"{text}: {phase[0]} ({time.monotonic() - began:.0f} s)")
     else:
-        print(f"botyard: {text} (about 10 s) …", file=sys.stderr, flush=True)
+        print(f"botyard: {text} (10 to 20 s) …", file=sys.stderr, flush=True)
         done.wait()
     print(f"botyard: kernels compiled in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     _say_if_not_kept()
