@@ -249,12 +249,7 @@ class Simulation:
 
     def unique_name(self, base: str) -> str:
         """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
-        if base not in self._engine.rows:
-            return base
-        n = 2
-        while f"{base}_{n:03d}" in self._engine.rows:
-            n += 1
-        return f"{base}_{n:03d}"
+        return self._unique_names(base, 1)[0]
 
     def _unique_names(self, base: str, count: int) -> list[str]:
         names: list[str] = []

@@ -198,6 +198,11 @@ def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
                 speed = cmd.SetVelocity(v=rng.uniform(-1, 1), w=rng.uniform(-1, 1))
                 for e in (knowing, looking):
                     e.submit(f"r{i}", speed)
+        if k % 11 == 5:  # all stop at once, and time stands still for a moment
+            for e in (knowing, looking):
+                for i in range(1, 30):
+                    e.submit(f"r{i}", cmd.SetVelocity(v=0.0, w=0.0))
+                e.settle()
         if k % 37 == 36:  # somebody puts one right beside another
             x, y, _ = knowing.state.pose[1]
             for e in (knowing, looking):

@@ -127,7 +127,6 @@ class Engine:
         """
         self.grid = build_grid(scene) if grid is None else grid
         self.scene = scene
-        self.bodies.leeway[:] = 0.0  # there may be walls now where there were none
         for name in self.box_names:
             self.remove_body(name)
         self._add_boxes(scene)

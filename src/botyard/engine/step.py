@@ -29,7 +29,7 @@ def advance(
     """
     if moving:
         plan_velocities(state, dt)
-    place_outlines(state, bodies)
+    place_outlines(state, bodies, not moving)
     fill_bins(state, bodies, bins, dt if moving else 0.0)
     if moving:
         move_all(grid, state, bodies, bins, dt)

@@ -14,7 +14,7 @@ import numpy as np
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import arc, cosine_sine, turning, wrap
-from botyard.engine.kernels.outlines import place_body, place_corners
+from botyard.engine.kernels.outlines import place_corners
 from botyard.engine.layout import F8, I4, I8, U2, Bins, Bodies, Grid, State
 
 OBSTACLE = 1  # Visible.OBSTACLE
@@ -465,10 +465,6 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
         bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape, bins.reach[0], bins.reach[1],
         row, x, y, radius, bodies.near,
     )  # fmt: skip
-    for n in range(n_bodies):
-        place_body(
-            pose, bodies.placed, bodies.part_start, bodies.vert_start, bodies.verts, bodies.world, bodies.near[n]
-        )
     gap = room(
         grid.seg, grid.x0, grid.y0, grid.h, grid.near, n_segments, pose, bodies.radius, bodies.part_start,
         bodies.vert_start, bodies.turn, bodies.edge, bodies.verts, bodies.world, bodies.near, n_bodies, row,
@@ -484,7 +480,6 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
     Writes pose, disp, spin, stall, contact and, where something blocks the way, vel. Where nothing solid is near, the way is free
     without further tests: that is most bodies in most steps.
     """
-    # arrays are taken out of their tuples before the loop: inside, each access would count references
     pose, vel, disp, spin, stall, contact, mask = (
         state.pose, state.vel, state.disp, state.spin, state.stall, state.contact, state.mask,
     )  # fmt: skip
@@ -507,10 +502,7 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
             continue
         dx, dy, dth = vel[i, 0] * dt, vel[i, 1] * dt, vel[i, 2] * dt
         x, y, th = pose[i, 0], pose[i, 1], pose[i, 2]
-        if placed[i, 2] == th:
-            c, s = placed[i, 3], placed[i, 4]
-        else:
-            c, s = cosine_sine(th)
+        c, s = placed[i, 3], placed[i, 4]
         ax, ay = arc(dx, dy, dth)
         to_x, to_y, to_th = x + c * ax - s * ay, y + s * ax + c * ay, wrap(th + dth)
         to_c, to_s = cosine_sine(to_th)

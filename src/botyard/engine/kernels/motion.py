@@ -120,7 +120,6 @@ def heading_rate(error: float, limit: float, dt: float) -> float:
 @merged_kernel
 def plan_velocities(state: State, dt: float) -> None:
     """Write the velocities of this step for all rows that can drive; ends finished distance moves and emergency stops."""
-    # arrays are taken out of their tuple before the loop: inside, each access would count references
     vel, target, odom = state.vel, state.target, state.odom
     max_vel, top_vel, accel, decel = state.max_vel, state.top_vel, state.accel, state.decel
     mode_x, mode_a, drive = state.mode_x, state.mode_a, state.drive

@@ -31,7 +31,6 @@ def integrate_odometry(state: State, seed: int, tick: int) -> None:
     Each axis of the displacement is multiplied by 1 + ε. A row that did not move is left alone, so a stalled robot's odometry
     stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other modes keep what was set at creation.
     """
-    # arrays are taken out of their tuple before the loop: inside, each access would count references
     pose, odom, disp, err, spins, path, target = (
         state.pose, state.odom, state.disp, state.err, state.spin, state.path, state.target,
     )  # fmt: skip

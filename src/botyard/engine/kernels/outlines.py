@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from botyard.engine.kernels.jit import inlined_kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine
-from botyard.engine.layout import F8, I8, Bodies, State
+from botyard.engine.layout import F8, Bodies, State
 
 
 @inlined_kernel
@@ -16,35 +16,24 @@ def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: 
         into[at + v - v0, 1] = y + s * vx + c * vy
 
 
-@inlined_kernel
-def place_body(pose: F8, placed: F8, part_start: I8, vert_start: I8, verts: F8, world: F8, i: int) -> None:
-    """Write the corners of body `i` in the world unless they are there already; the arrays are those of `Bodies`."""
-    if pose[i, 0] != placed[i, 0] or pose[i, 1] != placed[i, 1] or pose[i, 2] != placed[i, 2]:
-        c, s = cosine_sine(pose[i, 2])
-        placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = pose[i, 0], pose[i, 1], pose[i, 2], c, s
-        v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
-        place_corners(verts, v0, v1, pose[i, 0], pose[i, 1], c, s, world, v0)
-
-
 @merged_kernel
-def place_outlines(state: State, bodies: Bodies) -> None:
+def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
     """Write the corners of all bodies in the world, `Bodies.world`, from their poses, where they are not there already.
 
-    They are, unless something else than a step put a body where it is, or made it solid; then nobody knows how far others are.
+    They are, unless something else than a step put a body where it is, or made it solid; then nobody knows how far others are, nor
+    with `forget`.
     """
     pose, placed, part_start, vert_start = state.pose, bodies.placed, bodies.part_start, bodies.vert_start
     mask, verts, world, leeway = state.mask, bodies.verts, bodies.world, bodies.leeway
-    moved = False
     for i in range(pose.shape[0]):
-        if (
-            pose[i, 0] != placed[i, 0]
-            or pose[i, 1] != placed[i, 1]
-            or pose[i, 2] != placed[i, 2]
-            or mask[i] != placed[i, 5]
-        ):
-            place_body(pose, placed, part_start, vert_start, verts, world, i)
+        x, y, th = pose[i, 0], pose[i, 1], pose[i, 2]
+        if x != placed[i, 0] or y != placed[i, 1] or th != placed[i, 2] or mask[i] != placed[i, 5]:
+            c, s = cosine_sine(th)
+            placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = x, y, th, c, s
             placed[i, 5] = mask[i]
-            moved = True
-    if moved:
+            v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
+            place_corners(verts, v0, v1, x, y, c, s, world, v0)
+            forget = True
+    if forget:
         for i in range(pose.shape[0]):
             leeway[i] = 0.0
