@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+Row = dict[str, float]
+"""Figures of one measurement by name."""
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
 
@@ -26,6 +32,13 @@ def cpu(
 def wall(run: Callable[[], object], rounds: int = 5) -> float:
     """Least wall seconds, for what runs on several threads."""
     return cpu(run, rounds, time.perf_counter)
+
+
+def apart(module: str, call: str) -> Any:
+    """What a call of a function of a module returns, in a process of its own."""
+    code = f"import json; from {module} import *; print(json.dumps({call}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def map_path() -> tuple[str, str]:

@@ -6,17 +6,15 @@ The picture needs matplotlib (the extra `plots`) and goes to docs/explanation/sc
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from bench import clients
-from bench.common import cpu, map_path, memory
+from bench.common import Row, apart, cpu, map_path, memory
 from botyard.devices.ranging import Bundle, RangeDevices
 from botyard.engine.build import BodySpec, build_grid
 from botyard.engine.simulation import Engine
@@ -37,15 +35,14 @@ CLIENTS = (1, 10, 100, 500, 1000, 2000)
 RESOLUTION = 0.02
 SMALL = ((-0.05, -0.05), (0.05, -0.05), (0.05, 0.05), (-0.05, 0.05))
 
-Row = dict[str, float]
 
-
-def apart(module: str, call: str) -> Row:
-    """What a function of a module returns, called in a process of its own."""
-    code = f"import json; from {module} import *; print(json.dumps({call}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    row: Row = json.loads(done.stdout.splitlines()[-1])
-    return row
+def each(call: str, numbers: Sequence[int], line: Callable[[Row], str]) -> list[Row]:
+    """What a function of this file gives for each number, printed as it comes."""
+    rows = []
+    for n in numbers:
+        rows.append(apart("bench.scaling", f"{call}({n})"))
+        print(line(rows[-1]), flush=True)
+    return rows
 
 
 def scans(scene: Scene, rays: int, r_max: float, n: int = 300) -> float:
@@ -169,28 +166,22 @@ def main() -> None:
                 flush=True,
             )
     print(f"\n   {map_path()[1]}, 300 robots, 180°, 8 m, only the map\n   rays a scan   ns a ray")
-    rays = []
-    for n in RAYS:
-        rays.append(apart("bench.scaling", f"by_rays({n})"))
-        print(f"   {n:11}   {rays[-1]['cost'] * 1e9:8.0f}", flush=True)
+    rays = each("by_rays", RAYS, lambda r: f"   {r['at']:11}   {r['cost'] * 1e9:8.0f}")
     print(f"\n   walls of 2 … 8 m made of points, {RESOLUTION} m apart; 300 robots × 181 rays, 8 m")
     print("     points   build CPU s   grid MB   peak MB   ns a ray")
-    points = []
-    for n in POINTS:
-        r = apart("bench.scaling", f"by_points({n})")
-        points.append(r)
-        print(
-            f"   {n:8}   {r['build']:11.3f}   {r['grid']:7.1f}   {r['peak']:7.0f}   {r['cost'] * 1e9:8.0f}", flush=True
-        )
+    points = each(
+        "by_points",
+        POINTS,
+        lambda r: f"   {r['at']:8}   {r['build']:11.3f}   {r['grid']:7.1f}   {r['peak']:7.0f}   {r['cost'] * 1e9:8.0f}",
+    )
     print(f"\n   {map_path()[1]}, p3dx-sh with a 181-reading laser, one client each, real time wanted")
     print("   clients   CPU s/sim s   ms a client   real time   longest gap ms   ready s     MB")
-    served = []
-    for n in CLIENTS:
-        r = apart("bench.scaling", f"by_clients({n})")
-        served.append(r)
-        print(
-            f"   {n:7}   {r['cost']:11.3f}   {r['cost'] / n * 1e3:11.2f}   {r['ratio']:9.3f}   {r['gap'] * 1e3:14.0f}   {r['ready']:7.1f}"
-            f"   {r['memory']:4.0f}",
-            flush=True,
-        )
+    served = each(
+        "by_clients",
+        CLIENTS,
+        lambda r: (
+            f"   {r['at']:7}   {r['cost']:11.3f}   {r['cost'] / r['at'] * 1e3:11.2f}   {r['ratio']:9.3f}"
+            f"   {r['gap'] * 1e3:14.0f}   {r['ready']:7.1f}   {r['memory']:4.0f}"
+        ),
+    )
     draw(robots, rays, points, served)

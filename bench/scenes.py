@@ -10,10 +10,7 @@ gives here, in the same run.
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -22,7 +19,7 @@ import numpy as np
 from numba import njit
 from PIL import Image
 
-from bench.common import SHARED, cpu, map_path, memory
+from bench.common import SHARED, Row, apart, cpu, map_path, memory
 from bench.reference import build, caster
 from botyard.engine.build import build_grid, robot_body
 from botyard.engine.layout import Grid
@@ -227,7 +224,7 @@ class Run:
             self.sim.step()
 
 
-def measure(name: str, sensor: str, n: int, seconds: float) -> dict[str, float] | None:
+def measure(name: str, sensor: str, n: int, seconds: float) -> Row | None:
     """CPU s for a simulated second, least of three stretches of `seconds` after one; memory, stalled robots. Run in its own process."""
     made = scene_of(name, n)
     if made is None:
@@ -273,11 +270,8 @@ def main() -> None:
         "   scene              sensor  robots   CPU s/sim s   M rays/CPU s   x real time   stalled     MB   Stage there  x Stage   floor"
     )
     for name, sensor, n, seconds, stage, floor in ROWS:
-        code = f"import json; from bench.scenes import measure; print(json.dumps(measure({name!r}, {sensor!r}, {n}, {seconds})))"
-        runs = []
-        for _ in range(2):  # a shared machine has slow times that last longer than a run
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-            runs.append(json.loads(done.stdout.splitlines()[-1]))
+        # twice: a shared machine has slow times that last longer than a run
+        runs = [apart("bench.scenes", f"measure({name!r}, {sensor!r}, {n}, {seconds})") for _ in range(2)]
         r = None if runs[0] is None else min(runs, key=lambda run: run["cpu"])
         if speed is not None:
             here.append(speed())
