@@ -17,6 +17,7 @@ from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
 from botyard.model.mapbuilder import squares_to_segments
 from botyard.model.obstacles import Returns, Visible
+from botyard.model.scene import Scene
 
 SCANS, RAYS = 1000, 181
 GHOST = Returns(obstacle=False, laser=0, sonar=False)
@@ -35,22 +36,31 @@ def brute(segments: np.ndarray, pose: Pose, r_max: float) -> np.ndarray:
     return np.where((t >= 0) & (u >= 0) & (u <= 1), t, r_max).min(axis=1, initial=r_max)
 
 
-def scene_with_lasers(returns: Returns, r_max: float, threads: int = 1) -> tuple[Engine, RangeDevices]:
-    path, _ = map_path()
-    scene = load_scene(path)
+def scene_with_lasers(
+    returns: Returns,
+    r_max: float,
+    threads: int = 1,
+    *,
+    scene: Scene | None = None,
+    scans: int = SCANS,
+    rays: int = RAYS,
+    noise: float = 0.0,
+) -> tuple[Engine, RangeDevices]:
+    """Robots at random free places of a map, that of the anchors unless another is given, each with a laser over 180°."""
+    scene = load_scene(map_path()[0]) if scene is None else scene
     devices = RangeDevices(threads)
     engine = Engine(scene, senses=(devices,))
     x0, y0, x1, y1 = scene.bounds or (0, 0, 1, 1)
     rng = np.random.default_rng(1)
     trial = BodySpec(name="trial", parts=(BODY,))
     poses: list[Pose] = []
-    while len(poses) < SCANS:
+    while len(poses) < scans:
         pose = Pose(rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(-math.pi, math.pi))
         if engine.is_free(trial, pose):
             poses.append(pose)
     engine.add_bodies([(BodySpec(name=f"r{i}", parts=(BODY,), returns=returns), p) for i, p in enumerate(poses)])
-    bundle = Bundle(angle0=-math.pi / 2, step=math.pi / (RAYS - 1), count=RAYS, r_max=r_max)
-    for i in range(SCANS):
+    bundle = Bundle(angle0=-math.pi / 2, step=math.pi / max(rays - 1, 1), count=rays, r_max=r_max, r_noise=noise)
+    for i in range(scans):
         devices.configure(i, f"r{i}", 16, Visible.LASER, [bundle])
         devices.subscribe(i, "bench")
     return engine, devices

@@ -15,12 +15,9 @@ import numpy as np
 
 from bench import clients
 from bench.common import Row, apart, cpu, map_path, memory
-from botyard.devices.ranging import Bundle, RangeDevices
-from botyard.engine.build import BodySpec, build_grid
-from botyard.engine.simulation import Engine
+from bench.rays import GHOST, scene_with_lasers
+from botyard.engine.build import build_grid
 from botyard.formats.registry import load_scene
-from botyard.geometry import Pose
-from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs/explanation/scaling.svg"
@@ -33,7 +30,6 @@ RAYS = (1, 4, 16, 64, 181, 361, 721, 1440)
 POINTS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 CLIENTS = (1, 10, 100, 500, 1000, 2000)
 RESOLUTION = 0.02
-SMALL = ((-0.05, -0.05), (0.05, -0.05), (0.05, 0.05), (-0.05, 0.05))
 
 
 def each(call: str, numbers: Sequence[int], line: Callable[[Row], str]) -> list[Row]:
@@ -46,22 +42,8 @@ def each(call: str, numbers: Sequence[int], line: Callable[[Row], str]) -> list[
 
 
 def scans(scene: Scene, rays: int, r_max: float, n: int = 300) -> float:
-    """CPU s of one ray: `n` robots at free places, each with a laser of `rays` over 180° that sees only the map."""
-    devices = RangeDevices()
-    engine = Engine(scene, senses=(devices,))
-    x0, y0, x1, y1 = scene.bounds or (0.0, 0.0, 1.0, 1.0)
-    rng = np.random.default_rng(1)
-    poses: list[Pose] = []
-    while len(poses) < n:
-        pose = Pose(rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(-math.pi, math.pi))
-        if engine.is_free(BodySpec(name="trial", parts=(SMALL,)), pose):
-            poses.append(pose)
-    blind = Returns(obstacle=False, laser=0, sonar=False)
-    engine.add_bodies([(BodySpec(name=f"r{i}", parts=(SMALL,), returns=blind), p) for i, p in enumerate(poses)])
-    bundle = Bundle(angle0=-math.pi / 2, step=math.pi / max(rays - 1, 1), count=rays, r_max=r_max, r_noise=0.005)
-    for i in range(n):
-        devices.configure(i, f"r{i}", 16, Visible.LASER, [bundle])
-        devices.subscribe(i, "bench")
+    """CPU s of one ray: `n` robots, each with a laser that sees only the map."""
+    engine, devices = scene_with_lasers(GHOST, r_max, scene=scene, scans=n, rays=rays, noise=0.005)
     return cpu(lambda: devices.sense(engine), 7) / (n * rays)
 
 
