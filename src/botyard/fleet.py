@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from botyard.devices.ranging import Bundle
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I2, I8, State
 
@@ -70,6 +71,15 @@ class Fleet:
         return odom
 
     @property
+    def odometry_in_world(self) -> F8:
+        """Where in the world odometry believes the robots to be, (n, 3): m, m, rad. See `Robot.odom_in_world`."""
+        frame, odom = self.state.odom_frame[self.robot_rows], self.odometry
+        c, s = np.cos(frame[:, 2]), np.sin(frame[:, 2])
+        x = frame[:, 0] + c * odom[:, 0] - s * odom[:, 1]
+        y = frame[:, 1] + s * odom[:, 0] + c * odom[:, 1]
+        return np.column_stack([x, y, frame[:, 2] + odom[:, 2]])
+
+    @property
     def velocities(self) -> F8:
         """Velocities forward, leftward and of rotation, (n, 3): m/s, m/s, rad/s. A copy."""
         vel: F8 = self.state.vel[self.robot_rows]
@@ -107,6 +117,20 @@ class Fleet:
     def is_exact(self) -> bool:
         """False when ranges are rounded."""
         return self._sim.range_step <= 0.0
+
+    @property
+    def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]], NDArray[np.bool_]]:
+        """Keys (robot, kind, index) of all range sensors, where in `readings` theirs are, and which were taken in this step."""
+        return self._sim._devices.placed(self._sim._engine)
+
+    def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
+        """The beams of a range sensor."""
+        return self._sim._devices.bundles(key)
+
+    @property
+    def subscriptions(self) -> int:
+        """How many range sensors are read in every step, counted once for each reader."""
+        return self._sim._devices.subscriptions
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
         """Where the readings of a sensor stand."""

@@ -49,7 +49,7 @@ from botyard.errors import WorldError
 from botyard.fleet import Fleet
 from botyard.formats.models import find_robot
 from botyard.formats.registry import Warn, load_scene
-from botyard.geometry import Pose, Twist
+from botyard.geometry import Pose, Twist, compose
 from botyard.model.library import load_laser
 from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes, RobotSpec
@@ -116,6 +116,8 @@ class Simulation:
             senses=(self._devices, self._accessories),
         )
         self._robots: dict[str, Robot] = {}
+        self.claims = 0
+        """Counts how often a robot has got or lost a source of commands."""
         self.fleet = Fleet(self)
 
     @classmethod
@@ -247,6 +249,29 @@ class Simulation:
         del self._robots[name]
         self._engine.remove_body(name)
 
+    def remove_box(self, name: str) -> None:
+        """Take a box of the map out of the world, between two steps. KeyError when there is none of that name."""
+        self._engine.remove_box(name)
+        self.scene = self._engine.scene
+
+    def put(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
+        """Put a robot or a box of the map at a true pose (m, m, rad) at the next step, whatever stands there.
+
+        Raises
+        ------
+        KeyError
+            Nothing has that name.
+        CommandError
+            The pose is not finite, or absurdly far away.
+        """
+        if name in self._robots:
+            self._robots[name]._teleports += 1
+        self._engine.submit(name, cmd.SetPose(Pose(*map(float, pose))), source)
+
+    def hold(self, name: str, on: bool = True, source: str = "api") -> None:
+        """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told."""
+        self._engine.submit(name, cmd.Hold(on), source)
+
     def unique_name(self, base: str) -> str:
         """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
         return self._unique_names(base, 1)[0]
@@ -312,6 +337,21 @@ class Simulation:
     def settle(self) -> Snapshot:
         """Let queued commands that place things take effect without letting time pass."""
         return self._engine.settle()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine underneath, for those who want to look into it; only the simulation changes it."""
+        return self._engine
+
+    @property
+    def shapes(self) -> int:
+        """Counts how often a robot has got another outline."""
+        return self._engine.shapes
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether commands wait for the next step, or for `settle`."""
+        return self._engine.is_pending
 
     @property
     def time(self) -> float:
@@ -534,6 +574,25 @@ class Robot:
         """Sources that command the robot at present, for example ``pioneer``."""
         return tuple(self._claims)
 
+    def claim(self, source: str) -> None:
+        """`source` commands the robot from now on: programs from within give way to it."""
+        if source not in self._claims:
+            self._claims.append(source)
+            self._sim.claims += 1
+
+    def release(self, source: str) -> None:
+        """`source` commands the robot no longer; nothing else changes."""
+        if source in self._claims:
+            self._claims.remove(source)
+            self._sim.claims += 1
+
+    @property
+    def odom_in_world(self) -> Pose:
+        """Where in the world odometry believes the robot to be: it began at the true pose, and errs since (or was carried away)."""
+        snapshot = self._sim.snapshot
+        row = snapshot.rows[self.name]
+        return compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom)
+
     def port(self, source: str) -> Port:
         """What a protocol's session sees of this robot; `source` names it in the order of commands and in logs."""
         return Port(self, source)
@@ -734,8 +793,7 @@ class Port:
 
     def claim(self) -> None:
         """The session begins: it commands the robot; odometry and limits start afresh."""
-        if self._source not in self._robot._claims:
-            self._robot._claims.append(self._source)
+        self._robot.claim(self._source)
         self.submit(cmd.SetOdometry())
         self.reset_limits()
 
@@ -744,7 +802,7 @@ class Port:
         robot = self._robot
         if self._source not in robot._claims:
             return
-        robot._claims.remove(self._source)
+        robot.release(self._source)
         for laser in robot.lasers:
             laser.restore()
         if not robot._claims:

@@ -15,6 +15,7 @@ from botyard.cli.options import RobotChoice, RobotParam, StartParam
 from botyard.engine.build import robot_body
 from botyard.errors import CommandLineError
 from botyard.geometry import Pose
+from botyard.servers import yard
 from botyard.simulation import Simulation
 from tests.ports import free_port
 
@@ -160,7 +161,7 @@ def test_a_taken_port_with_the_originals_habits(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Three tries, then the next port, with warnings (FRM-015); without --compat the program ends with 248 at once."""
-    monkeypatch.setattr(run, "PORT_PAUSE", 0.01)
+    monkeypatch.setattr(yard, "PORT_PAUSE", 0.01)
     port = free_port(4)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))

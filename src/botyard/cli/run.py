@@ -25,7 +25,7 @@ from botyard import __version__
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import RobotChoice
 from botyard.cli.runoptions import RunOptions, with_options
-from botyard.errors import CommandLineError, FolderError, PortError, WorldError, did_you_mean
+from botyard.errors import CommandLineError, FolderError, WorldError, did_you_mean
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
@@ -33,21 +33,17 @@ if TYPE_CHECKING:
     from botyard.model.robot import RobotSpec
     from botyard.protocols.pioneer.session import PioneerSettings
     from botyard.servers.hub import Hub
-    from botyard.servers.tcp import FactoryServer, PioneerServer, RobotPortServer
-    from botyard.servers.worldcontrol import WorldControl
+    from botyard.servers.yard import Yard
     from botyard.simulation import Simulation
 
 DEFAULT_LOG_SIZE = 5_000_000
 """A noninteractive run begins a new log file at this size, bytes (CLI-026)."""
-PORT_ATTEMPTS = 3
-PORT_PAUSE = 2.0
-"""Under --compat amrisim a taken port is tried so often, with pauses of so many s, before the next one is (FRM-015)."""
 DEFAULT_CAPACITY = 252.0
 """Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
 
 EPILOG = """\b
 Examples:
-  botyard                                  a robot in the shipped office
+  botyard                                  asks in the page for a map and robots
   botyard -m lab.map -r p3dx -r amigo:bob  two robots, on ports 8101 and 8102
   botyard -m office -r p3dx --controller wander
   botyard --nomap -r seekur --start 0,0,90 --noninteractive
@@ -98,7 +94,6 @@ def run(o: RunOptions) -> int:
         sim = Simulation(**settings)
     else:
         sim = Simulation.load(map_name, resolution=o.resolution / 1000.0, warn=log.warning, **settings)
-    _add_robots(sim, o)
     return asyncio.run(_serve(sim, o, factory, rotate_logs))
 
 
@@ -128,7 +123,7 @@ def _map_name(o: RunOptions) -> str | None:
     name = o.map or o.map_argument
     if name:
         return name
-    if o.nomap or o.map == "":
+    if o.nomap or o.map == "" or _asks(o):
         return None
     from botyard.formats.models import default_map
 
@@ -142,19 +137,42 @@ def _map_name(o: RunOptions) -> str | None:
     return "office"
 
 
-def _add_robots(sim: Simulation, o: RunOptions) -> None:
-    from botyard.formats.models import find_robot
+def _asks(o: RunOptions) -> bool:
+    """Whether the start dialog is wanted: without a map, when a person is there to answer."""
+    if o.map or o.map_argument or o.nomap or o.map == "" or o.noninteractive or o.no_gui:
+        if o.start_dialog:
+            raise CommandLineError(
+                "--start-dialog asks for a map in the page: it goes with no map and not with --no-gui"
+            )
+        return False
+    from botyard.formats.models import default_map
 
+    return o.start_dialog or (sys.stdin.isatty() and default_map() is None)
+
+
+def _add_robots(yard: Yard, o: RunOptions) -> None:
+    """The robots and factories of the command line."""
     default = () if o.factories else (RobotChoice("p3dx", None),)
     choices: Sequence[RobotChoice] = o.robots or default
-    specs = [_with_battery(find_robot(c.model), o.simulate_batteries) for c in choices]
-    last = o.port + len(choices) + len(o.factories) - 1
-    if last > 65535:
+    if o.port + len(choices) + len(o.factories) - 1 > 65535:
         raise CommandLineError(
             f"{len(choices) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
         )
+    specs = [yard.find_model(c.model) for c in choices]
+    sim = yard.hub.sim
     for i, (choice, spec) in enumerate(zip(choices, specs, strict=True)):
-        sim.add_robot(spec, choice.name, pose=_start_pose(sim, spec, o.start, i))
+        yard.add(choice.model, choice.name, _start_pose(sim, spec, o.start, i))
+    made = itertools.count()
+
+    def place(spec: RobotSpec) -> Pose | None:
+        start = o.start if not isinstance(o.start, Pose) else sim.free_place(spec, o.start)
+        return _start_pose(sim, spec, start, next(made))
+
+    for model in o.factories:
+        try:
+            yard.add_factory(model, place)
+        except WorldError as error:
+            raise CommandLineError(f"--robot-factory: {error}") from None
 
 
 def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
@@ -182,10 +200,10 @@ async def _serve(
     sim: Simulation, o: RunOptions, factory: ControllerFactory | None, rotate_logs: Callable[[], None] | None
 ) -> int:
     """Open the ports, say "ready", run until told to end."""
-    from botyard.controllers.base import Yielding
     from botyard.servers.hub import Hub
     from botyard.servers.tcp import LoopHost
     from botyard.servers.worldcontrol import WorldControl
+    from botyard.servers.yard import Yard
 
     hub = Hub(sim, interval=None if o.fast else o.update_interval / 1000.0, duration=o.duration)
     world = WorldControl(
@@ -196,44 +214,39 @@ async def _serve(
         rotate_logs=rotate_logs,
         allow_exit=o.allow_client_exit,
     )
-    robots, factories = _servers(hub, world, o)
-    servers = [*robots, *factories]
+    yard = Yard(
+        hub,
+        world,
+        _settings(o),
+        host=o.bind_to_address,
+        port=o.port,
+        patient=o.compat == "amrisim",
+        equip=lambda spec: _with_battery(spec, o.simulate_batteries),
+        controller=factory,
+        seed=o.seed,
+    )
+    asks = _asks(o)
+    if not asks:
+        _add_robots(yard, o)
     _on_signals(hub)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            await _listen(servers, o)
-            await _announce(stack, robots, o)
-            if factory is not None:
-                for one in robots:
-                    hub.before_step(Yielding(one.robot, factory(one.robot, o.seed)).act)
+            await yard.open()
+            await _announce(stack, yard, o)
             if o.joystick is not None:
                 _plug_joystick(stack, hub, o.joystick)
-            print(_ready(sim, robots, factories, o.json), flush=True)
+            page = None
+            if not o.no_gui:
+                from botyard.cli.page import begin_page
+
+                page = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url))
+            if not asks:
+                print(_ready(yard, o.json, page), flush=True)
             return await hub.run()
         finally:
-            for server in servers:
-                server.close()
+            yard.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
-
-
-async def _listen(servers: Sequence[RobotPortServer], o: RunOptions) -> None:
-    """Open the ports, one after the other. A taken one ends the run, or, as the original does it, is tried thrice and passed over."""
-    port = o.port
-    for server in servers:
-        for attempt in itertools.count(1):
-            try:
-                await server.listen(o.bind_to_address, port)
-                break
-            except PortError as error:
-                if o.compat != "amrisim" or port >= 65535:
-                    raise
-                logging.getLogger("botyard").warning("%s", error)
-                if attempt < PORT_ATTEMPTS:
-                    await asyncio.sleep(PORT_PAUSE)
-                else:
-                    port += 1
-        port += 1
 
 
 def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> None:
@@ -264,27 +277,8 @@ def _settings(o: RunOptions) -> PioneerSettings:
         gripper_layout=o.gripper_layout,
         log_packets=o.log_packets_received,
         log_movement=o.log_movement_sent,
+        siminfo_flags=0 if o.no_gui or o.noninteractive else 1,
     )
-
-
-def _servers(hub: Hub, world: WorldControl, o: RunOptions) -> tuple[list[PioneerServer], list[FactoryServer]]:
-    """The ports: robots in the order of the command line, then factories."""
-    from botyard.formats.models import find_robot
-    from botyard.servers.tcp import FactoryServer, PioneerServer
-
-    settings = _settings(o)
-    robots = [PioneerServer(hub, r, settings, world) for r in hub.sim.robots.values() if r.spec.drive]
-    made = itertools.count()
-
-    def place(spec: RobotSpec) -> Pose | None:
-        start = o.start if not isinstance(o.start, Pose) else hub.sim.free_place(spec, o.start)
-        return _start_pose(hub.sim, spec, start, next(made))
-
-    models = [_with_battery(find_robot(name), o.simulate_batteries) for name in o.factories]
-    for model in models:
-        if not model.drive:
-            raise CommandLineError(f"--robot-factory: {model.name} cannot drive, so no client could use it")
-    return robots, [FactoryServer(hub, model, settings, world, place) for model in models]
 
 
 def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
@@ -297,20 +291,31 @@ def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
     return folders
 
 
-async def _announce(stack: contextlib.AsyncExitStack, robots: Sequence[PioneerServer], o: RunOptions) -> None:
-    """Discovery and multicast DNS, until the stack is left."""
-    if not o.no_network_discovery:
-        from botyard.servers.discovery import DiscoveryServer
+async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
+    """Discovery, which can be switched off and on, and multicast DNS, until the stack is left."""
+    from botyard.servers.discovery import DiscoveryServer
+    from botyard.servers.yard import Interface
 
-        discovery = DiscoveryServer(everybody=not _is_loopback(o.bind_to_address))
-        if await discovery.listen():
-            stack.callback(discovery.close)
+    discovery = DiscoveryServer(everybody=not _is_loopback(o.bind_to_address))
+    stack.callback(discovery.close)
+
+    async def start() -> None:
+        if not await discovery.listen():
+            yard.interfaces["discovery"].on = False
+
+    async def stop() -> None:
+        discovery.close()
+
+    on = not o.no_network_discovery
+    yard.interfaces["discovery"] = Interface("answers programs that look for robots (UDP 30718)", on, start, stop)
+    if on:
+        await start()
     if o.mdns:
         from botyard.servers.mdns import Announcement
 
         announcement = Announcement()
         stack.push_async_callback(announcement.end)
-        await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in robots)
+        await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in yard.servers.values())
 
 
 def _is_loopback(address: str) -> bool:
@@ -334,14 +339,19 @@ def _on_signals(hub: Hub) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(hub.stop))
 
 
-def _ready(sim: Simulation, servers: Sequence[PioneerServer], factories: Sequence[FactoryServer], as_json: bool) -> str:
+def _ready(yard: Yard, as_json: bool, page: str | None) -> str:
+    """The line that says that everything is there."""
+    sim = yard.hub.sim
     robots = [
-        {"name": s.robot.name, "model": s.robot.spec.name, "host": s.address[0], "port": s.address[1]} for s in servers
+        {"name": s.robot.name, "model": s.robot.spec.name, "host": s.address[0], "port": s.address[1]}
+        for s in yard.servers.values()
     ]
-    made = [{"model": f.model.name, "host": f.address[0], "port": f.address[1]} for f in factories]
+    made = [{"model": f.model.name, "host": f.address[0], "port": f.address[1]} for f in yard.factories]
     if as_json:
         source = sim.scene.source or None
-        return json.dumps({"ready": True, "seed": sim.seed, "map": source, "robots": robots, "factories": made})
+        about = {"ready": True, "seed": sim.seed, "map": source, "robots": robots, "factories": made, "page": page}
+        return json.dumps(about)
     listed = [f"{r['name']} ({r['model']}) on {r['host']}:{r['port']}" for r in robots]
     listed += [f"a {f['model']} for every client of {f['host']}:{f['port']}" for f in made]
-    return f"botyard ready: {', '.join(listed)}; seed {sim.seed}"
+    shown = f"\npage: {page}" if page else ""
+    return f"botyard ready: {', '.join(listed) or 'no robots'}; seed {sim.seed}{shown}"

@@ -26,6 +26,17 @@ class RunOptions:
     port: int
     noninteractive: bool
     no_gui: bool
+    gui_port: int | None
+    gui_address: str
+    gui_host: tuple[str, ...]
+    gui_token: str | None
+    no_browser: bool
+    start_dialog: bool
+    fullscreen_gui: bool
+    maximize_gui: bool
+    minimize_gui: bool
+    lite_graphics: bool
+    no_graphics: bool
     start: Pose | str | None
     update_interval: int
     update_sim_time: int | None
@@ -256,7 +267,58 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--no-gui",
         "-no-gui",
         is_flag=True,
-        help="Run without the page (there is none in this version; implies --noninteractive).",
+        help="Run without the page (implies --noninteractive).",
+    ),
+    click.option(
+        "--gui-port",
+        type=click.IntRange(1, 65535),
+        metavar="PORT",
+        help="Port of the page. [default: 8100, or the next one that is free]",
+    ),
+    click.option(
+        "--gui-address",
+        default="127.0.0.1",
+        show_default=True,
+        metavar="ADDRESS",
+        help="Serve the page on this address only; 0.0.0.0 is all, for people on other machines.",
+    ),
+    click.option(
+        "--gui-host",
+        multiple=True,
+        metavar="NAME",
+        help="A name of this machine under which browsers may ask for the page. Repeatable.",
+    ),
+    click.option(
+        "--gui-token",
+        metavar="TOKEN|off",
+        help="The secret that the page's address ends with; off, on this machine only, asks for none. [default: random]",
+    ),
+    click.option("--no-browser", is_flag=True, help="Do not open the page in a browser."),
+    click.option(
+        "--start-dialog",
+        is_flag=True,
+        help="Ask in the page for map and robots, as botyard without a map does in a terminal.",
+    ),
+    click.option(
+        "--fullscreen-gui", "-fullscreen-gui", is_flag=True, help="Show the page in a window of its own, full screen."
+    ),
+    click.option(
+        "--maximize-gui", "-maximize-gui", is_flag=True, help="Show the page in a window of its own, maximised."
+    ),
+    click.option(
+        "--minimize-gui", "-minimize-gui", is_flag=True, help="Show the page in a window of its own, minimised."
+    ),
+    click.option(
+        "--lite-graphics",
+        "-lite-graphics",
+        is_flag=True,
+        help="The page draws less: no grid, no filled fields, no trails.",
+    ),
+    click.option(
+        "--no-graphics",
+        "-no-graphics",
+        is_flag=True,
+        help="The page does not draw the world; lists, values and log are there.",
     ),
     click.option("--json", is_flag=True, help='Print the line that says "ready" as one JSON object.'),
     click.option(

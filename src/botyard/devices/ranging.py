@@ -207,6 +207,20 @@ class RangeDevices:
         """Ranges (m) and returns of all devices after the last step; `span` says where each one's are. Not to be written to."""
         return self._out[0] if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
+    def placed(self, engine: Engine) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]], NDArray[np.bool_]]:
+        """Keys of all devices, where in `latest` their readings stand, and which were taken in this step."""
+        self._built(engine)
+        return list(self._devices), self._spans, self._taken
+
+    def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
+        """The beams of a device."""
+        return self._devices[key].bundles
+
+    @property
+    def subscriptions(self) -> int:
+        """How many devices are read in every step, counted once for each reader."""
+        return sum(len(d.readers) for d in self._devices.values())
+
     def span(self, key: Hashable) -> tuple[int, int] | None:
         """Where the readings of a device stand in `latest`; None if they were not taken in this step."""
         if self._fans is None or key not in self._index:

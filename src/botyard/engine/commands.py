@@ -15,7 +15,7 @@ from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
 from botyard.engine.layout import F8, I8, Mode, OdometryErrorMode, State
 from botyard.errors import CommandError
-from botyard.geometry import Pose
+from botyard.geometry import Pose, compose, inverse
 from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes
 
@@ -306,6 +306,7 @@ class SetOdometry:
     def apply(self, state: State, row: int) -> None:
         """Set the odometry."""
         state.odom[row] = (self.pose.x, self.pose.y, wrap(self.pose.th))
+        state.odom_frame[row] = compose(Pose(*state.pose[row].tolist()), inverse(self.pose))
 
 
 @dataclass(frozen=True, slots=True)

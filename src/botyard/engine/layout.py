@@ -75,6 +75,8 @@ class State(NamedTuple):
     contact : (n,) uint64
         Where the body touched what last blocked it: bit k is the sector of bearings [k, k + 1)·2π/64 in its frame; 0 as soon as it
         has moved freely.
+    odom_frame : (n, 3) float64
+        True pose of the frame of `odom` when that was last set: where odometry believes to be is this pose, then `odom`.
     uid : (n,) uint64
         Stable identity: a hash of the body's name.
     mode_x, mode_a : (n,) int8
@@ -111,6 +113,7 @@ class State(NamedTuple):
     heading_speed: F8
     err_lo: F8
     err_hi: F8
+    odom_frame: F8
     uid: U8
     drive: I1
     err_mode: I1
@@ -132,7 +135,7 @@ _FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     *_CHANGING,
     *((n, np.float64, 3) for n in ("max_vel", "top_vel", "accel", "decel")),
     ("heading_speed", np.float64, 0),
-    *((n, np.float64, 3) for n in ("err_lo", "err_hi")),
+    *((n, np.float64, 3) for n in ("err_lo", "err_hi", "odom_frame")),
     ("uid", np.uint64, 0),
     *((n, np.int8, 0) for n in ("drive", "err_mode", "motors", "held")),
     ("mask", np.uint16, 0),

@@ -99,6 +99,8 @@ class Engine:
         self._sequence = 0
         self._buffers: list[tuple[State, np.ndarray[tuple[int], np.dtype[np.uint8]]]] = []
         self._stale = 0
+        self.shapes = 0
+        """Counts how often a body has got another outline."""
         self._held: dict[str, Held] = {}
         self.box_names: tuple[str, ...] = ()
         self._add_boxes(scene)
@@ -130,6 +132,15 @@ class Engine:
         for name in self.box_names:
             self.remove_body(name)
         self._add_boxes(scene)
+
+    def remove_box(self, name: str) -> None:
+        """Take a box of the map out of the world, between two steps. KeyError when the map has none of that name."""
+        if name not in self.box_names:
+            raise KeyError(name)
+        index = self.box_names.index(name)
+        self.remove_body(name)
+        self.box_names = self.box_names[:index] + self.box_names[index + 1 :]
+        self.scene = replace(self.scene, boxes=self.scene.boxes[:index] + self.scene.boxes[index + 1 :])
 
     # -- bodies
 
@@ -214,11 +225,14 @@ class Engine:
         set_error_mode(s, row, mode, self.seed_word)
         if spec.perfect_odometry:
             s.odom[row] = s.pose[row]
+        else:
+            s.odom_frame[row] = pose
 
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
         """Give a body another outline; takes effect at once, between two steps or in a sense phase."""
         row = self.rows[name]
         self.specs[row] = replace(self.specs[row], parts=parts)
+        self.shapes += 1
         self.bodies = build_bodies(self.specs)
         self._advance(False)
 
@@ -276,6 +290,11 @@ class Engine:
         """Queue velocities of many bodies for the next step: the same as a `SetVelocity` for each of them."""
         self._sequence += 1
         self._bulk.append((source, self._sequence, command))
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether commands wait for the next step."""
+        return bool(self._queue or self._bulk)
 
     def _drain(self) -> None:
         if self._bulk:

@@ -91,6 +91,19 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
     raise MapError("no such map in the folders that clients may load from, nor among the shipped maps", name)
 
 
+def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
+    """Names that `find_client_map` finds in `folders` and among the shipped maps, and whether they are shipped."""
+    names: dict[str, bool] = {}
+    for folder in folders:
+        try:
+            files = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".map" and p.is_file())
+        except OSError:
+            continue
+        names |= {p.name: False for p in files if p.resolve().is_relative_to(folder)}
+    shipped = {stem: True for stem in builtin_maps() if f"{stem}.map" not in names}
+    return [*shipped.items(), *names.items()]
+
+
 def load_scene(name: str | Path, *, resolution: float = 0.02, warn: Warn | None = None) -> Scene:
     """Find and read a map.
 
@@ -110,8 +123,16 @@ def load_scene(name: str | Path, *, resolution: float = 0.02, warn: Warn | None 
     """
     path = find_map(name)
     # every map of today is an ArMap; its first line is checked, whatever its suffix is
-    parsed = armap.read(path)
+    return _to_scene(armap.read(path), str(path), resolution, warn)
+
+
+def parse_scene(text: str, name: str, *, resolution: float = 0.02, warn: Warn | None = None) -> Scene:
+    """Read a map from the text of its file; see `load_scene`. `name` is the file's, for messages."""
+    return _to_scene(armap.parse(text, name), name, resolution, warn)
+
+
+def _to_scene(parsed: armap.ArMap, source: str, resolution: float, warn: Warn | None) -> Scene:
     if warn is not None:
         for text in parsed.warnings:
             warn(text)
-    return armap.to_scene(parsed, source=str(path), resolution=resolution)
+    return armap.to_scene(parsed, source=source, resolution=resolution)

@@ -21,7 +21,7 @@ class RobotLog(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: object, kwargs: object) -> tuple[object, object]:  # type: ignore[override]
         """Add the name."""
         name = self.extra["robot"] if self.extra else ""
-        return f"{name}: {msg}", kwargs
+        return f"{name}: {msg}", {**kwargs, "extra": {"robot": name}}  # type: ignore[dict-item]
 
 
 class Connection:

@@ -23,6 +23,8 @@ MAX_LAG: Final = 0.5
 RATIO_WINDOW: Final = 5.0
 """The real-time ratio is an average over the last so many seconds of wall time."""
 
+SETTLE: Final = 0.05
+"""While time stands still, commands that clients send meanwhile take effect this often, s of wall time."""
 POLL: Final = 0.02
 """Time limits and repeated reports of sessions are looked at no more often than every so many s of wall time."""
 WARN_EVERY: Final = 30.0
@@ -47,22 +49,30 @@ class Hub:
     sim : Simulation
         The world.
     interval : float or None
-        Wall time between two steps, s; None: as fast as possible.
+        Wall time between two steps at speed 1, s; None: as fast as possible.
     duration : float, optional
         End after so much simulated time, s.
     """
 
     def __init__(self, sim: Simulation, *, interval: float | None = 0.1, duration: float | None = None) -> None:
         self.sim = sim
-        self.interval = interval
         self.duration = duration
         self.exit_status = 0
         self.overruns = 0
+        self.step_time = 0.0
+        """Wall time that a step takes, s, averaged over some of them."""
+        self.speed = 0.0 if interval is None else 1.0
+        self._interval = sim.dt if interval is None else interval
         self._next_warning = 0.0
         self.reporter = Reporter()
         self._listeners: list[Listener] = [self.reporter]
+        self._watchers: list[Callable[[], None]] = []
         self._before: list[Callable[[], None]] = []
         self._stop = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._paused = False
+        self._allowed = 0
+        self._restarted = False
         self.tasks: set[asyncio.Future[Any]] = set()  # work beside the loop; kept here so that it is not lost half way
         self._marks: deque[tuple[float, float]] = deque()
 
@@ -75,21 +85,75 @@ class Hub:
         if listener in self._listeners:
             self._listeners.remove(listener)
 
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when the state has changed: after every step, and when something was placed while time stands still."""
+        self._watchers.append(changed)
+
     def before_step(self, act: Callable[[], None]) -> None:
         """Call `act` before every step: programs that control robots from within."""
         self._before.append(act)
+
+    def not_before_step(self, act: Callable[[], None]) -> None:
+        """Do so no longer."""
+        if act in self._before:
+            self._before.remove(act)
 
     def stop(self, status: int = 0) -> None:
         """End `run` soon; the first status given counts."""
         if not self._stop.is_set():
             self.exit_status = status
             self._stop.set()
+            self._wake.set()
+
+    # -- time
+
+    @property
+    def interval(self) -> float | None:
+        """Wall time between two steps, s; None: as fast as possible."""
+        return self._interval / self.speed if self.speed else None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether time stands still."""
+        return self._paused
+
+    def pause(self) -> None:
+        """Let time stand still; what is placed meanwhile still takes effect."""
+        self._paused, self._allowed = True, 0
+        self._tell_watchers()
+
+    def resume(self) -> None:
+        """Let time go on."""
+        self._paused = False
+        self._restart()
+
+    def step_and_pause(self, count: int = 1) -> None:
+        """Let so many steps pass, as fast as time goes, and then time stand still."""
+        self._paused, self._allowed = True, self._allowed + count
+        self._restart()
+
+    def set_speed(self, factor: float) -> None:
+        """Simulated per wall time from now on; 0 is as fast as possible."""
+        self.speed = factor
+        self._restart()
+
+    def settle(self) -> None:
+        """If time stands still: let what was placed, or asked of sensors, take effect now."""
+        if self._paused and not self._allowed:
+            self.sim.settle()
+            self._tell_watchers()
+
+    def _restart(self) -> None:
+        """Deadlines are counted from now on."""
+        self._restarted = True
+        self._marks.clear()
+        self._wake.set()
 
     @property
     def ratio(self) -> float:
         """Simulated time per wall time over the last seconds; 1 is real time."""
         if len(self._marks) < 2:
-            return 1.0
+            return self.speed or 1.0
         (wall0, sim0), (wall1, sim1) = self._marks[0], self._marks[-1]
         return (sim1 - sim0) / (wall1 - wall0) if wall1 > wall0 else 1.0
 
@@ -112,28 +176,50 @@ class Hub:
         loop = asyncio.get_running_loop()
         origin, steps, last = loop.time(), 0, loop.time()
         while not self._stop.is_set():
-            if self.interval is None:
+            if self._paused and not self._allowed:
+                await self._stand_still()
+                continue
+            if self._restarted:
+                self._restarted, origin, steps = False, loop.time(), 0
+            interval = self.interval
+            if interval is None:
                 await asyncio.sleep(0)
             else:
-                due = origin + steps * self.interval
+                due = origin + steps * interval
                 lag = loop.time() - due
                 if lag < 0.0:
-                    await self._sleep_until(due)
-                    if self._stop.is_set():
-                        break
+                    if await self._interrupted_until(due):
+                        continue
                 else:
-                    if lag > max(MAX_LAG, 2 * self.interval):
+                    if lag > max(MAX_LAG, 2 * interval):
                         self._admit_lag(lag)
                         origin, steps = loop.time(), 0
                     await asyncio.sleep(0)  # clients are served even when there is no time to spare
+            if self._stop.is_set() or (self._paused and not self._allowed):
+                continue
             now = loop.time()
-            self.sim.timing = Timing(self.sim.dt, self.interval or self.sim.dt, now - last)
+            self.sim.timing = Timing(self.sim.dt, interval or self.sim.dt, now - last)
             last = now
             steps += 1
+            self._allowed = max(0, self._allowed - 1)
             self.step_once(now)
+            self.step_time += 0.1 * (loop.time() - now - self.step_time)
             if self.duration is not None and self.sim.time >= self.duration - 1e-9:
                 self.stop()
         return self.exit_status
+
+    async def _stand_still(self) -> None:
+        """Time stands still: place what is to be placed, until it goes on."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE):
+                await self._wake.wait()
+        self._wake.clear()
+        if self.sim.is_pending:
+            self.settle()
+
+    def _tell_watchers(self) -> None:
+        for changed in self._watchers:
+            changed()
 
     def _admit_lag(self, lag: float) -> None:
         """Count an overrun, and say so now and then."""
@@ -144,15 +230,20 @@ class Hub:
             log.warning(
                 "%.1f s behind real time: steps take longer than their %g s (real-time ratio %.2f)",
                 lag,
-                self.interval,
+                self.interval or 0.0,
                 self.ratio,
             )
 
-    async def _sleep_until(self, due: float) -> None:
-        """Sleep, but wake up at once when the run is to end."""
-        with contextlib.suppress(TimeoutError):
+    async def _interrupted_until(self, due: float) -> bool:
+        """Sleep; whether somebody ended it because the run is to end, or time to go at another pace."""
+        try:
             async with asyncio.timeout_at(due):
-                await self._stop.wait()
+                while not (self._stop.is_set() or self._restarted or (self._paused and not self._allowed)):
+                    await self._wake.wait()
+                    self._wake.clear()
+        except TimeoutError:
+            return False
+        return True
 
     def step_once(self, now: float) -> None:
         """One step, and everyone is told."""
@@ -165,3 +256,4 @@ class Hub:
                 self._marks.popleft()
         for listener in tuple(self._listeners):
             listener.on_snapshot(now)
+        self._tell_watchers()

@@ -118,10 +118,17 @@ class RobotPortServer(ABC):
             raise PortError(f"cannot listen on {host}:{port} for robot {self.name}: {reason}{hint}") from None
         self.address = self._server.sockets[0].getsockname()[:2]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it accepts clients."""
+        return self._server is not None
+
     def close(self) -> None:
         """Stop accepting clients and end the session."""
         if self._server is not None:
             self._server.close()
+            self._server = None
+            self.address = ("", 0)
         for client in tuple(self._clients):
             client.shut()
 
@@ -174,6 +181,13 @@ class FactoryServer(RobotPortServer):
         except BotyardError as error:
             return str(error)
 
+    def release(self, name: str) -> bool:
+        """End the session of the client whose robot has this name; False if the factory made none."""
+        client = next((c for c in self._clients if c.robot_name == name), None)
+        if client is not None:
+            client.shut()
+        return client is not None
+
     def dismiss(self, robot: Robot) -> None:
         """The robot goes with its client."""
         self.hub.sim.remove_robot(robot.name)
@@ -191,6 +205,11 @@ class _Client(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._stuck_since: float | None = None
         self._peer = "?"
+
+    @property
+    def robot_name(self) -> str:
+        """Name of its robot; empty when it has none."""
+        return self._robot.name if self._robot is not None else ""
 
     # -- asyncio's side
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from botyard.engine.build import build_grid
 from botyard.engine.layout import Grid
-from botyard.errors import MapError
-from botyard.formats.registry import find_client_map, load_scene
+from botyard.errors import MapError, WorldError
+from botyard.formats.registry import client_maps, find_client_map, load_scene, parse_scene
 from botyard.model.scene import Scene
 from botyard.protocols.pioneer.events import (
     ExitRequested,
@@ -43,14 +43,28 @@ SNAPSHOT_PAUSE = 1.0
 """… and the least time between two of them, s of wall time: drawing one holds up the steps."""
 
 
+Done = Callable[[str | None], None]
+"""Told what came of a map: None when it is in place (or was already), else why not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A map that was read and is ready to be put under the robots."""
+    """A map that was read and is ready to be put under the robots; without a path it came from no file of this machine."""
 
-    path: Path
+    path: Path | None
     modified: int
     scene: Scene
     grid: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A map that somebody waits for."""
+
+    name: str
+    read: Callable[[], Loaded | None]
+    connection: Connection | None
+    done: Done | None
 
 
 class Host(Protocol):
@@ -104,7 +118,7 @@ class WorldControl:
         self._rotate_logs = rotate_logs
         self._allow_exit = allow_exit
         self._connections: list[Connection] = []
-        self._waiting: deque[tuple[Connection | None, str]] = deque()
+        self._waiting: deque[_Wanted] = deque()
         self._busy = False
         self._snapshots = 0
         self._last_snapshot = -math.inf
@@ -112,6 +126,10 @@ class WorldControl:
         if sim.scene.source:
             path = Path(sim.scene.source).resolve()
             self._map = (path, _modified(path))
+
+    def maps(self) -> list[tuple[str, bool]]:
+        """The maps that may be loaded by name, and whether they came with the package."""
+        return client_maps(self._folders)
 
     # -- who is there
 
@@ -151,14 +169,27 @@ class WorldControl:
         self._host.end_soon(request.status)
 
     def _snapshot(self, connection: Connection, name: str) -> None:
-        """Write a picture into the working directory; a client's name may choose its stem, never its folder."""
+        """Write a picture, as a client wishes."""
+        try:
+            path = self.write_picture(name, connection.session.now)
+        except WorldError as error:
+            connection.log.warning("%s", error)
+        else:
+            connection.log.info("picture written to %s", path)
+
+    def write_picture(self, name: str, now: float) -> Path:
+        """Write a picture of the world into the working directory; `name` may choose its stem, never its folder.
+
+        Raises
+        ------
+        WorldError
+            There were too many, or it cannot be written.
+        """
         if self._snapshots >= MAX_SNAPSHOTS:
-            connection.log.warning("no more than %d pictures are written in a run", MAX_SNAPSHOTS)
-            return
-        if connection.session.now - self._last_snapshot < SNAPSHOT_PAUSE:
-            connection.log.warning("no picture: the last one was less than %g s ago", SNAPSHOT_PAUSE)
-            return
-        self._last_snapshot = connection.session.now
+            raise WorldError(f"no more than {MAX_SNAPSHOTS} pictures are written in a run")
+        if now - self._last_snapshot < SNAPSHOT_PAUSE:
+            raise WorldError(f"no picture: the last one was less than {SNAPSHOT_PAUSE:g} s ago")
+        self._last_snapshot = now
         stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_") or "botyard"
         path, n = Path(f"{stem}.png"), 2
         while path.exists():
@@ -166,10 +197,9 @@ class WorldControl:
         try:
             self.sim.render(path)
         except OSError as error:
-            connection.log.warning("the picture %s cannot be written: %s", path, error.strerror)
-        else:
-            self._snapshots += 1
-            connection.log.info("picture written to %s", path.resolve())
+            raise WorldError(f"the picture {path} cannot be written: {error.strerror}") from None
+        self._snapshots += 1
+        return path.resolve()
 
     # -- maps
 
@@ -183,54 +213,91 @@ class WorldControl:
         self.master = self.master or request.master
         self.load(request.name, connection)
 
-    def load(self, name: str, connection: Connection | None = None) -> None:
-        """Load a map for everybody; `connection` asked for it, or a user at the page (None)."""
-        if len(self._waiting) >= MAX_WAITING:
-            self._failed(name, connection, "too many maps are waiting to be loaded")
+    def load(self, name: str, connection: Connection | None = None, done: Done | None = None) -> None:
+        """Load a map for everybody; `connection` asked for it, or a user at the page (None). `done` is told what came of it."""
+        self._want(_Wanted(name, lambda: self._read(name), connection, done))
+
+    def load_text(self, name: str, text: str, done: Done) -> None:
+        """Put a map whose file's text a user at the page has sent; no file of it is kept."""
+        self._want(_Wanted(name, lambda: self._read_text(name, text), None, done))
+
+    def reload(self, done: Done) -> None:
+        """Read the present map's file again, changed or not (UNS-024)."""
+        source = self.sim.scene.source
+        if not source or self._map is None:
+            done("the present map did not come from a file")
             return
-        self._waiting.append((connection, name))
+        path = self._map[0]
+        self._want(_Wanted(source, lambda: self._read_file(path), None, done))
+
+    def clear(self) -> None:
+        """No map any more, for everybody."""
+        self._put(Loaded(None, 0, Scene(), build_grid(Scene())), "no map", None)
+
+    def _want(self, wanted: _Wanted) -> None:
+        if len(self._waiting) >= MAX_WAITING:
+            self._failed(wanted, "too many maps are waiting to be loaded")
+            return
+        self._waiting.append(wanted)
         self._next()
 
     def _next(self) -> None:
         if self._busy or not self._waiting:
             return
-        connection, name = self._waiting.popleft()
+        wanted = self._waiting.popleft()
         self._busy = True
-        self._host.run_aside(
-            lambda: self._read(name), lambda loaded, error: self._read_done(name, connection, loaded, error)
-        )
+        self._host.run_aside(wanted.read, lambda loaded, error: self._read_done(wanted, loaded, error))
+
+    # these three may run in another thread
 
     def _read(self, name: str) -> Loaded | None:
-        """Find and read a map; None if it is the present one, unchanged. May run in another thread."""
+        """Find and read a map; None if it is the present one, unchanged."""
         path = find_client_map(name, self._folders)
-        modified = _modified(path)
-        if self._map is not None and self._map[0] == path and modified <= self._map[1]:
+        if self._map is not None and self._map[0] == path and _modified(path) <= self._map[1]:
             return None
+        return self._read_file(path)
+
+    def _read_file(self, path: Path) -> Loaded:
+        modified = _modified(path)
         scene = load_scene(path, resolution=self._resolution, warn=log.warning)
         return Loaded(path, modified, scene, build_grid(scene))
 
-    def _read_done(
-        self, name: str, connection: Connection | None, loaded: Loaded | None, error: Exception | None
-    ) -> None:
+    def _read_text(self, name: str, text: str) -> Loaded:
+        scene = parse_scene(text, name, resolution=self._resolution, warn=log.warning)
+        return Loaded(None, 0, scene, build_grid(scene))
+
+    def _read_done(self, wanted: _Wanted, loaded: Loaded | None, error: Exception | None) -> None:
         self._busy = False
+        name, connection = wanted.name, wanted.connection
         if error is not None:
-            self._failed(name, connection, str(error) if isinstance(error, MapError) else repr(error))
-        elif loaded is None:
-            log.info('map "%s" is unchanged and was not loaded again', client_text(name))
-            if connection is not None:
-                connection.map_changed(name, 0)
+            self._failed(wanted, str(error) if isinstance(error, MapError) else repr(error))
         else:
-            self.sim.replace_scene(loaded.scene, loaded.grid)
-            self._map = (loaded.path, loaded.modified)
-            log.info("map %s is in place", loaded.path)
-            for other in tuple(self._connections):
-                other.map_changed(name, 1, by_user=connection is None)
+            if loaded is None:
+                log.info('map "%s" is unchanged and was not loaded again', client_text(name))
+                if connection is not None:
+                    connection.map_changed(name, 0)
+            else:
+                self._put(loaded, name, connection)
+            if wanted.done is not None:
+                wanted.done(None)
         self._next()
 
-    def _failed(self, name: str, connection: Connection | None, reason: str) -> None:
-        log.warning('map "%s" was not loaded, the old one stays: %s', client_text(name), client_text(reason, 500))
-        if connection is not None:
-            connection.map_changed(name, 2)
+    def _put(self, loaded: Loaded, name: str, connection: Connection | None) -> None:
+        """A map is ready: put it under the robots, and tell everybody."""
+        self.sim.replace_scene(loaded.scene, loaded.grid)
+        self._map = None if loaded.path is None else (loaded.path, loaded.modified)
+        log.info("map %s is in place", loaded.path or client_text(name))
+        for other in tuple(self._connections):
+            other.map_changed(name, 1, by_user=connection is None)
+
+    def _failed(self, wanted: _Wanted, reason: str) -> None:
+        log.warning(
+            'map "%s" was not loaded, the old one stays: %s', client_text(wanted.name), client_text(reason, 500)
+        )
+        if wanted.connection is not None:
+            wanted.connection.map_changed(wanted.name, 2)
+        if wanted.done is not None:
+            wanted.done(reason)
 
 
 def _modified(path: Path) -> int:

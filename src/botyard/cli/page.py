@@ -1,0 +1,155 @@
+"""The page of ``botyard run``: serves it, opens it, and answers its start dialog."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from botyard.cli.runoptions import RunOptions
+from botyard.errors import CommandLineError, WorldError
+from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui.session import Tokens
+from botyard.servers.desk import PageDesk
+from botyard.servers.hub import Hub
+from botyard.servers.viewsource import ViewSource
+from botyard.servers.web import PageServer, is_loopback, new_token
+from botyard.servers.yard import Yard
+from botyard.ui import window
+
+STATIC = Path(window.__file__).with_name("static")
+
+log = logging.getLogger("botyard.page")
+
+
+async def begin_page(
+    stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, asks: bool, ready: Callable[[str], str]
+) -> str:
+    """Serve the page until the stack is left, and open it if a person is there; its address.
+
+    Parameters
+    ----------
+    yard : Yard
+        The running simulator.
+    o : RunOptions
+        The command line.
+    asks : bool
+        The start dialog is wanted.
+    ready : callable
+        Makes the line that is printed once the start dialog was answered, of the page's address.
+    """
+    audience = new_token()
+    tokens = Tokens(_token(o), audience)
+    source = ViewSource(yard.hub, yard.port_of)
+    graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
+    desk = PageDesk(yard.hub, yard, yard.world, source, audience=audience if tokens.full else "", graphics=graphics)
+    server = PageServer(desk, source, tokens, STATIC, o.gui_host)
+    await server.listen(o.gui_address, o.gui_port)
+    stack.push_async_callback(server.close)
+    url = server.url()
+    if asks:
+        models = [c.model for c in o.robots] or ["p3dx"]
+        desk.start = msg.StartOffer(
+            models=models, port=o.port, verbose=o.verbose, warn_unsupported=o.warn_unsupported_commands
+        )
+        desk.starter = _Starter(yard, o, lambda: ready(url)).start
+        print(f"botyard asks for a map and robots: {url}", flush=True)
+    _open(stack, yard.hub, o, url)
+    return url
+
+
+def _token(o: RunOptions) -> str:
+    if o.gui_token != "off":
+        return o.gui_token or new_token()
+    if not is_loopback(o.gui_address):
+        raise CommandLineError("--gui-token off: only on this machine; with --gui-address the page needs a token")
+    return ""
+
+
+def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -> None:
+    """Open the page in a browser if a person is there, or in a window of its own if one is wanted."""
+    mode = (
+        "fullscreen" if o.fullscreen_gui else "maximized" if o.maximize_gui else "minimized" if o.minimize_gui else None
+    )
+    if mode is not None:
+        try:
+            opened = window.open_window(url, mode)
+        except WorldError as error:
+            log.warning("%s", error)
+            return
+        task = asyncio.ensure_future(_closed(opened, hub))
+        hub.tasks.add(task)
+        stack.callback(opened.close)
+        stack.callback(task.cancel)
+    elif sys.stdin.isatty() and _has_display() and not (o.noninteractive or o.no_browser):
+        window.open_browser(url)
+
+
+def _has_display() -> bool:
+    return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+async def _closed(opened: window.Window, hub: Hub) -> None:
+    """The simulator ends with its window, as its predecessors do."""
+    while opened.is_open:
+        await asyncio.sleep(0.25)
+    if opened.failed:
+        log.warning("the window could not be opened; the page is there for any browser")
+        return
+    log.info("the window was closed")
+    hub.stop()
+
+
+class _Starter:
+    """Does what the start dialog's answer says."""
+
+    def __init__(self, yard: Yard, o: RunOptions, ready: Callable[[], str]) -> None:
+        self._yard = yard
+        self._o = o
+        self._ready = ready
+
+    async def start(self, request: msg.Start) -> None:
+        """Load the map, add the robots, open their ports, say "ready".
+
+        Raises
+        ------
+        BotyardError
+            The map, a model or a port is wrong; the dialog can be answered again.
+        """
+        yard = self._yard
+        if not request.robots:
+            raise WorldError("choose at least one robot")
+        for robot in request.robots:
+            yard.find_model(robot.model)
+        if request.map:
+            future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+            yard.world.load(request.map, done=lambda e: None if future.done() else future.set_result(e))
+            error = await future
+            if error is not None:
+                raise WorldError(error)
+        if request.verbose:
+            logging.getLogger("botyard").setLevel(logging.DEBUG)
+        yard.port = request.port
+        yard.settings = replace(yard.settings, warn_unsupported=request.warn_unsupported)
+        added: list[str] = []
+        try:
+            for robot in request.robots:
+                if robot.factory:
+                    yard.add_factory(robot.model)
+                    continue
+                for _ in range(robot.count):
+                    added.append(yard.add(robot.model, robot.name if robot.name and robot.count == 1 else None).name)
+            await yard.open()
+        except BaseException:
+            for name in added:
+                yard.remove(name)
+            for factory in yard.factories:
+                factory.close()
+            yard.factories.clear()
+            raise
+        print(self._ready(), flush=True)

@@ -1,0 +1,84 @@
+"""Looking into the engine's structures, for pictures that explain or debug it (GUI-031). Slow and plain on purpose; changes nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from botyard.engine.layout import Bodies, Grid, State
+
+Square = tuple[float, float, float, float]
+"""x, y of the lower left corner, edge, m; a value of 0 … 1."""
+MAX_SQUARES: Final = 20_000
+
+Box = tuple[float, float, float, float]
+
+
+def _cells(grid: Grid, box: Box) -> tuple[range, range]:
+    """Indices of the cells that a box (least x, least y, greatest x, greatest y, m) touches."""
+
+    def span(low: float, high: float, origin: float, n: int) -> range:
+        return range(max(0, math.floor((low - origin) / grid.h)), min(n, math.floor((high - origin) / grid.h) + 1))
+
+    return span(box[0], box[2], grid.x0, grid.nx), span(box[1], box[3], grid.y0, grid.ny)
+
+
+def _square(grid: Grid, ix: int, iy: int, edge: int, value: float) -> Square:
+    return grid.x0 + ix * grid.h, grid.y0 + iy * grid.h, edge * grid.h, value
+
+
+def occupied_cells(grid: Grid, box: Box) -> list[Square]:
+    """The cells of a region that hold entries; the value grows with their number. At most `MAX_SQUARES`."""
+    squares = []
+    columns, rows = _cells(grid, box)
+    for iy in rows:
+        counts = np.diff(grid.start[iy * grid.nx + columns.start : iy * grid.nx + columns.stop + 1])
+        for k in np.flatnonzero(counts).tolist():
+            squares.append(_square(grid, columns.start + k, iy, 1, min(1.0, int(counts[k]) / 8)))
+            if len(squares) >= MAX_SQUARES:
+                return squares
+    return squares
+
+
+def clearances(grid: Grid, box: Box) -> list[Square]:
+    """For cells of a region the least of the four empty squares that begin there; the value is its edge, as a share of 64 cells."""
+    columns, rows = _cells(grid, box)
+    step = max(1, math.ceil(math.sqrt(len(columns) * len(rows) / MAX_SQUARES)))
+    squares = []
+    for iy in rows[::step]:
+        for ix in columns[::step]:
+            edge = int(grid.clear[:, iy, ix].min())
+            if edge:
+                squares.append(_square(grid, ix, iy, step, min(1.0, edge / 64)))
+    return squares
+
+
+def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> list[Square]:
+    """The squares that a ray from (x, y) visits, within `length` m: empty ones are crossed at once (value 0), others are searched (1)."""
+    squares: list[Square] = []
+    dx, dy = math.cos(bearing), math.sin(bearing)
+    quadrant = (1 if dx > 0 else 0) + (2 if dy > 0 else 0)
+    t = 0.0
+    while t < length and len(squares) < 2000:
+        gx, gy = (x + t * dx - grid.x0) / grid.h, (y + t * dy - grid.y0) / grid.h
+        ix, iy = math.floor(gx), math.floor(gy)
+        if not (0 <= ix < grid.nx and 0 <= iy < grid.ny):
+            break
+        empty = int(grid.clear[quadrant, iy, ix])
+        edge = max(1, empty)
+        left, low = (ix if dx > 0 else ix - edge + 1), (iy if dy > 0 else iy - edge + 1)
+        squares.append(_square(grid, left, low, edge, 0.0 if empty else 1.0))
+        out_x = ((left + edge if dx > 0 else left) - gx) / dx if dx else math.inf
+        out_y = ((low + edge if dy > 0 else low) - gy) / dy if dy else math.inf
+        t += max(min(out_x, out_y) * grid.h, 0.0) + 1e-9
+    return squares
+
+
+def collision_candidates(state: State, bodies: Bodies, row: int, reach: float) -> list[int]:
+    """Rows of the bodies whose circles come within `reach` m of the circle of a body: those that a step may have to compare."""
+    away = np.hypot(state.pose[:, 0] - state.pose[row, 0], state.pose[:, 1] - state.pose[row, 1])
+    near = away <= bodies.radius + bodies.radius[row] + reach
+    near[row] = False
+    return [int(i) for i in np.flatnonzero(near)]

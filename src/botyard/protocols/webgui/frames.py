@@ -1,0 +1,168 @@
+"""Binary frames and maps of the page (layout after reference webgui.md §4): columns that a browser takes as typed arrays, without a copy.
+
+A frame is a header of 48 bytes and blocks. Everything is little-endian, every block begins on a multiple of 4 bytes.
+
+| header at | type | what |
+|---|---|---|
+| 0 | 4 bytes | `MAGIC` |
+| 4, 6 | u16, u16 | `VERSION`, number of blocks |
+| 8, 12 | u32, u32 | number of the schema message that names the rows; bits: `PAUSED`, `FASTEST` |
+| 16 | f64 | simulated time, s |
+| 24, 28 | u32, u32 | steps done; number of the frame, which the page acknowledges |
+| 32, 36, 40 | f32 | simulated per wall time; time of a step, ms; speed asked for |
+| 44 | u32 | 0 |
+
+A block is u16 kind (`Block`), u16 group, u32 rows, u32 bytes of its payload, u32 0, then the payload, padded to 4 bytes.
+Poses are relative to the origin that the schema gives, so that float32 is enough for maps far from (0, 0).
+
+A map is `MAP_MAGIC`, u32 bytes of a JSON text, the text (padded to 4 bytes), the walls as f32 x1, y1, x2, y2 and the points as
+f32 x, y, all relative to the origin that the JSON text gives.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.model.scene import Scene
+
+MAGIC: Final = b"BYFR"
+MAP_MAGIC: Final = b"BYMP"
+VERSION: Final = 1
+HEADER: Final = struct.Struct("<4sHHIIdIIfffI")
+BLOCK: Final = struct.Struct("<HHIII")
+
+PAUSED: Final = 1
+FASTEST: Final = 2
+
+NO_READING: Final = 0xFFFE
+"""A range that is not a number."""
+
+
+class Block(IntEnum):
+    """Kinds of blocks."""
+
+    POSE = 1  # f32 x, y, th of each body
+    STATE = 2  # u8 of each body, `Bit`s
+    ODOMETRY = 3  # f32 x, y, th of each robot: where in the world its odometry believes it to be
+    VELOCITY = 4  # f32 forward, left, turn of each robot
+    READINGS = 5  # of one group of sensors: u32 row of each sensor's robot, then u16 ranges of each sensor, in units of the group
+    BRIGHT = 6  # of the same group: u32 places, in the ranges of the block before, of what reflects brightly
+
+
+class Bit(IntEnum):
+    """What the byte of a body in `Block.STATE` says."""
+
+    STALLED = 1
+    MOTORS = 2
+    ESTOP = 4
+    HELD = 8
+    GHOST = 16
+    CLIENT = 32
+
+
+class Header(NamedTuple):
+    """What a frame says of the whole world; see the module for units."""
+
+    schema: int
+    flags: int
+    time: float
+    tick: int
+    number: int
+    ratio: float
+    step_ms: float
+    speed: float
+
+
+Column = tuple[Block, int, int, Sequence[NDArray[Any]]]
+"""Kind, group, rows and the arrays of a block, which are put one behind the other."""
+
+
+def encode(header: Header, columns: Sequence[Column]) -> bytes:
+    """A frame."""
+    h = header
+    parts = [
+        HEADER.pack(
+            MAGIC, VERSION, len(columns), h.schema, h.flags, h.time, h.tick & 0xFFFFFFFF, h.number & 0xFFFFFFFF,
+            h.ratio, h.step_ms, h.speed, 0,
+        )
+    ]  # fmt: skip
+    for kind, group, rows, arrays in columns:
+        data = b"".join([np.ascontiguousarray(a).data for a in arrays])
+        parts += [BLOCK.pack(kind, group, rows, len(data), 0), data, bytes(-len(data) % 4)]
+    return b"".join(parts)
+
+
+def decode(frame: bytes) -> tuple[Header, list[tuple[Block, int, int, bytes]]]:
+    """The header of a frame, and kind, group, rows and payload of each block.
+
+    Raises
+    ------
+    ValueError
+        Not a frame of this version, or cut short.
+    """
+    if len(frame) < HEADER.size or frame[:4] != MAGIC:
+        raise ValueError(f"not a frame: it begins with {frame[:4]!r}, expected {MAGIC!r}")
+    _, version, count, *rest = HEADER.unpack_from(frame)
+    if version != VERSION:
+        raise ValueError(f"frame of version {version}, expected {VERSION}")
+    return Header(*rest[:8]), list(_blocks(frame, count))
+
+
+def _blocks(frame: bytes, count: int) -> Iterator[tuple[Block, int, int, bytes]]:
+    at = HEADER.size
+    for _ in range(count):
+        if at + BLOCK.size > len(frame):
+            raise ValueError(f"frame cut short at byte {at} of {len(frame)}")
+        kind, group, rows, size, _ = BLOCK.unpack_from(frame, at)
+        at += BLOCK.size
+        if at + size > len(frame):
+            raise ValueError(f"frame cut short: a block of {size} bytes at byte {at} of {len(frame)}")
+        yield Block(kind), group, rows, frame[at : at + size]
+        at += size + -size % 4
+
+
+def to_units(ranges: NDArray[np.float64], unit: float) -> NDArray[np.uint16]:
+    """Ranges (m) as whole multiples of `unit` (m), at most `NO_READING` − 1; what is not a number becomes `NO_READING`."""
+    scaled = np.multiply(ranges, 1.0 / unit)
+    np.rint(scaled, out=scaled)
+    np.clip(scaled, 0.0, NO_READING - 1, out=scaled)
+    if not np.isfinite(scaled.sum()):
+        scaled[np.isnan(scaled)] = NO_READING
+    return scaled.astype(np.uint16)
+
+
+def encode_map(scene: Scene) -> bytes:
+    """The static part of a scene for the page; see the module."""
+    center = scene.center
+    about = {
+        "name": scene.name,
+        "origin": [center.x, center.y],
+        "bounds": scene.bounds,
+        "resolution": scene.resolution,
+        "walls": len(scene.segments),
+        "points": len(scene.points),
+        "places": [
+            {"kind": p.kind, "name": p.name, "pose": list(p.pose), "heading": p.has_heading} for p in scene.places
+        ],
+        "areas": [{"kind": a.kind, "name": a.name, "corners": a.corners} for a in scene.areas],
+    }
+    text = json.dumps(about).encode()
+    text += b" " * (-len(text) % 4)
+    walls = scene.segments - (center.x, center.y, center.x, center.y)
+    points = scene.points - (center.x, center.y)
+    return b"".join(
+        [
+            MAP_MAGIC,
+            struct.pack("<I", len(text)),
+            text,
+            walls.astype("<f4").tobytes(),
+            points.astype("<f4").tobytes(),
+        ]
+    )

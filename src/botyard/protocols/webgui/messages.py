@@ -1,0 +1,460 @@
+"""Control messages of the page: JSON texts, checked on arrival (reference webgui.md §4). The page's TypeScript types are made from these.
+
+A request has a `type` and an `id`; each is answered by `Ok` or `Failed` with that id. Everything is in SI units: m, rad, s.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+VERSION: Final = 1
+"""Of the messages; a page of another version is told to load itself again."""
+MAX_TEXT: Final = 64 * 1024
+"""Longest request, bytes."""
+
+Id = Annotated[int, msgspec.Meta(ge=0)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Names = Annotated[list[Name], msgspec.Meta(max_length=5000)]
+Graphics = Literal["full", "lite", "none"]
+Number = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page wants to see in its frames."""
+
+    readings: Literal["all", "selected", "none"] = "all"
+    odometry: bool = False
+    velocity: bool = False
+    selected: tuple[Name, ...] = ()
+
+
+class Request(msgspec.Struct, kw_only=True, tag_field="type"):
+    """Any request."""
+
+    id: Id = 0
+
+
+class Hello(Request, tag="hello"):
+    """The first message."""
+
+    token: str = ""
+    version: int = VERSION
+    view: View = View()
+
+
+class SetView(Request, tag="view"):
+    """What frames shall hold from now on. The sensors of selected robots are read, as for a client."""
+
+    view: View
+
+
+class Ack(Request, tag="ack"):
+    """A frame was drawn; not answered."""
+
+    number: int
+
+
+class Pause(Request, tag="pause"):
+    """Let time stand still."""
+
+
+class Run(Request, tag="run"):
+    """Let time go on."""
+
+
+class Step(Request, tag="step"):
+    """Let so many steps pass, and then time stand still."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
+
+
+class Speed(Request, tag="speed"):
+    """Simulated per wall time; 0 is as fast as possible."""
+
+    factor: Annotated[float, msgspec.Meta(ge=0.0, le=1000.0)]
+
+
+class Hold(Request, tag="hold"):
+    """Take hold of bodies, or let go."""
+
+    names: Names
+    on: bool
+
+
+class Placement(msgspec.Struct, kw_only=True):
+    """A body and its true pose."""
+
+    name: Name
+    x: Number
+    y: Number
+    th: Number
+
+
+class Move(Request, tag="move"):
+    """Put bodies at true poses."""
+
+    to: Annotated[list[Placement], msgspec.Meta(max_length=5000)]
+
+
+class Drive(Request, tag="drive"):
+    """Drive a robot; without another such message the robot stops soon. `on` false lets go of it."""
+
+    name: Name
+    v: Number = 0.0
+    w: Number = 0.0
+    vy: Number = 0.0
+    on: bool = True
+
+
+class Enable(Request, tag="enable"):
+    """Motors on or off."""
+
+    name: Name
+    on: bool
+
+
+class EmergencyStop(Request, tag="estop"):
+    """The red button of a robot: pressed or pulled out."""
+
+    name: Name
+    on: bool
+
+
+class Joystick(Request, tag="joystick"):
+    """The joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward."""
+
+    name: Name
+    x: Number = 0.0
+    y: Number = 0.0
+    button1: bool = False
+    button2: bool = False
+
+
+class Add(Request, tag="add"):
+    """Add robots or obstacles; without a pose at the next free place."""
+
+    model: Name
+    name: str = ""
+    count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    x: Number | None = None
+    y: Number | None = None
+    th: Number = 0.0
+
+
+class Clone(Request, tag="clone"):
+    """Add another of the same model beside each of these."""
+
+    names: Names
+
+
+class Remove(Request, tag="remove"):
+    """Take robots or obstacles out of the world."""
+
+    names: Names
+
+
+class Reset(Request, tag="reset"):
+    """Back to where they started, odometry zero: robots, or all."""
+
+    names: Names | None = None
+
+
+class OdometryErrors(Request, tag="odometry_errors"):
+    """Errors of a robot's odometry on or off."""
+
+    name: Name
+    on: bool
+
+
+class LoadMap(Request, tag="map"):
+    """Another map for everybody, by its name; an empty name: no map."""
+
+    name: Annotated[str, msgspec.Meta(max_length=1000)]
+
+
+class Reload(Request, tag="reload"):
+    """Read the present map's file again."""
+
+
+class Snapshot(Request, tag="snapshot"):
+    """Write a picture into the working directory of the simulator."""
+
+    name: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+class Interface(Request, tag="interface"):
+    """Start or stop one of the simulator's interfaces."""
+
+    name: Name
+    on: bool
+
+
+class StartRobot(msgspec.Struct, kw_only=True):
+    """Robots of the start dialog."""
+
+    model: Name
+    name: str = ""
+    count: Annotated[int, msgspec.Meta(ge=1, le=200)] = 1
+    factory: bool = False
+
+
+class Start(Request, tag="start"):
+    """The start dialog's answer. `map` null: no map."""
+
+    map: str | None
+    robots: Annotated[list[StartRobot], msgspec.Meta(max_length=200)]
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)] = 8101
+    verbose: bool = False
+    warn_unsupported: bool = False
+
+
+class Exit(Request, tag="exit"):
+    """End the simulator; also what leaving the start dialog means."""
+
+
+class Catalog(Request, tag="catalog"):
+    """Which models and maps there are: answered with `CatalogResult`."""
+
+
+class Debug(Request, tag="debug"):
+    """Look into the engine: answered with `DebugResult`."""
+
+    what: Literal["grid", "clearance", "rays", "candidates"]
+    name: str = ""
+    x0: Number = 0.0
+    y0: Number = 0.0
+    x1: Number = 0.0
+    y1: Number = 0.0
+
+
+AnyRequest = (
+    Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | Add | Clone
+    | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Exit | Catalog | Debug
+)  # fmt: skip
+READING: Final = (Hello, SetView, Ack, Catalog, Debug)
+"""What an audience may ask, who may look but not touch."""
+
+
+# -- what the page is told
+
+
+class Ok(msgspec.Struct, kw_only=True, tag="ok", tag_field="type"):
+    """A request was carried out."""
+
+    id: int
+    result: Any = None
+
+
+class Failed(msgspec.Struct, kw_only=True, tag="error", tag_field="type"):
+    """A request was not carried out, and why."""
+
+    id: int
+    message: str
+
+
+class InterfaceState(msgspec.Struct, kw_only=True):
+    """An interface of the simulator."""
+
+    name: str
+    on: bool
+    about: str
+
+
+class StartOffer(msgspec.Struct, kw_only=True):
+    """The start dialog is wanted; what it should propose."""
+
+    models: list[str]
+    port: int
+    verbose: bool
+    warn_unsupported: bool
+
+
+class Welcome(msgspec.Struct, kw_only=True, tag="welcome", tag_field="type"):
+    """The answer to `Hello`."""
+
+    version: int
+    program: str
+    read_only: bool
+    audience: str = ""
+    graphics: Graphics = "full"
+    start: StartOffer | None = None
+
+
+class Started(msgspec.Struct, kw_only=True, tag="started", tag_field="type"):
+    """Somebody has answered the start dialog."""
+
+
+class LaserShape(msgspec.Struct, kw_only=True):
+    """A laser of a model: where, its case, and what it can see."""
+
+    type: str
+    pose: tuple[float, float, float]
+    size: tuple[float, float]
+    range_max: float
+    fov: float
+
+
+class Model(msgspec.Struct, kw_only=True):
+    """A robot model or an obstacle as it is drawn: polygons in its own frame."""
+
+    name: str
+    description: str
+    color: str
+    parts: list[list[tuple[float, float]]]
+    drives: bool
+    omni: bool
+    lasers: list[LaserShape]
+    sonar: int
+    max_v: float
+    max_w: float
+    problem: str = ""
+
+
+def broken_model(name: str, problem: str) -> Model:
+    """A model whose definition is wrong: it is listed with the reason."""
+    return Model(
+        name=name, description="", color="grey", parts=[], drives=False, omni=False, lasers=[], sonar=0, max_v=0.0,
+        max_w=0.0, problem=problem,
+    )  # fmt: skip
+
+
+class BodyInfo(msgspec.Struct, kw_only=True):
+    """A body: a row of the frames' columns. Robots come first, then boxes of the map."""
+
+    name: str
+    model: int
+    robot: bool
+    port: int = 0
+
+
+class Group(msgspec.Struct, kw_only=True):
+    """Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's frame and goes along a bearing.
+
+    A laser has one origin and `count` bearings from `angle0` on, by `step`; a sonar ring has a pose for each transducer.
+    """
+
+    id: int
+    kind: Literal["laser", "sonar"]
+    index: int
+    count: int
+    range_max: float
+    unit: float
+    poses: list[tuple[float, float, float]]
+    angle0: float = 0.0
+    step: float = 0.0
+
+
+class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
+    """What the columns of frames mean until the next such message."""
+
+    number: int
+    origin: tuple[float, float]
+    dt: float
+    models: list[Model]
+    bodies: list[BodyInfo]
+    robots: int
+    groups: list[Group]
+
+
+class MapChanged(msgspec.Struct, kw_only=True, tag="map", tag_field="type"):
+    """Another map is in place: where to fetch it. Empty `url`: there is none."""
+
+    url: str
+    name: str
+    source: str
+
+
+class Client(msgspec.Struct, kw_only=True):
+    """Who commands a robot."""
+
+    robot: str
+    sources: list[str]
+
+
+class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
+    """The status bar, twice a second."""
+
+    clients: int
+    subscriptions: int
+    viewers: int
+    overruns: int
+    driven: list[Client]
+    interfaces: list[InterfaceState]
+
+
+class Detail(msgspec.Struct, kw_only=True):
+    """A selected robot, for the inspector."""
+
+    name: str
+    model: str
+    clients: list[str]
+    pose: tuple[float, float, float]
+    odometry: tuple[float, float, float]
+    odometry_error: tuple[float, float]
+    velocity: tuple[float, float, float]
+    command: tuple[float, float, float]
+    accel: tuple[float, float, float]
+    error: tuple[float, float, float]
+    motors: bool
+    stalled: bool
+    estop: bool
+    volts: float
+    charge: float
+    charging: bool
+    sensors: list[str]
+    nearest: float | None
+    gripper: str
+    port: int
+
+
+class Details(msgspec.Struct, kw_only=True, tag="details", tag_field="type"):
+    """The selected robots, some times a second."""
+
+    time: float
+    robots: list[Detail]
+
+
+class LogEntry(msgspec.Struct, kw_only=True):
+    """A line of the log. `text` may come from a client: it is to be shown as text."""
+
+    time: float
+    level: Literal["debug", "info", "warning", "error"]
+    source: str
+    text: str
+
+
+class Log(msgspec.Struct, kw_only=True, tag="log", tag_field="type"):
+    """Lines of the log, oldest first, and how many were lost before them."""
+
+    lines: list[LogEntry]
+    lost: int = 0
+
+
+class MapFile(msgspec.Struct, kw_only=True):
+    """A map that can be loaded by this name."""
+
+    name: str
+    shipped: bool
+
+
+class CatalogResult(msgspec.Struct, kw_only=True):
+    """Models and maps."""
+
+    models: list[Model]
+    maps: list[MapFile]
+
+
+class DebugResult(msgspec.Struct, kw_only=True):
+    """What the engine sees: squares (x, y of the lower left corner, edge, value 0 … 1), lines and names of bodies."""
+
+    squares: list[tuple[float, float, float, float]] = []
+    lines: list[tuple[float, float, float, float]] = []
+    names: list[str] = []
+
+
+Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed
+
+decoder: Final = msgspec.json.Decoder(AnyRequest)
+encoder: Final = msgspec.json.Encoder()

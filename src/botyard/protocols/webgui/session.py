@@ -1,0 +1,293 @@
+"""One viewer of the page: a state machine between its messages and the world; no sockets, time is an argument (design §2, rule 2).
+
+It checks who may do what, limits rates, keeps at most one frame waiting (the latest wins), and sends frames only as fast as the page
+draws them: each is acknowledged, and the rate goes from 30 a second down to 5 and back (reference webgui.md §4).
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from botyard.protocols.webgui.messages import (
+    MAX_TEXT,
+    READING,
+    VERSION,
+    Ack,
+    AnyRequest,
+    Failed,
+    Hello,
+    Log,
+    LogEntry,
+    Ok,
+    Push,
+    SetView,
+    View,
+    Welcome,
+    decoder,
+    encoder,
+)
+
+RATES: Final = (30.0, 20.0, 10.0, 5.0)
+"""Frames a second, from the best to the least."""
+IN_FLIGHT: Final = 2
+"""Frames that may be on their way, not acknowledged."""
+SLOW: Final = 1.5
+"""A page whose acknowledgements take more than so many periods gets the next lower rate …"""
+PATIENCE: Final = 40
+"""… and the next higher one after so many in time."""
+LOST_AFTER: Final = 5.0
+"""A frame that was not acknowledged for so long, s, is not waited for any longer."""
+HELLO_TIMEOUT: Final = 10.0
+"""Time for the first message, s."""
+BURST: Final = 600.0
+MESSAGE_RATE: Final = 300.0
+"""Messages a second that a page may send for long, and how many at once."""
+MAX_LOG: Final = 1000
+"""Lines of the log that wait for a slow page."""
+LOG_AT_ONCE: Final = 200
+"""Lines in one message."""
+
+REFUSED: Final = 4401
+BAD: Final = 4400
+OUTDATED: Final = 4426
+"""Codes with which a socket is closed: wrong token, not our protocol, a page of another version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a viewer must show: `full` to steer, `audience` to look on; empty: anybody may steer."""
+
+    full: str
+    audience: str = ""
+
+    def admits(self, token: str) -> bool | None:
+        """True: may steer; False: may look on; None: neither."""
+        if not self.full or hmac.compare_digest(token.encode(), self.full.encode()):
+            return True
+        if self.audience and hmac.compare_digest(token.encode(), self.audience.encode()):
+            return False
+        return None
+
+
+Answer = Callable[[Any, str | None], None]
+"""Takes the result of a request, and an error message or None; called once, at once or later."""
+
+
+class Desk(Protocol):
+    """Whoever carries out what viewers ask for."""
+
+    def welcome(self, read_only: bool) -> Welcome:
+        """The greeting of a new viewer."""
+        ...
+
+    def arrived(self, viewer: Viewer) -> Sequence[bytes]:
+        """A viewer is there: texts that it needs before its first frame."""
+        ...
+
+    def view_changed(self, viewer: Viewer) -> None:
+        """A viewer wants to see something else."""
+        ...
+
+    def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
+        """Carry out a request."""
+        ...
+
+
+class Viewer:
+    """The session of one page.
+
+    Parameters
+    ----------
+    desk : Desk
+        Carries out requests.
+    tokens : Tokens
+        Who is admitted.
+    now : float
+        Wall time, s.
+    """
+
+    def __init__(self, desk: Desk, tokens: Tokens, now: float) -> None:
+        self.view = View()
+        self.ready = False
+        self.read_only = True
+        self.close_code: int | None = None
+        self.close_reason = ""
+        self.frames_sent = 0
+        self._desk = desk
+        self._tokens = tokens
+        self._began = now
+        self._now = now
+        self._texts: deque[bytes] = deque()
+        self._log: deque[LogEntry] = deque()
+        self._lost = 0
+        self._level, self._since = BURST, now
+        self._rate = 0
+        self._good = 0
+        self._flying: deque[tuple[int, float]] = deque()
+        self._next_frame = -math.inf
+
+    # -- from the page
+
+    def receive_text(self, text: str | bytes, now: float) -> None:
+        """A message from the page. Whatever it holds, nothing is raised: errors are answered, or the socket is to be closed."""
+        self._now = now
+        if self.close_code is not None:
+            return
+        if len(text) > MAX_TEXT:
+            self.close(BAD, f"a message of {len(text)} bytes; at most {MAX_TEXT} are taken")
+            return
+        try:
+            request: AnyRequest = decoder.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:  # a ValidationError is a DecodeError
+            self._reject(text, str(error))
+            return
+        if not self.ready:
+            self._greet(request)
+        elif isinstance(request, Ack):
+            self._acknowledged(request.number)
+        elif not self._allowed():
+            self._answer(request.id, None, f"too many messages: at most {MESSAGE_RATE:g} a second")
+        elif self.read_only and not isinstance(request, READING):
+            self._answer(request.id, None, "this page may only look on")
+        elif isinstance(request, Hello):
+            self._answer(request.id, None, "hello was said before")
+        elif isinstance(request, SetView):
+            self.view = request.view
+            self._desk.view_changed(self)
+            self._answer(request.id, None, None)
+        else:
+            self._perform(request)
+
+    def _perform(self, request: AnyRequest) -> None:
+        self._desk.perform(self, request, lambda result, error: self._answer(request.id, result, error))
+
+    def _reject(self, text: str | bytes, reason: str) -> None:
+        """A message that is none: answered under its id if it has one."""
+        if not self.ready:
+            self.close(BAD, f"expected hello: {reason}")
+            return
+        number = -1
+        try:
+            found = json.loads(text)
+            if isinstance(found, dict) and isinstance(found.get("id"), int):
+                number = found["id"]
+        except (ValueError, RecursionError):
+            pass
+        if self._allowed():
+            self._answer(number, None, reason)
+
+    def _greet(self, request: AnyRequest) -> None:
+        if not isinstance(request, Hello):
+            self.close(BAD, "expected hello first")
+            return
+        admitted = self._tokens.admits(request.token)
+        if admitted is None:
+            self.close(
+                REFUSED, "wrong token: open the address that the simulator printed, with all that is behind the #"
+            )
+            return
+        if request.version != VERSION:
+            self.close(OUTDATED, f"this page speaks version {request.version}, the simulator {VERSION}: load it again")
+            return
+        self.ready, self.read_only = True, not admitted
+        self.view = request.view
+        self.send(self._desk.welcome(self.read_only))
+        self._texts.extend(self._desk.arrived(self))
+        self._desk.view_changed(self)
+
+    def _allowed(self) -> bool:
+        self._level = min(BURST, self._level + (self._now - self._since) * MESSAGE_RATE)
+        self._since = self._now
+        if self._level < 1.0:
+            return False
+        self._level -= 1.0
+        return True
+
+    def _answer(self, number: int, result: Any, error: str | None) -> None:
+        self.send(Ok(id=number, result=result) if error is None else Failed(id=number, message=error))
+
+    def close(self, code: int, reason: str) -> None:
+        """The socket is to be closed."""
+        if self.close_code is None:
+            self.close_code, self.close_reason = code, reason
+
+    # -- to the page
+
+    def send(self, message: Push) -> None:
+        """Queue a message."""
+        self._texts.append(encoder.encode(message))
+
+    def send_encoded(self, text: bytes) -> None:
+        """Queue a message that was encoded for several viewers."""
+        if self.ready:
+            self._texts.append(text)
+
+    def add_log(self, entry: LogEntry) -> None:
+        """Queue a line of the log; the oldest are lost when too many wait."""
+        self._log.append(entry)
+        if len(self._log) > MAX_LOG:
+            self._log.popleft()
+            self._lost += 1
+
+    def texts_to_send(self) -> list[bytes]:
+        """Messages that wait, in order."""
+        if self.ready and self._log:
+            n = min(LOG_AT_ONCE, len(self._log))
+            self.send(Log(lines=[self._log.popleft() for _ in range(n)], lost=self._lost))
+            self._lost = 0
+        texts = list(self._texts)
+        self._texts.clear()
+        return texts
+
+    # -- frames
+
+    @property
+    def rate(self) -> float:
+        """Frames a second that it gets at present, at most."""
+        return RATES[self._rate]
+
+    def wants_frame_at(self, now: float) -> float | None:
+        """When it may have the next frame, s; None: not before it has acknowledged one."""
+        if not self.ready or self.close_code is not None:
+            return None
+        while self._flying and now - self._flying[0][1] > LOST_AFTER:
+            self._flying.popleft()
+            self._slower()
+        return None if len(self._flying) >= IN_FLIGHT else self._next_frame
+
+    def frame_sent(self, number: int, now: float) -> None:
+        """A frame is on its way."""
+        self.frames_sent += 1
+        self._flying.append((number, now))
+        period = 1.0 / self.rate
+        # a little early, so that a world that steps at just this rate is not drawn at half of it
+        self._next_frame = now + 0.8 * period
+
+    def _acknowledged(self, number: int) -> None:
+        while self._flying:
+            sent_number, sent = self._flying.popleft()
+            if sent_number == number:
+                if self._now - sent > SLOW / self.rate:
+                    self._slower()
+                else:
+                    self._good += 1
+                    if self._good >= PATIENCE:
+                        self._rate, self._good = max(0, self._rate - 1), 0
+                return
+
+    def _slower(self) -> None:
+        self._rate, self._good = min(len(RATES) - 1, self._rate + 1), 0
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether it has let too much time pass without saying hello; closes it then."""
+        if not self.ready and now - self._began > HELLO_TIMEOUT:
+            self.close(BAD, "no hello came")
+        return self.close_code is not None

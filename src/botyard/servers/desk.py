@@ -1,0 +1,509 @@
+"""Carries out what viewers of the page ask for: places and drives robots, loads maps, governs time (a `Desk` of the page's sessions)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time as wall
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from functools import singledispatchmethod
+from typing import Any, Final, Literal, cast
+
+from botyard import __version__
+from botyard.engine import commands as cmd
+from botyard.errors import BotyardError, ModelError, WorldError, did_you_mean
+from botyard.formats.models import find_robot, model_names
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
+from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
+from botyard.protocols.webgui.session import Answer, Viewer
+from botyard.servers.debug import look_into
+from botyard.servers.hub import Hub
+from botyard.servers.viewsource import READER, ViewSource, model_shape, nearest_reading
+from botyard.servers.worldcontrol import WorldControl
+from botyard.servers.yard import Yard
+from botyard.simulation import Robot
+
+SOURCE: Final = "page"
+"""In whose name the page commands robots."""
+DEAD_MAN: Final = 0.6
+"""A robot that the page drives stops when nothing more comes for so long, s of wall time."""
+STATUS_PERIOD: Final = 0.5
+DETAIL_PERIOD: Final = 0.2
+MAX_DETAILS: Final = 20
+"""So many selected robots are described; the sensors of so many are read for their viewers."""
+BACKLOG: Final = 500
+"""Lines of the log that a new viewer gets."""
+EXIT_DELAY: Final = 0.3
+MAX_ROBOTS: Final = 10_000
+"""More than these are not added from the page."""
+
+log = logging.getLogger("botyard.page")
+
+Starter = Callable[[msg.Start], Awaitable[None]]
+
+
+class PageDesk:
+    """The desk of all viewers of a simulation.
+
+    Parameters
+    ----------
+    hub, yard, world : Hub, Yard, WorldControl
+        The running simulator.
+    source : ViewSource
+        Makes the frames.
+    audience : str
+        Token of those who may only look on.
+    graphics : str
+        How much pages draw: ``full``, ``lite`` or ``none``.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        yard: Yard,
+        world: WorldControl,
+        source: ViewSource,
+        *,
+        audience: str = "",
+        graphics: Graphics = "full",
+    ) -> None:
+        self.hub = hub
+        self.yard = yard
+        self.world = world
+        self.source = source
+        self.viewers: list[Viewer] = []
+        self.start: msg.StartOffer | None = None
+        self.starter: Starter | None = None
+        self._audience = audience
+        self._graphics = graphics
+        self._driven: dict[str, float] = {}
+        self._held: dict[Viewer, set[str]] = {}
+        self._read: set[str] = set()
+        self._schema = -1
+        self._map: msg.MapChanged | None = None
+        self._log: deque[LogEntry] = deque(maxlen=BACKLOG)
+        self._next_status = self._next_detail = 0.0
+
+    # -- who is there
+
+    def welcome(self, read_only: bool) -> msg.Welcome:
+        """The greeting of a new viewer."""
+        return msg.Welcome(
+            version=msg.VERSION, program=f"botyard {__version__}", read_only=read_only, start=self.start,
+            audience="" if read_only else self._audience, graphics=self._graphics,
+        )  # fmt: skip
+
+    def arrived(self, viewer: Viewer) -> Sequence[bytes]:
+        """A viewer is there: it gets the map, the schema, the state and the last lines of the log."""
+        self.viewers.append(viewer)
+        for entry in self._log:
+            viewer.add_log(entry)
+        _, schema = self.source.schema()
+        return [msg.encoder.encode(self.source.map_message()), schema, msg.encoder.encode(self._status())]
+
+    def left(self, viewer: Viewer) -> None:
+        """A viewer has gone: what it held is let go."""
+        if viewer not in self.viewers:
+            return
+        self.viewers.remove(viewer)
+        for name in self._held.pop(viewer, set()):
+            self._hold(name, False)
+        self._subscribe()
+        self.hub.settle()
+
+    def view_changed(self, viewer: Viewer) -> None:
+        """A viewer looks at something else."""
+        self._subscribe()
+        self.hub.settle()
+
+    def _subscribe(self) -> None:
+        """Read the sensors of selected robots, and of no others."""
+        robots = self.hub.sim.robots
+        wanted = list(dict.fromkeys(n for v in self.viewers for n in v.view.selected if n in robots))[:MAX_DETAILS]
+        for name in self._read.union(wanted):
+            on = name in wanted
+            if name in robots and on != (name in self._read):
+                for laser in robots[name].lasers:
+                    laser.subscribe(READER, on)
+                sonar = robots[name].sonar
+                if sonar is not None:
+                    sonar.subscribe(READER, on)
+        self._read = set(wanted)
+
+    # -- what all viewers are told
+
+    def changed(self) -> None:
+        """The state has changed: between two steps."""
+        self.source.changed()
+
+    def prepare(self) -> None:
+        """Tell viewers of another map or other robots, if there are, before the next frame."""
+        number, schema = self.source.schema()
+        if number != self._schema:
+            self._schema = number
+            self._subscribe()
+            self._tell_all(schema)
+        place = self.source.map_message()
+        if place != self._map:
+            first, self._map = self._map is None, place
+            if not first:
+                self._tell_all(msg.encoder.encode(place))
+
+    def _tell_all(self, text: bytes) -> None:
+        for viewer in self.viewers:
+            viewer.send_encoded(text)
+
+    def tick(self, now: float) -> None:
+        """Wall time has passed: dead-man stops, status, details."""
+        for name in [n for n, until in self._driven.items() if now > until]:
+            self._let_go(name)
+        if not self.viewers:
+            return
+        if now >= self._next_status:
+            self._next_status = now + STATUS_PERIOD
+            self._tell_all(msg.encoder.encode(self._status()))
+        if now >= self._next_detail:
+            self._next_detail = now + DETAIL_PERIOD
+            for viewer in self.viewers:
+                if viewer.view.selected:
+                    viewer.send(self._details(viewer.view.selected))
+
+    def _status(self) -> msg.Status:
+        sim = self.hub.sim
+        driven = [msg.Client(robot=r.name, sources=list(r.clients)) for r in sim.robots.values() if r.clients]
+        clients = sum(s != SOURCE for c in driven for s in c.sources)
+        return msg.Status(
+            clients=clients, subscriptions=sim.fleet.subscriptions, viewers=len(self.viewers), overruns=self.hub.overruns,
+            driven=driven,
+            interfaces=[msg.InterfaceState(name=n, on=i.on, about=i.about) for n, i in self.yard.interfaces.items()],
+        )  # fmt: skip
+
+    def _details(self, names: Sequence[str]) -> msg.Details:
+        sim = self.hub.sim
+        robots = [sim.robots[n] for n in names[:MAX_DETAILS] if n in sim.robots]
+        return msg.Details(time=sim.time, robots=[self._detail(r) for r in robots])
+
+    def _detail(self, robot: Robot) -> msg.Detail:
+        sim, state = self.hub.sim, robot.state
+        target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
+        sensors = [laser.spec.type_name for laser in robot.lasers if laser.is_read]
+        if robot.sonar is not None and robot.sonar.is_read:
+            sensors.append("sonar")
+        believed, true = robot.odom_in_world, state.pose_world
+        turned = math.remainder(believed.th - true.th, 2 * math.pi)
+        gripper = robot.gripper
+        return msg.Detail(
+            name=robot.name, model=robot.spec.name, clients=list(robot.clients), pose=_three(true),
+            odometry=_three(state.pose_odom), odometry_error=(math.dist(believed[:2], true[:2]), turned),
+            velocity=_three(state.twist), command=_three(target), accel=state.accel.as_tuple(),
+            error=state.odometry_error.as_tuple(), motors=state.motors, stalled=state.stalled,
+            estop=robot.electrics.estop_pressed or state.estop, volts=robot.electrics.volts,
+            charge=robot.electrics.charge, charging=bool(robot.electrics.battery.charge_state), sensors=sensors,
+            nearest=nearest_reading(robot), gripper=(gripper.holding or "open") if gripper is not None else "",
+            port=self.yard.port_of(robot.name),
+        )  # fmt: skip
+
+    def add_log(self, entry: LogEntry) -> None:
+        """A line of the log."""
+        self._log.append(entry)
+        for viewer in self.viewers:
+            viewer.add_log(entry)
+
+    # -- requests
+
+    def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
+        """Carry out a request; whatever is wrong with it, the viewer is told and nobody else notices."""
+        try:
+            result = self._do(request, viewer)
+        except (BotyardError, KeyError) as error:
+            answer(None, self._reason(error))
+            return
+        except Exception as error:  # a fault of ours must not end the session
+            log.exception("internal error while a page asked for %s", type(request).__name__)
+            answer(None, f"internal error: {error!r}")
+            return
+        if asyncio.iscoroutine(result):
+            task = asyncio.ensure_future(self._later(result, answer))
+            self.hub.tasks.add(task)
+            task.add_done_callback(self.hub.tasks.discard)
+        else:
+            answer(result, None)
+        self.hub.settle()
+
+    async def _later(self, work: Coroutine[Any, Any, Any], answer: Answer) -> None:
+        try:
+            result = await work
+        except BotyardError as error:
+            answer(None, str(error))
+        except Exception as error:
+            log.exception("internal error while carrying out what a page asked for")
+            answer(None, f"internal error: {error!r}")
+        else:
+            answer(result, None)
+        self.hub.settle()
+        self.changed()
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, KeyError):
+            name = str(error.args[0]) if error.args else ""
+            return f'there is no robot or box "{name}"{did_you_mean(name, self.hub.sim.robots)}'
+        return str(error)
+
+    @singledispatchmethod
+    def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
+        """Carry out one kind of request: its result, or work that takes longer."""
+        raise WorldError(f"{type(request).__name__} is not for now")
+
+    # time
+
+    @_do.register
+    def _(self, request: msg.Pause, viewer: Viewer) -> None:
+        self.hub.pause()
+
+    @_do.register
+    def _(self, request: msg.Run, viewer: Viewer) -> None:
+        self.hub.resume()
+
+    @_do.register
+    def _(self, request: msg.Step, viewer: Viewer) -> None:
+        self.hub.step_and_pause(request.count)
+
+    @_do.register
+    def _(self, request: msg.Speed, viewer: Viewer) -> None:
+        if 0.0 < request.factor < 0.01:
+            raise WorldError(f"speed: expected 0 (as fast as possible) or 0.01 … 1000, found {request.factor:g}")
+        self.hub.set_speed(request.factor)
+
+    # hands
+
+    def _hold(self, name: str, on: bool) -> None:
+        sim = self.hub.sim
+        if name in sim.fleet.rows:
+            sim.hold(name, on, SOURCE)
+
+    @_do.register
+    def _(self, request: msg.Hold, viewer: Viewer) -> None:
+        held = self._held.setdefault(viewer, set())
+        for name in request.names:
+            self.hub.sim.hold(name, request.on, SOURCE)
+            (held.add if request.on else held.discard)(name)
+
+    @_do.register
+    def _(self, request: msg.Move, viewer: Viewer) -> None:
+        for place in request.to:
+            self.hub.sim.put(place.name, Pose(place.x, place.y, place.th), SOURCE)
+
+    @_do.register
+    def _(self, request: msg.Drive, viewer: Viewer) -> None:
+        robot = self._driver(request.name)
+        if not request.on:
+            self._let_go(request.name)
+            return
+        port = robot.port(SOURCE)
+        if request.name not in self._driven:
+            robot.claim(SOURCE)
+            port.submit(cmd.Hold(False))
+        if not robot.motors_on and robot.electrics.may_drive:
+            port.submit(cmd.EnableMotors(True))  # a client that left has switched them off
+        self._driven[request.name] = wall.monotonic() + DEAD_MAN
+        port.submit(cmd.SetVelocity(v=request.v, w=request.w, vy=request.vy))
+
+    def _let_go(self, name: str) -> None:
+        """The page drives a robot no longer: it stops."""
+        if self._driven.pop(name, None) is None:
+            return
+        robot = self.hub.sim.robots.get(name)
+        if robot is not None:
+            robot.port(SOURCE).submit(cmd.Stop())
+            robot.release(SOURCE)
+
+    @_do.register
+    def _(self, request: msg.Enable, viewer: Viewer) -> None:
+        robot = self._driver(request.name)
+        if request.on and not robot.electrics.may_drive:
+            raise WorldError(f"{robot.name}: the motors cannot be enabled: red button pressed, or battery empty")
+        robot.port(SOURCE).submit(cmd.EnableMotors(request.on))
+
+    @_do.register
+    def _(self, request: msg.EmergencyStop, viewer: Viewer) -> None:
+        self._driver(request.name).press_estop(request.on)
+
+    @_do.register
+    def _(self, request: msg.Joystick, viewer: Viewer) -> None:
+        stick = self._driver(request.name).electrics.joystick
+        stick.set(request.x, request.y, stick.throttle, request.button1, request.button2)
+
+    @_do.register
+    def _(self, request: msg.OdometryErrors, viewer: Viewer) -> None:
+        self._driver(request.name).port(SOURCE).set_odometry_errors(request.on)
+
+    def _driver(self, name: str) -> Robot:
+        robot = self.hub.sim.robots[name]
+        if not robot.spec.drive:
+            raise WorldError(f"{name} is an obstacle and cannot drive")
+        return robot
+
+    @_do.register
+    def _(self, request: msg.Reset, viewer: Viewer) -> None:
+        sim = self.hub.sim
+        boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
+        for name in request.names if request.names is not None else (*sim.robots, *boxes):
+            if name in boxes:
+                sim.put(name, boxes[name].pose, SOURCE)
+            else:
+                sim.robots[name].port(SOURCE).reset_pose()
+
+    # who is in the world
+
+    @_do.register
+    def _(self, request: msg.Add, viewer: Viewer) -> Any:
+        spec = self._model(request.model)
+        self._check_room(request.count)
+        pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
+        return self._add([(spec.name, request.name or None, pose)] * request.count, request.model)
+
+    @_do.register
+    def _(self, request: msg.Clone, viewer: Viewer) -> Any:
+        robots = [self.hub.sim.robots[n] for n in request.names]
+        self._check_room(len(robots))
+        return self._add([(r.spec.name, None, r.truth) for r in robots])
+
+    def _check_room(self, count: int) -> None:
+        if len(self.hub.sim.robots) + count > MAX_ROBOTS:
+            raise WorldError(f"the page adds no more than {MAX_ROBOTS} robots")
+
+    def _model(self, name: str) -> RobotSpec:
+        if "/" in name or "\\" in name or name.endswith((".p", ".toml")):
+            raise ModelError(f'no robot model "{name}": the page knows models by their names')
+        return find_robot(name)
+
+    async def _add(self, wanted: Sequence[tuple[str, str | None, Pose | None]], model: str = "") -> list[str]:
+        """Add robots and open their ports; a pose that is taken gives way to the next free one."""
+        sim, names = self.hub.sim, []
+        for kind, name, near in wanted:
+            spec = self.yard.find_model(model or kind)
+            place = None if near is None else sim.free_place(spec, near)
+            robot = self.yard.add(model or kind, name, place)
+            names.append(robot.name)
+            server = self.yard.servers.get(robot.name)
+            if server is not None:
+                await self.yard.open_somewhere(server)
+                log.info("%s (%s) added, port %d", robot.name, robot.spec.name, server.address[1])
+            else:
+                log.info("%s added", robot.name)
+        return names
+
+    @_do.register
+    def _(self, request: msg.Remove, viewer: Viewer) -> None:
+        for name in request.names:
+            self.yard.remove(name)
+            self._driven.pop(name, None)
+            log.info("%s removed", name)
+
+    # the world
+
+    async def _loaded(self, load: Callable[[Callable[[str | None], None]], None]) -> None:
+        """Wait for a map."""
+        future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        load(lambda error: None if future.done() else future.set_result(error))
+        error = await future
+        if error is not None:
+            raise WorldError(error)
+
+    @_do.register
+    def _(self, request: msg.LoadMap, viewer: Viewer) -> Any:
+        if not request.name:
+            self.world.clear()
+            return None
+        return self._loaded(lambda done: self.world.load(request.name, done=done))
+
+    @_do.register
+    def _(self, request: msg.Reload, viewer: Viewer) -> Any:
+        return self._loaded(self.world.reload)
+
+    async def load_text(self, name: str, text: str) -> None:
+        """Load a map that a page has sent.
+
+        Raises
+        ------
+        WorldError
+            It is none.
+        """
+        await self._loaded(lambda done: self.world.load_text(name, text, done))
+        self.changed()
+
+    @_do.register
+    def _(self, request: msg.Snapshot, viewer: Viewer) -> str:
+        path = self.world.write_picture(request.name, wall.monotonic())
+        log.info("picture written to %s", path)
+        return str(path)
+
+    @_do.register
+    def _(self, request: msg.Interface, viewer: Viewer) -> Any:
+        return self.yard.switch(request.name, request.on)
+
+    @_do.register
+    def _(self, request: msg.Start, viewer: Viewer) -> Any:
+        if self.starter is None or self.start is None:
+            raise WorldError("the simulation has started already")
+        return self._start(request, self.starter)
+
+    async def _start(self, request: msg.Start, starter: Starter) -> None:
+        offer, self.start = self.start, None
+        try:
+            await starter(request)
+        except BaseException:
+            self.start = offer
+            raise
+        self._tell_all(msg.encoder.encode(msg.Started()))
+
+    @_do.register
+    def _(self, request: msg.Exit, viewer: Viewer) -> None:
+        log.info("the page ends the simulation")
+        asyncio.get_running_loop().call_later(EXIT_DELAY, self.hub.stop, 0)
+
+    @_do.register
+    def _(self, request: msg.Catalog, viewer: Viewer) -> msg.CatalogResult:
+        models = []
+        for name in model_names():
+            try:
+                models.append(model_shape(find_robot(name), name))
+            except BotyardError as error:
+                models.append(msg.broken_model(name, str(error)))
+        maps = [msg.MapFile(name=name, shipped=shipped) for name, shipped in self.world.maps()]
+        return msg.CatalogResult(models=models, maps=maps)
+
+    @_do.register
+    def _(self, request: msg.Debug, viewer: Viewer) -> msg.DebugResult:
+        return look_into(self.hub.sim, request)
+
+
+def _three(values: Iterable[float]) -> tuple[float, float, float]:
+    a, b, c = values
+    return a, b, c
+
+
+class PageLog(logging.Handler):
+    """Takes lines of the log to the page; may be called in any thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[LogEntry], None]) -> None:
+        super().__init__()
+        self._loop = loop
+        self._take = take
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a line over to the event loop."""
+        robot = getattr(record, "robot", "")
+        text = record.getMessage().removeprefix(f"{robot}: ") if robot else record.getMessage()
+        level = cast(Literal["debug", "info", "warning", "error"], _LEVELS.get(record.levelno, "error"))
+        source = robot or record.name.rpartition(".")[2]
+        entry = LogEntry(time=record.created, level=level, source=source, text=text[:2000])
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._take, entry)
+
+
+_LEVELS: Final = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}

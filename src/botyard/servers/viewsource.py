@@ -1,0 +1,297 @@
+"""What pages see: columns of the present state, gathered once for all viewers that want the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.devices.ranging import Bundle
+from botyard.engine.build import robot_body
+from botyard.model.robot import Drive, RobotSpec
+from botyard.protocols.webgui import frames, messages
+from botyard.protocols.webgui.frames import Bit, Block, Column, Header
+from botyard.protocols.webgui.messages import BodyInfo, Group, LaserShape, MapChanged, Model, Schema, View
+from botyard.servers.hub import Hub
+from botyard.simulation import Robot
+
+U4 = np.uint32
+FINE: Final = 0.001
+"""Unit of ranges in frames, m, for sensors that reach less than 65 m; others get a coarser one."""
+READER: Final = "page"
+"""In whose name pages read sensors."""
+
+
+def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
+    """How a model is drawn."""
+    return Model(
+        name=name or spec.name,
+        description=spec.description,
+        color=spec.color,
+        parts=[list(part) for part in robot_body(spec, "").parts],
+        drives=bool(spec.drive),
+        omni=spec.drive is Drive.OMNI,
+        lasers=[
+            LaserShape(
+                type=s.type_name, pose=(s.pose.x, s.pose.y, s.pose.th), size=s.size, range_max=s.range_max, fov=s.fov
+            )
+            for s in spec.lasers
+        ],
+        sonar=len(spec.sonar.transducers) if spec.sonar else 0,
+        max_v=spec.limits.max_speed.x,
+        max_w=spec.limits.max_speed.a,
+    )
+
+
+@dataclass(slots=True)
+class _Sensors:
+    """All sensors of a group: which of the world's devices they are."""
+
+    group: Group
+    devices: NDArray[np.int64]  # index of each
+    first: NDArray[np.int64]  # where its readings begin
+    robot: NDArray[np.uint32]  # row of its robot in frames
+
+
+class ViewSource:
+    """Makes schemas, maps and frames of a simulation.
+
+    Parameters
+    ----------
+    hub : Hub
+        Runs it.
+    port_of : callable
+        TCP port of a robot, 0 if it has none.
+    """
+
+    def __init__(self, hub: Hub, port_of: Callable[[str], int] = lambda _: 0) -> None:
+        self._hub = hub
+        self._port_of = port_of
+        self._number = 0
+        self._schema = b""
+        self._known: tuple[object, ...] = ()
+        self._rows: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._robots = 0
+        self._origin = np.zeros(2)
+        self._groups: list[_Sensors] = []
+        self._driven: tuple[int, NDArray[np.uint8]] = (-1, np.zeros(0, np.uint8))
+        self._ghostly: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._frames: dict[View, bytes] = {}
+        self._frame_number = 0
+        self._scene: object = None
+        self._map = b""
+        self._map_name = ""
+        self._spans: dict[int, NDArray[np.int64]] = {}
+
+    # -- what changes seldom
+
+    def map(self) -> tuple[str, bytes]:
+        """A name made of the contents of the present map, and the contents for the page; "" without a map."""
+        scene = self._hub.sim.scene
+        if scene is not self._scene:
+            self._scene = scene
+            self._map = frames.encode_map(scene)
+            nothing = not (len(scene.segments) or len(scene.points) or scene.places or scene.areas)
+            self._map_name = "" if nothing else hashlib.sha256(self._map).hexdigest()[:32]
+        return self._map_name, self._map
+
+    def map_message(self) -> MapChanged:
+        """Where the page gets the map."""
+        name, _ = self.map()
+        scene = self._hub.sim.scene
+        return MapChanged(url=f"map/{name}.bin" if name else "", name=scene.name, source=scene.source)
+
+    def schema(self) -> tuple[int, bytes]:
+        """The number and the text of the schema message in force."""
+        sim = self._hub.sim
+        fleet = sim.fleet
+        known = (sim.scene, fleet.rows, fleet.layout, sim.shapes, tuple(map(self._port_of, sim.robots)))
+        if not self._known or any(a is not b and a != b for a, b in zip(known, self._known, strict=True)):
+            self._rebuild()
+            # building may have placed the devices anew
+            self._known = (sim.scene, fleet.rows, fleet.layout, sim.shapes, known[4])
+        return self._number, self._schema
+
+    def _rebuild(self) -> None:
+        sim = self._hub.sim
+        self._number += 1
+        self._frames.clear()
+        self._driven = (-1, self._driven[1])
+        center = sim.scene.center
+        self._origin = np.array([center.x, center.y])
+        models: dict[Hashable, tuple[int, Model]] = {}
+        bodies = []
+        for robot in sim.robots.values():
+            shape = model_shape(robot.spec)
+            if robot.gripper is not None:
+                shape.parts = [list(part) for part in robot.gripper.parts]
+            key = (robot.spec.name, str(shape.parts))
+            index, _ = models.setdefault(key, (len(models), shape))
+            bodies.append(
+                BodyInfo(name=robot.name, model=index, robot=bool(robot.spec.drive), port=self._port_of(robot.name))
+            )
+        for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
+            shape = Model(
+                name=_kind_of(box.returns.laser), description="a box of the map", color=box.color, parts=[list(box.outline)],
+                drives=False, omni=False, lasers=[], sonar=0, max_v=0.0, max_w=0.0,
+            )  # fmt: skip
+            index, _ = models.setdefault((shape.name, box.color, box.outline), (len(models), shape))
+            bodies.append(BodyInfo(name=name, model=index, robot=False))
+        self._robots = len(sim.robots)
+        rows = sim.fleet.rows
+        self._rows = np.array([rows[b.name] for b in bodies], np.int64)
+        self._group_sensors()
+        schema = Schema(
+            number=self._number, origin=(center.x, center.y), dt=sim.dt, models=[m for _, m in models.values()],
+            bodies=bodies, robots=self._robots, groups=[g.group for g in self._groups],
+        )  # fmt: skip
+        self._schema = messages.encoder.encode(schema)
+
+    def _group_sensors(self) -> None:
+        """Put sensors with the same beams together."""
+        sim = self._hub.sim
+        keys, spans, _ = sim.fleet.placed
+        row = {name: i for i, name in enumerate(sim.robots)}
+        found: dict[Hashable, tuple[Group, list[tuple[int, int, int]]]] = {}
+        for device, (key, span) in enumerate(zip(keys, spans, strict=True)):
+            robot, kind, index = cast(tuple[str, str, int], key)
+            if robot not in row or kind not in ("laser", "sonar"):
+                continue
+            bundles = sim.fleet.bundles(key)
+            _, members = found.setdefault((kind, index, bundles), (_group(len(found), kind, index, bundles), []))
+            members.append((device, span[0], row[robot]))
+        self._groups = []
+        for group, members in found.values():
+            table = np.array(members, np.int64)
+            self._groups.append(_Sensors(group, table[:, 0], table[:, 1], table[:, 2].astype(U4)))
+        self._spans = {}
+
+    # -- frames
+
+    def changed(self) -> None:
+        """The state is another one now."""
+        self._frame_number += 1
+        self._frames.clear()
+
+    @property
+    def number(self) -> int:
+        """Number of the present frame."""
+        return self._frame_number
+
+    def frame(self, view: View) -> bytes:
+        """The present state, as a viewer wants to see it; `schema` must have been asked for before."""
+        if view.readings != "selected" and view.selected:
+            view = View(readings=view.readings, odometry=view.odometry, velocity=view.velocity)
+        made = self._frames.get(view)
+        if made is None:
+            made = self._frames[view] = self._encode(view)
+        return made
+
+    def _encode(self, view: View) -> bytes:
+        hub, sim = self._hub, self._hub.sim
+        state = sim.snapshot.state
+        rows, n = self._rows, self._robots
+        pose = state.pose[rows]
+        pose[:, :2] -= self._origin
+        columns: list[Column] = [
+            (Block.POSE, 0, len(rows), [pose.astype("<f4")]),
+            (Block.STATE, 0, len(rows), [self._bits()]),
+        ]
+        if view.odometry:
+            odom = sim.fleet.odometry_in_world
+            odom[:, :2] -= self._origin
+            columns.append((Block.ODOMETRY, 0, n, [odom.astype("<f4")]))
+        if view.velocity:
+            columns.append((Block.VELOCITY, 0, n, [state.vel[rows[:n]].astype("<f4")]))
+        if view.readings != "none":
+            columns += self._readings(view)
+        flags = (frames.PAUSED if hub.is_paused else 0) | (0 if hub.speed else frames.FASTEST)
+        header = Header(
+            self._number, flags, sim.time, sim.tick, self._frame_number, hub.ratio, hub.step_time * 1e3, hub.speed
+        )
+        return frames.encode(header, columns)
+
+    def _bits(self) -> NDArray[np.uint8]:
+        sim = self._hub.sim
+        state, rows = sim.snapshot.state, self._rows
+        if self._driven[0] != sim.claims:
+            driven = np.zeros(len(rows), np.uint8)
+            driven[: self._robots] = [Bit.CLIENT if r.clients else 0 for r in sim.robots.values()]
+            self._driven = (sim.claims, driven)
+        bits: NDArray[np.uint8] = (
+            self._driven[1]
+            + (state.stall[rows] * Bit.STALLED).astype(np.uint8)
+            + (state.motors[rows] * Bit.MOTORS).astype(np.uint8)
+            + (state.estop[rows] * Bit.ESTOP).astype(np.uint8)
+            + (state.held[rows] * Bit.HELD).astype(np.uint8)
+            + ((state.mask[rows] == 0) * Bit.GHOST).astype(np.uint8)
+        )
+        return bits
+
+    def _readings(self, view: View) -> list[Column]:
+        sim = self._hub.sim
+        ranges, returns = sim.fleet.readings
+        _, _, taken = sim.fleet.placed
+        chosen: NDArray[np.bool_] | None = None
+        if view.readings == "selected":
+            wanted = set(view.selected)
+            chosen = np.array([name in wanted for name in sim.robots], np.bool_)
+        columns: list[Column] = []
+        for i, sensors in enumerate(self._groups):
+            use = taken[sensors.devices]
+            if chosen is not None:
+                use &= chosen[sensors.robot]
+            k = int(np.count_nonzero(use))
+            if not k:
+                continue
+            everybody = k == len(use)
+            group = sensors.group
+            if everybody and i in self._spans:
+                at = self._spans[i]
+            else:
+                first = sensors.first if everybody else sensors.first[use]
+                at = (first[:, None] + np.arange(group.count)).ravel()
+                if everybody:
+                    self._spans[i] = at
+            units = frames.to_units(ranges[at], group.unit)
+            robots = sensors.robot if everybody else sensors.robot[use]
+            columns.append((Block.READINGS, group.id, k, [robots, units]))
+            if group.kind == "laser":
+                bright = np.flatnonzero(returns[at] > 1).astype(U4)
+                if len(bright):
+                    columns.append((Block.BRIGHT, group.id, len(bright), [bright]))
+        return columns
+
+
+def nearest_reading(robot: Robot) -> float | None:
+    """The shortest range of what is read of a robot's sensors, m."""
+    least = [float(s.ranges.min()) for s in robot.lasers if s.is_read]
+    if robot.sonar is not None and robot.sonar.is_read:
+        least.append(float(robot.sonar.ranges.min()))
+    return min(least, default=None)
+
+
+def _group(number: int, kind: str, index: int, bundles: tuple[Bundle, ...]) -> Group:
+    r_max = max(b.r_max for b in bundles)
+    unit = FINE if r_max < 65.0 else r_max / 65_000.0
+    if kind == "laser":
+        b = bundles[0]
+        return Group(
+            id=number, kind="laser", index=index, count=b.count, range_max=r_max, unit=unit, poses=[(b.mount.x, b.mount.y, b.mount.th)],
+            angle0=b.angle0, step=b.step,
+        )  # fmt: skip
+    # a transducer with several beams points along their middle
+    poses = [(b.mount.x, b.mount.y, b.mount.th + b.angle0 + b.step * (b.count - 1) / 2) for b in bundles]
+    return Group(
+        id=number, kind="sonar", index=index, count=sum(b.n_readings for b in bundles), range_max=r_max, unit=unit,
+        poses=poses,
+    )  # fmt: skip
+
+
+def _kind_of(laser_return: int) -> str:
+    """What a box of the map is called."""
+    return "reflector" if laser_return > 1 else "box"

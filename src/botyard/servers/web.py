@@ -1,0 +1,421 @@
+"""The page's server: files, the map, uploads and a WebSocket for each viewer (Starlette and uvicorn in the simulator's event loop).
+
+Who may talk to it (reference webgui.md §6): the Host of every request must be this machine's, a page's Origin must be the served one, and
+the first message, like every upload, must bear the token of the run, which the address holds behind the # and no log ever sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any, Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from botyard.errors import PortError, WorldError
+from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
+from botyard.protocols.webgui.session import Tokens, Viewer
+from botyard.servers.desk import PageDesk, PageLog
+from botyard.servers.viewsource import ViewSource
+
+FIRST_PORT: Final = 8100
+TRIED_PORTS: Final = 100
+MAX_UPLOAD: Final = 64 * 1024 * 1024
+MAX_VIEWERS: Final = 32
+TICK: Final = 0.1
+"""Viewers are looked at so often, s of wall time, whatever the world does."""
+SHUTDOWN: Final = 1.0
+
+CSP: Final = (
+    "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = (
+    (b"content-security-policy", CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+NOT_BUILT: Final = (
+    "<!doctype html><title>botyard</title><p>The page was not built. In a checkout, <code>make web</code> builds it; an installed "
+    "botyard has it. The robots can be reached all the same."
+)
+
+log = logging.getLogger("botyard.page")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+def new_token() -> str:
+    """128 random bits as text."""
+    return secrets.token_urlsafe(16)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is this machine's own."""
+    try:
+        return ipaddress.ip_address(address.strip("[]")).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
+class Guard:
+    """Lets only requests through that are meant for this server, and adds headers to what goes out.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is guarded.
+    hosts : set of str
+        Names under which the server may be asked for.
+    any_address : bool
+        Any numeric address is good too: the server listens to other machines. Names other than `hosts` are not, which stops
+        rebinding.
+    """
+
+    def __init__(self, app: Any, hosts: set[str], any_address: bool) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._any_address = any_address
+
+    def _is_good(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+        name = name.strip("[]").lower()
+        if name in self._hosts:
+            return True
+        if self._any_address:
+            with contextlib.suppress(ValueError):
+                ipaddress.ip_address(name)
+                return True
+        return False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        found = dict(scope["headers"])
+        host = found.get(b"host", b"").decode("latin-1")
+        origin = found.get(b"origin", b"").decode("latin-1")
+        if not self._is_good(host):
+            await _refuse(scope, send, f"this server is not {host!r}")
+            return
+        if origin and origin not in (f"http://{host}", f"https://{host}"):
+            await _refuse(scope, send, f"pages of {origin} may not talk to this server")
+            return
+
+        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+async def _refuse(scope: Scope, send: Send, reason: str) -> None:
+    log.warning("refused: %s", reason[:200])
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 4403, "reason": reason[:100]})
+        return
+    await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
+    await send({"type": "http.response.body", "body": reason.encode()})
+
+
+class _Files(StaticFiles):
+    """The built page: names with a hash in them never change, the others are looked at every time."""
+
+    async def get_response(self, path: str, scope: Any) -> Response:
+        response = await super().get_response(path, scope)
+        kept = "public, max-age=31536000, immutable" if path.startswith("assets") else "no-cache"
+        response.headers["cache-control"] = kept
+        return response
+
+
+class _Socket:
+    """One viewer's WebSocket: reads and writes are two tasks, and only the writer waits for a slow network."""
+
+    def __init__(self, server: PageServer, socket: WebSocket) -> None:
+        self._server = server
+        self._socket = socket
+        self._loop = asyncio.get_running_loop()
+        self._drawn = -1
+        self._timer: asyncio.TimerHandle | None = None
+        self.wake = asyncio.Event()
+        self.viewer = Viewer(server.desk, server.tokens, self._loop.time())
+
+    async def serve(self) -> None:
+        """Until one side ends it."""
+        writer = asyncio.ensure_future(self._write())
+        try:
+            while True:
+                message = await self._socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    break
+                text = message.get("text")
+                if text is None:
+                    text = message.get("bytes") or b""
+                self.viewer.receive_text(text, self._loop.time())
+                self.wake.set()
+                if self.viewer.close_code is not None:
+                    await asyncio.wait([writer], timeout=SHUTDOWN)
+                    break
+        finally:
+            writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await writer
+            if self._timer is not None:
+                self._timer.cancel()
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self.wake.wait()
+                self.wake.clear()
+                self._server.desk.prepare()
+                for text in self.viewer.texts_to_send():
+                    await self._socket.send_text(text.decode())
+                await self._send_frame()
+                if self.viewer.close_code is not None:
+                    await self._socket.close(self.viewer.close_code, self.viewer.close_reason[:100])
+                    return
+        except (WebSocketDisconnect, RuntimeError, OSError):
+            return  # the reader notices too
+
+    async def _send_frame(self) -> None:
+        source = self._server.source
+        now = self._loop.time()
+        due = self.viewer.wants_frame_at(now)
+        if due is None or source.number == self._drawn:
+            return
+        if due > now:
+            if self._timer is None or self._timer.cancelled() or self._timer.when() <= now:
+                self._timer = self._loop.call_at(due, self.wake.set)
+            return
+        self._drawn = source.number
+        frame = source.frame(self.viewer.view)
+        self.viewer.frame_sent(source.number, now)
+        await self._socket.send_bytes(frame)
+
+    def look(self, now: float) -> None:
+        """Time has passed."""
+        if self.viewer.is_overdue(now):
+            self.wake.set()
+
+
+class PageServer:
+    """Serves the page.
+
+    Parameters
+    ----------
+    desk : PageDesk
+        Carries out what viewers ask for.
+    source : ViewSource
+        Makes what they see.
+    tokens : Tokens
+        Who is admitted.
+    static : Path
+        Folder of the built page.
+    hosts : iterable of str
+        More names under which the server may be asked for.
+    """
+
+    def __init__(
+        self, desk: PageDesk, source: ViewSource, tokens: Tokens, static: Path, hosts: tuple[str, ...] = ()
+    ) -> None:
+        self.desk = desk
+        self.source = source
+        self.tokens = tokens
+        self.address = ("", 0)
+        self._static = static
+        self._hosts = {"localhost", "127.0.0.1", "::1", *(h.lower() for h in hosts)}
+        self._sockets: set[_Socket] = set()
+        self._server: _Uvicorn | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self._handler: PageLog | None = None
+        self._uploading = False
+
+    # -- life
+
+    async def listen(self, host: str, port: int | None) -> None:
+        """Begin to serve on `port`; None: on 8100, or the next port that is free.
+
+        Raises
+        ------
+        PortError
+            The address cannot be bound.
+        """
+        bound = _bind(host, port)
+        self.address = bound.getsockname()[:2]
+        hub = self.desk.hub
+        app = Guard(self._app(), self._hosts | {host.strip("[]").lower()}, not is_loopback(host))
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="off", ws="websockets-sansio", ws_max_size=MAX_TEXT + 1024,
+            ws_per_message_deflate=False, timeout_graceful_shutdown=1, server_header=False,
+        )  # fmt: skip
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        self._server = _Uvicorn(config)
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._server.serve(sockets=[bound]))
+        self._ticker = loop.create_task(self._tick())
+        self._handler = PageLog(loop, self._add_log)
+        logging.getLogger("botyard").addHandler(self._handler)
+        hub.watch(self._changed)
+
+    async def close(self) -> None:
+        """Say goodbye to all viewers and end."""
+        if self._handler is not None:
+            logging.getLogger("botyard").removeHandler(self._handler)
+        if self._ticker is not None:
+            self._ticker.cancel()
+        for one in tuple(self._sockets):
+            one.viewer.close(1001, "the simulator has ended")
+            one.wake.set()
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            with contextlib.suppress(asyncio.CancelledError, TimeoutError):
+                await asyncio.wait_for(self._task, 3 * SHUTDOWN)
+
+    def url(self, token: str | None = None) -> str:
+        """Address of the page, with the token behind the #."""
+        host, port = self.address
+        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+        token = self.tokens.full if token is None else token
+        return f"http://{name}:{port}/" + (f"#token={token}" if token else "")
+
+    def _add_log(self, entry: LogEntry) -> None:
+        self.desk.add_log(entry)
+        for one in self._sockets:
+            one.wake.set()
+
+    def _changed(self) -> None:
+        self.desk.changed()
+        for one in self._sockets:
+            one.wake.set()
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(TICK)
+            now = loop.time()
+            try:
+                self.desk.tick(now)
+            except Exception:
+                log.exception("internal error in the page's desk")
+            for one in self._sockets:
+                one.look(now)
+                one.wake.set()
+
+    # -- what is served
+
+    def _app(self) -> Starlette:
+        routes: list[Any] = [
+            Route("/healthz", self._health),
+            Route("/map/{name}", self._map),
+            Route("/upload", self._upload, methods=["POST"]),
+            WebSocketRoute("/ws", self._viewer),
+        ]
+        if (self._static / "index.html").is_file():
+            routes.append(Mount("/", _Files(directory=self._static, html=True)))
+        else:
+            routes.append(Route("/", lambda _: Response(NOT_BUILT, media_type="text/html")))
+        app = Starlette(routes=routes)
+        app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=3)
+        return app
+
+    async def _health(self, request: Request) -> Response:
+        sim = self.desk.hub.sim
+        return JSONResponse(
+            {"status": "ok", "time": sim.time, "tick": sim.tick, "ratio": round(self.desk.hub.ratio, 3)}
+        )
+
+    async def _map(self, request: Request) -> Response:
+        name, data = self.source.map()
+        if not name or request.path_params["name"] != f"{name}.bin":
+            return PlainTextResponse("this map is not the present one", 404)
+        return Response(
+            data, media_type="application/octet-stream", headers={"cache-control": "private, max-age=86400"}
+        )
+
+    async def _upload(self, request: Request) -> Response:
+        """A map dropped onto the page: `POST /upload?name=…` with the token."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if self.tokens.admits(token if kind.lower() == "bearer" else "") is not True:
+            return PlainTextResponse("wrong token, or this page may only look on", 401)
+        if self._uploading:
+            return PlainTextResponse("another map is just being sent", 409)
+        self._uploading = True
+        try:
+            data = bytearray()
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > MAX_UPLOAD:
+                    return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
+            name = Path(request.query_params.get("name", "map").replace("\\", "/")).name or "map"
+            try:
+                await self.desk.load_text(name, data.decode("utf-8", "replace"))
+            except WorldError as error:
+                return PlainTextResponse(str(error), 422)
+            return JSONResponse({"map": name})
+        finally:
+            self._uploading = False
+
+    async def _viewer(self, socket: WebSocket) -> None:
+        await socket.accept()
+        if len(self._sockets) >= MAX_VIEWERS:
+            await socket.close(1013, f"there are {MAX_VIEWERS} viewers already")
+            return
+        one = _Socket(self, socket)
+        self._sockets.add(one)
+        try:
+            await one.serve()
+        finally:
+            self._sockets.discard(one)
+            self.desk.left(one.viewer)
+
+
+class _Uvicorn(uvicorn.Server):
+    """A server that leaves signals to the simulator."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _bind(host: str, port: int | None) -> socket.socket:
+    """A socket that listens on a port, or on the first free one from 8100 on."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ports = [port] if port is not None else range(FIRST_PORT, FIRST_PORT + TRIED_PORTS)
+    reason = ""
+    for number in ports:
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            if os.name == "posix":  # elsewhere it would let two servers share a port
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((host, number))
+            bound.listen(64)
+            bound.setblocking(False)
+        except OSError as error:
+            bound.close()
+            reason = error.strerror or str(error)
+        else:
+            return bound
+    where = f"{host}:{port}" if port is not None else f"{host}:{FIRST_PORT} … {FIRST_PORT + TRIED_PORTS - 1}"
+    raise PortError(f"cannot serve the page on {where}: {reason}; choose another port with --gui-port, or --no-gui")

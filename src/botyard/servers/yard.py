@@ -1,0 +1,274 @@
+"""The robots of a running simulator and how the outside reaches them: ports, controllers, interfaces that can be stopped and started."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from botyard.controllers.base import ControllerFactory, Yielding
+from botyard.errors import PortError, WorldError
+from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.servers.hub import Hub
+from botyard.servers.tcp import FactoryServer, PioneerServer, RobotPortServer
+from botyard.servers.worldcontrol import WorldControl
+from botyard.simulation import Robot
+
+PORT_ATTEMPTS = 3
+PORT_PAUSE = 2.0
+"""A patient yard tries a taken port so often, with pauses of so many s, before it takes the next one (FRM-015)."""
+MAX_SKIPPED = 100
+"""A robot that is added while the simulator runs passes over so many taken ports."""
+
+log = logging.getLogger("botyard")
+
+
+@dataclass(slots=True)
+class Interface:
+    """Something that serves clients and can be switched off and on.
+
+    Attributes
+    ----------
+    about : str
+        What it is, for people.
+    on : bool
+        Whether it serves at present.
+    start, stop : callable
+        Switch it; `start` may raise a `PortError`.
+    """
+
+    about: str
+    on: bool
+    start: Callable[[], Awaitable[None]]
+    stop: Callable[[], Awaitable[None]]
+
+
+class Yard:
+    """The robots and their ports.
+
+    Parameters
+    ----------
+    hub : Hub
+        Runs the simulation.
+    world : WorldControl
+        Takes what clients ask of the whole simulation.
+    settings : PioneerSettings
+        Of the sessions.
+    host : str
+        Address to listen on.
+    port : int
+        Of the first robot.
+    patient : bool
+        Try a taken port again, and then the next one, instead of giving up.
+    equip : callable, optional
+        Makes of a model's spec what robots get, for example with a battery that drains.
+    controller : callable, optional
+        Makes the program that drives a robot without clients, of the robot and a seed.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        world: WorldControl,
+        settings: PioneerSettings,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8101,
+        patient: bool = False,
+        equip: Callable[[RobotSpec], RobotSpec] = lambda spec: spec,
+        controller: ControllerFactory | None = None,
+        seed: int = 1,
+    ) -> None:
+        self.hub = hub
+        self.world = world
+        self.settings = settings
+        self.host = host
+        self.port = port
+        self.servers: dict[str, PioneerServer] = {}
+        self.factories: list[FactoryServer] = []
+        self.interfaces: dict[str, Interface] = {
+            "pioneer": Interface("Pioneer protocol (ARIA, p2os) over TCP", True, self._open_ports, self._close_ports)
+        }
+        self._patient = patient
+        self._equip = equip
+        self._controller = controller
+        self._seed = seed
+        self._acts: dict[str, Callable[[], None]] = {}
+
+    # -- robots
+
+    def find_model(self, name: str) -> RobotSpec:
+        """A model by name, equipped.
+
+        Raises
+        ------
+        ModelError, ModelFileError
+            See `botyard.formats.models.find_robot`.
+        """
+        return self._equip(find_robot(name))
+
+    def add(self, model: str, name: str | None = None, pose: Pose | None = None) -> Robot:
+        """Add a robot or an obstacle to the world; `open` gives it a port.
+
+        Raises
+        ------
+        BotyardError
+            No such model, the name is taken, or the pose is absurd.
+        """
+        robot = self.hub.sim.add_robot(self.find_model(model), name, pose=pose)
+        self._prepare(robot)
+        return robot
+
+    def _prepare(self, robot: Robot) -> None:
+        if not robot.spec.drive:
+            return
+        self.servers[robot.name] = PioneerServer(self.hub, robot, self.settings, self.world)
+        if self._controller is not None:
+            act = Yielding(robot, self._controller(robot, self._seed)).act
+            self._acts[robot.name] = act
+            self.hub.before_step(act)
+
+    def add_factory(self, model: str, place: Callable[[RobotSpec], Pose | None] = lambda _: None) -> FactoryServer:
+        """Add a port that makes a robot for every client.
+
+        Raises
+        ------
+        WorldError
+            The model cannot drive.
+        """
+        spec = self.find_model(model)
+        if not spec.drive:
+            raise WorldError(f"robot factory: {spec.name} cannot drive, so no client could use it")
+        factory = FactoryServer(self.hub, spec, self.settings, self.world, place)
+        self.factories.append(factory)
+        return factory
+
+    def remove(self, name: str) -> None:
+        """Take a robot, an obstacle or a box of the map out of the world; its port is closed.
+
+        Raises
+        ------
+        WorldError
+            Nothing has that name.
+        """
+        sim = self.hub.sim
+        if name in sim.box_names:
+            sim.remove_box(name)
+            return
+        if name not in sim.robots:
+            raise WorldError(f'there is no robot or box "{name}"')
+        for factory in self.factories:
+            if factory.release(name):  # its client is told to go, and the robot goes with it
+                return
+        server = self.servers.pop(name, None)
+        if server is not None:
+            server.close()
+        act = self._acts.pop(name, None)
+        if act is not None:
+            self.hub.not_before_step(act)
+        sim.remove_robot(name)
+
+    def port_of(self, robot: str) -> int:
+        """TCP port of a robot; 0 while it has none."""
+        server = self.servers.get(robot)
+        return server.address[1] if server is not None else 0
+
+    # -- ports
+
+    @property
+    def all_servers(self) -> Sequence[RobotPortServer]:
+        """Robots in the order in which they were added, then factories."""
+        return [*self.servers.values(), *self.factories]
+
+    async def open(self) -> None:
+        """Open the ports of the robots and factories that have none, one after the other.
+
+        Raises
+        ------
+        PortError
+            A port is taken.
+        """
+        if not self.interfaces["pioneer"].on:
+            return
+        used = {s.address[1] for s in self.all_servers if s.is_open}
+        port = max(used, default=self.port - 1) + 1
+        for server in self.all_servers:
+            if not server.is_open:
+                port = await self._open_one(server, port) + 1
+
+    async def _open_one(self, server: RobotPortServer, port: int) -> int:
+        """Open one, on `port` or, if the yard is patient, on a later one; the port."""
+        for attempt in itertools.count(1):
+            try:
+                await server.listen(self.host, port)
+                break
+            except PortError as error:
+                if not self._patient or port >= 65535:
+                    raise
+                log.warning("%s", error)
+                if attempt % PORT_ATTEMPTS:
+                    await asyncio.sleep(PORT_PAUSE)
+                else:
+                    port += 1
+        return port
+
+    async def open_somewhere(self, server: RobotPortServer) -> None:
+        """Open the port of a robot that was added while the simulator runs: the next one that is free.
+
+        Raises
+        ------
+        PortError
+            None is.
+        """
+        if not self.interfaces["pioneer"].on:
+            return
+        first = max((s.address[1] for s in self.all_servers if s.is_open), default=self.port - 1) + 1
+        last = min(first + MAX_SKIPPED, 65535)
+        for port in range(first, last + 1):
+            try:
+                await server.listen(self.host, port)
+                return
+            except PortError:
+                if port == last:
+                    raise
+
+    async def _open_ports(self) -> None:
+        self.interfaces["pioneer"].on = True  # `open` looks at it
+        await self.open()
+
+    async def _close_ports(self) -> None:
+        for server in self.all_servers:
+            server.close()
+
+    def close(self) -> None:
+        """Close all ports; clients are told to go."""
+        for server in self.all_servers:
+            server.close()
+
+    async def switch(self, name: str, on: bool) -> None:
+        """Start or stop an interface.
+
+        Raises
+        ------
+        WorldError
+            There is no such interface.
+        PortError
+            It cannot be started.
+        """
+        interface = self.interfaces.get(name)
+        if interface is None:
+            raise WorldError(f'there is no interface "{name}"; there are: {", ".join(self.interfaces)}')
+        if interface.on == on:
+            return
+        interface.on = on
+        try:
+            await (interface.start() if on else interface.stop())
+        except PortError:
+            interface.on = False
+            raise
+        log.info("interface %s %s", name, "started" if on else "stopped")

@@ -1,0 +1,173 @@
+"""The page in a browser, or in a window of its own: through pywebview where it is installed, else through Chromium's app mode."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import webbrowser
+from pathlib import Path
+from typing import Final
+
+from botyard.errors import WorldError
+
+TITLE: Final = "botyard"
+SIZE: Final = (1280, 860)
+BROWSERS: Final = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge", "microsoft-edge",
+    "brave-browser",
+)  # fmt: skip
+"""Programs that know Chromium's app mode."""
+PLACES: Final = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+    r"C:\Program Files\Google\Chrome\Application\chrome.exe",
+    r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
+)
+TOO_SOON: Final = 1.5
+"""A window that is gone within so many s, with an error, never was there."""
+
+
+class Window:
+    """A window in a process of its own.
+
+    Parameters
+    ----------
+    process : Popen
+        Ends when the window is closed.
+    profile : Path, optional
+        Folder that goes with it.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], profile: Path | None = None) -> None:
+        self._process = process
+        self._profile = profile
+        self._began = time.monotonic()
+        self._failed: bool | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the window is there."""
+        status = self._process.poll()
+        if status is not None and self._failed is None:
+            self._failed = status != 0 and time.monotonic() - self._began < TOO_SOON
+        return status is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it never came up."""
+        return bool(self._failed)
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
+    def close(self) -> None:
+        """Close it."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(3)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        if self._profile is not None:
+            shutil.rmtree(self._profile, ignore_errors=True)
+
+
+def open_browser(url: str) -> bool:
+    """Show the page in the user's browser; whether one could be started."""
+    try:
+        return webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        return False
+
+
+def find_chromium() -> str | None:
+    """A program that knows Chromium's app mode."""
+    found = next((p for p in map(shutil.which, BROWSERS) if p), None)
+    return found or next((p for p in PLACES if Path(p).is_file()), None)
+
+
+def open_window(url: str, mode: str = "normal") -> Window:
+    """Show the page in a window of its own.
+
+    Parameters
+    ----------
+    url : str
+        The page.
+    mode : str
+        ``normal``, ``fullscreen``, ``maximized`` or ``minimized``.
+
+    Raises
+    ------
+    WorldError
+        Neither pywebview nor a Chromium is there.
+    """
+    if importlib.util.find_spec("webview") is not None and _has_toolkit():
+        return Window(subprocess.Popen([sys.executable, "-m", "botyard.ui.window", url, mode]))
+    program = find_chromium()
+    if program is None:
+        raise WorldError(
+            'no window for the page: neither pywebview (pip install "botyard[window]") nor a Chromium was found; '
+            "open its address in any browser"
+        )
+    profile = Path(tempfile.mkdtemp(prefix="botyard-window-"))
+    _remember_placement(profile, mode)
+    arguments = [
+        program, f"--app={url}", f"--user-data-dir={profile}", "--no-first-run", "--no-default-browser-check",
+        f"--window-size={SIZE[0]},{SIZE[1]}",
+    ]  # fmt: skip
+    if mode == "fullscreen":
+        arguments.append("--start-fullscreen")
+    elif mode == "maximized":
+        arguments.append("--start-maximized")
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        arguments.append("--no-sandbox")  # Chromium refuses to run as root otherwise; the page is our own
+    devnull = subprocess.DEVNULL
+    return Window(subprocess.Popen(arguments, stdin=devnull, stdout=devnull, stderr=devnull), profile)
+
+
+def _remember_placement(profile: Path, mode: str) -> None:
+    """Chromium knows no option for a minimised window; it takes the state of the last one from its profile."""
+    if mode != "minimized":
+        return
+    folder = profile / "Default"
+    folder.mkdir()
+    place = {
+        "left": 40,
+        "top": 40,
+        "right": 40 + SIZE[0],
+        "bottom": 40 + SIZE[1],
+        "maximized": False,
+        "minimized": True,
+    }
+    (folder / "Preferences").write_text(json.dumps({"browser": {"window_placement": place}}), "utf-8")
+
+
+def _has_toolkit() -> bool:
+    """Whether pywebview can show anything: on Linux it needs GTK or Qt bindings, which pip does not bring."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return any(importlib.util.find_spec(name) is not None for name in ("gi", "PyQt6", "PySide6", "PyQt5"))
+
+
+def show(url: str, mode: str) -> None:
+    """Show a window with pywebview until it is closed; must run in the main thread of a process."""
+    import webview
+
+    webview.create_window(
+        TITLE, url, width=SIZE[0], height=SIZE[1], fullscreen=mode == "fullscreen", maximized=mode == "maximized",
+        minimized=mode == "minimized",
+    )  # fmt: skip
+    webview.start()
+
+
+if __name__ == "__main__":
+    show(sys.argv[1], sys.argv[2])
