@@ -1,0 +1,104 @@
+"""Makes the page's TypeScript types from the Python messages: ``python tools/web_types.py`` writes them, ``--check`` compares.
+
+Constants of the binary frames come along, so that neither side can change a layout alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import msgspec
+
+from botyard.protocols.webgui import frames, messages
+
+TARGET = Path(__file__).parents[1] / "web/src/generated/messages.ts"
+HEAD = """// Made by tools/web_types.py from src/botyard/protocols/webgui; do not edit.
+"""
+
+
+def typescript(kind: Any) -> str:
+    """The TypeScript type of a Python annotation."""
+    origin, args = get_origin(kind), get_args(kind)
+    if hasattr(kind, "__metadata__"):
+        return typescript(args[0])
+    if kind is type(None):
+        return "null"
+    if kind in (int, float):
+        return "number"
+    if kind is str:
+        return "string"
+    if kind is bool:
+        return "boolean"
+    if kind is Any:
+        return "unknown"
+    if origin is Literal:
+        return " | ".join(f'"{a}"' for a in args)
+    if origin in (Union, UnionType):
+        return " | ".join(typescript(a) for a in args)
+    if origin is list or (origin is tuple and args[-1] is Ellipsis):
+        item = typescript(args[0])
+        return f"({item})[]" if "|" in item else f"{item}[]"
+    if origin is tuple:
+        return f"[{', '.join(typescript(a) for a in args)}]"
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind.__name__
+    raise TypeError(f"no TypeScript type for {kind!r}")
+
+
+def interface(struct: type[msgspec.Struct], outgoing: bool) -> str:
+    """The interface of a struct. In requests, what has a default may be left out."""
+    lines = [f"/** {(struct.__doc__ or '').strip().splitlines()[0]} */", f"export interface {struct.__name__} {{"]
+    tag = struct.__struct_config__.tag
+    if tag:
+        lines.append(f'  type: "{tag}";')
+    for field in msgspec.structs.fields(struct):
+        optional = "?" if outgoing and not field.required else ""
+        lines.append(f"  {field.encode_name}{optional}: {typescript(field.type)};")
+    return "\n".join([*lines, "}"])
+
+
+def everything() -> str:
+    """The whole file."""
+    structs = [s for s in vars(messages).values() if isinstance(s, type) and issubclass(s, msgspec.Struct)]
+    structs = [s for s in structs if s not in (msgspec.Struct, messages.Request)]
+    incoming = {messages.View, messages.Placement, messages.StartRobot}
+    parts = [HEAD]
+    parts += [interface(s, issubclass(s, messages.Request) or s in incoming) for s in structs]
+    requests = [s.__name__ for s in get_args(messages.AnyRequest)]
+    parts.append(f"export type AnyRequest = {' | '.join(requests)};")
+    parts.append(f"export type Push = {' | '.join(s.__name__ for s in get_args(messages.Push))};")
+    constants = {
+        "VERSION": messages.VERSION,
+        "FRAME_VERSION": frames.VERSION,
+        "FRAME_MAGIC": int.from_bytes(frames.MAGIC, "little"),
+        "MAP_MAGIC": int.from_bytes(frames.MAP_MAGIC, "little"),
+        "HEADER_SIZE": frames.HEADER.size,
+        "BLOCK_SIZE": frames.BLOCK.size,
+        "NO_READING": frames.NO_READING,
+        "PAUSED": frames.PAUSED,
+        "FASTEST": frames.FASTEST,
+    }
+    parts.append("\n".join(f"export const {name} = {value};" for name, value in constants.items()))
+    for enum in (frames.Block, frames.Bit):
+        members = ", ".join(f"{m.name}: {m.value}" for m in enum)
+        parts.append(f"export const {enum.__name__} = {{ {members} }} as const;")
+    return "\n\n".join(parts) + "\n"
+
+
+def main() -> int:
+    text = everything()
+    if "--check" in sys.argv:
+        if not TARGET.is_file() or TARGET.read_text("utf-8") != text:
+            print(f"{TARGET} is not what {Path(__file__).name} makes: run it and commit the result", file=sys.stderr)
+            return 1
+        return 0
+    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    TARGET.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,442 @@
+// Made by tools/web_types.py from src/botyard/protocols/webgui; do not edit.
+
+
+/** What a page wants to see in its frames. */
+export interface View {
+  readings?: "all" | "selected" | "none";
+  odometry?: boolean;
+  velocity?: boolean;
+  selected?: string[];
+}
+
+/** The first message. */
+export interface Hello {
+  type: "hello";
+  token?: string;
+  version?: number;
+  view?: View;
+  id?: number;
+}
+
+/** What frames shall hold from now on. The sensors of selected robots are read, as for a client. */
+export interface SetView {
+  type: "view";
+  view: View;
+  id?: number;
+}
+
+/** A frame was drawn; not answered. */
+export interface Ack {
+  type: "ack";
+  number: number;
+  id?: number;
+}
+
+/** Let time stand still. */
+export interface Pause {
+  type: "pause";
+  id?: number;
+}
+
+/** Let time go on. */
+export interface Run {
+  type: "run";
+  id?: number;
+}
+
+/** Let so many steps pass, and then time stand still. */
+export interface Step {
+  type: "step";
+  count?: number;
+  id?: number;
+}
+
+/** Simulated per wall time; 0 is as fast as possible. */
+export interface Speed {
+  type: "speed";
+  factor: number;
+  id?: number;
+}
+
+/** Take hold of bodies, or let go. */
+export interface Hold {
+  type: "hold";
+  names: string[];
+  on: boolean;
+  id?: number;
+}
+
+/** A body and its true pose. */
+export interface Placement {
+  name: string;
+  x: number;
+  y: number;
+  th: number;
+}
+
+/** Put bodies at true poses. */
+export interface Move {
+  type: "move";
+  to: Placement[];
+  id?: number;
+}
+
+/** Drive a robot; without another such message the robot stops soon. `on` false lets go of it. */
+export interface Drive {
+  type: "drive";
+  name: string;
+  v?: number;
+  w?: number;
+  vy?: number;
+  on?: boolean;
+  id?: number;
+}
+
+/** Motors on or off. */
+export interface Enable {
+  type: "enable";
+  name: string;
+  on: boolean;
+  id?: number;
+}
+
+/** The red button of a robot: pressed or pulled out. */
+export interface EmergencyStop {
+  type: "estop";
+  name: string;
+  on: boolean;
+  id?: number;
+}
+
+/** The joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward. */
+export interface Joystick {
+  type: "joystick";
+  name: string;
+  x?: number;
+  y?: number;
+  button1?: boolean;
+  button2?: boolean;
+  id?: number;
+}
+
+/** Add robots or obstacles; without a pose at the next free place. */
+export interface Add {
+  type: "add";
+  model: string;
+  name?: string;
+  count?: number;
+  x?: number | null;
+  y?: number | null;
+  th?: number;
+  id?: number;
+}
+
+/** Add another of the same model beside each of these. */
+export interface Clone {
+  type: "clone";
+  names: string[];
+  id?: number;
+}
+
+/** Take robots or obstacles out of the world. */
+export interface Remove {
+  type: "remove";
+  names: string[];
+  id?: number;
+}
+
+/** Back to where they started, odometry zero: robots, or all. */
+export interface Reset {
+  type: "reset";
+  names?: string[] | null;
+  id?: number;
+}
+
+/** Errors of a robot's odometry on or off. */
+export interface OdometryErrors {
+  type: "odometry_errors";
+  name: string;
+  on: boolean;
+  id?: number;
+}
+
+/** Another map for everybody, by its name; an empty name: no map. */
+export interface LoadMap {
+  type: "map";
+  name: string;
+  id?: number;
+}
+
+/** Read the present map's file again. */
+export interface Reload {
+  type: "reload";
+  id?: number;
+}
+
+/** Write a picture into the working directory of the simulator. */
+export interface Snapshot {
+  type: "snapshot";
+  name?: string;
+  id?: number;
+}
+
+/** Start or stop one of the simulator's interfaces. */
+export interface Interface {
+  type: "interface";
+  name: string;
+  on: boolean;
+  id?: number;
+}
+
+/** Robots of the start dialog. */
+export interface StartRobot {
+  model: string;
+  name?: string;
+  count?: number;
+  factory?: boolean;
+}
+
+/** The start dialog's answer. `map` null: no map. */
+export interface Start {
+  type: "start";
+  map: string | null;
+  robots: StartRobot[];
+  port?: number;
+  verbose?: boolean;
+  warn_unsupported?: boolean;
+  id?: number;
+}
+
+/** End the simulator; also what leaving the start dialog means. */
+export interface Exit {
+  type: "exit";
+  id?: number;
+}
+
+/** Which models and maps there are: answered with `CatalogResult`. */
+export interface Catalog {
+  type: "catalog";
+  id?: number;
+}
+
+/** Look into the engine: answered with `DebugResult`. */
+export interface Debug {
+  type: "debug";
+  what: "grid" | "clearance" | "rays" | "candidates";
+  name?: string;
+  x0?: number;
+  y0?: number;
+  x1?: number;
+  y1?: number;
+  id?: number;
+}
+
+/** A request was carried out. */
+export interface Ok {
+  type: "ok";
+  id: number;
+  result: unknown;
+}
+
+/** A request was not carried out, and why. */
+export interface Failed {
+  type: "error";
+  id: number;
+  message: string;
+}
+
+/** An interface of the simulator. */
+export interface InterfaceState {
+  name: string;
+  on: boolean;
+  about: string;
+}
+
+/** The start dialog is wanted; what it should propose. */
+export interface StartOffer {
+  models: string[];
+  port: number;
+  verbose: boolean;
+  warn_unsupported: boolean;
+}
+
+/** The answer to `Hello`. */
+export interface Welcome {
+  type: "welcome";
+  version: number;
+  program: string;
+  read_only: boolean;
+  audience: string;
+  graphics: "full" | "lite" | "none";
+  start: StartOffer | null;
+}
+
+/** Somebody has answered the start dialog. */
+export interface Started {
+  type: "started";
+}
+
+/** A laser of a model: where, its case, and what it can see. */
+export interface LaserShape {
+  type: string;
+  pose: [number, number, number];
+  size: [number, number];
+  range_max: number;
+  fov: number;
+}
+
+/** A robot model or an obstacle as it is drawn: polygons in its own frame. */
+export interface Model {
+  name: string;
+  description: string;
+  color: string;
+  parts: [number, number][][];
+  drives: boolean;
+  omni: boolean;
+  lasers: LaserShape[];
+  sonar: number;
+  max_v: number;
+  max_w: number;
+  problem: string;
+}
+
+/** A body: a row of the frames' columns. Robots come first, then boxes of the map. */
+export interface BodyInfo {
+  name: string;
+  model: number;
+  robot: boolean;
+  port: number;
+}
+
+/** Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's frame and goes along a bearing. */
+export interface Group {
+  id: number;
+  kind: "laser" | "sonar";
+  index: number;
+  count: number;
+  range_max: number;
+  unit: number;
+  poses: [number, number, number][];
+  angle0: number;
+  step: number;
+}
+
+/** What the columns of frames mean until the next such message. */
+export interface Schema {
+  type: "schema";
+  number: number;
+  origin: [number, number];
+  dt: number;
+  models: Model[];
+  bodies: BodyInfo[];
+  robots: number;
+  groups: Group[];
+}
+
+/** Another map is in place: where to fetch it. Empty `url`: there is none. */
+export interface MapChanged {
+  type: "map";
+  url: string;
+  name: string;
+  source: string;
+}
+
+/** Who commands a robot. */
+export interface Client {
+  robot: string;
+  sources: string[];
+}
+
+/** The status bar, twice a second. */
+export interface Status {
+  type: "status";
+  clients: number;
+  subscriptions: number;
+  viewers: number;
+  overruns: number;
+  driven: Client[];
+  interfaces: InterfaceState[];
+}
+
+/** A selected robot, for the inspector. */
+export interface Detail {
+  name: string;
+  model: string;
+  clients: string[];
+  pose: [number, number, number];
+  odometry: [number, number, number];
+  odometry_error: [number, number];
+  velocity: [number, number, number];
+  command: [number, number, number];
+  accel: [number, number, number];
+  error: [number, number, number];
+  motors: boolean;
+  stalled: boolean;
+  estop: boolean;
+  volts: number;
+  charge: number;
+  charging: boolean;
+  sensors: string[];
+  nearest: number | null;
+  gripper: string;
+  port: number;
+}
+
+/** The selected robots, some times a second. */
+export interface Details {
+  type: "details";
+  time: number;
+  robots: Detail[];
+}
+
+/** A line of the log. `text` may come from a client: it is to be shown as text. */
+export interface LogEntry {
+  time: number;
+  level: "debug" | "info" | "warning" | "error";
+  source: string;
+  text: string;
+}
+
+/** Lines of the log, oldest first, and how many were lost before them. */
+export interface Log {
+  type: "log";
+  lines: LogEntry[];
+  lost: number;
+}
+
+/** A map that can be loaded by this name. */
+export interface MapFile {
+  name: string;
+  shipped: boolean;
+}
+
+/** Models and maps. */
+export interface CatalogResult {
+  models: Model[];
+  maps: MapFile[];
+}
+
+/** What the engine sees: squares (x, y of the lower left corner, edge, value 0 … 1), lines and names of bodies. */
+export interface DebugResult {
+  squares: [number, number, number, number][];
+  lines: [number, number, number, number][];
+  names: string[];
+}
+
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | Add | Clone | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Exit | Catalog | Debug;
+
+export type Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed;
+
+export const VERSION = 1;
+export const FRAME_VERSION = 1;
+export const FRAME_MAGIC = 1380342082;
+export const MAP_MAGIC = 1347246402;
+export const HEADER_SIZE = 48;
+export const BLOCK_SIZE = 16;
+export const NO_READING = 65534;
+export const PAUSED = 1;
+export const FASTEST = 2;
+
+export const Block = { POSE: 1, STATE: 2, ODOMETRY: 3, VELOCITY: 4, READINGS: 5, BRIGHT: 6 } as const;
+
+export const Bit = { STALLED: 1, MOTORS: 2, ESTOP: 4, HELD: 8, GHOST: 16, CLIENT: 32 } as const;

@@ -1,0 +1,118 @@
+// Which key does what: one table for the keyboard and for the help.
+
+import { DEBUG, LAYERS, type DebugName, type LayerName } from "../view/layers";
+
+export type Action =
+  | { do: "layer"; layer: LayerName }
+  | { do: "debug"; debug: DebugName }
+  | { do: "nudge"; forward: number; turn: number }
+  | { do: "arrow"; key: string }
+  | { do: "pan"; x: number; y: number }
+  | { do: "zoom"; factor: number }
+  | { do: Simple };
+
+export type Simple =
+  | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
+  | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload"; // prettier-ignore
+
+export interface Key {
+  key: string;
+  ctrl: boolean;
+  shift: boolean;
+  alt: boolean;
+}
+
+const CTRL: Record<string, Simple> = {
+  l: "load", p: "reset", f: "snapshot", g: "sequence", q: "exit", a: "selectAll", d: "clone", r: "reload",
+}; // prettier-ignore
+
+const PLAIN: Record<string, Simple> = {
+  " ": "pause", p: "pause", ".": "step", "]": "faster", "[": "slower", h: "home", Home: "home", c: "follow", Escape: "cancel",
+  Delete: "remove", Backspace: "remove", "?": "help", F1: "help", "+": "add", Insert: "add", r: "measure", q: "log", j: "sidebar",
+  x: "stop",
+}; // prettier-ignore
+
+/** Turn and way of a nudge (W, A, S, D as in AMRISim): m and rad. */
+export const NUDGE = 0.1;
+export const NUDGE_TURN = (5 * Math.PI) / 180;
+
+const NUDGES: Record<string, [number, number]> = { w: [NUDGE, 0], s: [-NUDGE, 0], a: [0, NUDGE_TURN], d: [0, -NUDGE_TURN] };
+const ARROWS: Record<string, [number, number]> = { ArrowUp: [0, -60], ArrowDown: [0, 60], ArrowLeft: [-60, 0], ArrowRight: [60, 0] };
+
+/** What a key does; `selected`: a body is selected, `drives`: one that the arrows drive. */
+export function actionOf(k: Key, selected: boolean, drives: boolean): Action | null {
+  const lower = k.key.length === 1 ? k.key.toLowerCase() : k.key;
+  if (k.ctrl) return CTRL[lower] && !k.shift && !k.alt ? { do: CTRL[lower] } : null;
+  if (k.alt) {
+    for (const [name, d] of Object.entries(DEBUG)) if (d.key === lower) return { do: "debug", debug: name as DebugName };
+    return null;
+  }
+  if (ARROWS[k.key]) {
+    if (k.shift) return k.key === "ArrowUp" ? { do: "zoom", factor: 1.25 } : k.key === "ArrowDown" ? { do: "zoom", factor: 0.8 } : null;
+    if (drives) return { do: "arrow", key: k.key };
+    return { do: "pan", x: ARROWS[k.key][0], y: ARROWS[k.key][1] };
+  }
+  if (selected && !k.shift && NUDGES[lower]) return { do: "nudge", forward: NUDGES[lower][0], turn: NUDGES[lower][1] };
+  if (PLAIN[k.key]) return { do: PLAIN[k.key] };
+  if (k.key === "-") return { do: "zoom", factor: 0.8 };
+  if (k.key === "=") return { do: "zoom", factor: 1.25 };
+  for (const [name, layer] of Object.entries(LAYERS)) if (layer.key === lower) return { do: "layer", layer: name as LayerName };
+  return null;
+}
+
+export const HELP: [string, [string, string][]][] = [
+  [
+    "Mouse",
+    [
+      ["click, Ctrl-click", "select a body, or one more"],
+      ["drag a body", "move it; its odometry does not notice"],
+      ["right-drag, Shift- or Ctrl-drag a body", "turn it towards the pointer"],
+      ["drag beside bodies", "pan; with Shift: select what is in the box"],
+      ["wheel", "zoom at the pointer; over a selected body: turn it"],
+      ["middle-drag, Alt-drag", "zoom"],
+      ["double-click a robot", "follow it"],
+      ["drop a map file onto the page", "load it"],
+    ],
+  ],
+  [
+    "Robots",
+    [
+      ["arrows", "drive the selected robot while held; without one: pan"],
+      ["Shift-arrow up, down", "zoom"],
+      ["W S A D", "nudge what is selected"],
+      ["x", "stop the selected robots"],
+      ["c", "follow the selected robot"],
+      ["Insert, +", "add a robot or an obstacle"],
+      ["Ctrl-D", "clone what is selected"],
+      ["Delete", "remove what is selected"],
+      ["Ctrl-A", "select all robots"],
+    ],
+  ],
+  [
+    "Time and world",
+    [
+      ["Space, p", "pause, go on"],
+      [".", "one step"],
+      ["[ ]", "slower, faster"],
+      ["Ctrl-P", "all back to where they started"],
+      ["Ctrl-L", "load a map"],
+      ["Ctrl-R", "read the map's file again"],
+    ],
+  ],
+  [
+    "Page",
+    [
+      ["h", "show everything"],
+      ["r", "ruler: drag to measure"],
+      ["Ctrl-F", "save a picture"],
+      ["Ctrl-G", "save pictures at an interval"],
+      ["q", "log"],
+      ["j", "side bar"],
+      ["Esc", "cancel; deselect"],
+      ["?", "this help"],
+      ["Ctrl-Q", "end the simulator"],
+    ],
+  ],
+  ["Layers", Object.values(LAYERS).map((l) => [l.key, l.label] as [string, string])],
+  ["Looking into the engine", Object.values(DEBUG).map((d) => [`Alt-${d.key}`, d.label] as [string, string])],
+];

@@ -1,0 +1,111 @@
+// Colours. Those that tell robots apart are Okabe and Ito's, which colour-blind people can tell apart too; shape and labels say the same.
+
+export interface Palette {
+  ground: string;
+  beyond: string;
+  grid: string;
+  gridMajor: string;
+  wall: string;
+  outline: string;
+  laserFill: string;
+  laserEdge: string;
+  laserPoint: string;
+  bright: string;
+  sonar: string;
+  label: string;
+  labelGround: string;
+  place: string;
+  area: string;
+  badArea: string;
+  selection: string;
+  ghost: string;
+  velocity: string;
+  stalled: string;
+  measure: string;
+}
+
+export const LIGHT: Palette = {
+  ground: "#ffffff",
+  beyond: "#b9bcc4",
+  grid: "#ececf0",
+  gridMajor: "#d9d9e0",
+  wall: "#24272c",
+  outline: "#1c1e22",
+  laserFill: "#5b9bea30",
+  laserEdge: "#3f7fd0a0",
+  laserPoint: "#1f66c0",
+  bright: "#b300b3",
+  sonar: "#8a8d95a0",
+  label: "#15171a",
+  labelGround: "#ffffffd0",
+  place: "#00795c",
+  area: "#b3590030",
+  badArea: "#b35900",
+  selection: "#0072b2",
+  ghost: "#7a4fb5",
+  velocity: "#d55e00",
+  stalled: "#d00000",
+  measure: "#c2185b",
+};
+
+export const DARK: Palette = {
+  ground: "#15181d",
+  beyond: "#5a5e68",
+  grid: "#20242b",
+  gridMajor: "#2d323b",
+  wall: "#d6dae2",
+  outline: "#eef0f4",
+  laserFill: "#5b9bea28",
+  laserEdge: "#6aa9f5a0",
+  laserPoint: "#7ab8ff",
+  bright: "#ff7bff",
+  sonar: "#9a9faab0",
+  label: "#f0f2f6",
+  labelGround: "#15181dd0",
+  place: "#4fd1ab",
+  area: "#ffab4d28",
+  badArea: "#ffab4d",
+  selection: "#56b4e9",
+  ghost: "#c4a5f5",
+  velocity: "#ffa34d",
+  stalled: "#ff5c5c",
+  measure: "#ff6fa5",
+};
+
+export const OKABE_ITO = ["#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7", "#f0e442", "#8c8c8c"];
+
+const parsed = new Map<string, [number, number, number, number]>();
+let context: CanvasRenderingContext2D | null = null;
+
+/** A colour as CSS or X11 writes it ("light green") as red, green, blue, opacity from 0 to 1; grey when it is unknown. */
+export function rgba(color: string): [number, number, number, number] {
+  const known = parsed.get(color);
+  if (known) return known;
+  if (!context) {
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = 1;
+    context = canvas.getContext("2d", { willReadFrequently: true });
+  }
+  let value: [number, number, number, number] = [0.5, 0.5, 0.5, 1];
+  if (context) {
+    context.clearRect(0, 0, 1, 1);
+    context.fillStyle = "#808080";
+    context.fillStyle = color.replaceAll(" ", "");
+    const hex = /^#([0-9a-f]{6})$/i.exec(context.fillStyle);
+    if (hex) {
+      const n = parseInt(hex[1], 16);
+      value = [(n >> 16) / 255, ((n >> 8) & 255) / 255, (n & 255) / 255, 1];
+    } else {
+      const parts = context.fillStyle.match(/[\d.]+/g)?.map(Number) ?? [];
+      if (parts.length === 4) value = [parts[0] / 255, parts[1] / 255, parts[2] / 255, parts[3]];
+    }
+  }
+  parsed.set(color, value);
+  return value;
+}
+
+/** A colour for CSS. */
+export function css(color: string): string {
+  const [r, g, b, a] = rgba(color);
+  return `rgba(${Math.round(r * 255)}, ${Math.round(g * 255)}, ${Math.round(b * 255)}, ${a})`;
+}
