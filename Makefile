@@ -1,13 +1,13 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make venv | lint | bench | maps | compatibility | clean
+# Also: make web | venv | lint | bench | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test venv lint bench bench-peers maps compatibility clean
+.PHONY: run test venv lint bench bench-peers maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -28,21 +28,35 @@ $(VENV)/.all: pyproject.toml | $(BIN)/python
 
 venv: $(VENV)/.all
 
-run: $(VENV)/.core
+# the page; without a Node on the system one is taken from the Python package index
+web: $(VENV)/.core
+	$(BIN)/python tools/build_web.py --install-node
+
+run: web
 	$(BIN)/botyard run --map office --robot p3dx --robot amigo:bob --controller wander $(ARGS)
 
-# The tests of this version need no system packages. They run compiled, on all cores, and the engine's once more without the
-# compiler: real tracebacks, coverage, and proof that both give the same results.
-test: $(VENV)/.all
+# programs of the system that tests talk to: a browser, and a display for it
+peers:
+	@command -v chromium >/dev/null && command -v Xvfb >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb >/dev/null; } \
+	  || echo "Chromium and Xvfb are not here and cannot be installed: tests of the page in a browser are skipped"
+
+# They run compiled, on all cores, and the engine's once more without the compiler: real tracebacks, coverage, and proof that both
+# give the same results.
+test: $(VENV)/.all web peers
+	$(BIN)/python tools/build_web.py --install-node test
 	$(BIN)/botyard warmup
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow_without_jit" tests/engine tests/devices $(ARGS)
 
 lint: $(VENV)/.all
-	$(BIN)/ruff check src tests bench examples tools
-	$(BIN)/ruff format --check src tests bench examples tools
+	$(BIN)/ruff check src tests bench examples tools hatch_build.py
+	$(BIN)/ruff format --check src tests bench examples tools hatch_build.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/web_types.py --check
+	$(BIN)/python tools/build_web.py --install-node check
 
 # the other simulators of the comparison, for "make bench"; in an environment of their own
 bench-peers:
@@ -59,5 +73,5 @@ compatibility: $(VENV)/.core
 	$(BIN)/python tools/compatibility.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -7,10 +7,12 @@ import contextlib
 import logging
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from botyard import __version__
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import CommandLineError, WorldError
 from botyard.protocols.webgui import messages as msg
@@ -50,6 +52,9 @@ async def begin_page(
     desk = PageDesk(yard.hub, yard, yard.world, source, audience=audience if tokens.full else "", graphics=graphics)
     server = PageServer(desk, source, tokens, STATIC, o.gui_host)
     await server.listen(o.gui_address, o.gui_port)
+    sim = yard.hub.sim
+    about = f"botyard {__version__} started: map {sim.scene.name}, {len(sim.robots)} robots, seed {sim.seed}"
+    desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
     stack.push_async_callback(server.close)
     url = server.url()
     if asks:

@@ -14,6 +14,10 @@ class Controller(Protocol):
         """Read the robot's sensors and command it."""
         ...
 
+    def rest(self) -> None:
+        """Somebody else drives the robot until `act` is called again: read no sensors meanwhile."""
+        ...
+
 
 class ControllerFactory(Protocol):
     """Makes a controller for a robot."""
@@ -44,6 +48,7 @@ class Yielding:
         if self._robot.clients:
             if self._drives:
                 self._robot.command.stop()
+                self._controller.rest()
             self._drives = False
             return
         self._drives = True

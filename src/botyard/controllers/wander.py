@@ -30,10 +30,13 @@ class Wander:
         self._drift = 0.0
         self._speed = min(CRUISE, robot.spec.limits.max_speed.x)
         self._margin = robot.spec.radius
+        self._reads = False
 
     def act(self) -> None:
         """One decision."""
         robot = self._robot
+        if not self._reads:
+            self._read(True)
         if robot.stalled and not self._backing:
             self._backing = self._random.randint(8, 16)
             self._turning = self._random.choice((-TURN, TURN))
@@ -51,6 +54,18 @@ class Wander:
         if self._random.random() < 0.05:
             self._drift = self._random.uniform(-0.3, 0.3)
         robot.command(v=self._speed * min(1.0, ahead / SLOW), w=self._drift)
+
+    def rest(self) -> None:
+        """Read no sensors until `act` is called again."""
+        self._read(False)
+
+    def _read(self, on: bool) -> None:
+        """Subscribe to a sensor, which then is taken with all others of a step, and shown; or do so no longer."""
+        self._reads = on
+        if self._robot.lasers:
+            self._robot.laser.subscribe("wander", on)
+        elif self._robot.sonar is not None:
+            self._robot.sonar.subscribe("wander", on)
 
     def _look(self) -> tuple[float, float, float]:
         """Free distance to the left, ahead, and to the right of the body, m."""

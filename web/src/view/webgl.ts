@@ -12,6 +12,8 @@ import { headingMark } from "./shape";
 import { JUMP, SAMPLES } from "./trails";
 import { MAX_FILLED, type World } from "./world";
 
+/** Texture units: poses 0, ranges 1, rays of a sonar ring 2, trails 3, and one for making textures. */
+const SCRATCH = 7;
 /** Texels in a row of the pose texture. */
 const ROW = 256;
 
@@ -231,7 +233,7 @@ export class WebGL implements Renderer {
   private texture(): WebGLTexture {
     const { gl } = this;
     const texture = gl.createTexture()!;
-    gl.bindTexture(gl.TEXTURE_2D, texture);
+    this.bind(SCRATCH, texture); // not in the place of one that is in use
     for (const side of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, side, gl.NEAREST);
     for (const side of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) gl.texParameteri(gl.TEXTURE_2D, side, gl.CLAMP_TO_EDGE);
     return texture;
@@ -466,7 +468,6 @@ export class WebGL implements Renderer {
       this.rays.set(group.id, rays);
       const data = new Float32Array(group.poses.flatMap((p) => [...p, 0]));
       gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA32F, group.count, 1, 0, gl.RGBA, gl.FLOAT, data);
-      this.bind(1, this.ranges.get(group.id)!.texture);
     }
     this.bind(2, rays);
     const get = this.laser("sonar", world.palette.sonar, camera, group);

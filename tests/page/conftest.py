@@ -1,0 +1,47 @@
+"""A browser for tests of the page: Debian's Chromium through Playwright."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Playwright, sync_playwright
+
+from botyard.cli.page import STATIC
+
+FLAGS = ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"]
+
+
+def missing(what: str) -> None:
+    """A peer is not here: in CI that is a failure."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{what} is missing, and in CI it must be there")
+    pytest.skip(f"needs {what}")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of the browser; the page must be built too."""
+    if not (STATIC / "index.html").is_file():
+        missing("the built page (make web)")
+    path = shutil.which("chromium")
+    if path is None:
+        missing("Chromium")
+    return path or ""
+
+
+@pytest.fixture(scope="session")
+def playwright(chromium: str) -> Iterator[Playwright]:
+    """Playwright's driver."""
+    with sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
+    """A headless browser with WebGL2, drawn by the CPU."""
+    browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+    yield browser
+    browser.close()

@@ -1,0 +1,128 @@
+"""A simulator with its page, in a thread of the test's own process: tests look at the engine while a browser works on it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from botyard.cli.page import STATIC
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.webgui.session import Tokens
+from botyard.servers.desk import PageDesk
+from botyard.servers.hub import Hub
+from botyard.servers.tcp import LoopHost
+from botyard.servers.viewsource import ViewSource
+from botyard.servers.web import PageServer
+from botyard.servers.worldcontrol import WorldControl
+from botyard.servers.yard import Yard
+from botyard.simulation import Simulation
+from tests.ports import free_port
+
+T = TypeVar("T")
+TOKEN, AUDIENCE = "full-token", "audience-token"
+
+
+class Served:
+    """A running simulator with a page."""
+
+    def __init__(self, sim: Simulation, interval: float = 0.05, folders: tuple[Any, ...] = ()) -> None:
+        self.sim = sim
+        self.interval = interval
+        self.folders = folders
+        self.port = free_port(40)
+        self.hub: Hub
+        self.yard: Yard
+        self.desk: PageDesk
+        self.server: PageServer
+        self._loop: asyncio.AbstractEventLoop
+        self._ready = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # shown by the test that waits for it
+            self._error = error
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.hub = Hub(self.sim, interval=self.interval)
+        world = WorldControl(self.sim, LoopHost(self.hub), folders=self.folders)
+        self.yard = Yard(self.hub, world, PioneerSettings(), port=self.port + 1)
+        for robot in self.sim.robots.values():
+            self.yard._prepare(robot)
+        await self.yard.open()
+        source = ViewSource(self.hub, self.yard.port_of)
+        self.desk = PageDesk(self.hub, self.yard, world, source, audience=AUDIENCE)
+        self.server = PageServer(self.desk, source, Tokens(TOKEN, AUDIENCE), STATIC)
+        await self.server.listen("127.0.0.1", self.port)
+        self._ready.set()
+        try:
+            await self.hub.run()
+        finally:
+            await self.server.close()
+            self.yard.close()
+
+    def start(self) -> None:
+        """Serve."""
+        self._thread.start()
+        assert self._ready.wait(60)
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Serve no longer."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self.hub.stop)
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def url(self) -> str:
+        """The page's address with its token."""
+        return f"http://127.0.0.1:{self.port}/#token={TOKEN}"
+
+    @property
+    def base(self) -> str:
+        """The page's address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def do(self, act: Callable[[], T]) -> T:
+        """Call something in the simulator's thread, between two steps."""
+        done: Future[T] = Future()
+
+        def call() -> None:
+            try:
+                done.set_result(act())
+            except BaseException as error:
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(call)
+        return done.result(10)
+
+    def wait(self, holds: Callable[[], Any], seconds: float = 8.0) -> None:
+        """Wait until something holds; looked at in the simulator's thread."""
+        end = time.monotonic() + seconds
+        while not self.do(holds):
+            assert time.monotonic() < end, f"it did not come to hold within {seconds} s"
+            time.sleep(0.03)
+
+
+@contextmanager
+def served(sim: Simulation, **options: Any) -> Iterator[Served]:
+    """A simulator with its page, stopped at the end."""
+    one = Served(sim, **options)
+    one.start()
+    try:
+        yield one
+    finally:
+        one.stop()

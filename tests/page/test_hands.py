@@ -1,0 +1,492 @@
+"""Gestures, keys and buttons of the page, each by its effect on the engine."""
+
+from __future__ import annotations
+
+import io
+import math
+import socket
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from botyard.clients.pioneer import PioneerClient
+from botyard.geometry import Pose
+from botyard.model.obstacles import BoxObject
+from botyard.model.scene import Scene
+from botyard.simulation import Simulation
+from tests.page.pages import PageObject, page
+from tests.page.serving import AUDIENCE, Served, served
+
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
+
+MAP = "2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 7000\nNumLines: 2\nLINES\n0 0 9000 0\n9000 0 9000 7000\nDATA\n"
+
+
+def world() -> Simulation:
+    import numpy as np
+
+    room = [[0, 0, 16, 0], [16, 0, 16, 10], [16, 10, 0, 10], [0, 10, 0, 0]]
+    scene = Scene(
+        name="room",
+        segments=np.array(room, float),
+        boxes=(BoxObject(name="Box:1", pose=Pose(12, 8, 0), length=1.0, width=0.6),),
+    )
+    sim = Simulation(scene, step=0.05, odometry_error="none")
+    sim.add_robot("p3dx", "ann", pose=(3, 3, 0))
+    sim.add_robot("amigo", "bob", pose=(6, 5, 1))
+    return sim
+
+
+@pytest.fixture
+def run(browser: Browser) -> Iterator[tuple[Served, PageObject]]:
+    with served(world()) as simulator, page(browser, simulator.url) as one:
+        yield simulator, one
+
+
+def pose(simulator: Served, name: str) -> Pose:
+    sim = simulator.sim
+
+    def read() -> Pose:
+        snapshot = sim.snapshot
+        return Pose(*snapshot.state.pose[snapshot.rows[name]].tolist())
+
+    return simulator.do(read)
+
+
+def near(a: Pose, x: float, y: float, th: float | None = None, slack: float = 0.06) -> bool:
+    turned = 0.0 if th is None else abs(math.remainder(a.th - th, 2 * math.pi))
+    return math.hypot(a.x - x, a.y - y) < slack and turned < slack
+
+
+def test_a_drag_moves_the_true_pose_and_not_the_odometry(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    before = simulator.do(lambda: simulator.sim.robots["ann"].odom)
+    one.drag((3, 3), (5, 4))
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 5, 4, 0))
+    assert simulator.do(lambda: simulator.sim.robots["ann"].odom) == before
+    assert simulator.do(lambda: int(simulator.sim.snapshot.state.held.sum())) == 0
+    assert one.js("__sim.selection.join()") == "ann"
+
+
+def test_a_robot_that_drives_is_held_while_it_is_dragged(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    ann = simulator.sim.robots["ann"]
+    simulator.do(lambda: ann.command(v=0.0, w=0.4))
+    one.drag((3, 3), (5, 4), drop=False)
+    simulator.wait(lambda: near(ann.truth, 5, 4))
+    heading = pose(simulator, "ann").th
+    one.tab.wait_for_timeout(400)
+    assert near(pose(simulator, "ann"), 5, 4, heading, 0.02)
+    one.tab.mouse.up()
+    simulator.wait(lambda: abs(ann.truth.th - heading) > 0.2)  # let go, it goes on as told
+
+
+def test_escape_puts_it_back(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.drag((3, 3), (5, 4), drop=False)
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 5, 4))
+    one.tab.keyboard.press("Escape")
+    one.tab.mouse.up()
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 3, 3, 0))
+
+
+@pytest.mark.parametrize(("button", "key"), [("right", None), ("left", "Shift"), ("left", "Control")])
+def test_turning_towards_the_pointer(run: tuple[Served, PageObject], button: str, key: str | None) -> None:
+    simulator, one = run
+    one.drag((3, 3), (3, 5), button=button, key=key)
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 3, 3, math.pi / 2))
+
+
+def test_a_box_of_the_map_is_dragged_turned_and_removed(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.drag((12, 8), (10, 6))
+    one.tab.wait_for_timeout(300)
+    assert near(pose(simulator, "Box:1"), 10, 6)
+    one.drag((10, 6), (10, 8), button="right")
+    one.tab.wait_for_timeout(300)
+    assert near(pose(simulator, "Box:1"), 10, 6, math.pi / 2)
+    one.press("Delete")
+    simulator.wait(lambda: simulator.sim.box_names == ())
+
+
+def test_several_are_selected_in_a_box_and_moved_together(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.drag((1.5, 1.5), (8, 7), key="Shift")
+    assert sorted(one.js("__sim.selection")) == ["ann", "bob"]
+    one.drag((3, 3), (4, 3))
+    simulator.wait(lambda: near(simulator.sim.robots["bob"].truth, 7, 5, 1))
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 4, 3, 0))
+
+
+def test_pan_and_zoom_at_the_pointer(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    before = one.at(8, 8)
+    one.drag((8, 8), (9, 7))
+    after = one.at(8, 8)
+    assert math.dist(before, after) == pytest.approx(math.sqrt(2) * one.js("__sim.camera.scale"), abs=3)
+    spot, scale = one.at(8, 8), one.js("__sim.camera.scale")
+    one.tab.mouse.move(*spot)
+    one.tab.mouse.wheel(0, -240)
+    one.until(f"__sim.camera.scale > {scale * 1.2}")
+    assert math.dist(spot, one.at(8, 8)) < 1.5
+    one.drag((8, 8), (8, 7), button="middle")
+    one.drag((8, 8), (8, 7), key="Alt")
+    one.drag((8, 8), (9, 8), button="right")
+    one.drag((8, 8), (9, 8), key="Control")
+    assert near(pose(simulator, "ann"), 3, 3, 0)  # nothing of it touched a robot
+    one.press("h")
+    one.until(f"Math.abs(__sim.camera.scale - {scale}) < 0.01 * {scale}")
+
+
+def test_keys_nudge_and_the_wheel_turns(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.click(3, 3)
+    one.press("w")
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 3.1, 3, 0, 0.02))
+    one.press("a")
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 3.1, 3, math.radians(5), 0.02))
+    one.tab.mouse.move(*one.at(3.1, 3))
+    one.tab.mouse.wheel(0, -100)
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 3.1, 3, math.radians(10), 0.02))
+
+
+def test_arrows_drive_while_they_are_held(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    ann = simulator.sim.robots["ann"]
+    simulator.do(lambda: ann.command.enable(False))
+    one.click(3, 3)
+    one.tab.keyboard.down("ArrowUp")
+    simulator.wait(lambda: ann.velocity.vx > 0.3)
+    assert simulator.do(lambda: ann.clients) == ("page",)
+    one.until("__sim.clients.ann?.includes('page')")
+    one.tab.keyboard.up("ArrowUp")
+    simulator.wait(lambda: abs(ann.velocity.vx) < 0.01 and ann.clients == ())
+    one.tab.keyboard.down("ArrowLeft")
+    simulator.wait(lambda: ann.velocity.w > 0.3)
+    one.tab.keyboard.up("ArrowLeft")
+    simulator.wait(lambda: abs(ann.velocity.w) < 0.01)
+
+
+def test_the_robot_stops_when_the_window_loses_the_focus_or_the_connection(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    ann = simulator.sim.robots["ann"]
+    one.click(3, 3)
+    for lost in ("window.dispatchEvent(new Event('blur'))", "__sim.connection.socket.close()"):
+        one.tab.keyboard.down("ArrowUp")
+        simulator.wait(lambda: ann.velocity.vx > 0.3)
+        one.js(lost)
+        simulator.wait(lambda: abs(ann.velocity.vx) < 0.01 and ann.clients == ())
+        one.tab.keyboard.up("ArrowUp")
+    one.until("__sim.status === 'open'")
+
+
+def test_the_joystick_on_the_screen(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    ann = simulator.sim.robots["ann"]
+    one.click(3, 3)
+    one.button("Joystick").click()
+    box = one.tab.locator(".pad").bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    one.tab.mouse.move(x, y)
+    one.tab.mouse.down()
+    one.tab.mouse.move(x, y - 60)
+    simulator.wait(lambda: ann.velocity.vx > 0.3)
+    one.tab.mouse.up()
+    simulator.wait(lambda: abs(ann.velocity.vx) < 0.01)
+
+
+def test_time(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.button("Pause").click()
+    simulator.wait(lambda: simulator.hub.is_paused)
+    tick = simulator.do(lambda: simulator.sim.tick)
+    one.tab.wait_for_timeout(300)
+    assert simulator.do(lambda: simulator.sim.tick) == tick
+    one.drag((3, 3), (5, 4))  # hands work while time stands still
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 5, 4))
+    assert simulator.do(lambda: simulator.sim.tick) == tick
+    one.until("__sim.info.paused")
+    one.button("One step").click()
+    simulator.wait(lambda: simulator.sim.tick == tick + 1)
+    one.press(".")
+    simulator.wait(lambda: simulator.sim.tick == tick + 2)
+    one.press("Space")
+    simulator.wait(lambda: simulator.sim.tick > tick + 4 and not simulator.hub.is_paused)
+    one.tab.get_by_label("Speed").select_option("5")
+    simulator.wait(lambda: simulator.hub.speed == 5)
+    one.until("__sim.info.ratio > 3 && __sim.info.speed === 5")
+    one.press("]")
+    simulator.wait(lambda: simulator.hub.speed == 10)
+    one.tab.get_by_label("Speed").select_option("0")
+    simulator.wait(lambda: simulator.hub.interval is None)
+    one.until("__sim.info.fastest")
+    one.tab.get_by_label("Speed").select_option("0.1")
+    simulator.wait(lambda: simulator.hub.speed == 0.1)
+
+
+def test_positions_are_reset(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.drag((3, 3), (5, 4))
+    one.drag((12, 8), (10, 6))
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 5, 4))
+    one.press("Control+p")
+    simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 3, 3, 0))
+    assert near(pose(simulator, "Box:1"), 12, 8, 0)
+
+
+def test_robots_are_added_and_clients_find_them(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.button("Add robot").click()
+    one.tab.get_by_role("option", name="peoplebot ").first.click()
+    one.tab.get_by_role("textbox", name="Name").fill("carol")
+    one.button("Add").click()
+    simulator.wait(lambda: "carol" in simulator.sim.robots)
+    one.until("__sim.selection.join() === 'carol' && __sim.bodies.find(b => b.name === 'carol').port > 0")
+    port = one.js("__sim.bodies.find(b => b.name === 'carol').port")
+    with PioneerClient("127.0.0.1", port) as client:
+        assert client.subclass.lower().startswith("peoplebot")
+        one.until("__sim.clients.carol?.includes('pioneer')")
+
+
+def test_a_model_is_typed_and_placed_where_one_clicks(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.press("Insert")
+    one.tab.get_by_role("searchbox", name="Model").fill("seekurjr")
+    one.tab.get_by_role("listbox").get_by_role("option").first.click()
+    one.button("Place it …").click()
+    one.drag((9, 3), (9, 4))
+    simulator.wait(lambda: "seekurjr" in simulator.sim.robots)
+    assert near(pose(simulator, "seekurjr"), 9, 3, math.pi / 2)
+
+
+def test_clone_select_all_and_remove(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.click(3, 3)
+    one.press("Control+d")
+    simulator.wait(lambda: "p3dx" in simulator.sim.robots)
+    one.until("__sim.selection.join() === 'p3dx'")
+    port = simulator.do(lambda: simulator.yard.port_of("p3dx"))
+    one.press("Control+a")
+    one.until("__sim.selection.length === 3")
+    one.press("Delete")
+    simulator.wait(lambda: not simulator.sim.robots)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=2)
+
+
+def test_maps_are_loaded_dropped_and_taken_away(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.press("Control+l")
+    one.tab.get_by_role("button", name="warehouse").click()
+    simulator.wait(lambda: simulator.sim.scene.name == "warehouse")
+    one.until("__sim.mapName === 'warehouse' && __sim.world.map.walls.length > 0")
+    drop = """text => {
+      const data = new DataTransfer();
+      data.items.add(new File([text], "mine.map"));
+      document.querySelector(".page").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }"""
+    one.tab.evaluate(drop, MAP)
+    simulator.wait(lambda: len(simulator.sim.scene.segments) == 2)
+    one.until("__sim.world.map.walls.length === 8")
+    one.tab.evaluate(drop, "this is no map")
+    one.tab.get_by_text("2D-Map").first.wait_for()
+    assert simulator.do(lambda: len(simulator.sim.scene.segments)) == 2
+    one.errors.clear()  # the browser says that the upload was refused, as it should
+    one.press("Control+l")
+    one.tab.get_by_role("button", name="no map an empty plane").click()
+    simulator.wait(lambda: simulator.sim.scene.is_empty)
+
+
+def test_a_map_is_read_again(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "lab.map"
+    path.write_text(MAP)
+    sim = Simulation.load(path)
+    sim.add_robot("p3dx", "ann", pose=(3, 3, 0))
+    with served(sim, folders=(tmp_path,)) as simulator, page(browser, simulator.url) as one:
+        path.write_text(MAP.replace("NumLines: 2", "NumLines: 3").replace("DATA", "0 0 0 7000\nDATA"))
+        one.press("Control+r")
+        simulator.wait(lambda: len(sim.scene.segments) == 3)
+        one.press("Control+l")
+        one.tab.get_by_role("button", name="lab.map").wait_for()
+
+
+def test_pictures_are_saved(run: tuple[Served, PageObject], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from PIL import Image
+
+    _, one = run
+    monkeypatch.chdir(tmp_path)
+    with one.tab.expect_download() as download:
+        one.press("Control+f")
+    with Image.open(download.value.path()) as picture:
+        assert picture.format == "PNG" and picture.width > 500
+        assert len(picture.convert("RGB").getcolors(1 << 24) or []) > 10
+    one.press("Control+g")
+    one.tab.get_by_role("spinbutton").fill("0.1")
+    one.button("Start").click()
+    one.until("__sim.sequence?.count >= 3")
+    with one.tab.expect_download() as download:
+        one.button("Stop and save").click()
+    with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:
+        assert len(archive.namelist()) >= 3 and archive.testzip() is None
+    one.tab.get_by_label("Format").select_option("jpeg")
+    with one.tab.expect_download() as download:
+        one.button("Save one now").click()
+    with Image.open(download.value.path()) as picture:
+        assert picture.format == "JPEG"
+    one.button("Let the simulator write one").click()
+    one.tab.get_by_text("the simulator has written").wait_for()
+    assert (tmp_path / "botyard.png").is_file()
+
+
+def test_motors_and_the_red_button(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    ann = simulator.sim.robots["ann"]
+    one.click(3, 3)
+    one.button("Motors off").click()
+    simulator.wait(lambda: not ann.motors_on)
+    one.button("Motors on").click()
+    simulator.wait(lambda: ann.motors_on)
+    one.button("Emergency stop").click()
+    simulator.wait(lambda: ann.electrics.estop_pressed and not ann.motors_on)
+    one.button("Release the stop").click()
+    simulator.wait(lambda: not ann.electrics.estop_pressed)
+
+
+def test_a_selected_robots_sensors_are_read_and_no_others(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    ann, bob = simulator.sim.robots["ann"], simulator.sim.robots["bob"]
+    assert not ann.laser.is_read
+    one.click(3, 3)
+    simulator.wait(lambda: ann.laser.is_read)
+    one.until("__sim.drawn.fans === 1 && __sim.drawn.sonar === 1 && __sim.details[0]?.nearest > 0")
+    one.tab.get_by_role("button", name="bob").click()
+    simulator.wait(lambda: not ann.laser.is_read and bob.sonar is not None and bob.sonar.is_read)
+    one.press("l")
+    one.press("n")
+    one.until("__sim.drawn.fans === 0 && __sim.drawn.sonar === 0")
+    one.press("Escape")
+    simulator.wait(lambda: not (bob.sonar and bob.sonar.is_read))
+
+
+def test_the_inspector_shows_what_the_engine_knows(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.click(6, 5)
+    one.until("__sim.details[0]?.name === 'bob'")
+    one.tab.get_by_text("6.000, 5.000 m, 57.3°").first.wait_for()
+    simulator.do(lambda: simulator.sim.robots["bob"].command(v=0.2))
+    one.tab.get_by_text("0.20 m/s, 0.0°/s").first.wait_for()
+    one.until("__sim.histories.get('bob').v.some(v => v > 0.15)")
+    assert one.tab.locator(".uplot").count() == 4
+
+
+def test_layers_by_key_and_box(run: tuple[Served, PageObject]) -> None:
+    _, one = run
+    for key, layer in {"g": "grid", "d": "bodies", "f": "fill", "t": "trails", "m": "map", "o": "odometry"}.items():
+        before = one.js(f"__sim.layers.{layer}")
+        one.press(key)
+        assert one.js(f"__sim.layers.{layer}") is not before, layer
+        one.press(key)
+    one.tab.get_by_text("Layers", exact=True).click()
+    one.tab.get_by_label("Walls and points").click()
+    assert one.js("__sim.layers.map") is False
+    one.tab.get_by_label("amigo", exact=True).click()
+    one.until("__sim.drawn.bodies === 2")
+
+
+def test_the_log_is_filtered_and_shown_as_text(run: tuple[Served, PageObject]) -> None:
+    import logging
+
+    simulator, one = run
+    log = logging.getLogger("botyard.test")
+    log.setLevel(logging.INFO)
+    simulator.do(lambda: log.info("<b>bold</b> <img src=x onerror=alert(1)>"))
+    simulator.do(lambda: log.warning("danger %d", 7))
+    one.until("__sim.warnings > 0")
+    one.press("q")
+    lines = one.tab.get_by_role("log")
+    lines.get_by_text("danger 7").wait_for()
+    assert lines.locator("img").count() == 0
+    assert lines.locator(".bold").inner_text() == "bold"
+    one.tab.get_by_label("Least level").select_option("warning")
+    one.until("!document.querySelector('[role=log]').innerText.includes('bold')")
+    one.tab.get_by_label("Filter", exact=True).fill("nothing like it")
+    lines.get_by_text("Nothing yet.").wait_for()
+
+
+def test_interfaces_are_stopped_and_started(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    port = simulator.do(lambda: simulator.yard.port_of("ann"))
+    one.tab.get_by_text("Interfaces", exact=True).click()
+    box = one.tab.get_by_role("checkbox", name="pioneer")
+    box.click()
+    simulator.wait(lambda: not simulator.yard.interfaces["pioneer"].on)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=2)
+    box.click()
+    simulator.wait(lambda: simulator.yard.port_of("ann") == port)
+    with PioneerClient("127.0.0.1", port) as client:
+        assert client.name
+
+
+def test_looking_into_the_engine(run: tuple[Served, PageObject]) -> None:
+    _, one = run
+    one.click(3, 3)
+    for key, found in {"1": "squares", "2": "squares", "3": "squares"}.items():
+        one.press(f"Alt+{key}")
+        one.until(f"__sim.world.debug?.{found}.length > 10")
+        one.press(f"Alt+{key}")
+        one.until("__sim.world.debug === null")
+    one.drag((6, 5), (3.3, 3.25))
+    one.press("Alt+4")
+    one.until("__sim.world.debug?.names.length === 1")
+
+
+def test_ruler_follow_theme_and_help(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.press("r")
+    one.drag((4, 8), (7, 8))
+    length = one.js("Math.hypot(...[0, 1].map(i => __sim.world.measure.to[i] - __sim.world.measure.from[i]))")
+    assert length == pytest.approx(3.0, abs=0.03)
+    one.press("Escape")
+    one.tab.mouse.dblclick(*one.at(3, 3))
+    one.until("__sim.follow === 'ann'")
+    simulator.do(lambda: simulator.sim.put("ann", (9, 6, 0)))
+    one.until(
+        "Math.hypot(__sim.camera.x + __sim.world.schema.origin[0] - 9, __sim.camera.y + __sim.world.schema.origin[1] - 6) < 0.1"
+    )
+    one.press("Escape")
+    one.button("Light or dark").click()
+    assert one.js("document.documentElement.dataset.theme") == "dark"
+    one.press("?")
+    one.tab.get_by_text("drive the selected robot while held").wait_for()
+    one.tab.keyboard.press("Escape")
+    one.until("__sim.dialog === 'none'")
+
+
+def test_the_status_bar(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    with PioneerClient("127.0.0.1", simulator.do(lambda: simulator.yard.port_of("ann"))):
+        one.tab.get_by_text("1 clients").wait_for()
+    bar = one.tab.locator("footer").inner_text()
+    for part in ("Time", "sim/real", "step", "2 robots", "subs", "botyard"):
+        assert part in bar
+    simulator.do(lambda: setattr(simulator.hub, "_marks", type(simulator.hub._marks)([(0.0, 0.0), (10.0, 3.0)])))
+    assert simulator.do(lambda: simulator.hub.ratio) == pytest.approx(0.3, abs=0.05)
+
+
+def test_an_audience_looks_on_and_touches_nothing(browser: Browser) -> None:
+    with (
+        served(world()) as simulator,
+        page(browser, f"{simulator.base}/#token={AUDIENCE}") as one,
+    ):
+        one.tab.get_by_text("looking on").wait_for()
+        one.drag((3, 3), (5, 4))
+        one.press("Space")
+        one.press("Delete")
+        assert one.js("__sim.connection.request({type: 'pause'}).catch(e => e.message)") == "this page may only look on"
+        assert near(pose(simulator, "ann"), 3, 3, 0) and not simulator.do(lambda: simulator.hub.is_paused)
+        assert one.button("Pause").is_disabled()
