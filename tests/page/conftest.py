@@ -32,14 +32,14 @@ def chromium() -> str:
     return path or ""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def playwright(chromium: str) -> Iterator[Playwright]:
-    """Playwright's driver."""
+    """Playwright's driver. It keeps an event loop in this thread, so it ends with the module: other tests want loops of their own."""
     with sync_playwright() as driver:
         yield driver
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(playwright: Playwright, chromium: str) -> Iterator[Browser]:
     """A headless browser with WebGL2, drawn by the CPU."""
     browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)

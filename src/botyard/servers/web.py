@@ -341,10 +341,9 @@ class PageServer:
         return app
 
     async def _health(self, request: Request) -> Response:
-        sim = self.desk.hub.sim
-        return JSONResponse(
-            {"status": "ok", "time": sim.time, "tick": sim.tick, "ratio": round(self.desk.hub.ratio, 3)}
-        )
+        hub, sim = self.desk.hub, self.desk.hub.sim
+        about = {"status": "ok", "time": sim.time, "tick": sim.tick, "ratio": round(hub.ratio, 3)}
+        return JSONResponse({**about, "viewers": len(self.desk.viewers)})
 
     async def _map(self, request: Request) -> Response:
         name, data = self.source.map()

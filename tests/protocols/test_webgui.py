@@ -1,0 +1,264 @@
+"""Sessions and frames of the page, without sockets and with a clock that is a number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.protocols.webgui import frames, messages
+from botyard.protocols.webgui.frames import Block, Header
+from botyard.protocols.webgui.messages import AnyRequest, LogEntry
+from botyard.protocols.webgui.session import MAX_LOG, MAX_TEXT, RATES, Answer, Tokens, Viewer
+
+
+class Desk:
+    """Writes down what is asked; answers at once, or not at all."""
+
+    def __init__(self) -> None:
+        self.asked: list[AnyRequest] = []
+        self.answers: list[Answer] = []
+        self.views = 0
+
+    def welcome(self, read_only: bool) -> messages.Welcome:
+        return messages.Welcome(version=messages.VERSION, program="test", read_only=read_only)
+
+    def arrived(self, viewer: Viewer) -> Sequence[bytes]:
+        return [b'{"type":"first"}']
+
+    def view_changed(self, viewer: Viewer) -> None:
+        self.views += 1
+
+    def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
+        self.asked.append(request)
+        self.answers.append(answer)
+
+
+def viewer(token: str = "full") -> tuple[Viewer, Desk]:
+    desk = Desk()
+    session = Viewer(desk, Tokens("full", "audience"), 0.0)
+    session.receive_text(json.dumps({"type": "hello", "token": token, "version": messages.VERSION}), 0.0)
+    return session, desk
+
+
+def texts(session: Viewer) -> list[dict[str, Any]]:
+    return [json.loads(t) for t in session.texts_to_send()]
+
+
+def test_a_viewer_is_welcomed_and_told_the_world() -> None:
+    session, _ = viewer()
+    welcome, first = texts(session)
+    assert welcome["type"] == "welcome" and welcome["read_only"] is False
+    assert first == {"type": "first"}
+    assert session.wants_frame_at(0.0) is not None
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "full ", "ful"])
+def test_a_wrong_token_closes_the_socket_and_tells_nothing(token: str) -> None:
+    session, desk = viewer(token)
+    assert session.close_code == 4401 and texts(session) == [] and desk.views == 0
+    assert session.wants_frame_at(0.0) is None
+    session.receive_text('{"type":"pause","id":1}', 0.1)
+    assert desk.asked == []
+
+
+def test_without_a_token_anybody_may_steer_and_an_empty_audience_token_admits_nobody() -> None:
+    assert Tokens("").admits("") is True
+    assert Tokens("full").admits("") is None
+    assert Tokens("full", "audience").admits("audience") is False
+
+
+def test_nothing_is_obeyed_before_hello() -> None:
+    desk = Desk()
+    for text in ('{"type":"pause","id":1}', "garbage", '{"type":"hello","version":"x"}', "[" * 5000):
+        session = Viewer(desk, Tokens("full"), 0.0)
+        session.receive_text(text, 0.0)
+        assert session.close_code == 4400
+    assert desk.asked == []
+
+
+def test_a_page_of_another_version_is_told_so() -> None:
+    session = Viewer(Desk(), Tokens("full"), 0.0)
+    session.receive_text(json.dumps({"type": "hello", "token": "full", "version": 999}), 0.0)
+    assert session.close_code == 4426 and "load it again" in session.close_reason
+
+
+def test_an_audience_may_look_on_only() -> None:
+    session, desk = viewer("audience")
+    texts(session)
+    session.receive_text('{"type":"pause","id":5}', 0.1)
+    session.receive_text('{"type":"catalog","id":6}', 0.1)
+    assert texts(session) == [{"type": "error", "id": 5, "message": "this page may only look on"}]
+    assert [type(r).__name__ for r in desk.asked] == ["Catalog"]
+
+
+def test_answers_bear_the_number_of_their_request_whenever_they_come() -> None:
+    session, desk = viewer()
+    texts(session)
+    session.receive_text('{"type":"pause","id":1}', 0.1)
+    session.receive_text('{"type":"run","id":2}', 0.1)
+    desk.answers[1]({"x": 1}, None)
+    desk.answers[0](None, "no")
+    assert texts(session) == [
+        {"type": "ok", "id": 2, "result": {"x": 1}},
+        {"type": "error", "id": 1, "message": "no"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "words"),
+    [
+        ('{"type":"speed","id":3,"factor":-1}', 3, "factor"),
+        ('{"type":"speed","id":4,"factor":1e999}', 4, "out of range"),
+        ('{"type":"nonsense","id":5}', 5, "nonsense"),
+        ('{"type":"move","id":6,"to":[{"name":"a","x":"b","y":0,"th":0}]}', 6, "x"),
+        ("not json", -1, "JSON"),
+        ("[" * 5000, -1, ""),
+    ],
+)
+def test_bad_requests_are_answered(text: str, number: int, words: str) -> None:
+    session, desk = viewer()
+    texts(session)
+    session.receive_text(text, 0.1)
+    (answer,) = texts(session)
+    assert answer["type"] == "error" and answer["id"] == number and words in answer["message"]
+    assert session.close_code is None and desk.asked == []
+
+
+def test_a_message_that_is_too_long_ends_the_session() -> None:
+    session, _ = viewer()
+    session.receive_text("x" * (MAX_TEXT + 1), 0.1)
+    assert session.close_code == 4400
+
+
+def test_messages_are_limited_and_allowed_again_later() -> None:
+    session, desk = viewer()
+    texts(session)
+    for _ in range(1000):
+        session.receive_text('{"type":"pause","id":1}', 0.1)
+    refused = texts(session)
+    assert 590 <= len(desk.asked) <= 640
+    assert {r["message"] for r in refused} == {"too many messages: at most 300 a second"}
+    session.receive_text('{"type":"pause","id":2}', 1.1)
+    assert texts(session) == [] and desk.asked[-1].id == 2
+
+
+def test_the_rate_of_frames_follows_the_acknowledgements() -> None:
+    session, _ = viewer()
+    now, number = 0.0, 0
+
+    def frame(delay: float) -> None:
+        nonlocal now, number
+        due = session.wants_frame_at(now)
+        assert due is not None
+        now = max(now, due)
+        number += 1
+        session.frame_sent(number, now)
+        now += delay
+        session.receive_text(json.dumps({"type": "ack", "number": number}), now)
+
+    assert session.rate == RATES[0]
+    for _ in range(10):
+        frame(0.5)
+    assert session.rate == RATES[-1]
+    for _ in range(200):
+        frame(0.01)
+    assert session.rate == RATES[0]
+
+
+def test_a_dead_page_gets_two_frames_and_then_one_now_and_then() -> None:
+    session, _ = viewer()
+    sent = 0
+    for k in range(2000):  # 100 s
+        now = 0.05 * k
+        due = session.wants_frame_at(now)
+        if due is not None and due <= now:
+            session.frame_sent(k, now)
+            sent += 1
+    assert sent <= 2 * (100 / 5 + 1)
+    assert session.rate == RATES[-1]
+
+
+def test_a_viewer_that_says_nothing_is_closed() -> None:
+    session = Viewer(Desk(), Tokens("full"), 0.0)
+    assert not session.is_overdue(9.0)
+    assert session.is_overdue(11.0) and session.close_code == 4400
+    welcomed, _ = viewer()
+    assert not welcomed.is_overdue(1e6)
+
+
+def test_log_lines_wait_for_a_slow_page_and_the_loss_is_admitted() -> None:
+    session, _ = viewer()
+    texts(session)
+    for k in range(MAX_LOG + 30):
+        session.add_log(LogEntry(time=0.0, level="info", source="x", text=str(k)))
+    got: list[str] = []
+    lost = 0
+    while batch := texts(session):
+        assert batch[0]["type"] == "log"
+        lost += batch[0]["lost"]
+        got += [line["text"] for line in batch[0]["lines"]]
+    assert lost == 30 and got == [str(k) for k in range(30, MAX_LOG + 30)]
+
+
+@given(
+    st.lists(st.one_of(st.text(), st.binary(), st.dictionaries(st.text(), st.integers()).map(json.dumps)), max_size=20)
+)
+def test_no_message_raises(received: list[str | bytes]) -> None:
+    session, _ = viewer()
+    for text in received:
+        session.receive_text(text, 1.0)
+    for text in session.texts_to_send():
+        json.loads(text)
+
+
+@given(st.integers(0, 20), st.integers(0, 5), st.integers(1, 8), st.floats(0, 1e9), st.integers(0, 2**32 - 1))
+def test_frames_are_read_back(n: int, sensors: int, rays: int, time: float, tick: int) -> None:
+    rng = np.random.default_rng(n)
+    pose = rng.normal(size=(n, 3)).astype("<f4")
+    robots = np.arange(sensors, dtype=np.uint32)
+    ranges = rng.uniform(0, 60, sensors * rays)
+    units = frames.to_units(ranges, 0.001)
+    header = Header(1, 0, time, tick, 5, 1.0, 2.0, 3.0)
+    data = frames.encode(
+        header,
+        [
+            (Block.POSE, 0, n, [pose]),
+            (Block.STATE, 0, n, [np.arange(n, dtype=np.uint8)]),
+            (Block.READINGS, 2, sensors, [robots, units]),
+        ],
+    )
+    assert len(data) % 4 == 0
+    back, blocks = frames.decode(data)
+    assert back == header
+    assert [(b[0], b[1], b[2]) for b in blocks] == [
+        (Block.POSE, 0, n),
+        (Block.STATE, 0, n),
+        (Block.READINGS, 2, sensors),
+    ]
+    assert blocks[0][3] == pose.tobytes()
+    assert blocks[2][3] == robots.tobytes() + units.tobytes()
+    assert np.abs(units * 0.001 - ranges).max(initial=0.0) <= 0.0005 + 1e-9
+
+
+@given(st.binary(max_size=200))
+def test_what_is_no_frame_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="frame"):
+        frames.decode(data)
+
+
+def test_a_frame_cut_short_is_refused() -> None:
+    data = frames.encode(Header(1, 0, 0, 0, 0, 1, 1, 1), [(Block.POSE, 0, 2, [np.zeros((2, 3), "<f4")])])
+    for n in range(len(data)):
+        with pytest.raises(ValueError, match="frame"):
+            frames.decode(data[:n])
+
+
+def test_ranges_in_units() -> None:
+    ranges = np.array([0.0, 0.0004, 0.0006, 8.0, 65.533, 1e6, np.nan, -1.0, np.inf])
+    assert frames.to_units(ranges, 0.001).tolist() == [0, 0, 1, 8000, 65533, 65533, 0xFFFE, 0, 65533]
