@@ -120,6 +120,8 @@ export class App implements Hands {
   private keys = new HeldKeys();
   private grabbed: { rows: number[]; row: number; from: Map<number, [number, number, number]> } | null = null;
   private lastMove = 0;
+  private nudges = 0;
+  private release: number | null = null;
   private moveTimer = 0;
   private serial = 0;
   private fitted = false;
@@ -389,6 +391,10 @@ export class App implements Hands {
     const began = performance.now();
     const { world, camera, connection } = this;
     const frame = connection.takeFrame();
+    if (frame && this.release !== null && frame.number > this.release && !this.grabbed) {
+      this.release = null;
+      world.dragged.clear();
+    }
     const taken = frame !== null && world.setFrame(frame);
     if (taken && this.pendingSchema) {
       this.pendingSchema = null;
@@ -543,13 +549,8 @@ export class App implements Hands {
     if (!keep) for (const [row, from] of grabbed.from) this.world.dragged.set(row, from);
     const to = this.placements();
     const names = to.map((p) => p.name);
-    void Promise.all([this.ask({ type: "move", to }), this.ask({ type: "hold", names, on: false })]).then(() => {
-      // the next frames show where they are; until then the hand's word counts
-      window.setTimeout(() => {
-        if (!this.grabbed) this.world.dragged.clear();
-        this.redraw();
-      }, 150);
-    });
+    void this.ask<number>({ type: "move", to }).then((number) => this.releaseAfter(number));
+    void this.ask({ type: "hold", names, on: false });
   }
 
   turnBy(row: number, angle: number): void {
@@ -562,13 +563,21 @@ export class App implements Hands {
     if (!this.mayTouch() || !this.world.frame) return;
     const [ox, oy] = this.world.schema?.origin ?? [0, 0];
     const to = rows.map((row) => {
-      const [x, y, th] = this.world.pose(row);
+      const [x, y, th] = this.world.dragged.get(row) ?? this.world.pose(row);
       const at: [number, number, number] = [x + forward * Math.cos(th), y + forward * Math.sin(th), wrap(th + turn)];
       this.world.frame!.pose.set(at, 3 * row);
+      this.world.dragged.set(row, at); // frames on their way do not know of it yet
       return { name: this.bodies[row].name, x: at[0] + ox, y: at[1] + oy, th: at[2] };
     });
     this.redraw();
-    void this.ask({ type: "move", to });
+    const serial = ++this.nudges;
+    void this.ask<number>({ type: "move", to }).then((number) => serial === this.nudges && this.releaseAfter(number));
+  }
+
+  /** Frames after this one show where things are; until then the hand's word counts. */
+  private releaseAfter(number: number | undefined): void {
+    this.release = number ?? -1;
+    this.redraw();
   }
 
   pan(dx: number, dy: number): void {

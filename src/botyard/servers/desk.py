@@ -293,9 +293,10 @@ class PageDesk:
             (held.add if request.on else held.discard)(name)
 
     @_do.register
-    def _(self, request: msg.Move, viewer: Viewer) -> None:
+    def _(self, request: msg.Move, viewer: Viewer) -> int:
         for place in request.to:
             self.hub.sim.put(place.name, Pose(place.x, place.y, place.th), SOURCE)
+        return self.source.number
 
     @_do.register
     def _(self, request: msg.Drive, viewer: Viewer) -> None:

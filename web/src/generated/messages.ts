@@ -74,7 +74,7 @@ export interface Placement {
   th: number;
 }
 
-/** Put bodies at true poses. */
+/** Put bodies at true poses. Answered with the number of the present frame: later ones show them there. */
 export interface Move {
   type: "move";
   to: Placement[];

@@ -93,7 +93,7 @@ class Placement(msgspec.Struct, kw_only=True):
 
 
 class Move(Request, tag="move"):
-    """Put bodies at true poses."""
+    """Put bodies at true poses. Answered with the number of the present frame: later ones show them there."""
 
     to: Annotated[list[Placement], msgspec.Meta(max_length=5000)]
 
