@@ -4,13 +4,14 @@ import platform
 import sys
 import time
 
-from bench import clients, peers, rays, scaling, scenes, startup
+from bench import clients, page, peers, rays, scaling, scenes, startup
 
 ALL = {
     "rays": rays.main,
     "scenes": scenes.main,
     "peers": peers.main,
     "clients": clients.main,
+    "page": page.main,
     "startup": startup.main,
     "scaling": scaling.main,
 }

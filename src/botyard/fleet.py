@@ -123,6 +123,11 @@ class Fleet:
         """Keys (robot, kind, index) of all range sensors, where in `readings` theirs are, and which were taken in this step."""
         return self._sim._devices.placed(self._sim._engine)
 
+    @property
+    def taken(self) -> NDArray[np.bool_]:
+        """Which range sensors were read in the last step, in the order of `placed`."""
+        return self._sim._devices.taken(self._sim._engine)
+
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """The beams of a range sensor."""
         return self._sim._devices.bundles(key)

@@ -47,7 +47,7 @@ async def begin_page(
     """
     audience = new_token()
     tokens = Tokens(_token(o), audience)
-    source = ViewSource(yard.hub, yard.port_of)
+    source = ViewSource(yard.hub, yard.port_of, lambda: yard.port_changes)
     graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
     desk = PageDesk(yard.hub, yard, yard.world, source, audience=audience if tokens.full else "", graphics=graphics)
     server = PageServer(desk, source, tokens, STATIC, o.gui_host)

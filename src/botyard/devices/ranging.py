@@ -212,6 +212,11 @@ class RangeDevices:
         self._built(engine)
         return list(self._devices), self._spans, self._taken
 
+    def taken(self, engine: Engine) -> NDArray[np.bool_]:
+        """Which devices were read in this step, in the order of `placed`."""
+        self._built(engine)
+        return self._taken
+
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """The beams of a device."""
         return self._devices[key].bundles

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,11 @@ from botyard.servers.hub import Hub
 from botyard.simulation import Robot
 
 U4 = np.uint32
+T = TypeVar("T", bound=np.generic)
+_STALLED, _MOTORS, _ESTOP, _HELD, _GHOST = (
+    np.int8(b) for b in (Bit.STALLED, Bit.MOTORS, Bit.ESTOP, Bit.HELD, Bit.GHOST)
+)
+_CLIENT = int(Bit.CLIENT)
 FINE: Final = 0.001
 """Unit of ranges in frames, m, for sensors that reach less than 65 m; others get a coarser one."""
 READER: Final = "page"
@@ -55,6 +60,7 @@ class _Sensors:
     devices: NDArray[np.int64]  # index of each
     first: NDArray[np.int64]  # where its readings begin
     robot: NDArray[np.uint32]  # row of its robot in frames
+    step: int  # see `_even_step`
 
 
 class ViewSource:
@@ -66,10 +72,15 @@ class ViewSource:
         Runs it.
     port_of : callable
         TCP port of a robot, 0 if it has none.
+    ports : callable
+        Counts how often ports have changed.
     """
 
-    def __init__(self, hub: Hub, port_of: Callable[[str], int] = lambda _: 0) -> None:
+    def __init__(
+        self, hub: Hub, port_of: Callable[[str], int] = lambda _: 0, ports: Callable[[], int] = lambda: 0
+    ) -> None:
         self._hub = hub
+        self._ports = ports
         self._port_of = port_of
         self._number = 0
         self._schema = b""
@@ -85,7 +96,6 @@ class ViewSource:
         self._scene: object = None
         self._map = b""
         self._map_name = ""
-        self._spans: dict[int, NDArray[np.int64]] = {}
 
     # -- what changes seldom
 
@@ -109,11 +119,11 @@ class ViewSource:
         """The number and the text of the schema message in force."""
         sim = self._hub.sim
         fleet = sim.fleet
-        known = (sim.scene, fleet.rows, fleet.layout, sim.shapes, tuple(map(self._port_of, sim.robots)))
+        known = (sim.scene, fleet.rows, fleet.layout, sim.shapes, self._ports())
         if not self._known or any(a is not b and a != b for a, b in zip(known, self._known, strict=True)):
             self._rebuild()
             # building may have placed the devices anew
-            self._known = (sim.scene, fleet.rows, fleet.layout, sim.shapes, known[4])
+            self._known = (sim.scene, fleet.rows, fleet.layout, sim.shapes, self._ports())
         return self._number, self._schema
 
     def _rebuild(self) -> None:
@@ -167,8 +177,9 @@ class ViewSource:
         self._groups = []
         for group, members in found.values():
             table = np.array(members, np.int64)
-            self._groups.append(_Sensors(group, table[:, 0], table[:, 1], table[:, 2].astype(U4)))
-        self._spans = {}
+            first = table[:, 1].copy()
+            step = _even_step(first, group.count)
+            self._groups.append(_Sensors(group, table[:, 0].copy(), first, table[:, 2].astype(U4), step))
 
     # -- frames
 
@@ -183,7 +194,8 @@ class ViewSource:
         return self._frame_number
 
     def frame(self, view: View) -> bytes:
-        """The present state, as a viewer wants to see it; `schema` must have been asked for before."""
+        """The present state, as a viewer wants to see it; it bears the number of the schema that explains it."""
+        self.schema()
         if view.readings != "selected" and view.selected:
             view = View(readings=view.readings, odometry=view.odometry, velocity=view.velocity)
         made = self._frames.get(view)
@@ -220,51 +232,60 @@ class ViewSource:
         state, rows = sim.snapshot.state, self._rows
         if self._driven[0] != sim.claims:
             driven = np.zeros(len(rows), np.uint8)
-            driven[: self._robots] = [Bit.CLIENT if r.clients else 0 for r in sim.robots.values()]
+            driven[: self._robots] = [_CLIENT if r.clients else 0 for r in sim.robots.values()]
             self._driven = (sim.claims, driven)
-        bits: NDArray[np.uint8] = (
-            self._driven[1]
-            + (state.stall[rows] * Bit.STALLED).astype(np.uint8)
-            + (state.motors[rows] * Bit.MOTORS).astype(np.uint8)
-            + (state.estop[rows] * Bit.ESTOP).astype(np.uint8)
-            + (state.held[rows] * Bit.HELD).astype(np.uint8)
-            + ((state.mask[rows] == 0) * Bit.GHOST).astype(np.uint8)
-        )
-        return bits
+        # each of these is 0 or 1
+        bits = state.stall * _STALLED + state.motors * _MOTORS + state.estop * _ESTOP + state.held * _HELD
+        bits += (state.mask == 0) * _GHOST
+        result: NDArray[np.uint8] = self._driven[1] + bits[rows].view(np.uint8)
+        return result
 
     def _readings(self, view: View) -> list[Column]:
         sim = self._hub.sim
         ranges, returns = sim.fleet.readings
-        _, _, taken = sim.fleet.placed
+        taken = sim.fleet.taken
         chosen: NDArray[np.bool_] | None = None
         if view.readings == "selected":
             wanted = set(view.selected)
             chosen = np.array([name in wanted for name in sim.robots], np.bool_)
         columns: list[Column] = []
-        for i, sensors in enumerate(self._groups):
+        for sensors in self._groups:
             use = taken[sensors.devices]
             if chosen is not None:
                 use &= chosen[sensors.robot]
             k = int(np.count_nonzero(use))
             if not k:
                 continue
-            everybody = k == len(use)
-            group = sensors.group
-            if everybody and i in self._spans:
-                at = self._spans[i]
-            else:
-                first = sensors.first if everybody else sensors.first[use]
-                at = (first[:, None] + np.arange(group.count)).ravel()
-                if everybody:
-                    self._spans[i] = at
-            units = frames.to_units(ranges[at], group.unit)
-            robots = sensors.robot if everybody else sensors.robot[use]
+            group, everybody = sensors.group, k == len(use)
+            first, robots = (sensors.first, sensors.robot) if everybody else (sensors.first[use], sensors.robot[use])
+            step = sensors.step if everybody else 0
+            units = frames.to_units(_rows(ranges, first, group.count, step), group.unit)
             columns.append((Block.READINGS, group.id, k, [robots, units]))
             if group.kind == "laser":
-                bright = np.flatnonzero(returns[at] > 1).astype(U4)
+                bright = np.flatnonzero(_rows(returns, first, group.count, step) > 1).astype(U4)
                 if len(bright):
                     columns.append((Block.BRIGHT, group.id, len(bright), [bright]))
         return columns
+
+
+def _rows(flat: NDArray[T], first: NDArray[np.int64], count: int, step: int) -> NDArray[T]:
+    """`count` elements from each place of `first` on, (n, count).
+
+    A view, without a copy, where the places are `step` apart; 0: they are irregular.
+    """
+    if step:
+        begin, size = flat[int(first[0]) :], flat.itemsize
+        return np.ndarray((len(first), count), flat.dtype, begin.data, strides=(step * size, size))
+    rows: NDArray[T] = flat[first[:, None] + np.arange(count)]
+    return rows
+
+
+def _even_step(first: NDArray[np.int64], count: int) -> int:
+    """How far apart places are, if equally far, and in order; else 0."""
+    if len(first) == 1:
+        return count
+    steps = np.diff(first)
+    return int(steps[0]) if steps[0] > 0 and (steps == steps[0]).all() else 0
 
 
 def nearest_reading(robot: Robot) -> float | None:

@@ -91,6 +91,8 @@ class Yard:
         self.port = port
         self.servers: dict[str, PioneerServer] = {}
         self.factories: list[FactoryServer] = []
+        self.port_changes = 0
+        """Counts how often ports were opened or closed."""
         self.interfaces: dict[str, Interface] = {
             "pioneer": Interface("Pioneer protocol (ARIA, p2os) over TCP", True, self._open_ports, self._close_ports)
         }
@@ -206,6 +208,7 @@ class Yard:
         for attempt in itertools.count(1):
             try:
                 await server.listen(self.host, port)
+                self.port_changes += 1
                 break
             except PortError as error:
                 if not self._patient or port >= 65535:
@@ -232,6 +235,7 @@ class Yard:
         for port in range(first, last + 1):
             try:
                 await server.listen(self.host, port)
+                self.port_changes += 1
                 return
             except PortError:
                 if port == last:
@@ -242,11 +246,11 @@ class Yard:
         await self.open()
 
     async def _close_ports(self) -> None:
-        for server in self.all_servers:
-            server.close()
+        self.close()
 
     def close(self) -> None:
         """Close all ports; clients are told to go."""
+        self.port_changes += 1
         for server in self.all_servers:
             server.close()
 

@@ -87,15 +87,17 @@ Column = tuple[Block, int, int, Sequence[NDArray[Any]]]
 def encode(header: Header, columns: Sequence[Column]) -> bytes:
     """A frame."""
     h = header
-    parts = [
+    parts: list[bytes | memoryview] = [
         HEADER.pack(
             MAGIC, VERSION, len(columns), h.schema, h.flags, h.time, h.tick & 0xFFFFFFFF, h.number & 0xFFFFFFFF,
             h.ratio, h.step_ms, h.speed, 0,
         )
     ]  # fmt: skip
     for kind, group, rows, arrays in columns:
-        data = b"".join([np.ascontiguousarray(a).data for a in arrays])
-        parts += [BLOCK.pack(kind, group, rows, len(data), 0), data, bytes(-len(data) % 4)]
+        size = sum(a.nbytes for a in arrays)
+        parts.append(BLOCK.pack(kind, group, rows, size, 0))
+        parts += [np.ascontiguousarray(a).data for a in arrays]
+        parts.append(bytes(-size % 4))
     return b"".join(parts)
 
 
@@ -129,11 +131,15 @@ def _blocks(frame: bytes, count: int) -> Iterator[tuple[Block, int, int, bytes]]
 
 
 def to_units(ranges: NDArray[np.float64], unit: float) -> NDArray[np.uint16]:
-    """Ranges (m) as whole multiples of `unit` (m), at most `NO_READING` − 1; what is not a number becomes `NO_READING`."""
-    scaled = np.multiply(ranges, 1.0 / unit)
-    np.rint(scaled, out=scaled)
-    np.clip(scaled, 0.0, NO_READING - 1, out=scaled)
-    if not np.isfinite(scaled.sum()):
+    """Ranges (m) as whole multiples of `unit` (m), at most `NO_READING` − 1; what is not a number becomes `NO_READING`.
+
+    Of any shape; the result is contiguous.
+    """
+    scaled = np.multiply(ranges, 1.0 / unit, dtype=np.float32, casting="same_kind")  # 24 bits are enough for 16
+    scaled += np.float32(0.5)
+    low, high = (scaled.min(), scaled.max()) if scaled.size else (0.0, 0.0)
+    if not (low >= 0.0 and high < NO_READING):  # never so for what a sensor measured
+        np.clip(scaled, 0.0, NO_READING - 0.5, out=scaled)
         scaled[np.isnan(scaled)] = NO_READING
     return scaled.astype(np.uint16)
 

@@ -1,0 +1,213 @@
+"""What the page costs: the browser's main thread, the server's CPU for a frame, and steps with and without viewers.
+
+Scene: columbia.map where the shared data is, else the shipped warehouse; 500 p3dx with lasers (181 readings), all read and standing at
+random free places; seed 1; 1 thread; kernels compiled before. The browser is Debian's Chromium, headless, 1280 × 800, without a graphics
+processor: its main-thread time is that of our own code (taking a frame, uploading, drawing), not of the software that stands in for one.
+The reference of the server's figures is a fixed NumPy workload of the same run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import multiprocessing
+import shutil
+import statistics
+import struct
+import time
+from collections.abc import AsyncIterator
+from multiprocessing.connection import Connection
+
+from bench.common import cpu, map_path, reference_loop
+from botyard.cli.page import STATIC
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.webgui import messages
+from botyard.protocols.webgui.messages import View
+from botyard.protocols.webgui.session import Tokens
+from botyard.servers.desk import PageDesk
+from botyard.servers.hub import Hub
+from botyard.servers.tcp import LoopHost
+from botyard.servers.viewsource import ViewSource
+from botyard.servers.web import PageServer
+from botyard.servers.worldcontrol import WorldControl
+from botyard.servers.yard import Yard
+from botyard.simulation import Simulation
+
+ROBOTS = 500
+TOKEN = "bench"
+
+
+def world() -> Simulation:
+    sim = Simulation.load(map_path()[0], seed=1, step=0.05)
+    spec = sim.add_robot("p3dx", "first").spec
+    poses = [sim.random_free_place(spec, k) for k in range(ROBOTS - 1)]
+    for robot in [sim.robots["first"], *sim.add_robots("p3dx", poses)]:
+        robot.laser.subscribe("bench")
+    sim.fleet.command(v=0.2, w=0.1)
+    sim.step(5)
+    return sim
+
+
+@contextlib.asynccontextmanager
+async def serving(sim: Simulation, interval: float | None) -> AsyncIterator[tuple[Hub, PageServer]]:
+    hub = Hub(sim, interval=interval)
+    control = WorldControl(sim, LoopHost(hub))
+    source = ViewSource(hub)
+    desk = PageDesk(hub, Yard(hub, control, PioneerSettings()), control, source)
+    server = PageServer(desk, source, Tokens(TOKEN), STATIC)
+    await server.listen("127.0.0.1", None)
+    run = asyncio.ensure_future(hub.run())
+    try:
+        yield hub, server
+    finally:
+        hub.stop()
+        await run
+        await server.close()
+
+
+def frames(sim: Simulation) -> None:
+    """CPU of making a frame, without sending it."""
+    hub = Hub(sim)
+    source = ViewSource(hub)
+    source.schema()
+
+    def make() -> None:
+        source.changed()
+        source.frame(View())
+
+    hundred = cpu(lambda: [make() for _ in range(100)])
+    size = len(source.frame(View()))
+    print(f"frame of {ROBOTS} robots: {size / 1e3:.0f} kB, made in {hundred * 10:.3f} ms CPU")
+    print(f"  per run of the reference (10 products of 400² matrices): {hundred / 100 / reference_loop():.4f}")
+
+
+# -- viewers without a browser, in a process of their own
+
+
+def _masked(text: bytes) -> bytes:
+    """A WebSocket text frame of a client (RFC 6455, section 5.2), masked with zeros."""
+    head = bytes([0x81, 0x80 | len(text)]) if len(text) < 126 else b"\x81\xfe" + struct.pack(">H", len(text))
+    return head + bytes(4) + text
+
+
+async def _look(port: int) -> None:
+    """As little work as possible for a viewer, so that it takes nothing from the simulator: frames are counted, not read."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
+    writer.write(
+        f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
+    )
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(_masked(json.dumps({"type": "hello", "token": TOKEN, "version": messages.VERSION}).encode()))
+    while True:
+        kind, size = await reader.readexactly(2)
+        if size >= 126:
+            size = int.from_bytes(await reader.readexactly(2 if size == 126 else 8), "big")
+        data = await reader.readexactly(size)
+        if kind == 0x82:
+            writer.write(_masked(b'{"type":"ack","number":%d}' % int.from_bytes(data[28:32], "little")))
+
+
+async def _watch(port: int, count: int, pipe: Connection) -> None:
+    tasks = [asyncio.ensure_future(_look(port)) for _ in range(count)]
+    await asyncio.to_thread(pipe.recv)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def watch(port: int, count: int, pipe: Connection) -> None:
+    asyncio.run(_watch(port, count, pipe))
+
+
+async def _steps(sim: Simulation, viewers: int, seconds: float = 5.0) -> dict[str, float]:
+    """Steps in real time: mean time of one, CPU of the whole process, frames sent."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    async with serving(sim, 0.05) as (hub, server):
+        process = context.Process(target=watch, args=(server.address[1], viewers, theirs))
+        process.start()
+        while len(server.desk.viewers) < viewers:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(2.0)
+        times: list[float] = []
+        stepping: list[float] = []
+        step = hub.sim.step
+
+        def timed() -> None:
+            begin, begin_cpu = time.perf_counter(), time.thread_time()
+            step()
+            times.append(time.perf_counter() - begin)
+            stepping.append(time.thread_time() - begin_cpu)
+
+        hub.sim.step = timed  # type: ignore[method-assign, assignment]
+        sent = sum(v.frames_sent for v in server.desk.viewers)
+        begin_cpu, begin_tick, overruns = time.process_time(), sim.tick, hub.overruns
+        await asyncio.sleep(seconds)
+        used = time.process_time() - begin_cpu
+        frames_sent = sum(v.frames_sent for v in server.desk.viewers) - sent
+        ticks = sim.tick - begin_tick
+        hub.sim.step = step  # type: ignore[method-assign]
+        ours.send(None)
+        process.join(10)
+        return {
+            "step": statistics.median(times) * 1e3,
+            "beside": (used - sum(stepping)) / ticks * 1e3,
+            "frames": frames_sent,
+            "ticks": ticks,
+            "overruns": hub.overruns - overruns,
+        }
+
+
+def viewers(sim: Simulation) -> None:
+    pairs = []
+    for _ in range(5):  # in turns, because the machine's mood changes
+        pairs.append([asyncio.run(_steps(sim, count)) for count in (0, 10)])
+    for k, count in enumerate((0, 10)):
+        runs = [pair[k] for pair in pairs]
+        print(
+            f"{count:3d} viewers: step {statistics.median(r['step'] for r in runs):.3f} ms (median of medians), CPU beside steps "
+            f"{statistics.median(r['beside'] for r in runs):.3f} ms a step, "
+            f"{sum(r['frames'] for r in runs):.0f} frames sent in {sum(r['ticks'] for r in runs):.0f} steps"
+        )
+    ratio = statistics.median(b["step"] / a["step"] for a, b in pairs)
+    per_frame = statistics.median((b["beside"] - a["beside"]) * b["ticks"] / b["frames"] for a, b in pairs)
+    print(f"step time with 10 viewers / with none: {ratio:.3f}; server CPU for each frame sent: {per_frame:.3f} ms")
+
+
+async def _browse(sim: Simulation, pipe_queue: object, renderer: str, program: str) -> None:
+    from playwright.async_api import async_playwright
+
+    async with serving(sim, 0.05) as (_, server), async_playwright() as driver:
+        flags = ["--no-sandbox", "--enable-unsafe-swiftshader"]
+        browser = await driver.chromium.launch(executable_path=program, args=flags)
+        context = await browser.new_context(viewport={"width": 1280, "height": 800})
+        kept = json.dumps({"renderer": renderer})
+        await context.add_init_script(f"localStorage.setItem('botyard', JSON.stringify({kept}))")
+        page = await context.new_page()
+        await page.goto(server.url())
+        await asyncio.sleep(12)
+        await page.evaluate("__sim.costs.length = 0")
+        await asyncio.sleep(12)
+        costs = sorted(await page.evaluate("__sim.costs"))
+        drawn = await page.evaluate("JSON.stringify([__sim.renderer, __sim.drawn])")
+        if costs:
+            print(
+                f"{renderer}: main thread {statistics.median(costs):.2f} ms median, {costs[int(0.9 * len(costs))]:.2f} ms 90 % "
+                f"of {len(costs)} frames; drawn {drawn}"
+            )
+        await browser.close()
+
+
+def main() -> None:
+    print(f"map: {map_path()[1]}, {ROBOTS} p3dx, 181 readings each")
+    sim = world()
+    frames(sim)
+    viewers(sim)
+    program = shutil.which("chromium")
+    if program is None or not (STATIC / "index.html").is_file():
+        print("no Chromium, or the page is not built (make web): the browser's side is not measured")
+        return
+    for renderer in ("webgl2", "canvas2d"):
+        asyncio.run(_browse(sim, None, renderer, program))
