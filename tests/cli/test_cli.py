@@ -157,6 +157,18 @@ def test_the_users_models_are_listed(
     assert "c.toml" in err
 
 
+def test_a_picture_at_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from PIL import Image
+
+    picture = tmp_path / "end.png"
+    code, _, _ = call("-m", "office", "--snapshot", str(picture), *FAST, str(free_port(3)), capsys=capsys)
+    assert code == 0
+    with Image.open(picture) as image:
+        assert image.width == 1000
+    code, _, err = call("--nomap", "--snapshot", str(tmp_path / "x.nonsense"), *FAST, str(free_port(3)), capsys=capsys)
+    assert code != 0 and "--snapshot: cannot write" in err
+
+
 def test_a_taken_port_with_the_originals_habits(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -242,11 +242,23 @@ async def _serve(
                 page = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url))
             if not asks:
                 print(_ready(yard, o.json, page), flush=True)
-            return await hub.run()
+            status = await hub.run()
+            if o.snapshot is not None:
+                _write_snapshot(sim, o.snapshot)
+            return status
         finally:
             yard.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
+
+
+def _write_snapshot(sim: Simulation, name: str) -> None:
+    """``--snapshot``."""
+    try:
+        sim.render(name)
+    except (OSError, ValueError) as error:  # ValueError: Pillow knows no format of this suffix
+        raise CommandLineError(f"--snapshot: cannot write {name}: {error}") from None
+    logging.getLogger("botyard").info("picture written to %s", name)
 
 
 def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> None:

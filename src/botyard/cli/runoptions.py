@@ -50,6 +50,7 @@ class RunOptions:
     sensor_noise: str
     fast: bool
     duration: float | None
+    snapshot: str | None
     robot_name: str
     srisim_compat: bool
     no_srisim_laser_compat: bool
@@ -148,6 +149,9 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.FloatRange(min=0.0, min_open=True),
         metavar="S",
         help="End after so much simulated time.",
+    ),
+    click.option(
+        "--snapshot", metavar="FILE", help="Write a picture of the world when the run ends; the suffix says the format."
     ),
     click.option(
         "--seed", type=int, default=1, show_default=True, help="Seed of all random draws: same seed, same run."

@@ -84,7 +84,7 @@ class ViewSource:
         self._port_of = port_of
         self._number = 0
         self._schema = b""
-        self._known: tuple[object, ...] = ()
+        self._known: tuple[object, ...] = (None, None)
         self._rows: NDArray[np.int64] = np.zeros(0, np.int64)
         self._robots = 0
         self._origin = np.zeros(2)
@@ -119,11 +119,12 @@ class ViewSource:
         """The number and the text of the schema message in force."""
         sim = self._hub.sim
         fleet = sim.fleet
-        known = (sim.scene, fleet.rows, fleet.layout, sim.shapes, self._ports())
-        if not self._known or any(a is not b and a != b for a, b in zip(known, self._known, strict=True)):
+        rows, layout, shapes, ports = fleet.rows, fleet.layout, sim.shapes, self._ports()
+        known = self._known
+        if not (known[0] is sim.scene and known[1] is rows and known[2:] == (layout, shapes, ports)):
             self._rebuild()
             # building may have placed the devices anew
-            self._known = (sim.scene, fleet.rows, fleet.layout, sim.shapes, self._ports())
+            self._known = (sim.scene, rows, fleet.layout, shapes, ports)
         return self._number, self._schema
 
     def _rebuild(self) -> None:

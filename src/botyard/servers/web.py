@@ -172,7 +172,7 @@ class _Socket:
                 if text is None:
                     text = message.get("bytes") or b""
                 self.viewer.receive_text(text, self._loop.time())
-                self.wake.set()
+                self.look()
                 if self.viewer.close_code is not None:
                     await asyncio.wait([writer], timeout=SHUTDOWN)
                     break
@@ -213,9 +213,10 @@ class _Socket:
         self.viewer.frame_sent(source.number, now)
         await self._socket.send_bytes(frame)
 
-    def look(self, now: float) -> None:
-        """Time has passed."""
-        if self.viewer.is_overdue(now):
+    def look(self) -> None:
+        """Something has happened to the viewer: let the writer see whether there is something to send."""
+        viewer = self.viewer
+        if viewer.has_texts or viewer.close_code is not None or self._server.source.number != self._drawn:
             self.wake.set()
 
 
@@ -320,8 +321,8 @@ class PageServer:
             except Exception:
                 log.exception("internal error in the page's desk")
             for one in self._sockets:
-                one.look(now)
-                one.wake.set()
+                one.viewer.is_overdue(now)
+                one.look()
 
     # -- what is served
 

@@ -237,6 +237,11 @@ class Viewer:
             self._log.popleft()
             self._lost += 1
 
+    @property
+    def has_texts(self) -> bool:
+        """Whether messages wait."""
+        return bool(self._texts or (self.ready and self._log))
+
     def texts_to_send(self) -> list[bytes]:
         """Messages that wait, in order."""
         if self.ready and self._log:
