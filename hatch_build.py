@@ -16,7 +16,8 @@ def _build_web() -> ModuleType | None:
     if not path.is_file():
         return None
     spec = importlib.util.spec_from_file_location("build_web", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

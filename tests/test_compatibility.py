@@ -30,6 +30,7 @@ CITED = [
     "UNS",
     "HIS",
     "TST",
+    "GUI",
 ]
 
 

@@ -490,3 +490,34 @@ def test_an_audience_looks_on_and_touches_nothing(browser: Browser) -> None:
         assert one.js("__sim.connection.request({type: 'pause'}).catch(e => e.message)") == "this page may only look on"
         assert near(pose(simulator, "ann"), 3, 3, 0) and not simulator.do(lambda: simulator.hub.is_paused)
         assert one.button("Pause").is_disabled()
+
+
+def test_hovering_shows_a_pose(run: tuple[Served, PageObject]) -> None:
+    _, one = run
+    one.tab.mouse.move(*one.at(6, 5))
+    one.until("__sim.world.hovered === 1 && __sim.hoverName === 'bob'")
+    bar = one.tab.locator("footer")
+    bar.get_by_text("bob").wait_for()
+    bar.get_by_text("6.0").wait_for()  # the pointer, in metres
+
+
+def test_reflectors_are_marked(run: tuple[Served, PageObject]) -> None:
+    """GUI-041: what reflects brightly gets spots of its own."""
+    simulator, one = run
+    simulator.do(lambda: simulator.sim.add_robot("box-reflector", "mirror", pose=(5, 3, 0)))
+    one.until("__sim.bodies.some(b => b.name === 'mirror')")
+    for renderer in ("canvas2d", "webgl2"):
+        one.js(f"__sim.setRenderer('{renderer}')")
+        one.until(f"__sim.renderer === '{renderer}'")
+        one.click(3, 3)
+        one.until("__sim.world.frame.readings.some(r => r.bright.length > 3)")
+        one.press("h")
+        box = one.tab.locator(".stage").bounding_box()
+        assert box is not None
+        px, py = one.at(4.76, 3)
+        from PIL import Image
+
+        with Image.open(io.BytesIO(one.tab.locator(".stage").screenshot())) as picture:
+            x, y = round(px - box["x"]), round(py - box["y"])
+            found = [picture.convert("RGB").getpixel((x + i, y + j)) for i in range(-4, 5) for j in range(-6, 7)]
+        assert any(r > 150 and g < 60 and b > 150 for r, g, b in found), renderer

@@ -229,6 +229,25 @@ def test_a_cancelled_start_dialog_ends_the_program(browser: Browser) -> None:
         context.close()
 
 
+def test_a_model_that_is_not_there_is_said_in_the_dialog(browser: Browser) -> None:
+    port = free_port(10)
+    arguments = ("--start-dialog", "-r", "p4dx", "-p", str(port), "--gui-port", str(port + 9))
+    with simulator_process(*arguments) as (process, url):
+        context = browser.new_context()
+        one = PageObject(context.new_page())
+        one.tab.goto(url)
+        one.button("Start").click()
+        one.tab.get_by_text('no robot model "p4dx"').wait_for()
+        one.button("Remove p4dx").click()
+        one.button("Another model …").click()
+        one.tab.get_by_role("searchbox", name="Model").fill("p3dx")
+        one.tab.keyboard.press("Enter")
+        one.button("Start").click()
+        one.until("__sim.dialog === 'none' && __sim.robots === 1", 30)
+        assert process.poll() is None
+        context.close()
+
+
 def test_no_graphics_and_lite_graphics(browser: Browser) -> None:
     for option, code in (
         ("--no-graphics", "document.querySelector('canvas') === null && __sim.robots === 1"),
