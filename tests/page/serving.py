@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -72,6 +73,9 @@ class Served:
 
     def start(self) -> None:
         """Serve."""
+        root = logging.getLogger("botyard")
+        root.handlers[:] = []  # another test may have left one that writes to a stream that is closed
+        root.setLevel(logging.INFO)
         self._thread.start()
         assert self._ready.wait(60)
         if self._error is not None:

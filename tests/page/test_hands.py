@@ -470,7 +470,7 @@ def test_ruler_follow_theme_and_help(run: tuple[Served, PageObject]) -> None:
 def test_the_status_bar(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     with PioneerClient("127.0.0.1", simulator.do(lambda: simulator.yard.port_of("ann"))):
-        one.tab.get_by_text("1 clients").wait_for()
+        one.tab.get_by_text("1 client", exact=True).wait_for()
     bar = one.tab.locator("footer").inner_text()
     for part in ("Time", "sim/real", "step", "2 robots", "subs", "botyard"):
         assert part in bar

@@ -125,6 +125,8 @@ export class App implements Hands {
   private moveTimer = 0;
   private serial = 0;
   private fitted = false;
+  /** Whether a hand has chosen another part of the world to look at. */
+  private moved = false;
   private mapUrl: string | null = null;
   private pendingSchema: Schema | null = null;
   private waiting = false;
@@ -402,6 +404,7 @@ export class App implements Hands {
     }
     if (!this.fitted && world.frame) {
       camera.fit(world.bounds());
+      this.moved = false;
       this.fitted = world.frame !== null && (this.mapUrl === "" || world.map !== NO_MAP);
     }
     const row = this.follow !== null ? world.rows.get(this.follow) : undefined;
@@ -428,13 +431,20 @@ export class App implements Hands {
   /** Set by the stage: the view has come to rest; whether it wants to draw again. */
   settled: (() => boolean) | null = null;
 
+  /** The window has another size: what was shown whole stays so. */
+  resized(): void {
+    if (!this.moved && this.fitted) this.camera.fit(this.world.bounds());
+  }
+
   home(): void {
     this.follow = null;
+    this.moved = false;
     this.camera.fit(this.world.bounds());
     this.redraw();
   }
 
   zoom(factor: number): void {
+    this.moved = true;
     this.camera.zoom(factor);
     this.redraw();
   }
@@ -581,12 +591,14 @@ export class App implements Hands {
   }
 
   pan(dx: number, dy: number): void {
+    this.moved = true;
     this.follow = null;
     this.camera.pan(dx, dy);
     this.redraw();
   }
 
   zoomAt(x: number, y: number, factor: number): void {
+    this.moved = true;
     this.camera.zoomAt(x, y, factor);
     this.redraw();
   }
@@ -627,6 +639,7 @@ export class App implements Hands {
   }
 
   followRobot(name: string | null): void {
+    this.moved = true;
     this.follow = name;
     this.redraw();
   }

@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 
+from botyard.engine.layout import F8, I8
 from botyard.simulation import Robot
 
 CRUISE = 0.4
@@ -31,6 +32,8 @@ class Wander:
         self._speed = min(CRUISE, robot.spec.limits.max_speed.x)
         self._margin = robot.spec.radius
         self._reads = False
+        self._rays = -1
+        self._sides: list[I8] = []
 
     def act(self) -> None:
         """One decision."""
@@ -62,6 +65,7 @@ class Wander:
     def _read(self, on: bool) -> None:
         """Subscribe to a sensor, which then is taken with all others of a step, and shown; or do so no longer."""
         self._reads = on
+        self._rays = -1  # a client may have set the rays anew meanwhile
         if self._robot.lasers:
             self._robot.laser.subscribe("wander", on)
         elif self._robot.sonar is not None:
@@ -72,14 +76,21 @@ class Wander:
         robot = self._robot
         if robot.lasers:
             scan = robot.laser.read()
-            angles, ranges = scan.angles + scan.frame_pose.th, scan.ranges
+            ranges = scan.ranges
+            if len(ranges) != self._rays:
+                self._divide(scan.angles + scan.frame_pose.th)
         elif robot.sonar is not None:
-            angles = np.array([t.pose.th for t in robot.sonar.spec.transducers])
             ranges = robot.sonar.read().ranges
+            if len(ranges) != self._rays:
+                self._divide(np.array([t.pose.th for t in robot.sonar.spec.transducers]))
         else:
             return math.inf, math.inf, math.inf
-        ahead = np.abs(angles) < 0.35
-        left, right = (angles >= 0.35) & (angles < 1.2), (angles <= -0.35) & (angles > -1.2)
         # what is beside the robot matters less than what is before it
-        free = [float(ranges[side].min(initial=math.inf)) - self._margin for side in (left, ahead, right)]
+        free = [float(ranges[side].min(initial=math.inf)) - self._margin for side in self._sides]
         return free[0] + 0.25, free[1], free[2] + 0.25
+
+    def _divide(self, angles: F8) -> None:
+        """Which rays, of these bearings (rad), look to the left, ahead and to the right."""
+        left, right = (angles >= 0.35) & (angles < 1.2), (angles <= -0.35) & (angles > -1.2)
+        self._sides = [np.flatnonzero(side) for side in (left, np.abs(angles) < 0.35, right)]
+        self._rays = len(angles)
