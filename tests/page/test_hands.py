@@ -67,7 +67,7 @@ def test_a_drag_moves_the_true_pose_and_not_the_odometry(run: tuple[Served, Page
     one.drag((3, 3), (5, 4))
     simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 5, 4, 0))
     assert simulator.do(lambda: simulator.sim.robots["ann"].odom) == before
-    assert simulator.do(lambda: int(simulator.sim.snapshot.state.held.sum())) == 0
+    simulator.wait(lambda: simulator.sim.snapshot.state.held.sum() == 0)
     assert one.js("__sim.selection.join()") == "ann"
 
 

@@ -168,6 +168,8 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
         ("add", {"model": "nonesuch"}, 'no robot model "nonesuch"'),
         ("add", {"model": "/etc/passwd.toml"}, "by their names"),
         ("add", {"model": "p3dx", "name": "ann"}, "there already"),
+        ("add", {"model": "p3dx", "name": "a\nb"}, "printable"),
+        ("add", {"model": "p3dx", "count": 1001}, "1000"),
         ("remove", {"names": ["nobody"]}, "nobody"),
         ("map", {"name": "../../../etc/passwd"}, "no such map"),
         ("map", {"name": "/etc/passwd"}, "no such map"),

@@ -63,6 +63,7 @@ async def begin_page(
             models=models, port=o.port, verbose=o.verbose, warn_unsupported=o.warn_unsupported_commands
         )
         desk.starter = _Starter(yard, o, lambda: ready(url)).start
+        yard.hub.pause()  # time begins with the answer, or no run could be repeated
         print(f"botyard asks for a map and robots: {url}", flush=True)
     _open(stack, yard.hub, o, url)
     return url
@@ -157,4 +158,5 @@ class _Starter:
                 factory.close()
             yard.factories.clear()
             raise
+        yard.hub.resume()
         print(self._ready(), flush=True)

@@ -38,6 +38,7 @@ MAX_DETAILS: Final = 20
 BACKLOG: Final = 500
 """Lines of the log that a new viewer gets."""
 EXIT_DELAY: Final = 0.3
+MAX_NAME: Final = 80
 MAX_ROBOTS: Final = 10_000
 """More than these are not added from the page."""
 
@@ -364,6 +365,10 @@ class PageDesk:
     def _(self, request: msg.Add, viewer: Viewer) -> Any:
         spec = self._model(request.model)
         self._check_room(request.count)
+        if not request.name.isprintable() or len(request.name) > MAX_NAME:
+            raise WorldError(
+                f"name of a robot: expected at most {MAX_NAME} printable characters, found {request.name!r}"
+            )
         pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
         return self._add([(spec.name, request.name or None, pose)] * request.count, request.model)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import secrets
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final, TypeVar, cast
@@ -94,24 +94,22 @@ class ViewSource:
         self._frames: dict[View, bytes] = {}
         self._frame_number = 0
         self._scene: object = None
-        self._map = b""
         self._map_name = ""
 
     # -- what changes seldom
 
-    def map(self) -> tuple[str, bytes]:
-        """A name made of the contents of the present map, and the contents for the page; "" without a map."""
+    def map_name(self) -> str:
+        """A name of the present map that nobody can guess and no other map has; "" without a map."""
         scene = self._hub.sim.scene
         if scene is not self._scene:
             self._scene = scene
-            self._map = frames.encode_map(scene)
             nothing = not (len(scene.segments) or len(scene.points) or scene.places or scene.areas)
-            self._map_name = "" if nothing else hashlib.sha256(self._map).hexdigest()[:32]
-        return self._map_name, self._map
+            self._map_name = "" if nothing else secrets.token_hex(16)
+        return self._map_name
 
     def map_message(self) -> MapChanged:
         """Where the page gets the map."""
-        name, _ = self.map()
+        name = self.map_name()
         scene = self._hub.sim.scene
         return MapChanged(url=f"map/{name}.bin" if name else "", name=scene.name, source=scene.source)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import ipaddress
 import logging
 import os
@@ -27,6 +28,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from botyard.errors import PortError, WorldError
+from botyard.protocols.webgui.frames import encode_map
 from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.desk import PageDesk, PageLog
@@ -252,6 +254,8 @@ class PageServer:
         self._ticker: asyncio.Task[None] | None = None
         self._handler: PageLog | None = None
         self._uploading = False
+        self._packed = ("", b"")
+        self._packing = asyncio.Lock()
 
     # -- life
 
@@ -347,12 +351,19 @@ class PageServer:
         return JSONResponse({**about, "viewers": len(self.desk.viewers)})
 
     async def _map(self, request: Request) -> Response:
-        name, data = self.source.map()
+        """The present map. It is encoded and packed once, in a thread: for a large one that takes longer than a step."""
+        name, scene = self.source.map_name(), self.desk.hub.sim.scene
         if not name or request.path_params["name"] != f"{name}.bin":
             return PlainTextResponse("this map is not the present one", 404)
-        return Response(
-            data, media_type="application/octet-stream", headers={"cache-control": "private, max-age=86400"}
-        )
+        async with self._packing:
+            if self._packed[0] != name:
+                self._packed = (name, await asyncio.to_thread(lambda: gzip.compress(encode_map(scene), 3)))
+        headers = {"cache-control": "private, max-age=86400", "vary": "Accept-Encoding"}
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            data, headers["content-encoding"] = self._packed[1], "gzip"
+        else:
+            data = await asyncio.to_thread(gzip.decompress, self._packed[1])
+        return Response(data, media_type="application/octet-stream", headers=headers)
 
     async def _upload(self, request: Request) -> Response:
         """A map dropped onto the page: `POST /upload?name=…` with the token."""
