@@ -213,3 +213,32 @@ def test_a_robot_that_is_dragged_stands_still_and_then_goes_on() -> None:
     robot.command.hold(False)
     sim.step(10)
     assert robot.velocity.vx == pytest.approx(0.1)
+
+
+def test_removing_many_at_once_is_removing_them_one_by_one() -> None:
+    def run(at_once: bool) -> tuple[bytes, list[str]]:
+        sim = Simulation.load("office", seed=3)
+        robots = sim.add_robots("p3dx", [(5.0 + i % 4, 8.0 + i // 4, 0.1 * i) for i in range(12)])
+        sim.fleet.command(v=np.linspace(0.1, 0.5, 12), w=0.2)
+        gone = [robots[i].name for i in (0, 3, 4, 11)]
+        if at_once:
+            sim.remove_robots(gone)
+        else:
+            for name in reversed(gone):
+                sim.remove_robot(name)
+        sim.step(20)
+        return sim.poses.tobytes(), list(sim.robots)
+
+    assert run(True) == run(False)
+
+
+def test_nothing_is_removed_if_one_is_not_there() -> None:
+    sim = Simulation()
+    sim.add_robot("p3dx", "ann")
+    with pytest.raises(KeyError, match="bob"):
+        sim.remove_robots(["ann", "bob"])
+    assert list(sim.robots) == ["ann"]
+    sim.remove_robots([])
+    sim.remove_robots(["ann", "ann"])
+    assert not sim.robots
+    sim.step()

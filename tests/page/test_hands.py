@@ -521,3 +521,16 @@ def test_reflectors_are_marked(run: tuple[Served, PageObject]) -> None:
             x, y = round(px - box["x"]), round(py - box["y"])
             found = [picture.convert("RGB").getpixel((x + i, y + j)) for i in range(-4, 5) for j in range(-6, 7)]
         assert any(r > 150 and g < 60 and b > 150 for r, g, b in found), renderer
+
+
+def test_hundreds_are_moved_and_removed_at_once(browser: Browser) -> None:
+    sim = Simulation(step=0.05)
+    sim.add_robots("amigo", [(i % 20, i // 20, 0.0) for i in range(340)])
+    with served(sim) as simulator, page(browser, simulator.url) as one:
+        one.press("Control+a")
+        one.drag((10, 8), (11, 8.5))
+        simulator.wait(lambda: abs(sim.poses[:, 0].mean() - (9.5 + 1)) < 0.1)
+        simulator.wait(lambda: sim.snapshot.state.held.sum() == 0)
+        assert simulator.do(lambda: abs(sim.poses[339] - (19 + 1, 16.5, 0)).max()) < 0.15
+        one.press("Delete")
+        simulator.wait(lambda: not sim.robots)

@@ -62,6 +62,8 @@ const KEPT_LINES = 2000;
 const KEPT_SAMPLES = 300;
 /** Moves are sent no more often than every so many ms. */
 const MOVE_PERIOD = 33;
+/** Bodies in one message. */
+const AT_ONCE = 300;
 const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
 export const COMMON_MODELS = ["p3dx", "amigo", "p3at", "peoplebot", "patrolbot-sh", "powerbot", "pioneer-lx", "seekur", "seekurjr", "box"];
 
@@ -511,7 +513,11 @@ export class App implements Hands {
   grab(row: number): void {
     const rows = this.world.selected.has(row) ? [...this.world.selected] : [row];
     this.grabbed = { rows, row, from: new Map(rows.map((r) => [r, this.world.pose(r)])) };
-    void this.ask({ type: "hold", names: rows.map((r) => this.bodies[r].name), on: true });
+    void this.hold(rows.map((r) => this.bodies[r].name), true);
+  }
+
+  private async hold(names: string[], on: boolean): Promise<void> {
+    for (let i = 0; i < names.length; i += AT_ONCE) await this.ask({ type: "hold", names: names.slice(i, i + AT_ONCE), on });
   }
 
   drag(fromX: number, fromY: number, x: number, y: number): void {
@@ -546,9 +552,17 @@ export class App implements Hands {
   }
 
   private sendMoves(): void {
-    this.lastMove = performance.now();
+    // many bodies are many messages, and come less often
     const to = this.placements();
-    if (to.length) void this.ask({ type: "move", to });
+    this.lastMove = performance.now() + (to.length / AT_ONCE) * MOVE_PERIOD;
+    void this.move(to);
+  }
+
+  /** Put bodies somewhere; messages have a limit, so there may be several. The number of the last answer's frame. */
+  private async move(to: Placement[]): Promise<number | undefined> {
+    let number: number | undefined;
+    for (let i = 0; i < to.length; i += AT_ONCE) number = await this.ask<number>({ type: "move", to: to.slice(i, i + AT_ONCE) });
+    return number;
   }
 
   drop(keep: boolean): void {
@@ -559,8 +573,8 @@ export class App implements Hands {
     if (!keep) for (const [row, from] of grabbed.from) this.world.dragged.set(row, from);
     const to = this.placements();
     const names = to.map((p) => p.name);
-    void this.ask<number>({ type: "move", to }).then((number) => this.releaseAfter(number));
-    void this.ask({ type: "hold", names, on: false });
+    void this.move(to).then((number) => this.releaseAfter(number));
+    void this.hold(names, false);
   }
 
   turnBy(row: number, angle: number): void {
@@ -581,7 +595,7 @@ export class App implements Hands {
     });
     this.redraw();
     const serial = ++this.nudges;
-    void this.ask<number>({ type: "move", to }).then((number) => serial === this.nudges && this.releaseAfter(number));
+    void this.move(to).then((number) => serial === this.nudges && this.releaseAfter(number));
   }
 
   /** Frames after this one show where things are; until then the hand's word counts. */
@@ -728,7 +742,7 @@ export class App implements Hands {
     else if (what === "follow") this.followRobot(this.follow ? null : (names[0] ?? null));
     else if (what === "cancel") this.cancel();
     else if (what === "remove") {
-      if (names.length) void this.ask({ type: "remove", names });
+      if (names.length) void this.removeAll([...names]);
     } else if (what === "clone") {
       if (names.length) void this.ask<string[]>({ type: "clone", names }).then((added) => added && this.setSelection(added));
     } else if (what === "selectAll") this.setSelection(this.bodies.slice(0, this.robots).map((b) => b.name));
@@ -747,6 +761,10 @@ export class App implements Hands {
       this.letGo();
       for (const name of names) void this.ask({ type: "drive", name, on: true }).then(() => this.ask({ type: "drive", name, on: false }));
     }
+  }
+
+  private async removeAll(names: string[]): Promise<void> {
+    for (let i = 0; i < names.length; i += AT_ONCE) await this.ask({ type: "remove", names: names.slice(i, i + AT_ONCE) });
   }
 
   /** Set by the stage: undoes a gesture that is going on; whether there was one. */

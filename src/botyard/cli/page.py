@@ -152,8 +152,7 @@ class _Starter:
                     added.append(yard.add(robot.model, robot.name if robot.name and robot.count == 1 else None).name)
             await yard.open()
         except BaseException:
-            for name in added:
-                yard.remove(name)
+            yard.remove(added)
             for factory in yard.factories:
                 factory.close()
             yard.factories.clear()

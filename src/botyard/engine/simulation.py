@@ -129,8 +129,7 @@ class Engine:
         """
         self.grid = build_grid(scene) if grid is None else grid
         self.scene = scene
-        for name in self.box_names:
-            self.remove_body(name)
+        self.remove_bodies(self.box_names)
         self._add_boxes(scene)
 
     def remove_box(self, name: str) -> None:
@@ -173,21 +172,33 @@ class Engine:
         self._rebuilt()
 
     def remove_body(self, name: str) -> None:
-        """Take a body out of the world, between two steps; its queued commands are dropped, what it carries is let go."""
-        for held in [h for h, how in self._held.items() if name in (h, how.carrier)]:
+        """Take a body out of the world; see `remove_bodies`."""
+        self.remove_bodies([name])
+
+    def remove_bodies(self, names: Sequence[str]) -> None:
+        """Take bodies out of the world, between two steps; their queued commands are dropped, what they carry is let go.
+
+        Raises
+        ------
+        KeyError
+            Nothing has one of these names; then nothing is removed.
+        """
+        rows = sorted({self.rows[name] for name in names})
+        gone = {self.specs[row].name for row in rows}
+        for held in [h for h, how in self._held.items() if h in gone or how.carrier in gone]:
             self.detach(held)
-        row = self.rows[name]
-        keep = np.delete(np.arange(len(self.specs)), row)
-        uid = self.specs[row].uid
-        del self.specs[row]
+        keep = np.delete(np.arange(len(self.specs)), rows)
+        uids = {self.specs[row].uid for row in rows}
+        self.specs = [self.specs[i] for i in keep]
         old = self.state
         self._reallocate()
         for new_array, old_array in _fields(self.state, old):
             new_array[:] = old_array[keep]
         self.bodies = build_bodies(self.specs)
         self.rows = {spec.name: i for i, spec in enumerate(self.specs)}
-        self._queue = [c for c in self._queue if c[0] != uid]
-        self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
+        self._queue = [c for c in self._queue if c[0] not in uids]
+        for row in reversed(rows):  # from the last one on, so that those before it keep their numbers
+            self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
         self._rebuilt()
 
     def _reallocate(self) -> None:

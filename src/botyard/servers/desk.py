@@ -405,10 +405,11 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Remove, viewer: Viewer) -> None:
+        self.yard.remove(request.names)
         for name in request.names:
-            self.yard.remove(name)
             self._driven.pop(name, None)
-            log.info("%s removed", name)
+        shown = ", ".join(request.names[:10])
+        log.info("%s%s removed", shown, f" and {len(request.names) - 10} more" if len(request.names) > 10 else "")
 
     # the world
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from botyard.controllers.base import ControllerFactory, Yielding
-from botyard.errors import PortError, WorldError
+from botyard.errors import PortError, WorldError, did_you_mean
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
@@ -150,30 +150,34 @@ class Yard:
         self.factories.append(factory)
         return factory
 
-    def remove(self, name: str) -> None:
-        """Take a robot, an obstacle or a box of the map out of the world; its port is closed.
+    def remove(self, names: Sequence[str]) -> None:
+        """Take robots, obstacles or boxes of the map out of the world; ports are closed.
 
         Raises
         ------
         WorldError
-            Nothing has that name.
+            Nothing has one of these names; then nothing is removed.
         """
         sim = self.hub.sim
-        if name in sim.box_names:
-            sim.remove_box(name)
-            return
-        if name not in sim.robots:
-            raise WorldError(f'there is no robot or box "{name}"')
-        for factory in self.factories:
-            if factory.release(name):  # its client is told to go, and the robot goes with it
-                return
-        server = self.servers.pop(name, None)
-        if server is not None:
-            server.close()
-        act = self._acts.pop(name, None)
-        if act is not None:
-            self.hub.not_before_step(act)
-        sim.remove_robot(name)
+        names = list(dict.fromkeys(names))
+        for name in names:
+            if name not in sim.robots and name not in sim.box_names:
+                raise WorldError(f'there is no robot or box "{name}"{did_you_mean(name, sim.robots)}')
+        robots = []
+        for name in names:
+            if name in sim.box_names:
+                sim.remove_box(name)
+            elif not any(factory.release(name) for factory in self.factories):  # else it goes with its client
+                robots.append(name)
+        for name in robots:
+            server = self.servers.pop(name, None)
+            if server is not None:
+                server.close()
+            act = self._acts.pop(name, None)
+            if act is not None:
+                self.hub.not_before_step(act)
+        sim.remove_robots(robots)
+        self.port_changes += 1
 
     def port_of(self, robot: str) -> int:
         """TCP port of a robot; 0 while it has none."""

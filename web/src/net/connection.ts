@@ -20,7 +20,6 @@ export type Ask = Unnumbered<AnyRequest>;
 const RETRY = [250, 500, 1000, 2000, 4000];
 /** Codes with which the simulator refuses a page for good. */
 const FINAL: Record<number, string> = {
-  4400: "the simulator does not understand this page",
   4401: "wrong token",
   4403: "this page may not talk to the simulator",
   4426: "this page is older or newer than the simulator: load it again",
