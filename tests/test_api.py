@@ -181,3 +181,19 @@ def test_pictures_show_ghosts_hollow_and_grippers_with_what_they_hold() -> None:
     assert not sim.robots["small-box"].is_ghost, "it is carried"
     assert color(0.3, 0.0)[0] > 200
     assert 120 < color(0.3, 0.0)[1] < 200, "orange, between the paddles"
+
+
+def test_free_places_are_free_and_apart() -> None:
+    from botyard.formats.models import find_robot
+
+    for model in ("p3dx", "seekur"):
+        sim = botyard.Simulation.load("office")
+        spec = find_robot(model)
+        places = sim.free_places(spec, sim.home, 25)
+        assert len(set(places)) == 25
+        one_by_one = botyard.Simulation.load("office")
+        for place in places:
+            assert one_by_one.free_place(spec, place) == place, "free, with all those before it in place"
+            one_by_one.add_robot(spec, pose=place)
+    empty = botyard.Simulation()
+    assert empty.free_places(find_robot("p3dx"), empty.home, 1) == [empty.home]

@@ -294,6 +294,11 @@ class Simulation:
             n += 1
         return names
 
+    @property
+    def home(self) -> Pose:
+        """Where robots start: the map's home, or its centre."""
+        return self.scene.center if self.scene.start is None else self.scene.start
+
     def _place(self, spec: RobotSpec) -> Pose:
         """The map's home for the first robot; for others the nearest free place around it."""
         if self.scene.start is None:
@@ -304,8 +309,23 @@ class Simulation:
 
     def free_place(self, spec: RobotSpec, near: Pose) -> Pose:
         """The place nearest to `near`, on a 1 m grid around it, where a robot touches nothing; `near` itself if there is none."""
-        body = _on_trial(spec)
-        return next((p for p in _spiral(near, ROBOT_SPACING) if self._engine.is_free(body, p)), near)
+        return self.free_places(spec, near, 1)[0]
+
+    def free_places(self, spec: RobotSpec, near: Pose, count: int) -> list[Pose]:
+        """The `count` places nearest to `near`, on a 1 m grid around it, where robots of a model touch nothing, nor each other.
+
+        `near` itself stands for those that are missing when there are not enough.
+        """
+        is_free = self._engine.trial(_on_trial(spec))
+        apart = 2.0 * max(math.hypot(x, y) for part in _on_trial(spec).parts for x, y in part)
+        places: list[Pose] = []
+        for place in _spiral(near, ROBOT_SPACING):
+            if len(places) == count:
+                break
+            crowded = apart > ROBOT_SPACING and any(math.dist(place[:2], p[:2]) < apart for p in places)
+            if not crowded and is_free(place):
+                places.append(place)
+        return places + [near] * (count - len(places))
 
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
         """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.
@@ -319,10 +339,10 @@ class Simulation:
         """
         x0, y0, x1, y1 = self.scene.bounds or (-10.0, -10.0, 10.0, 10.0)
         draw = random.Random(f"{self.seed} start {index}")
-        body = _on_trial(spec)
+        is_free = self._engine.trial(_on_trial(spec))
         for _ in range(10_000):
             pose = Pose(draw.uniform(x0, x1), draw.uniform(y0, y1), draw.uniform(-math.pi, math.pi))
-            if self._engine.is_free(body, pose):
+            if is_free(pose):
                 return pose
         raise WorldError("no free place for a robot was found in this map")
 

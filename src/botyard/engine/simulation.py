@@ -6,7 +6,7 @@ One writer (design §2): only `Engine` writes the state. It knows neither files 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -279,12 +279,21 @@ class Engine:
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
         """Whether a body could stand at a pose without touching a solid thing."""
+        return self.trial(spec)(pose)
+
+    def trial(self, spec: BodySpec) -> Callable[[Pose], bool]:
+        """`is_free` for many poses of one body: valid until something moves, comes or goes."""
         n = len(self.specs)
         bodies = join_bodies(self.bodies, build_bodies([spec]), np.append(self.bodies.order, n))
-        poses = np.concatenate([self.state.pose, [pose]])
+        poses = np.concatenate([self.state.pose, np.zeros((1, 3))])
         mask = np.append(self.state.mask, np.uint16(spec.returns.mask))
-        # the bins hold the bodies that are there, and need not know the one on trial
-        return not is_blocked(self.grid, poses, mask, bodies, self.bins, n, False)
+
+        def free(pose: Pose) -> bool:
+            poses[n] = pose
+            # the bins hold the bodies that are there, and need not know the one on trial
+            return not is_blocked(self.grid, poses, mask, bodies, self.bins, n, False)
+
+        return free
 
     # -- commands
 

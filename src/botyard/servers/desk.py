@@ -370,13 +370,21 @@ class PageDesk:
                 f"name of a robot: expected at most {MAX_NAME} printable characters, found {request.name!r}"
             )
         pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
-        return self._add([(spec.name, request.name or None, pose)] * request.count, request.model)
+        sim = self.hub.sim
+        if request.count > 1:
+            return self._opened(self.yard.add_many(request.model, pose or sim.home, request.count))
+        place = None if pose is None else sim.free_place(self.yard.find_model(spec.name), pose)
+        return self._opened([self.yard.add(request.model, request.name or None, place)])
 
     @_do.register
     def _(self, request: msg.Clone, viewer: Viewer) -> Any:
-        robots = [self.hub.sim.robots[n] for n in request.names]
-        self._check_room(len(robots))
-        return self._add([(r.spec.name, None, r.truth) for r in robots])
+        sim = self.hub.sim
+        originals = [sim.robots[n] for n in request.names]
+        self._check_room(len(originals))
+        clones = []
+        for robot in originals:
+            clones.append(self.yard.add(robot.spec.name, None, sim.free_place(robot.spec, robot.truth)))
+        return self._opened(clones)
 
     def _check_room(self, count: int) -> None:
         if len(self.hub.sim.robots) + count > MAX_ROBOTS:
@@ -387,21 +395,15 @@ class PageDesk:
             raise ModelError(f'no robot model "{name}": the page knows models by their names')
         return find_robot(name)
 
-    async def _add(self, wanted: Sequence[tuple[str, str | None, Pose | None]], model: str = "") -> list[str]:
-        """Add robots and open their ports; a pose that is taken gives way to the next free one."""
-        sim, names = self.hub.sim, []
-        for kind, name, near in wanted:
-            spec = self.yard.find_model(model or kind)
-            place = None if near is None else sim.free_place(spec, near)
-            robot = self.yard.add(model or kind, name, place)
-            names.append(robot.name)
+    async def _opened(self, robots: Sequence[Robot]) -> list[str]:
+        """Open the ports of robots that were added; their names."""
+        for robot in robots:
             server = self.yard.servers.get(robot.name)
             if server is not None:
                 await self.yard.open_somewhere(server)
-                log.info("%s (%s) added, port %d", robot.name, robot.spec.name, server.address[1])
-            else:
-                log.info("%s added", robot.name)
-        return names
+        first = f"{robots[0].name} ({robots[0].spec.name})"
+        log.info("%s%s added", first, f" and {len(robots) - 1} more" if len(robots) > 1 else "")
+        return [robot.name for robot in robots]
 
     @_do.register
     def _(self, request: msg.Remove, viewer: Viewer) -> None:

@@ -126,6 +126,14 @@ class Yard:
         self._prepare(robot)
         return robot
 
+    def add_many(self, model: str, near: Pose, count: int) -> list[Robot]:
+        """Add `count` robots of a model at once, on the free places around `near`; see `add`."""
+        sim, spec = self.hub.sim, self.find_model(model)
+        robots = sim.add_robots(spec, sim.free_places(spec, near, count))
+        for robot in robots:
+            self._prepare(robot)
+        return robots
+
     def _prepare(self, robot: Robot) -> None:
         if not robot.spec.drive:
             return
