@@ -91,8 +91,11 @@ def _masked(text: bytes) -> bytes:
     return head + bytes(4) + text
 
 
-async def _look(port: int) -> None:
-    """As little work as possible for a viewer, so that it takes nothing from the simulator: frames are counted, not read."""
+async def _look(port: int, dead: bool) -> None:
+    """As little work as possible for a viewer, so that it takes nothing from the simulator: frames are counted, not read.
+
+    A dead one reads nothing.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**22)
     writer.write(
         f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
@@ -100,6 +103,8 @@ async def _look(port: int) -> None:
     )
     await reader.readuntil(b"\r\n\r\n")
     writer.write(_masked(json.dumps({"type": "hello", "token": TOKEN, "version": messages.VERSION}).encode()))
+    while dead:
+        await asyncio.sleep(3600)
     while True:
         kind, size = await reader.readexactly(2)
         if size >= 126:
@@ -109,24 +114,24 @@ async def _look(port: int) -> None:
             writer.write(_masked(b'{"type":"ack","number":%d}' % int.from_bytes(data[28:32], "little")))
 
 
-async def _watch(port: int, count: int, pipe: Connection) -> None:
-    tasks = [asyncio.ensure_future(_look(port)) for _ in range(count)]
+async def _watch(port: int, count: int, pipe: Connection, dead: bool) -> None:
+    tasks = [asyncio.ensure_future(_look(port, dead)) for _ in range(count)]
     await asyncio.to_thread(pipe.recv)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def watch(port: int, count: int, pipe: Connection) -> None:
-    asyncio.run(_watch(port, count, pipe))
+def watch(port: int, count: int, pipe: Connection, dead: bool) -> None:
+    asyncio.run(_watch(port, count, pipe, dead))
 
 
-async def _steps(sim: Simulation, viewers: int, seconds: float = 5.0) -> dict[str, float]:
+async def _steps(sim: Simulation, viewers: int, dead: bool = False, seconds: float = 5.0) -> dict[str, float]:
     """Steps in real time: mean time of one, CPU of the whole process, frames sent."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     async with serving(sim, 0.05) as (hub, server):
-        process = context.Process(target=watch, args=(server.address[1], viewers, theirs))
+        process = context.Process(target=watch, args=(server.address[1], viewers, theirs, dead))
         process.start()
         while len(server.desk.viewers) < viewers:
             await asyncio.sleep(0.05)
@@ -163,17 +168,19 @@ async def _steps(sim: Simulation, viewers: int, seconds: float = 5.0) -> dict[st
 def viewers(sim: Simulation) -> None:
     pairs = []
     for _ in range(5):  # in turns, because the machine's mood changes
-        pairs.append([asyncio.run(_steps(sim, count)) for count in (0, 10)])
-    for k, count in enumerate((0, 10)):
+        pairs.append([asyncio.run(_steps(sim, *how)) for how in ((0,), (10,), (10, True))])
+    for k, count in enumerate(("no viewers", "10 viewers", "10 dead ones")):
         runs = [pair[k] for pair in pairs]
         print(
-            f"{count:3d} viewers: step {statistics.median(r['step'] for r in runs):.3f} ms (median of medians), CPU beside steps "
+            f"{count}: step {statistics.median(r['step'] for r in runs):.3f} ms (median of medians), CPU beside steps "
             f"{statistics.median(r['beside'] for r in runs):.3f} ms a step, "
             f"{sum(r['frames'] for r in runs):.0f} frames sent in {sum(r['ticks'] for r in runs):.0f} steps"
         )
-    ratio = statistics.median(b["step"] / a["step"] for a, b in pairs)
-    per_frame = statistics.median((b["beside"] - a["beside"]) * b["ticks"] / b["frames"] for a, b in pairs)
-    print(f"step time with 10 viewers / with none: {ratio:.3f}; server CPU for each frame sent: {per_frame:.3f} ms")
+    ratio, dead = (statistics.median(p[k]["step"] / p[0]["step"] for p in pairs) for k in (1, 2))
+    per_frame = statistics.median((b["beside"] - a["beside"]) * b["ticks"] / b["frames"] for a, b, _ in pairs)
+    print(
+        f"step time with 10 viewers / with none: {ratio:.3f}, with 10 dead ones: {dead:.3f}; server CPU for each frame sent: {per_frame:.3f} ms"
+    )
 
 
 async def _browse(sim: Simulation, pipe_queue: object, renderer: str, program: str) -> None:
