@@ -178,12 +178,11 @@ def viewers(sim: Simulation) -> None:
         )
     ratio, dead = (statistics.median(p[k]["step"] / p[0]["step"] for p in pairs) for k in (1, 2))
     per_frame = statistics.median((b["beside"] - a["beside"]) * b["ticks"] / b["frames"] for a, b, _ in pairs)
-    print(
-        f"step time with 10 viewers / with none: {ratio:.3f}, with 10 dead ones: {dead:.3f}; server CPU for each frame sent: {per_frame:.3f} ms"
-    )
+    print(f"step time with 10 viewers / with none: {ratio:.3f}, with 10 dead ones: {dead:.3f}")
+    print(f"server CPU for each frame sent: {per_frame:.3f} ms")
 
 
-async def _browse(sim: Simulation, pipe_queue: object, renderer: str, program: str) -> None:
+async def _browse(sim: Simulation, renderer: str, program: str) -> None:
     from playwright.async_api import async_playwright
 
     async with serving(sim, 0.05) as (_, server), async_playwright() as driver:
@@ -217,4 +216,4 @@ def main() -> None:
         print("no Chromium, or the page is not built (make web): the browser's side is not measured")
         return
     for renderer in ("webgl2", "canvas2d"):
-        asyncio.run(_browse(sim, None, renderer, program))
+        asyncio.run(_browse(sim, renderer, program))
