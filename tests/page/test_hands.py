@@ -84,6 +84,21 @@ def test_a_robot_that_drives_is_held_while_it_is_dragged(run: tuple[Served, Page
     simulator.wait(lambda: abs(ann.truth.th - heading) > 0.2)  # let go, it goes on as told
 
 
+def test_a_drag_goes_on_when_other_robots_come_and_go(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.drag((6, 5), (8, 5), drop=False)
+    simulator.wait(lambda: near(simulator.sim.robots["bob"].truth, 8, 5))
+    simulator.do(lambda: simulator.yard.remove(["ann"]))
+    simulator.do(lambda: simulator.yard.add("amigo", "carol", Pose(2, 8, 0)))
+    one.until("__sim.bodies.map(b => b.name).join() === 'bob,carol,Box:1'")
+    one.tab.mouse.move(*one.at(9, 6))
+    simulator.wait(lambda: near(simulator.sim.robots["bob"].truth, 9, 6))
+    assert simulator.do(lambda: int(simulator.sim.snapshot.state.held.sum())) == 1
+    one.tab.mouse.up()
+    simulator.wait(lambda: simulator.sim.snapshot.state.held.sum() == 0)
+    assert near(pose(simulator, "carol"), 2, 8)
+
+
 def test_escape_puts_it_back(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     one.drag((3, 3), (5, 4), drop=False)

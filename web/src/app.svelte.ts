@@ -258,8 +258,11 @@ export class App implements Hands {
       this.start = null;
       if (this.dialog === "start") this.dialog = "none";
       this.fitted = false;
-    } else if (message.type === "schema") this.setSchema(message);
-    else if (message.type === "map") void this.fetchMap(message.url, message.name, message.source);
+    } else if (message.type === "schema") {
+      // it counts from the first frame on that bears its number: until then the old one explains what is shown
+      this.pendingSchema = message;
+      if (!this.world.frame) this.setSchema(message);
+    } else if (message.type === "map") void this.fetchMap(message.url, message.name, message.source);
     else if (message.type === "status") {
       this.stats = message;
       this.interfaces = message.interfaces;
@@ -285,16 +288,34 @@ export class App implements Hands {
 
   private setSchema(schema: Schema): void {
     const [ox, oy] = this.world.schema?.origin ?? schema.origin;
+    const grabbed = this.grabbed;
+    const held = new Map(grabbed?.rows.map((row) => [this.bodies[row].name, grabbed.from.get(row)!]));
+    const main = grabbed ? this.bodies[grabbed.row].name : "";
     this.camera.x += ox - schema.origin[0];
     this.camera.y += oy - schema.origin[1];
     this.world.setSchema(schema);
+    const before = new Set(this.bodies.map((b) => b.name));
     this.bodies = schema.bodies;
     this.models = schema.models;
     this.robots = schema.robots;
     const names = new Set(schema.bodies.map((b) => b.name));
-    this.setSelection(this.selection.filter((n) => names.has(n)));
+    // a name that nobody had before may be that of a robot that was just added
+    this.setSelection(this.selection.filter((n) => names.has(n) || !before.has(n)));
+    if (grabbed) this.regrab(main, held, ox - schema.origin[0], oy - schema.origin[1]);
+    this.hover(-1);
     if (this.follow && !names.has(this.follow)) this.follow = null;
-    this.pendingSchema = schema;
+  }
+
+  /** Other robots came or went while a hand holds some: it goes on holding those, under their new numbers. */
+  private regrab(main: string, held: Map<string, [number, number, number]>, dx: number, dy: number): void {
+    const row = this.world.rows.get(main);
+    const from = new Map<number, [number, number, number]>();
+    for (const [name, [x, y, th]] of held) {
+      const now = this.world.rows.get(name);
+      if (now !== undefined) from.set(now, [x + dx, y + dy, th]);
+    }
+    this.grabbed = row === undefined ? null : { rows: [...from.keys()], row, from };
+    if (!this.grabbed) void this.hold([...from.keys()].map((r) => this.bodies[r].name), false);
   }
 
   private async fetchMap(url: string, name: string, source: string): Promise<void> {
@@ -399,11 +420,12 @@ export class App implements Hands {
       this.release = null;
       world.dragged.clear();
     }
-    const taken = frame !== null && world.setFrame(frame);
-    if (taken && this.pendingSchema) {
+    const next = this.pendingSchema;
+    if (frame && next?.number === frame.schema) {
       this.pendingSchema = null;
-      this.setSelection(this.selection, true);
+      this.setSchema(next);
     }
+    if (frame) world.setFrame(frame);
     if (!this.fitted && world.frame) {
       camera.fit(world.bounds());
       this.moved = false;
@@ -572,7 +594,7 @@ export class App implements Hands {
     window.clearTimeout(this.moveTimer);
     if (!keep) for (const [row, from] of grabbed.from) this.world.dragged.set(row, from);
     const to = this.placements();
-    const names = to.map((p) => p.name);
+    const names = grabbed.rows.map((row) => this.bodies[row].name);
     void this.move(to).then((number) => this.releaseAfter(number));
     void this.hold(names, false);
   }

@@ -56,6 +56,9 @@ export class World {
     const moved = old && (old.origin[0] !== schema.origin[0] || old.origin[1] !== schema.origin[1]);
     if (!same || moved) this.trails.reset(schema.robots);
     this.dragged.clear();
+    this.hovered = -1;
+    this.debug = null;
+    this.frame = null; // its rows are those of the old schema
     this.schemaVersion++;
   }
 
