@@ -123,6 +123,7 @@ export class App implements Hands {
   private grabbed: { rows: number[]; row: number; from: Map<number, [number, number, number]> } | null = null;
   private lastMove = 0;
   private nudges = 0;
+  private hinted = false;
   private release: number | null = null;
   private moveTimer = 0;
   private serial = 0;
@@ -178,11 +179,12 @@ export class App implements Hands {
     if (saved.colorBy === "robot") this.colorBy = "robot";
     if (saved.renderer === "webgl2" || saved.renderer === "canvas2d") this.rendererChoice = saved.renderer;
     if (typeof saved.log === "boolean") this.showLog = saved.log;
+    this.hinted = saved.hinted === true;
     this.apply();
   }
 
   private keep(): void {
-    const kept = { theme: this.theme, layers: this.layers, colorBy: this.colorBy, renderer: this.rendererChoice, log: this.showLog };
+    const kept = { theme: this.theme, layers: this.layers, colorBy: this.colorBy, renderer: this.rendererChoice, log: this.showLog, hinted: this.hinted };
     try {
       localStorage.setItem("botyard", JSON.stringify(kept));
     } catch {
@@ -258,6 +260,7 @@ export class App implements Hands {
       this.start = null;
       if (this.dialog === "start") this.dialog = "none";
       this.fitted = false;
+      this.hint();
     } else if (message.type === "schema") {
       // it counts from the first frame on that bears its number: until then the old one explains what is shown
       this.pendingSchema = message;
@@ -279,7 +282,10 @@ export class App implements Hands {
     if (message.start && !message.read_only) {
       this.dialog = "start";
       void this.loadCatalog();
-    } else if (this.dialog === "start") this.dialog = "none";
+    } else {
+      if (this.dialog === "start") this.dialog = "none";
+      this.hint();
+    }
     if (first && message.graphics === "lite") {
       this.layers = defaultLayers(true);
       this.apply();
@@ -382,10 +388,18 @@ export class App implements Hands {
     }
   }
 
-  say(text: string, bad = false): void {
+  say(text: string, bad = false, seconds = bad ? 7 : 3.5): void {
     const toast = { number: this.serial++, text, bad };
     this.toasts = [...this.toasts.slice(-3), toast];
-    window.setTimeout(() => (this.toasts = this.toasts.filter((t) => t !== toast)), bad ? 7000 : 3500);
+    window.setTimeout(() => (this.toasts = this.toasts.filter((t) => t !== toast)), seconds * 1000);
+  }
+
+  /** Once in the life of a browser. */
+  private hint(): void {
+    if (this.hinted || this.readOnly) return;
+    this.hinted = true;
+    this.keep();
+    this.say("Click a robot to see what it senses, drag it to move it, drive it with the arrow keys. ? shows all keys.", false, 10);
   }
 
   fail(error: Error): void {

@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 from botyard.errors import MapError, did_you_mean
-from botyard.formats import armap
+from botyard.formats import armap, rosmap
 from botyard.formats.models import resource_folders, user_folders
 from botyard.model.scene import Scene
 
@@ -96,12 +96,25 @@ def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
     names: dict[str, bool] = {}
     for folder in folders:
         try:
-            files = sorted(p for p in folder.iterdir() if p.suffix.lower() == ".map" and p.is_file())
+            files = sorted(p for p in folder.iterdir() if p.is_file() and _looks_like_a_map(p))
         except OSError:
             continue
         names |= {p.name: False for p in files if p.resolve().is_relative_to(folder)}
     shipped = {stem: True for stem in builtin_maps() if f"{stem}.map" not in names}
     return [*shipped.items(), *names.items()]
+
+
+def _looks_like_a_map(path: Path) -> bool:
+    """Whether to offer a file as a map: other YAML files are common, so those are looked into."""
+    suffix = path.suffix.lower()
+    if suffix in rosmap.SUFFIXES:
+        try:
+            with path.open("rb") as file:
+                head = file.read(4096)
+        except OSError:
+            return False
+        return b"image:" in head and b"resolution:" in head
+    return suffix == ".map"
 
 
 def load_scene(name: str | Path, *, resolution: float = 0.02, warn: Warn | None = None) -> Scene:
@@ -122,12 +135,18 @@ def load_scene(name: str | Path, *, resolution: float = 0.02, warn: Warn | None 
         Not found, unreadable, or of an unknown format; with file and line.
     """
     path = find_map(name)
-    # every map of today is an ArMap; its first line is checked, whatever its suffix is
+    if path.suffix.lower() in rosmap.SUFFIXES:
+        return rosmap.read(path)
+    # every other map of today is an ArMap; its first line is checked, whatever its suffix is
     return _to_scene(armap.read(path), str(path), resolution, warn)
 
 
 def parse_scene(text: str, name: str, *, resolution: float = 0.02, warn: Warn | None = None) -> Scene:
     """Read a map from the text of its file; see `load_scene`. `name` is the file's, for messages."""
+    if Path(name).suffix.lower() in rosmap.SUFFIXES:
+        raise MapError(
+            "a ROS map is two files: put them into a folder that maps are loaded from, and load it by name", name
+        )
     return _to_scene(armap.parse(text, name), name, resolution, warn)
 
 

@@ -84,3 +84,38 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
         for edge in ((x, y, x2, y), (x2, y, x2, y2), (x2, y2, x, y2), (x, y2, x, y)):
             segments.append(np.stack(edge, axis=1))
     return np.concatenate(segments)
+
+
+def mask_to_segments(solid: NDArray[np.bool_]) -> Float2D:
+    """Outline of the solid cells of a raster.
+
+    Parameters
+    ----------
+    solid : (rows, columns) bool array
+        Row 0 is the lowest, column 0 the leftmost.
+
+    Returns
+    -------
+    (k, 4) float64 array
+        Segments x1, y1, x2, y2 in cells from the lower left corner, all parallel to an axis, as long as they can be. An edge between two
+        solid cells is nobody's outline.
+    """
+    level = _boundary_runs(solid)
+    upright = _boundary_runs(solid.T)
+    return np.concatenate([level, upright[:, [1, 0, 3, 2]]])
+
+
+def _boundary_runs(solid: NDArray[np.bool_]) -> Float2D:
+    """The edges along the rows of a raster: rows (begin, height, end, height)."""
+    rows, columns = solid.shape
+    edge = np.zeros((rows + 1, columns), np.bool_)  # between a row and the one below
+    edge[0] = solid[0] if rows else False
+    edge[rows] = solid[rows - 1] if rows else False
+    np.not_equal(solid[1:], solid[:-1], out=edge[1:rows])
+    # a run begins where an edge is and none was before it, and ends likewise; both are found in the same order
+    change = np.zeros((rows + 1, columns + 1), np.bool_)
+    change[:, 0] = edge[:, 0] if columns else False
+    change[:, columns] = edge[:, columns - 1] if columns else False
+    np.not_equal(edge[:, 1:], edge[:, :-1], out=change[:, 1:columns])
+    height, at = np.nonzero(change)
+    return np.stack([at[::2], height[::2], at[1::2], height[1::2]], axis=1).astype(np.float64)

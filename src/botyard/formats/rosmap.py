@@ -1,0 +1,231 @@
+"""Maps of ROS's map servers: a YAML file that names an image (map_server of ROS 1 and nav2_map_server of ROS 2 read the same).
+
+Keys: `image` (a path from the YAML file), `resolution` (m a pixel), `origin` (x, y, yaw of the lower left pixel's corner: m, m, rad),
+`negate`, `occupied_thresh`, `free_thresh`, `mode` (``trinary``, ``scale``, ``raw``). A pixel's occupancy is (255 − value) / 255, or
+value / 255 with `negate`; in raw mode the value itself, in percent. What is occupied by more than `occupied_thresh` is solid; unknown and
+free cells are not.
+Sources: the documentation of the packages map_server (wiki of ROS 1) and nav2_map_server (docs of Nav2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from botyard.errors import MapError, did_you_mean
+from botyard.model.mapbuilder import mask_to_segments
+from botyard.model.scene import Scene
+
+SUFFIXES: Final = (".yaml", ".yml")
+MODES: Final = ("trinary", "scale", "raw")
+MAX_PIXELS: Final = 200_000_000
+"""Larger images are refused; this is a hall of 700 m at 5 cm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RosMap:
+    """A map file.
+
+    Attributes
+    ----------
+    image : str
+        Path of the image as written.
+    resolution : float
+        Edge of a pixel, m.
+    origin : tuple of float
+        Corner of the lower left pixel: x, y (m), yaw (rad).
+    negate : bool
+        Light pixels are occupied.
+    occupied_thresh, free_thresh : float
+        Shares of occupancy, 0 … 1.
+    mode : str
+        ``trinary``, ``scale`` or ``raw``.
+    """
+
+    image: str
+    resolution: float
+    origin: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    negate: bool = False
+    occupied_thresh: float = 0.65
+    free_thresh: float = 0.196
+    mode: str = "trinary"
+
+
+class _Reader:
+    """The values of a YAML mapping, each with the line where it stands."""
+
+    def __init__(self, text: str, path: str | None) -> None:
+        self._path = path
+        try:
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            raise MapError(f"not YAML: {error.problem}", path, None if mark is None else mark.line + 1) from None
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            raise MapError(f"not YAML: {error}", path) from None
+        if not isinstance(root, yaml.MappingNode):
+            raise MapError("expected the keys of a ROS map (image, resolution, origin …), found none", path, 1)
+        self._nodes = {key.value: node for key, node in root.value if isinstance(key, yaml.ScalarNode)}
+        self._lines = {key.value: key.start_mark.line + 1 for key, _ in root.value if isinstance(key, yaml.ScalarNode)}
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._nodes
+
+    def fail(self, key: str, expected: str) -> MapError:
+        node = self._nodes.get(key)
+        if node is None:
+            near = did_you_mean(key, self._nodes)
+            return MapError(f"expected the key {key} ({expected}), found none{near}", self._path, 1)
+        found = repr(node.value) if isinstance(node, yaml.ScalarNode) else f"a {node.id}"
+        return MapError(f"{key}: expected {expected}, found {found}", self._path, self._lines[key])
+
+    def text(self, key: str, expected: str, fallback: str | None = None) -> str:
+        node = self._nodes.get(key)
+        if node is None and fallback is not None:
+            return fallback
+        if not isinstance(node, yaml.ScalarNode) or not node.value:
+            raise self.fail(key, expected)
+        return str(node.value)
+
+    def number(self, key: str, expected: str, low: float, high: float, fallback: float | None = None) -> float:
+        node = self._nodes.get(key)
+        if node is None and fallback is not None:
+            return fallback
+        value = _number(node)
+        if value is None or not low <= value <= high:
+            raise self.fail(key, expected)
+        return value
+
+    def numbers(self, key: str, expected: str, count: int) -> tuple[float, ...]:
+        node = self._nodes.get(key)
+        values = [_number(n) for n in node.value] if isinstance(node, yaml.SequenceNode) else []
+        if len(values) != count or any(v is None for v in values):
+            raise self.fail(key, expected)
+        return tuple(v for v in values if v is not None)
+
+
+def _number(node: Any) -> float | None:
+    """A finite number of a scalar; None if it is none."""
+    if not isinstance(node, yaml.ScalarNode):
+        return None
+    try:
+        value = float(node.value)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def parse(text: str, path: str | None = None) -> RosMap:
+    """Read the YAML file of a map.
+
+    Raises
+    ------
+    MapError
+        With the line, what was expected and what was found.
+    """
+    r = _Reader(text, path)
+    mode = r.text("mode", f"one of {', '.join(MODES)}", "trinary").lower()
+    if mode not in MODES:
+        raise r.fail("mode", f"one of {', '.join(MODES)}")
+    negate = r.text("negate", "0 or 1", "0").lower()
+    if negate not in ("0", "1", "true", "false"):
+        raise r.fail("negate", "0 or 1")
+    found = RosMap(
+        image=r.text("image", "the path of an image"),
+        resolution=r.number("resolution", "metres a pixel, greater than 0", 1e-6, 1e4),
+        origin=_three(r.numbers("origin", "[x, y, yaw], m and rad", 3)) if "origin" in r else (0.0, 0.0, 0.0),
+        negate=negate in ("1", "true"),
+        occupied_thresh=r.number("occupied_thresh", "a share from 0 to 1", 0.0, 1.0, 0.65),
+        free_thresh=r.number("free_thresh", "a share from 0 to 1", 0.0, 1.0, 0.196),
+        mode=mode,
+    )
+    if found.free_thresh > found.occupied_thresh:
+        raise r.fail("free_thresh", f"at most occupied_thresh ({found.occupied_thresh:g})")
+    return found
+
+
+def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
+    a, b, c = values
+    return a, b, c
+
+
+def occupied(pixels: NDArray[np.uint8], m: RosMap) -> NDArray[np.bool_]:
+    """Which pixels are solid: an array of the image's shape."""
+    if m.mode == "raw":
+        solid: NDArray[np.bool_] = (pixels >= 100.0 * m.occupied_thresh) & (pixels <= 100)
+        return solid
+    # compared as whole numbers: value / 255 > threshold, or (255 − value) / 255 > threshold
+    limit = 255.0 * m.occupied_thresh
+    solid = pixels > limit if m.negate else pixels < 255.0 - limit
+    return solid
+
+
+def to_scene(m: RosMap, pixels: NDArray[np.uint8], *, name: str = "", source: str = "") -> Scene:
+    """The outlines of a map's solid pixels as walls.
+
+    Parameters
+    ----------
+    pixels : (rows, columns) uint8 array
+        Grey values; row 0 is the top of the image.
+    """
+    segments = mask_to_segments(occupied(pixels, m)[::-1]) * m.resolution
+    x0, y0, yaw = m.origin
+    if yaw:
+        c, s = math.cos(yaw), math.sin(yaw)
+        ends = segments.reshape(-1, 2) @ np.array([[c, s], [-s, c]])
+        segments = ends.reshape(-1, 4)
+    segments += (x0, y0, x0, y0)
+    return Scene(name=name, source=source, segments=segments, resolution=m.resolution)
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """The grey values of an image, (rows, columns); of coloured ones the mean of their channels, as map servers take it.
+
+    Raises
+    ------
+    MapError
+        It is missing, no image, or too large.
+    """
+    try:
+        with Image.open(path) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise MapError(
+                    f"an image of {image.width} × {image.height} pixels; at most {MAX_PIXELS:.0e} are read", path
+                )
+            if image.mode in ("1", "L"):
+                return np.asarray(image.convert("L"))
+            if image.mode in ("I;16", "I;16B", "I"):
+                high: NDArray[np.uint8] = (np.asarray(image.convert("I")) >> 8).astype(np.uint8)
+                return high
+            grey: NDArray[np.uint8] = np.asarray(image.convert("RGB")).mean(axis=2).round().astype(np.uint8)
+            return grey
+    except FileNotFoundError:
+        raise MapError("the map's image is not there", path) from None
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError, ValueError, SyntaxError) as error:
+        raise MapError(f"the map's image cannot be read: {error}", path) from None
+
+
+def read(path: str | Path) -> Scene:
+    """Read a map: the YAML file and its image.
+
+    Raises
+    ------
+    MapError
+        With file and line.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise MapError(f"not a text: {error}", path) from None
+    except OSError as error:
+        raise MapError(f"cannot be read: {error.strerror}", path) from None
+    m = parse(text, str(path))
+    return to_scene(m, read_image(path.parent / m.image), name=path.stem, source=str(path))
