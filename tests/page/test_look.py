@@ -159,7 +159,7 @@ def test_a_small_window_and_fingers(browser: Browser) -> None:
         one.tab.touchscreen.tap(x, y)
         one.until("__sim.selection.join() === 'r0'")
         assert one.js("document.documentElement.scrollWidth") <= 390
-        assert simulator.do(lambda: simulator.sim.robots["r0"].laser.is_read)
+        simulator.wait(lambda: simulator.sim.robots["r0"].laser.is_read)
 
 
 @contextmanager
