@@ -119,8 +119,8 @@ class Fleet:
         return self._sim.range_step <= 0.0
 
     @property
-    def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]], NDArray[np.bool_]]:
-        """Keys (robot, kind, index) of all range sensors, where in `readings` theirs are, and which were taken in this step."""
+    def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
+        """Keys (robot, kind, index) of all range sensors, and where in `readings` theirs are."""
         return self._sim._devices.placed(self._sim._engine)
 
     @property

@@ -301,11 +301,9 @@ class Simulation:
 
     def _place(self, spec: RobotSpec) -> Pose:
         """The map's home for the first robot; for others the nearest free place around it."""
-        if self.scene.start is None:
-            return self.free_place(spec, self.scene.center)
-        if not self._robots:
+        if self.scene.start is not None and not self._robots:
             return self.scene.start  # where the map says, even when something stands there: that is the map's business
-        return self.free_place(spec, self.scene.start)
+        return self.free_place(spec, self.home)
 
     def free_place(self, spec: RobotSpec, near: Pose) -> Pose:
         """The place nearest to `near`, on a 1 m grid around it, where a robot touches nothing; `near` itself if there is none."""
@@ -316,8 +314,9 @@ class Simulation:
 
         `near` itself stands for those that are missing when there are not enough.
         """
-        is_free = self._engine.trial(_on_trial(spec))
-        apart = 2.0 * max(math.hypot(x, y) for part in _on_trial(spec).parts for x, y in part)
+        body = _on_trial(spec)
+        is_free = self._engine.trial(body)
+        apart = 2.0 * max(math.hypot(x, y) for part in body.parts for x, y in part)
         places: list[Pose] = []
         for place in _spiral(near, ROBOT_SPACING):
             if len(places) == count:

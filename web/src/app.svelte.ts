@@ -95,7 +95,6 @@ export class App implements Hands {
   warnings = $state(0);
   info = $state.raw({ time: 0, ratio: 1, stepMs: 0, paused: false, fastest: false, speed: 1, tick: 0 });
   stats = $state.raw<StatusMessage | null>(null);
-  interfaces = $state.raw<InterfaceState[]>([]);
   clients = $state.raw<Record<string, string[]>>({});
   layers = $state<Layers>(defaultLayers());
   hiddenModels = $state.raw<string[]>([]);
@@ -160,8 +159,8 @@ export class App implements Hands {
     return this.welcome?.read_only ?? true;
   }
 
-  get name(): string {
-    return this.selection.length === 1 ? this.selection[0] : "";
+  get interfaces(): InterfaceState[] {
+    return this.stats?.interfaces ?? [];
   }
 
   // -- settings that stay
@@ -268,7 +267,6 @@ export class App implements Hands {
     } else if (message.type === "map") void this.fetchMap(message.url, message.name, message.source);
     else if (message.type === "status") {
       this.stats = message;
-      this.interfaces = message.interfaces;
       this.clients = Object.fromEntries(message.driven.map((c) => [c.robot, c.sources]));
     } else if (message.type === "details") this.detailed(message.time, message.robots);
     else if (message.type === "log") this.logged(message.lines, message.lost);

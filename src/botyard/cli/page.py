@@ -17,10 +17,11 @@ from botyard.cli.runoptions import RunOptions
 from botyard.errors import CommandLineError, WorldError
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
+from botyard.servers.addresses import is_loopback
 from botyard.servers.desk import PageDesk
 from botyard.servers.hub import Hub
 from botyard.servers.viewsource import ViewSource
-from botyard.servers.web import PageServer, is_loopback, new_token
+from botyard.servers.web import PageServer, new_token
 from botyard.servers.yard import Yard
 from botyard.ui import window
 
@@ -62,7 +63,7 @@ async def begin_page(
         desk.start = msg.StartOffer(
             models=models, port=o.port, verbose=o.verbose, warn_unsupported=o.warn_unsupported_commands
         )
-        desk.starter = _Starter(yard, o, lambda: ready(url)).start
+        desk.starter = _Starter(desk, lambda: ready(url)).start
         yard.hub.pause()  # time begins with the answer, or no run could be repeated
         print(f"botyard asks for a map and robots: {url}", flush=True)
     _open(stack, yard.hub, o, url)
@@ -114,9 +115,8 @@ async def _closed(opened: window.Window, hub: Hub) -> None:
 class _Starter:
     """Does what the start dialog's answer says."""
 
-    def __init__(self, yard: Yard, o: RunOptions, ready: Callable[[], str]) -> None:
-        self._yard = yard
-        self._o = o
+    def __init__(self, desk: PageDesk, ready: Callable[[], str]) -> None:
+        self._desk = desk
         self._ready = ready
 
     async def start(self, request: msg.Start) -> None:
@@ -127,17 +127,13 @@ class _Starter:
         BotyardError
             The map, a model or a port is wrong; the dialog can be answered again.
         """
-        yard = self._yard
+        yard = self._desk.yard
         if not request.robots:
             raise WorldError("choose at least one robot")
         for robot in request.robots:
             yard.find_model(robot.model)
         if request.map:
-            future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-            yard.world.load(request.map, done=lambda e: None if future.done() else future.set_result(e))
-            error = await future
-            if error is not None:
-                raise WorldError(error)
+            await self._desk.load_map(request.map)
         if request.verbose:
             logging.getLogger("botyard").setLevel(logging.DEBUG)
         yard.port = request.port

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import itertools
 import json
 import logging
@@ -305,10 +304,11 @@ def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
 
 async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
     """Discovery, which can be switched off and on, and multicast DNS, until the stack is left."""
+    from botyard.servers.addresses import is_loopback
     from botyard.servers.discovery import DiscoveryServer
     from botyard.servers.yard import Interface
 
-    discovery = DiscoveryServer(everybody=not _is_loopback(o.bind_to_address))
+    discovery = DiscoveryServer(everybody=not is_loopback(o.bind_to_address))
     stack.callback(discovery.close)
 
     async def start() -> None:
@@ -328,13 +328,6 @@ async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
         announcement = Announcement()
         stack.push_async_callback(announcement.end)
         await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in yard.servers.values())
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -207,10 +207,10 @@ class RangeDevices:
         """Ranges (m) and returns of all devices after the last step; `span` says where each one's are. Not to be written to."""
         return self._out[0] if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
-    def placed(self, engine: Engine) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]], NDArray[np.bool_]]:
-        """Keys of all devices, where in `latest` their readings stand, and which were taken in this step."""
+    def placed(self, engine: Engine) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
+        """Keys of all devices, and where in `latest` their readings stand."""
         self._built(engine)
-        return list(self._devices), self._spans, self._taken
+        return list(self._devices), self._spans
 
     def taken(self, engine: Engine) -> NDArray[np.bool_]:
         """Which devices were read in this step, in the order of `placed`."""

@@ -22,13 +22,13 @@ from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
 from botyard.servers.debug import look_into
 from botyard.servers.hub import Hub
-from botyard.servers.viewsource import READER, ViewSource, model_shape, nearest_reading
+from botyard.servers.viewsource import ViewSource, model_shape, nearest_reading
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
 from botyard.simulation import Robot
 
 SOURCE: Final = "page"
-"""In whose name the page commands robots."""
+"""In whose name the page commands robots and reads sensors."""
 DEAD_MAN: Final = 0.6
 """A robot that the page drives stops when nothing more comes for so long, s of wall time."""
 STATUS_PERIOD: Final = 0.5
@@ -129,10 +129,10 @@ class PageDesk:
             on = name in wanted
             if name in robots and on != (name in self._read):
                 for laser in robots[name].lasers:
-                    laser.subscribe(READER, on)
+                    laser.subscribe(SOURCE, on)
                 sonar = robots[name].sonar
                 if sonar is not None:
-                    sonar.subscribe(READER, on)
+                    sonar.subscribe(SOURCE, on)
         self._read = set(wanted)
 
     # -- what all viewers are told
@@ -428,11 +428,21 @@ class PageDesk:
         if not request.name:
             self.world.clear()
             return None
-        return self._loaded(lambda done: self.world.load(request.name, done=done))
+        return self.load_map(request.name)
 
     @_do.register
     def _(self, request: msg.Reload, viewer: Viewer) -> Any:
         return self._loaded(self.world.reload)
+
+    async def load_map(self, name: str) -> None:
+        """Load a map by its name.
+
+        Raises
+        ------
+        WorldError
+            It cannot be loaded.
+        """
+        await self._loaded(lambda done: self.world.load(name, done=done))
 
     async def load_text(self, name: str, text: str) -> None:
         """Load a map that a page has sent.

@@ -27,8 +27,6 @@ _STALLED, _MOTORS, _ESTOP, _HELD, _GHOST = (
 _CLIENT = int(Bit.CLIENT)
 FINE: Final = 0.001
 """Unit of ranges in frames, m, for sensors that reach less than 65 m; others get a coarser one."""
-READER: Final = "page"
-"""In whose name pages read sensors."""
 
 
 def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
@@ -90,7 +88,6 @@ class ViewSource:
         self._origin = np.zeros(2)
         self._groups: list[_Sensors] = []
         self._driven: tuple[int, NDArray[np.uint8]] = (-1, np.zeros(0, np.uint8))
-        self._ghostly: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self._frames: dict[View, bytes] = {}
         self._frame_number = 0
         self._scene: object = None
@@ -134,10 +131,15 @@ class ViewSource:
         self._origin = np.array([center.x, center.y])
         models: dict[Hashable, tuple[int, Model]] = {}
         bodies = []
+        plain: dict[int, Model] = {}  # by the identity of the spec: hundreds of robots may share one
         for robot in sim.robots.values():
-            shape = model_shape(robot.spec)
             if robot.gripper is not None:
+                shape = model_shape(robot.spec)
                 shape.parts = [list(part) for part in robot.gripper.parts]
+            elif id(robot.spec) in plain:
+                shape = plain[id(robot.spec)]
+            else:
+                shape = plain[id(robot.spec)] = model_shape(robot.spec)
             key = (robot.spec.name, str(shape.parts))
             index, _ = models.setdefault(key, (len(models), shape))
             bodies.append(
@@ -163,7 +165,7 @@ class ViewSource:
     def _group_sensors(self) -> None:
         """Put sensors with the same beams together."""
         sim = self._hub.sim
-        keys, spans, _ = sim.fleet.placed
+        keys, spans = sim.fleet.placed
         row = {name: i for i, name in enumerate(sim.robots)}
         found: dict[Hashable, tuple[Group, list[tuple[int, int, int]]]] = {}
         for device, (key, span) in enumerate(zip(keys, spans, strict=True)):

@@ -31,6 +31,7 @@ from botyard.errors import PortError, WorldError
 from botyard.protocols.webgui.frames import encode_map
 from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
+from botyard.servers.addresses import is_loopback
 from botyard.servers.desk import PageDesk, PageLog
 from botyard.servers.viewsource import ViewSource
 
@@ -68,14 +69,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 def new_token() -> str:
     """128 random bits as text."""
     return secrets.token_urlsafe(16)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address is this machine's own."""
-    try:
-        return ipaddress.ip_address(address.strip("[]")).is_loopback
-    except ValueError:
-        return address == "localhost"
 
 
 class Guard:

@@ -1,6 +1,6 @@
 // The WebSocket to the simulator: answers find their questions, only the newest frame is kept, a lost connection is sought again.
 
-import { VERSION, type AnyRequest, type Push, type View, type Welcome } from "../generated/messages";
+import { VERSION, type AnyRequest, type Push, type View } from "../generated/messages";
 import { decodeFrame, type Frame } from "./frames";
 
 export type Status = "connecting" | "open" | "lost" | "refused";
@@ -135,4 +135,4 @@ export class Connection {
   }
 }
 
-export type { Welcome };
+
