@@ -607,7 +607,7 @@ export class App implements Hands {
     if (!keep) for (const [row, from] of grabbed.from) this.world.dragged.set(row, from);
     const to = this.placements();
     const names = grabbed.rows.map((row) => this.bodies[row].name);
-    void this.move(to).then((number) => this.releaseAfter(number));
+    this.moveAndRelease(to);
     void this.hold(names, false);
   }
 
@@ -628,14 +628,18 @@ export class App implements Hands {
       return { name: this.bodies[row].name, x: at[0] + ox, y: at[1] + oy, th: at[2] };
     });
     this.redraw();
-    const serial = ++this.nudges;
-    void this.move(to).then((number) => serial === this.nudges && this.releaseAfter(number));
+    this.moveAndRelease(to);
   }
 
-  /** Frames after this one show where things are; until then the hand's word counts. */
-  private releaseAfter(number: number | undefined): void {
-    this.release = number ?? -1;
-    this.redraw();
+  /** Put bodies somewhere. Frames after the answer's show them there; until then, or until the next such move, the hand's word counts. */
+  private moveAndRelease(to: Placement[]): void {
+    const serial = ++this.nudges;
+    this.release = null;
+    void this.move(to).then((number) => {
+      if (serial !== this.nudges) return;
+      this.release = number ?? -1;
+      this.redraw();
+    });
   }
 
   pan(dx: number, dy: number): void {
