@@ -15,9 +15,9 @@ from botyard.engine.build import BodySpec
 from botyard.engine.simulation import Engine
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
-from botyard.model.mapbuilder import squares_to_segments
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
+from botyard.model.tracing import squares_to_segments
 
 SCANS, RAYS = 1000, 181
 GHOST = Returns(obstacle=False, laser=0, sonar=False)

@@ -25,10 +25,10 @@ from botyard.engine.build import build_grid, robot_body
 from botyard.engine.layout import Grid
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
-from botyard.model.mapbuilder import squares_to_segments
 from botyard.model.robot import Axes, MotionLimits, RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
+from botyard.model.tracing import squares_to_segments
 from botyard.simulation import Simulation
 
 RING = ((0.069, 0.136, 90), (0.114, 0.119, 50), (0.148, 0.078, 30), (0.166, 0.027, 10))

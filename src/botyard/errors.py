@@ -65,6 +65,12 @@ class MapError(FormatError):
     exit_code = ExitCode.MAP_LOAD
 
 
+class WorldFileError(FormatError):
+    """A world file or a scenario could not be read (exit code 252)."""
+
+    exit_code = ExitCode.WORLD_INIT
+
+
 class ModelFileError(FormatError):
     """A file with a robot model of the user's could not be read (exit code 250)."""
 

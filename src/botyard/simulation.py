@@ -22,7 +22,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from botyard.devices import compass
 from botyard.devices.accessories import Accessories
 from botyard.devices.bumpers import pressed
 from botyard.devices.electrics import Electrics
+from botyard.devices.finders import Blob, Fiducial, find_blobs, find_fiducials
 from botyard.devices.gps import Fix, gps_fix
 from botyard.devices.gripper import Gripper, GripperState, open_paddles
 from botyard.devices.laser import STREAM as LASER_STREAM
@@ -47,13 +48,17 @@ from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import WorldError
 from botyard.fleet import Fleet
+from botyard.formats import scenario
+from botyard.formats.base import Options, Warn
 from botyard.formats.models import find_robot
-from botyard.formats.registry import Warn, load_scene
+from botyard.formats.registry import load_world
 from botyard.geometry import Pose, Twist, compose
 from botyard.model.library import load_laser
 from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes, RobotSpec
 from botyard.model.scene import Scene
+from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
+from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.protocols.robotport import RobotState, Timing
 
 if TYPE_CHECKING:
@@ -119,47 +124,110 @@ class Simulation:
         self.claims = 0
         """Counts how often a robot has got or lost a source of commands."""
         self.fleet = Fleet(self)
+        self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
+        self._before: list[Callable[[], None]] = []
 
     @classmethod
     def load(
         cls,
         map: str | Path,
         *,
-        seed: int = DEFAULT_SEED,
-        step: float = 0.1,
-        odometry_error: str = "random_each_update",
-        sensor_noise: bool = True,
-        threads: int = 1,
+        seed: int | None = None,
+        step: float | None = None,
+        odometry_error: str | None = None,
+        sensor_noise: bool | None = None,
+        threads: int | None = None,
         range_step: float = 0.0,
-        resolution: float = 0.02,
+        resolution: float | None = None,
         warn: Warn | None = None,
     ) -> Simulation:
-        """A simulation of a map file, or of a map of the package by its name (``office``, ``warehouse``).
+        """A simulation of a map, a world file or a scenario, or of a map of the package by its name (``office``, ``warehouse``).
+
+        The robots of a world file are in it, and the programs that drive them run.
 
         Parameters
         ----------
-        resolution : float
-            Edge of the square that stands for a map point whose file gives no resolution, m.
+        resolution : float, optional
+            Size of a map point, a pixel, a cell or a unit of a drawing whose file does not give it, m.
         warn : callable, optional
-            Receives a line for everything in the file that was skipped or doubted.
+            Receives a line for everything in the file that was skipped, doubted or assumed.
 
-        The other parameters are those of `Simulation`.
+        The other parameters are those of `Simulation`; what is left out is what the file says.
 
         Raises
         ------
-        MapError
-            No such map, or not a map; with file and line.
+        FormatError
+            No such file, or it is wrong; with file and line.
         """
-        scene = load_scene(map, resolution=resolution, warn=warn)
-        return cls(
-            scene,
-            seed=seed,
-            step=step,
-            odometry_error=odometry_error,
-            sensor_noise=sensor_noise,
-            threads=threads,
-            range_step=range_step,
+        from botyard.controllers.registry import is_controller  # upward on purpose: a world may need them
+
+        options = Options(resolution=resolution, is_program=is_controller)
+        world = load_world(map, options if warn is None else replace(options, warn=warn))
+        given: dict[str, Any] = {
+            "seed": seed, "step": step, "odometry_error": odometry_error, "sensor_noise": sensor_noise, "threads": threads,
+        }  # fmt: skip
+        settings: dict[str, Any] = {k: getattr(world.settings, k) if v is None else v for k, v in given.items()}
+        sim = cls(world.scene, range_step=range_step, **{k: v for k, v in settings.items() if v is not None})
+        sim.populate(world)
+        return sim
+
+    def populate(self, world: World) -> list[Robot]:
+        """Add the robots of a world, with the programs that drive them; its scene is not looked at.
+
+        Raises
+        ------
+        WorldError, CommandError
+            A name is taken, a pose is absurd, a program does not know an option.
+        """
+        from botyard.controllers.crew import employ  # upward on purpose: see `load`
+
+        robots = []
+        for placed in world.robots:
+            robot = self.add_robot(placed.spec, placed.name or None, pose=placed.pose)
+            robots.append(robot)
+        for robot, placed in zip(robots, world.robots, strict=True):  # when all are there: one may be told of another
+            if placed.program is not None:
+                employ(robot, placed.program)
+        return robots
+
+    def world(self) -> World:
+        """The world as it is now, to be saved as a scenario: what is in it and where, seed and step; not what moves it at the moment."""
+        state, rows = self.snapshot.state, self.snapshot.rows
+
+        def pose(name: str) -> Pose:
+            return Pose(*state.pose[rows[name]].tolist())
+
+        boxes = tuple(
+            replace(box, name=name, pose=pose(name)) for name, box in zip(self.box_names, self.scene.boxes, strict=True)
         )
+        robots = tuple(
+            PlacedRobot(
+                spec=robot.spec,
+                name=name,
+                pose=pose(name),
+                program=self._programs[name][0] if name in self._programs else None,
+                served=robot.spec.name != THING,
+            )
+            for name, robot in self._robots.items()
+        )
+        settings = Settings(
+            seed=self.seed,
+            step=self.dt,
+            odometry_error=self._engine.odometry_error_mode.name.lower(),
+            sensor_noise=self.sensor_noise,
+            threads=self._devices.threads,
+        )
+        return World(scene=replace(self.scene, boxes=boxes), robots=robots, settings=settings)
+
+    def save_scenario(self, path: str | Path) -> list[str]:
+        """Write the world as it is now as a scenario (YAML, with its map beside it); what the formats cannot hold is returned in words.
+
+        Raises
+        ------
+        WorldFileError
+            It cannot be written.
+        """
+        return scenario.save(self.world(), path)
 
     # -- robots
 
@@ -256,6 +324,9 @@ class Simulation:
         self._engine.remove_bodies(names)
         for name in names:
             self._robots.pop(name, None)
+            _, act = self._programs.pop(name, (None, None))
+            if act is not None:
+                self.not_before_step(act)
 
     def remove_box(self, name: str) -> None:
         """Take a box of the map out of the world, between two steps. KeyError when there is none of that name."""
@@ -326,6 +397,11 @@ class Simulation:
                 places.append(place)
         return places + [near] * (count - len(places))
 
+    def is_free_for(self, robot: Robot) -> Callable[[Pose], bool]:
+        """Whether a robot could stand at a pose without touching anything but itself; valid until something moves, comes or goes."""
+        spec = self._engine.specs[self._engine.rows[robot.name]]
+        return self._engine.trial(replace(spec, name=" placing "), without=robot.name)
+
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
         """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.
 
@@ -351,6 +427,12 @@ class Simulation:
         return MappingProxyType(self._robots)
 
     @property
+    def colors(self) -> dict[str, str]:
+        """Colour of each robot and thing of the map by its name."""
+        robots = {name: robot.spec.color for name, robot in self._robots.items()}
+        return robots | {n: box.color for n, box in zip(self.box_names, self.scene.boxes, strict=True)}
+
+    @property
     def box_names(self) -> tuple[str, ...]:
         """Names of the bodies of the map's boxes, in the order of `Scene.boxes` (a box gets another name where a robot has its own)."""
         return self._engine.box_names
@@ -359,7 +441,39 @@ class Simulation:
 
     def step(self, n: int = 1) -> Snapshot:
         """Advance the world by `n` steps and return its state."""
-        return self._engine.step(n)
+        if not self._before:
+            return self._engine.step(n)
+        for _ in range(n):
+            for act in tuple(self._before):
+                act()
+            self._engine.step()
+        return self.snapshot
+
+    def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
+        """Call `act` before every step, on behalf of a program that drives a robot, instead of what drove it so far.
+
+        KeyError when there is no robot of that name.
+        """
+        robot = self._robots[name]
+        old = self._programs.pop(robot.name, None)
+        if old is not None:
+            self.not_before_step(old[1])
+        self._programs[name] = (program, act)
+        self.before_step(act)
+
+    @property
+    def programs(self) -> Mapping[str, Program]:
+        """What drives which robot while no client does."""
+        return {name: program for name, (program, _) in self._programs.items()}
+
+    def before_step(self, act: Callable[[], None]) -> None:
+        """Call `act` before every step: programs that control robots from within."""
+        self._before.append(act)
+
+    def not_before_step(self, act: Callable[[], None]) -> None:
+        """Do so no longer."""
+        if act in self._before:
+            self._before.remove(act)
 
     def settle(self) -> Snapshot:
         """Let queued commands that place things take effect without letting time pass."""
@@ -452,6 +566,8 @@ class Robot:
         self._teleports = 0
         self.lasers = tuple(Laser(self, i) for i in range(len(spec.lasers)))
         self.sonar = Sonar(self) if spec.sonar is not None else None
+        self.fiducial_finder = None if spec.fiducial_finder is None else FiducialFinder(self, spec.fiducial_finder)
+        self.blob_finder = None if spec.blob_finder is None else BlobFinder(self, spec.blob_finder)
         self.gripper = self._add_gripper()
         if self.electrics.battery.drains:
             sim._accessories.batteries[name] = self.electrics
@@ -468,6 +584,11 @@ class Robot:
     def __repr__(self) -> str:
         x, y, th = self.truth
         return f"<Robot {self.name}: {self.spec.name} at x={x:.3f} m, y={y:.3f} m, th={math.degrees(th):.1f}°>"
+
+    @property
+    def simulation(self) -> Simulation:
+        """The world that it is in."""
+        return self._sim
 
     @property
     def laser(self) -> Laser:
@@ -784,6 +905,31 @@ class Sonar:
         return self.read().ranges
 
 
+class FiducialFinder:
+    """A fiducial finder of a robot; it costs nothing while nobody reads it."""
+
+    def __init__(self, robot: Robot, spec: FiducialFinderSpec) -> None:
+        self.spec = spec
+        self._robot = robot
+
+    def read(self) -> list[Fiducial]:
+        """The marks in sight, nearest first, in the present state."""
+        return find_fiducials(self._robot._sim._engine, self._robot.name, self.spec)
+
+
+class BlobFinder:
+    """A blob finder of a robot; it costs nothing while nobody reads it."""
+
+    def __init__(self, robot: Robot, spec: BlobFinderSpec) -> None:
+        self.spec = spec
+        self._robot = robot
+
+    def read(self) -> list[Blob]:
+        """The patches of its colours in its image, from left to right, in the present state."""
+        sim = self._robot._sim
+        return find_blobs(sim._engine, self._robot.name, self.spec, sim.colors)
+
+
 class Port:
     """A robot for a protocol's session; implements `botyard.protocols.robotport.RobotPort`."""
 
@@ -879,6 +1025,16 @@ class Port:
     def compass(self) -> float | None:
         """Compass heading, rad clockwise from north."""
         return compass.bearing(self._robot.truth.th) if self.spec.compass else None
+
+    def fiducials(self) -> list[Fiducial]:
+        """Marks in sight; none without a finder."""
+        finder = self._robot.fiducial_finder
+        return [] if finder is None else finder.read()
+
+    def blobs(self) -> list[Blob]:
+        """Coloured patches in sight; none without a finder."""
+        finder = self._robot.blob_finder
+        return [] if finder is None else finder.read()
 
     def set_ghost(self, on: bool) -> None:
         """Queue: nobody sees or feels the robot, or everybody again."""

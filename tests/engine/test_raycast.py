@@ -13,10 +13,10 @@ from botyard.engine.kernels.grid import quadrant_clearance
 from botyard.engine.simulation import Engine
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
-from botyard.model.mapbuilder import squares_to_segments
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 from botyard.model.sensors import ReflectorRule
+from botyard.model.tracing import squares_to_segments
 from tests import naive
 from tests.engine.worlds import HOOK, INVISIBLE, OCTAGON, random_segments, robot
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from botyard.errors import MapError
 from botyard.formats import armap
 from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource
+from botyard.formats.armapscene import to_scene
 from botyard.formats.registry import builtin_maps, find_map, load_scene
 
 HEADER = "2D-Map\n"
@@ -32,7 +33,7 @@ def test_real_maps(shared: Path, name: str, lines: int, points: int, start: tupl
     m = armap.read(shared / f"data/maps/{name}.map")
     assert (len(m.lines), len(m.points)) == (lines, points)
     assert m.warnings == ()
-    pose = armap.to_scene(m).start
+    pose = to_scene(m).start
     assert pose is not None
     assert (pose.x * 1000, pose.y * 1000, math.degrees(pose.th)) == pytest.approx(start)
     assert armap.parse(armap.dumps(m)) == m
@@ -40,12 +41,12 @@ def test_real_maps(shared: Path, name: str, lines: int, points: int, start: tupl
 
 @pytest.mark.shared
 def test_columbia_and_amroffice_details(shared: Path) -> None:
-    columbia = armap.to_scene(armap.read(shared / "data/maps/columbia.map"))
+    columbia = to_scene(armap.read(shared / "data/maps/columbia.map"))
     geo = columbia.georeference
     assert geo is not None
     assert (geo.latitude, geo.longitude, geo.altitude) == (42.807191, -71.578661, 72.0)
     assert columbia.resolution == 0.02
-    office = armap.to_scene(armap.read(shared / "data/maps/AMROffice.map"))
+    office = to_scene(armap.read(shared / "data/maps/AMROffice.map"))
     assert len(office.boxes) == 5, "the legacy type Sim.BoxObstacle needs no attributes"
     assert all(b.returns.obstacle and b.returns.laser == 1 and b.returns.sonar for b in office.boxes)
 
@@ -104,7 +105,7 @@ def test_infinite_rows_are_skipped() -> None:
 
 
 def test_points_without_lines_are_loaded() -> None:
-    assert len(armap.to_scene(armap.parse(HEADER + "DATA\n1 2\n3 4\n")).points) == 2
+    assert len(to_scene(armap.parse(HEADER + "DATA\n1 2\n3 4\n")).points) == 2
 
 
 def test_cairns() -> None:
@@ -167,7 +168,7 @@ def sector(attributes: str, cairn: str = "0 0 0", rect: str = "0 0 1000 500") ->
     ],
 )
 def test_sim_attributes_in_any_order(attributes: str, expected: tuple[bool, int, bool] | None) -> None:
-    boxes = armap.to_scene(sector(attributes)).boxes
+    boxes = to_scene(sector(attributes)).boxes
     if expected is None:
         assert boxes == ()
     else:
@@ -176,7 +177,7 @@ def test_sim_attributes_in_any_order(attributes: str, expected: tuple[bool, int,
 
 
 def test_rectangles_turn_about_the_origin_of_the_map() -> None:
-    box = armap.to_scene(sector("Name=Thing Sim.Obstacle=yes", "0 0 90", "1000 0 3000 500")).boxes[0]
+    box = to_scene(sector("Name=Thing Sim.Obstacle=yes", "0 0 90", "1000 0 3000 500")).boxes[0]
     assert (box.pose.x, box.pose.y) == pytest.approx((-0.25, 2.0))
     assert box.pose.th == pytest.approx(math.pi / 2)
     assert (box.length, box.width) == pytest.approx((2.0, 0.5))
@@ -184,7 +185,7 @@ def test_rectangles_turn_about_the_origin_of_the_map() -> None:
 
 def test_reflector_lines_are_thin_bright_boxes() -> None:
     m = armap.parse(HEADER + 'Cairn: Reflector 0 0 0 "" ICON "" 0 0 0 2000\n')
-    (box,) = armap.to_scene(m).boxes
+    (box,) = to_scene(m).boxes
     assert box.returns.laser == 2
     assert (box.length, box.width) == pytest.approx((2.0, 0.02))
 
@@ -194,7 +195,7 @@ def test_boundary_lines_obey_the_sim_attributes() -> None:
     info = "MapInfo: BoundaryType Name=Glass Sim.Obstacle=yes Sim.LaserReflect=no Color0=0x00FF00\n"
     plain = "MapInfo: BoundaryType Name=Chalk Label=Chalk\n"
     lines = 'Cairn: Glass 0 0 45 "" ICON "" 0 0 3000 0\nCairn: Chalk 0 0 45 "" ICON "" 0 0 0 3000\n'
-    scene = armap.to_scene(armap.parse(HEADER + info + plain + lines))
+    scene = to_scene(armap.parse(HEADER + info + plain + lines))
     (box,) = scene.boxes
     assert (box.length, box.width, box.color, box.returns.laser, box.returns.sonar) == (3.0, 0.02, "#00FF00", 0, True)
     assert (box.pose.x, box.pose.y, box.pose.th) == (1.5, 0.0, 0.0), "the heading of a line means nothing"
@@ -210,7 +211,7 @@ def test_boundary_lines_obey_the_sim_attributes() -> None:
     ],
 )
 def test_home_selection(cairns: tuple[str, ...], expected: tuple[float, float, float] | None) -> None:
-    start = armap.to_scene(armap.parse(HEADER + "".join(f'Cairn: {c} "" ICON ""\n' for c in cairns))).start
+    start = to_scene(armap.parse(HEADER + "".join(f'Cairn: {c} "" ICON ""\n' for c in cairns))).start
     if expected is None:
         assert start is None
     else:
@@ -219,13 +220,13 @@ def test_home_selection(cairns: tuple[str, ...], expected: tuple[float, float, f
 
 
 def test_a_home_that_is_a_sector_starts_at_its_centre() -> None:
-    start = armap.to_scene(armap.parse(HEADER + 'Cairn: RobotHome 0 0 90 "" ICON "" 1000 0 3000 2000\n')).start
+    start = to_scene(armap.parse(HEADER + 'Cairn: RobotHome 0 0 90 "" ICON "" 1000 0 3000 2000\n')).start
     assert start is not None
     assert (start.x, start.y, start.th) == pytest.approx((-1.0, 2.0, math.pi / 2))
 
 
 def test_degenerate_lines_are_dropped() -> None:
-    assert len(armap.to_scene(armap.parse(HEADER + "LINES\n1 1 1 1\n0 0 1 0\n")).segments) == 1
+    assert len(to_scene(armap.parse(HEADER + "LINES\n1 1 1 1\n0 0 1 0\n")).segments) == 1
 
 
 def test_huge_extent_warns() -> None:
@@ -268,7 +269,7 @@ def test_reading_what_was_written_gives_the_same_map(m: ArMap) -> None:
 def test_any_text_gives_a_map_or_a_map_error(text: str) -> None:
     for candidate in (text, HEADER + text, HEADER + "LINES\n" + text):
         with contextlib.suppress(MapError):
-            armap.to_scene(armap.parse(candidate))
+            to_scene(armap.parse(candidate))
 
 
 def test_finding_maps(tmp_path: Path) -> None:

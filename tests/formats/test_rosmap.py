@@ -14,9 +14,11 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from botyard.errors import MapError
-from botyard.formats import rosmap
-from botyard.formats.registry import client_maps, load_scene, parse_scene
-from botyard.model.mapbuilder import mask_to_segments, squares_to_segments
+from botyard.formats import images, rosmap
+from botyard.formats.base import Source
+from botyard.formats.images import read_grey
+from botyard.formats.registry import client_maps, load_scene, read_world
+from botyard.model.tracing import mask_to_segments, squares_to_segments
 from botyard.simulation import Simulation
 
 GOOD = "image: lab.pgm\nresolution: 0.05\norigin: [-1.0, -2.0, 0.0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.196\n"
@@ -119,7 +121,7 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
         "sixteen": Image.fromarray(np.array([[0, 65535], [65535, 0]], np.uint16)),
     }[kind]
     image.save(tmp_path / "x.png")
-    assert rosmap.read_image(tmp_path / "x.png").tolist() == [[0, 255], [255, 0]]
+    assert read_grey(tmp_path / "x.png").tolist() == [[0, 255], [255, 0]]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ def test_images_that_are_none(tmp_path: Path) -> None:
 
 
 def test_huge_images_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rosmap, "MAX_PIXELS", 10)
+    monkeypatch.setattr(images, "MAX_PIXELS", 10)
     with pytest.raises(MapError, match="4 × 6"):
         load_scene(write(tmp_path, np.zeros((6, 4), np.uint8)))
 
@@ -181,8 +183,8 @@ def test_clients_find_them_and_other_yaml_is_not_offered(tmp_path: Path) -> None
     (tmp_path / "old.map").write_text("2D-Map\n")
     names = [name for name, shipped in client_maps([tmp_path.resolve()]) if not shipped]
     assert names == ["lab.yaml", "old.map"]
-    with pytest.raises(MapError, match="two files"):
-        parse_scene(GOOD, "lab.yaml")
+    with pytest.raises(MapError, match=r"send both in one \.zip"):
+        read_world(Source("lab.yaml", GOOD.encode()))
 
 
 def test_a_laser_sees_the_pixels_edges(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def test_models_of_our_library_can_be_changed() -> None:
         ("define mine position ( lazer ( ) )", 'not a type of sensor or model; did you mean "laser"?'),
         ("define mine a ( ) define a mine ( )", "is based on itself"),
         ("define mine position ( size [1] )", "expected a length and a width, not negative, found 1"),
-        ('define mine position ( drive "hover" )', 'expected "diff" or "omni", found hover'),
+        ('define mine position ( drive "hover" )', 'expected "diff", "omni" or "car", found hover'),
         ("define mine position ( laser ( samples 0 ) )", "samples must be at least 1"),
         ("define mine position ( ranger ( scount 2 spose[0] [0 0 0] ) )", "scount is 2, but spose[1] is missing"),
         ('define mine position ( pioneer_distconv "big" )', "expected 1 number, found big"),

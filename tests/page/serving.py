@@ -31,10 +31,13 @@ TOKEN, AUDIENCE = "full-token", "audience-token"
 class Served:
     """A running simulator with a page."""
 
-    def __init__(self, sim: Simulation, interval: float = 0.05, folders: tuple[Any, ...] = ()) -> None:
+    def __init__(
+        self, sim: Simulation, interval: float = 0.05, folders: tuple[Any, ...] = (), paused: bool = False
+    ) -> None:
         self.sim = sim
         self.interval = interval
         self.folders = folders
+        self.paused = paused
         self.port = free_port(40)
         self.hub: Hub
         self.yard: Yard
@@ -55,6 +58,8 @@ class Served:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.hub = Hub(self.sim, interval=self.interval)
+        if self.paused:
+            self.hub.pause()
         world = WorldControl(self.sim, LoopHost(self.hub), folders=self.folders)
         self.yard = Yard(self.hub, world, PioneerSettings(), port=self.port + 1)
         for robot in self.sim.robots.values():

@@ -68,7 +68,7 @@ def test_stop_keeps_the_first_status_and_detach_works() -> None:
                 hub.stop(7)
                 hub.stop(9)
 
-        hub.before_step(act)
+        hub.sim.before_step(act)
         status = await hub.run()
         assert len(recorder.times) == 2
         assert len(acts) == 5

@@ -224,12 +224,10 @@ def test_a_run_is_the_same_with_and_without_viewers() -> None:
     def drive(viewers: int) -> bytes:
         sim = Simulation.load("office", step=0.05, seed=7)
         robot = sim.add_robot("p3dx", "ann")
-        with served(sim, interval=0.002) as one:
-            one.do(one.hub.pause)
-            start = one.do(lambda: sim.tick)
-            one.do(lambda: robot.command(v=0.3, w=0.2))
+        robot.command(v=0.3, w=0.2)
+        with served(sim, interval=0.002, paused=True) as one:
             clients = [Client(one, view={"selected": ["ann"], "odometry": True}) for _ in range(viewers)]
-            one.do(lambda: one.hub.step_and_pause(400 - start))
+            one.do(lambda: one.hub.step_and_pause(400))
             for client in clients:
                 for _ in range(5):
                     client.frame()

@@ -8,16 +8,19 @@ from collections.abc import Sequence
 import click
 
 from botyard import __version__
-from botyard.cli import discover, drive, maps, models, run, warmup
+from botyard.cli import convert, discover, drive, maps, models, run, scenario, warmup
 from botyard.errors import BotyardError, ExitCode
 
 COMMANDS: dict[str, click.Command] = {
     "run": run.command,
     "models": models.command,
     "maps": maps.command,
+    "convert": convert.command,
+    "scenario": scenario.command,
     "discover": discover.command,
     "drive": drive.command,
     "warmup": warmup.command,
+    **convert.TOOLS,
 }
 
 

@@ -1,17 +1,37 @@
-"""``botyard maps``: the maps that come with botyard, or what is in a map file."""
+"""``botyard maps``: the maps that come with botyard, what is in a map file, and maps made to measure."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
+from botyard.cli.convert import write_scene
 from botyard.cli.listing import print_table, write_pictures
 from botyard.formats.registry import builtin_maps, load_scene
+from botyard.model.mapbuilder import GENERATORS
 from botyard.model.scene import Scene
 
 
-@click.command("maps")
+class _Maps(click.Group):
+    """``botyard maps lab.map`` means ``botyard maps list lab.map``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put "list" in front of what is no subcommand."""
+        if not args or (args[0] not in self.commands and args[0] not in ("--help", "-h", "-help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("maps", cls=_Maps)
+def command() -> None:
+    """List the shipped maps, or given FILES; generate maps of any size."""
+
+
+@command.command("list")
 @click.option(
     "--png",
     type=click.Path(file_okay=False, path_type=Path),
@@ -19,8 +39,8 @@ from botyard.model.scene import Scene
     help="Write a picture of each map there.",
 )
 @click.argument("files", nargs=-1)
-def command(files: tuple[str, ...], png: Path | None) -> None:
-    """List the shipped maps (or the given FILES) and what is in them."""
+def list_maps(files: tuple[str, ...], png: Path | None) -> None:
+    """List the shipped maps (or the given FILES, of any format) and what is in them."""
     scenes = [
         load_scene(f, warn=lambda text: click.echo(f"warning: {text}", err=True)) for f in files or builtin_maps()
     ]
@@ -43,3 +63,35 @@ def _row(scene: Scene) -> tuple[str, ...]:
         ", ".join(p.name or p.kind for p in scene.places) or "–",
         f"{geo.latitude:.5f}° {geo.longitude:.5f}°" if geo else "–",
     )
+
+
+@command.group("generate")
+def generate() -> None:
+    """Make a map: the same options and seed give the same map. OUTPUT is a .map or a ROS map (.yaml)."""
+
+
+def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
+    """A command with an option for every parameter of a function that makes a map."""
+    parameters = inspect.signature(make).parameters
+
+    def run(target: str, **values: Any) -> None:
+        path = Path(target)
+        scene = make(**values)
+        for note in write_scene(scene, path):
+            click.echo(f"warning: {note}", err=True)
+        b = scene.bounds
+        size = f", {b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else ""
+        click.echo(f"{path} written: {len(scene.segments)} walls{size}")
+
+    options: list[click.Parameter] = [
+        click.Option([f"--{p.replace('_', '-')}"], type=type(q.default), default=q.default, show_default=True)
+        for p, q in parameters.items()
+    ]
+    about = (make.__doc__ or "").strip().split("\n")[0]
+    return click.Command(
+        name, callback=run, params=[*options, click.Argument(["target"], metavar="OUTPUT")], help=about
+    )
+
+
+for _name, _make in GENERATORS.items():
+    generate.add_command(_generator(_name, _make))

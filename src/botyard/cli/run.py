@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,13 +23,13 @@ import click
 from botyard import __version__
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import RobotChoice
-from botyard.cli.runoptions import RunOptions, with_options
+from botyard.cli.runoptions import RunOptions, with_options, with_world_options, world_options
 from botyard.errors import CommandLineError, FolderError, WorldError, did_you_mean
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
-    from botyard.controllers.base import ControllerFactory
     from botyard.model.robot import RobotSpec
+    from botyard.model.world import World
     from botyard.protocols.pioneer.session import PioneerSettings
     from botyard.servers.hub import Hub
     from botyard.servers.yard import Yard
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LOG_SIZE = 5_000_000
 """A noninteractive run begins a new log file at this size, bytes (CLI-026)."""
+DEFAULT_STEP = 0.1
+"""Time of a step, s."""
 DEFAULT_CAPACITY = 252.0
 """Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
 
@@ -49,7 +51,7 @@ Examples:
   botyard -m lab.map -R p3at               a robot for every client of port 8101
 
 \b
-Other commands: botyard models | maps | discover | drive HOST:PORT | warmup (each has --help), botyard --version
+Other commands: botyard models | maps | convert | scenario | discover | drive HOST:PORT | warmup (each has --help), botyard --version
 """
 
 
@@ -57,43 +59,67 @@ Other commands: botyard models | maps | discover | drive HOST:PORT | warmup (eac
     "run", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110}
 )
 @with_options
-def command(**options: Any) -> int:
+@click.pass_context
+def command(context: click.Context, /, **options: Any) -> int:
     """Simulate robots in a map and serve each on a TCP port by the Pioneer protocol (ARIA, p2os and others)."""
-    return run(RunOptions(**options))
+    return run(RunOptions(**options), context)
 
 
-def run(o: RunOptions) -> int:
+def run(o: RunOptions, context: click.Context) -> int:
     """Set the world up, serve it, return the exit status."""
     signal.signal(signal.SIGTERM, _interrupt)  # until the event loop takes signals over
     _raise_file_limit()
     if o.cwd is not None:
         _change_folder(o.cwd)
+    remarks: list[str] = []
+    world, o = _load_world(o, context, remarks.append)
+    world = replace(world, options={**world.options, **world_options(context)})
     size = o.log_file_max_size
     if size is None:
         size = DEFAULT_LOG_SIZE if o.noninteractive or o.no_gui else 0
     rotate_logs = set_up_logging(verbose=o.verbose, file=o.log_file, max_size=size)
     log = logging.getLogger("botyard")
-    map_name = _map_name(o)
+    for text in remarks:
+        log.warning("%s", text)
     from botyard.cli.warmup import warm_up_with_progress
     from botyard.controllers.registry import find_controller
     from botyard.simulation import Simulation
 
-    factory = find_controller(o.controller) if o.controller else None
+    if o.controller:
+        find_controller(o.controller)
     sim_ms = o.update_sim_time or o.update_interval
+    s = world.settings
+    step = sim_ms / 1000.0 if sim_ms else s.step or DEFAULT_STEP
     settings: dict[str, Any] = {
-        "seed": o.seed,
-        "step": sim_ms / 1000.0,
-        "odometry_error": "none" if o.no_error else o.odom_error_mode,
-        "sensor_noise": o.sensor_noise == "stock",
-        "threads": o.threads,
-        "range_step": o.resolution / 1000.0 if o.compat == "amrisim" else 0.0,
+        "seed": o.seed if o.seed is not None else s.seed,
+        "odometry_error": "none" if o.no_error else o.odom_error_mode or s.odometry_error,
+        "sensor_noise": o.sensor_noise == "stock" if o.sensor_noise else s.sensor_noise,
+        "threads": o.threads or s.threads,
     }
     warm_up_with_progress()
-    if map_name is None:
-        sim = Simulation(**settings)
-    else:
-        sim = Simulation.load(map_name, resolution=o.resolution / 1000.0, warn=log.warning, **settings)
-    return asyncio.run(_serve(sim, o, factory, rotate_logs))
+    range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
+    sim = Simulation(
+        world.scene, step=step, range_step=range_step, **{k: v for k, v in settings.items() if v is not None}
+    )
+    return asyncio.run(_serve(sim, world, o, rotate_logs))
+
+
+def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
+    """The world that the command line names, and the options together with those that the world has of its own."""
+    from botyard.controllers.registry import is_controller
+    from botyard.formats.base import Options
+    from botyard.formats.registry import load_world
+    from botyard.model.scene import Scene
+    from botyard.model.world import World
+
+    name = _map_name(o, remark)
+    if name is None:
+        return World(scene=Scene()), o
+    resolution = None if o.resolution is None else o.resolution / 1000.0
+    world = load_world(name, Options(resolution=resolution, warn=remark, is_program=is_controller))
+    if o.stageworld and Path(name).suffix.lower() in (".map", ".yaml", ".yml"):
+        remark(f"{name}: --stageworld is meant for world files of Stage")
+    return world, with_world_options(o, world.options, context, world.scene.source)
 
 
 def _raise_file_limit() -> None:
@@ -115,30 +141,30 @@ def _change_folder(folder: str) -> None:
         raise FolderError(f'--cwd: cannot change to "{folder}": {error.strerror}') from None
 
 
-def _map_name(o: RunOptions) -> str | None:
+def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
     """Which map: the option, the bare argument, none at all, or the shipped office."""
-    if o.map and o.map_argument:
-        raise CommandLineError(f'two maps were given: "{o.map}" and "{o.map_argument}"')
-    name = o.map or o.map_argument
-    if name:
-        return name
+    names = [n for n in (o.stageworld, o.map, o.map_argument) if n]
+    if len(names) > 1:
+        raise CommandLineError(f'two maps were given: "{names[0]}" and "{names[1]}"')
+    if names:
+        return names[0]
     if o.nomap or o.map == "" or _asks(o):
         return None
     from botyard.formats.models import default_map
 
     users = default_map()
     if users is not None:
-        logging.getLogger("botyard").info("no map was given: using %s", users)
+        remark(f"no map was given: using {users}")
         return str(users)
     if o.noninteractive or o.no_gui:
         raise CommandLineError("--noninteractive needs a map: give one with -m FILE, or say --nomap")
-    logging.getLogger("botyard").info('no map was given: using the shipped map "office" (see "botyard maps")')
+    remark('no map was given: using the shipped map "office" (see "botyard maps")')
     return "office"
 
 
 def _asks(o: RunOptions) -> bool:
     """Whether the start dialog is wanted: without a map, when a person is there to answer."""
-    if o.map or o.map_argument or o.nomap or o.map == "" or o.noninteractive or o.no_gui:
+    if o.map or o.map_argument or o.stageworld or o.nomap or o.map == "" or o.noninteractive or o.no_gui:
         if o.start_dialog:
             raise CommandLineError(
                 "--start-dialog asks for a map in the page: it goes with no map and not with --no-gui"
@@ -149,9 +175,10 @@ def _asks(o: RunOptions) -> bool:
     return o.start_dialog or (sys.stdin.isatty() and default_map() is None)
 
 
-def _add_robots(yard: Yard, o: RunOptions) -> None:
-    """The robots and factories of the command line."""
-    default = () if o.factories else (RobotChoice("p3dx", None),)
+def _add_robots(yard: Yard, world: World, o: RunOptions) -> None:
+    """The robots of the world, and the robots and factories of the command line."""
+    default = () if o.factories or world.robots else (RobotChoice("p3dx", None),)
+    yard.populate(world)
     choices: Sequence[RobotChoice] = o.robots or default
     if o.port + len(choices) + len(o.factories) - 1 > 65535:
         raise CommandLineError(
@@ -195,21 +222,24 @@ def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, inde
     return sim.random_free_place(spec, index)
 
 
-async def _serve(
-    sim: Simulation, o: RunOptions, factory: ControllerFactory | None, rotate_logs: Callable[[], None] | None
-) -> int:
+async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> int:
     """Open the ports, say "ready", run until told to end."""
+    from botyard.model.world import Program
     from botyard.servers.hub import Hub
     from botyard.servers.tcp import LoopHost
     from botyard.servers.worldcontrol import WorldControl
     from botyard.servers.yard import Yard
 
-    hub = Hub(sim, interval=None if o.fast else o.update_interval / 1000.0, duration=o.duration)
+    settings = place.settings
+    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or DEFAULT_STEP
+    hub = Hub(sim, interval=None if o.fast else interval, duration=o.duration or settings.duration)
+    if settings.speed is not None and not o.fast:
+        hub.set_speed(settings.speed)
     world = WorldControl(
         sim,
         LoopHost(hub),
         folders=_map_folders(sim, o),
-        resolution=o.resolution / 1000.0,
+        resolution=None if o.resolution is None else o.resolution / 1000.0,
         rotate_logs=rotate_logs,
         allow_exit=o.allow_client_exit,
     )
@@ -221,12 +251,11 @@ async def _serve(
         port=o.port,
         patient=o.compat == "amrisim",
         equip=lambda spec: _with_battery(spec, o.simulate_batteries),
-        controller=factory,
-        seed=o.seed,
+        program=Program(name=o.controller) if o.controller else None,
     )
     asks = _asks(o)
     if not asks:
-        _add_robots(yard, o)
+        _add_robots(yard, place, o)
     _on_signals(hub)
     async with contextlib.AsyncExitStack() as stack:
         try:
@@ -239,11 +268,18 @@ async def _serve(
                 from botyard.cli.page import begin_page
 
                 page = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url))
+            if settings.paused and page is not None and not o.noninteractive:
+                hub.pause()
+                logging.getLogger("botyard").info(
+                    "the world file says that time stands still at first: run it in the page"
+                )
             if not asks:
                 print(_ready(yard, o.json, page), flush=True)
             status = await hub.run()
             if o.snapshot is not None:
                 _write_snapshot(sim, o.snapshot)
+            if o.save_scenario is not None:
+                _save_scenario(sim, o.save_scenario, place.options)
             return status
         finally:
             yard.close()
@@ -260,6 +296,16 @@ def _write_snapshot(sim: Simulation, name: str) -> None:
     logging.getLogger("botyard").info("picture written to %s", name)
 
 
+def _save_scenario(sim: Simulation, name: str, options: Mapping[str, Any]) -> None:
+    """``--save-scenario``."""
+    from botyard.formats import scenario
+
+    log = logging.getLogger("botyard")
+    for note in scenario.save(replace(sim.world(), options=options), name):
+        log.warning("%s: %s", name, note)
+    log.info("scenario written to %s", name)
+
+
 def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> None:
     """``--joystick``."""
     from botyard.cli.joystick import HELP, KeyJoystick
@@ -270,7 +316,7 @@ def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> Non
     if not sys.stdin.isatty():
         raise CommandLineError("--joystick needs a terminal for its keys")
     keys = stack.enter_context(Keyboard())
-    hub.before_step(KeyJoystick(hub.sim.robots[name], keys.read).act)
+    hub.sim.before_step(KeyJoystick(hub.sim.robots[name], keys.read).act)
     logging.getLogger("botyard").info(HELP)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from botyard.cli.options import RobotChoice, RobotParam, StartParam
+from botyard.errors import CommandLineError, did_you_mean
 from botyard.geometry import Pose
 
 ERROR_MODES = ("random_each_update", "random_init", "constant", "none")
@@ -20,6 +22,7 @@ class RunOptions:
 
     map: str | None
     map_argument: str | None
+    stageworld: str | None
     nomap: bool
     robots: tuple[RobotChoice, ...]
     factories: tuple[str, ...]
@@ -38,19 +41,20 @@ class RunOptions:
     lite_graphics: bool
     no_graphics: bool
     start: Pose | str | None
-    update_interval: int
+    update_interval: int | None
     update_sim_time: int | None
     bind_to_address: str
-    odom_error_mode: str
+    odom_error_mode: str | None
     no_error: bool
-    resolution: int
+    resolution: int | None
     ignore_command: tuple[int, ...]
     warn_unsupported_commands: bool
-    seed: int
-    sensor_noise: str
+    seed: int | None
+    sensor_noise: str | None
     fast: bool
     duration: float | None
     snapshot: str | None
+    save_scenario: str | None
     robot_name: str
     srisim_compat: bool
     no_srisim_laser_compat: bool
@@ -69,13 +73,25 @@ class RunOptions:
     controller: str | None
     joystick: str | None
     compat: str | None
-    threads: int
+    threads: int | None
     verbose: bool
 
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
-        "-m", "--map", "-map", "map", metavar="FILE", help='Map file, or the name of a shipped map ("botyard maps").'
+        "-m",
+        "--map",
+        "-map",
+        "map",
+        metavar="FILE",
+        help='Map, world or scenario file of any format ("botyard convert --help" lists them), or the name of a shipped map.',
+    ),
+    click.option(
+        "-W",
+        "--stageworld",
+        "-stageworld",
+        metavar="FILE",
+        help="World file of Stage: its walls, objects and robots, and nothing else.",
     ),
     click.option("--nomap", "-nomap", is_flag=True, help="No map: an empty plane."),
     click.option(
@@ -126,15 +142,13 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="NAME",
         help="The keys of this terminal are the joystick of this robot; its client reads it, or lets it drive (JOYDRIVE).",
     ),
-    click.option("--controller", metavar="NAME", help="Drive robots that no client commands: wander."),
+    click.option("--controller", metavar="NAME", help="Drive robots that no client commands: wander, walk, follow."),
     click.option(
         "--update-interval",
         "-update-interval",
         type=click.IntRange(1, 60000),
-        default=100,
-        show_default=True,
         metavar="MS",
-        help="Wall time between two steps.",
+        help="Wall time between two steps. [default: what the world file says, else 100]",
     ),
     click.option(
         "--update-sim-time",
@@ -154,32 +168,29 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--snapshot", metavar="FILE", help="Write a picture of the world when the run ends; the suffix says the format."
     ),
     click.option(
-        "--seed", type=int, default=1, show_default=True, help="Seed of all random draws: same seed, same run."
+        "--save-scenario",
+        metavar="FILE",
+        help="Write the world as it is when the run ends as a scenario, which can be run again.",
     ),
+    click.option("--seed", type=int, help="Seed of all random draws: same seed, same run. [default: 1]"),
     click.option(
         "--sensor-noise",
         type=click.Choice(["stock", "none"]),
-        default="stock",
-        show_default=True,
-        help="Range sensors err like the devices they stand for, or not at all.",
+        help="Range sensors err like the devices they stand for, or not at all. [default: stock]",
     ),
     click.option(
         "--odom-error-mode",
         "-odom-error-mode",
         type=click.Choice(ERROR_MODES),
-        default=ERROR_MODES[0],
-        show_default=True,
-        help="When odometry errors are drawn.",
+        help="When odometry errors are drawn. [default: what the world file says, else random_each_update]",
     ),
     click.option("--no-error", "-no-error", is_flag=True, help="The same as --odom-error-mode none."),
     click.option(
         "--resolution",
         "-resolution",
-        type=click.IntRange(1, 1000),
-        default=20,
-        show_default=True,
+        type=click.IntRange(1, 100000),
         metavar="MM",
-        help="Size of map points whose file does not give it.",
+        help="Size of map points, pixels, cells or units of drawings whose file does not give it. [default: 20 for points]",
     ),
     click.option(
         "--ignore-command",
@@ -328,9 +339,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--threads",
         type=click.IntRange(1, 256),
-        default=1,
-        show_default=True,
-        help="Threads for many lasers at once; results do not depend on it.",
+        help="Threads for many lasers at once; results do not depend on it. [default: 1]",
     ),
     click.option("--verbose", "-verbose", is_flag=True, help="Log more."),
     click.argument("map_argument", required=False, metavar="[MAP]"),
@@ -343,3 +352,67 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(OPTIONS):
         function = option(function)
     return function
+
+
+_NOT_OF_A_WORLD = frozenset(
+    {"map", "map_argument", "stageworld", "nomap", "cwd", "robots", "save_scenario", "start_dialog"}
+)
+"""What a world says in its own words, or cannot say."""
+_OF_SETTINGS = frozenset(
+    {"seed", "update_sim_time", "duration", "odom_error_mode", "no_error", "sensor_noise", "threads", "fast"}
+)
+"""What a scenario has keys of its own for."""
+
+
+def world_options(context: click.Context) -> dict[str, Any]:
+    """The options that were given on the command line and that a scenario can hold, by their long names."""
+    found: dict[str, Any] = {}
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name in _NOT_OF_A_WORLD | _OF_SETTINGS or not _given(context, name):
+            continue
+        value = context.params[name]
+        found[_long_name(parameter)] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def _given(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is not ParameterSource.DEFAULT
+
+
+def _long_name(parameter: click.Parameter) -> str:
+    return next((o[2:] for o in parameter.opts if o.startswith("--")), parameter.name or "")
+
+
+def with_world_options(o: RunOptions, options: Mapping[str, Any], context: click.Context, source: str) -> RunOptions:
+    """The options of the command line, and where it says nothing those of a scenario.
+
+    Raises
+    ------
+    CommandLineError
+        The scenario has an option that does not exist, or a value that it cannot have.
+    """
+    parameters = {_long_name(p): p for p in context.command.params if p.name not in _NOT_OF_A_WORLD}
+    changes: dict[str, Any] = {}
+    for key, value in options.items():
+        where = f"{source}: options: {key}"
+        parameter = parameters.get(key)
+        if parameter is None:
+            raise CommandLineError(f"{where}: there is no such option{did_you_mean(key, parameters)}")
+        name = parameter.name or ""
+        if _given(context, name):
+            continue
+        if isinstance(parameter, click.Option) and parameter.is_flag:
+            if not isinstance(value, bool):
+                raise CommandLineError(f"{where}: expected true or false, found {value!r}")
+            changes[name] = value
+            continue
+        if parameter.multiple != isinstance(value, list):
+            raise CommandLineError(
+                f"{where}: expected {'a list' if parameter.multiple else 'one value'}, found {value!r}"
+            )
+        try:
+            changes[name] = parameter.type_cast_value(context, value)
+        except click.UsageError as error:
+            raise CommandLineError(f"{where}: {error.message}") from None
+    return replace(o, **changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from botyard.simulation import Robot
@@ -19,12 +20,11 @@ class Controller(Protocol):
         ...
 
 
-class ControllerFactory(Protocol):
-    """Makes a controller for a robot."""
+ControllerFactory = Callable[..., Controller]
+"""Makes a controller of a robot and the seed of the simulation; its options are keyword-only parameters.
 
-    def __call__(self, robot: Robot, seed: int) -> Controller:
-        """`seed` is that of the simulation; the same seed must give the same behaviour."""
-        ...
+The same seed must give the same behaviour.
+"""
 
 
 class Yielding:

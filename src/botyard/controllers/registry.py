@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 from importlib.metadata import entry_points
 
-from botyard.controllers.base import ControllerFactory
+from botyard.controllers.base import Controller, ControllerFactory
+from botyard.controllers.follow import Follow
+from botyard.controllers.walk import Walk
 from botyard.controllers.wander import Wander
-from botyard.errors import CommandLineError, did_you_mean
+from botyard.controllers.waypoints import Waypoints
+from botyard.errors import CommandLineError, WorldError, did_you_mean
+from botyard.model.world import Program
+from botyard.simulation import Robot
 
-_BUILTIN: dict[str, ControllerFactory] = {"wander": Wander}
+_BUILTIN: dict[str, ControllerFactory] = {"follow": Follow, "walk": Walk, "wander": Wander, "waypoints": Waypoints}
 
 
 def controller_names() -> list[str]:
     """Names of all controllers, sorted."""
     return sorted({*_BUILTIN, *(e.name for e in entry_points(group="botyard.controllers"))})
+
+
+def is_controller(name: str) -> bool:
+    """Whether there is a controller of a name."""
+    return name in controller_names()
 
 
 def find_controller(name: str) -> ControllerFactory:
@@ -31,3 +42,31 @@ def find_controller(name: str) -> ControllerFactory:
         return factory
     known = controller_names()
     raise CommandLineError(f'no controller "{name}"{did_you_mean(name, known)} (known: {", ".join(known)})')
+
+
+def make_controller(robot: Robot, program: Program, seed: int) -> Controller:
+    """The controller that a program asks for, for a robot.
+
+    Raises
+    ------
+    CommandLineError
+        There is none of that name.
+    WorldError
+        It does not know an option, misses one, or cannot use a value.
+    """
+    factory = find_controller(program.name)
+    where = f"robot {robot.name}: controller {program.name}"
+    parameters = inspect.signature(factory).parameters
+    options = {n: p for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        for name in program.options:
+            if name not in options:
+                known = ", ".join(options) or "it has none"
+                raise WorldError(f'{where}: no option "{name}"{did_you_mean(name, options)} (options: {known})')
+    for name, parameter in options.items():
+        if parameter.default is inspect.Parameter.empty and name not in program.options:
+            raise WorldError(f'{where}: expected the option "{name}", found none')
+    try:
+        return factory(robot, seed, **program.options)
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise WorldError(f"{where}: {error}") from None

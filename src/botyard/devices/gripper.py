@@ -18,8 +18,8 @@ from botyard.engine.layout import F8
 from botyard.engine.simulation import Engine
 from botyard.geometry import Pose, inverse, transform_point
 from botyard.model.accessories import GripperSpec
-from botyard.model.obstacles import Visible
-from botyard.model.robot import Drive, Outline, RobotSpec
+from botyard.model.obstacles import Outline, Visible
+from botyard.model.robot import Drive, RobotSpec
 
 STREAM: Final = 64
 """Number of the beams in the random streams of the body (they use none)."""

@@ -12,11 +12,11 @@ import numpy as np
 from botyard.engine.kernels import grid as grid_kernels
 from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Grid
 from botyard.engine.rng import body_uid
-from botyard.geometry import Pose, transform_point
-from botyard.model.mapbuilder import squares_to_segments
-from botyard.model.obstacles import BoxObject, Returns, Visible
-from botyard.model.robot import Axes, Drive, MotionLimits, Outline, RobotSpec
+from botyard.geometry import transform_point
+from botyard.model.obstacles import BoxObject, Outline, Returns, Visible, rectangle
+from botyard.model.robot import Axes, Drive, MotionLimits, RobotSpec
 from botyard.model.scene import Scene, in_polygon
+from botyard.model.tracing import squares_to_segments
 
 MIN_CELL = 0.1
 """Least edge of a grid cell, m (the size that measured best, reference performance.md §2)."""
@@ -71,18 +71,12 @@ class BodySpec:
         return body_uid(self.name)
 
 
-def _rectangle(x: float, y: float, th: float, length: float, width: float) -> Outline:
-    pose = Pose(x, y, th)
-    hx, hy = length / 2, width / 2
-    return tuple(transform_point(pose, cx, cy) for cx, cy in ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy)))
-
-
 def robot_body(spec: RobotSpec, name: str) -> BodySpec:
     """The body of a robot: its outline and the cases of sensors that stick out of it (COL-002, COL-010)."""
-    parts = [spec.outline]
+    parts = [spec.outline, *spec.parts]
     for laser in spec.lasers:
         if laser.size[0] > 0 and laser.size[1] > 0:
-            case = _rectangle(*laser.pose, *laser.size)
+            case = tuple(transform_point(laser.pose, x, y) for x, y in rectangle(*laser.size))
             if not all(in_polygon(spec.outline, x, y) for x, y in case):
                 parts.append(case)
     return BodySpec(
@@ -99,8 +93,8 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
 
 
 def box_body(box: BoxObject) -> BodySpec:
-    """The body of a movable box of the map."""
-    return BodySpec(name=box.name, parts=(box.outline,), returns=box.returns)
+    """The body of a movable thing of the map."""
+    return BodySpec(name=box.name, parts=box.outlines, returns=box.returns)
 
 
 @lru_cache(maxsize=1024)
@@ -198,8 +192,13 @@ def build_bins(n: int) -> Bins:
 def build_grid(scene: Scene) -> Grid:
     """The static world of a scene: its walls and the outlines of its points, sorted into cells."""
     segments = np.concatenate([scene.segments, squares_to_segments(scene.points, scene.resolution)])
-    n = len(segments)
-    return grid_of_segments(segments, np.full(n, int(Visible.ALL), np.uint16), np.ones(n, np.int16))
+    mask = np.full(len(segments), int(Visible.ALL), np.uint16)
+    bright = np.ones(len(segments), np.int16)
+    for wall in scene.special_walls:
+        mask[wall.first : wall.last] = int(wall.returns.mask)
+        bright[wall.first : wall.last] = wall.returns.laser
+    seen = mask != int(Visible.NONE)
+    return grid_of_segments(segments[seen], mask[seen], bright[seen])
 
 
 def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:

@@ -24,7 +24,7 @@ from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import advance
 from botyard.errors import WorldError
 from botyard.geometry import Pose, compose, relative
-from botyard.model.robot import Outline
+from botyard.model.obstacles import Outline
 from botyard.model.scene import Scene
 
 
@@ -281,17 +281,21 @@ class Engine:
         """Whether a body could stand at a pose without touching a solid thing."""
         return self.trial(spec)(pose)
 
-    def trial(self, spec: BodySpec) -> Callable[[Pose], bool]:
-        """`is_free` for many poses of one body: valid until something moves, comes or goes."""
+    def trial(self, spec: BodySpec, without: str | None = None) -> Callable[[Pose], bool]:
+        """`is_free` for many poses of one body: valid until something moves, comes or goes. `without`: a body that is not in its way."""
         n = len(self.specs)
         bodies = join_bodies(self.bodies, build_bodies([spec]), np.append(self.bodies.order, n))
         poses = np.concatenate([self.state.pose, np.zeros((1, 3))])
         mask = np.append(self.state.mask, np.uint16(spec.returns.mask))
+        bins = self.bins
+        if without is not None:
+            bins = bins._replace(classes=bins.classes.copy())
+            bins.classes[bins.slot[self.rows[without]]] = 0
 
         def free(pose: Pose) -> bool:
             poses[n] = pose
             # the bins hold the bodies that are there, and need not know the one on trial
-            return not is_blocked(self.grid, poses, mask, bodies, self.bins, n, False)
+            return not is_blocked(self.grid, poses, mask, bodies, bins, n, False)
 
         return free
 

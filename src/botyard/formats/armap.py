@@ -1,7 +1,7 @@
-"""ArMap, the map format of ARIA, MobileMapper and AMRISim: reading, writing, and what it means to a simulator.
+"""ArMap, the map format of ARIA, MobileMapper and AMRISim: reading and writing.
 
 Layout and rules: reference ``formats.md`` §1. The file's own units, millimetres and degrees, live in `ArMap` and its parts and
-nowhere else; `to_scene` gives the same world in metres and radians. Reading never guesses silently: what is skipped is listed in
+nowhere else; `armapscene` gives the same world in metres and radians. Reading never guesses silently: what is skipped is listed in
 `ArMap.warnings`, what cannot be a map raises `MapError` with file and line.
 """
 
@@ -18,10 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import MapError
-from botyard.geometry import Pose
-from botyard.model.obstacles import BoxObject, Returns
-from botyard.model.scene import Area, GeoReference, Place, Scene
-from botyard.units import from_deg, from_mm, wrap_angle
+from botyard.units import from_deg
 
 FloatArray = NDArray[np.float64]
 
@@ -33,7 +30,6 @@ _SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | r
 _CATEGORY = re.compile(r"2D-Map(-Ex(\d*))?", re.IGNORECASE)
 _SANE_EXTENT_MM = 2e6
 _FARTHEST_MM = 1e9
-LINE_THICKNESS_MM = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -505,197 +501,3 @@ def dumps(armap: ArMap) -> str:
 def write(armap: ArMap, path: str | Path) -> None:
     """Write a map file, see `dumps`."""
     Path(path).write_text(dumps(armap), "utf-8")
-
-
-# ------------------------------------------------------------------------------------------------- what it means to us
-
-
-@dataclass(frozen=True, slots=True)
-class _SectorType:
-    """Simulator properties of a sector or boundary type (`formats.md` §1.5, the documented rules, in any order)."""
-
-    returns: Returns | None
-    color: str | None
-    is_line: bool
-
-
-_YES, _NO = {"yes", "true"}, {"no", "false"}
-
-
-def _laser_return(value: str, fallback: int) -> int:
-    """Engine laser return for a documented ``Sim.LaserReflect``: 0 invisible, 1 ordinary, n > 1 bright with reflectance n."""
-    text = value.lower()
-    if text in _NO:
-        return 0
-    if text in _YES:
-        return 1
-    try:
-        n = int(float(text))
-    except ValueError:
-        return fallback
-    return n + 1 if n > 1 else max(n, 0)  # the wire carries return − 1 for bright surfaces (pioneer-protocol §7)
-
-
-def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
-    """Sector types by lower-case name, and the names of dock types."""
-    sectors: dict[str, _SectorType] = {}
-    docks = {"dock"}
-    for info in armap.infos:
-        if info.keyword != "MapInfo" or len(info.args) < 2:
-            continue
-        keys: dict[str, str] = {}
-        for arg in info.args[1:]:
-            key, _, value = arg.partition("=")
-            keys.setdefault(key.lower(), value)
-        name = keys.get("name", "").lower()
-        if info.args[0].lower() == "docktype":
-            docks.add(name)
-        elif info.args[0].lower() in ("sectortype", "boundarytype") and name:
-            returns = None
-            if "sim.obstacle" in keys:
-                returns = Returns(
-                    obstacle=keys["sim.obstacle"].lower() not in _NO,
-                    laser=_laser_return(keys.get("sim.laserreflect", "1"), 1),
-                    sonar=keys.get("sim.sonarreflect", "yes").lower() not in _NO,
-                )
-            color = keys.get("color0", "")
-            sectors[name] = _SectorType(
-                returns,
-                f"#{color[2:].zfill(6)}" if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color) else None,
-                info.args[0].lower() == "boundarytype",
-            )
-    return sectors, docks
-
-
-def _base_type(kind: str) -> str:
-    return kind.lower().removesuffix("withheading")
-
-
-def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
-    """The box of a rectangle cairn: opposite corners, turned as a whole about the map's origin."""
-    corners = cairn.corners()
-    assert cairn.from_to is not None
-    x1, y1, x2, y2 = cairn.from_to
-    cx, cy = (corners[0][0] + corners[2][0]) / 2, (corners[0][1] + corners[2][1]) / 2
-    return BoxObject(
-        name=name,
-        pose=Pose(from_mm(cx), from_mm(cy), wrap_angle(from_deg(cairn.th))),
-        length=max(from_mm(abs(x2 - x1)), 1e-3),
-        width=max(from_mm(abs(y2 - y1)), 1e-3),
-        returns=returns,
-        color=color,
-    )
-
-
-def _line_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
-    """A line as a box 2 cm thick: a reflector, bright on both sides, or a boundary."""
-    assert cairn.from_to is not None
-    x1, y1, x2, y2 = map(from_mm, cairn.from_to)
-    return BoxObject(
-        name=name,
-        pose=Pose((x1 + x2) / 2, (y1 + y2) / 2, math.atan2(y2 - y1, x2 - x1)),
-        length=max(math.hypot(x2 - x1, y2 - y1), 1e-3),
-        width=from_mm(LINE_THICKNESS_MM),
-        returns=returns,
-        color=color,
-    )
-
-
-def _is_reflector(kind: str) -> bool:
-    return kind in ("reflector", "sim.reflector") or kind.endswith(".reflect")
-
-
-def _boxes(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[BoxObject]:
-    n_boxes = n_reflectors = 0
-    for cairn in armap.cairns:
-        kind = cairn.type.lower()
-        if cairn.from_to is None:
-            continue
-        sector = sectors.get(kind)
-        returns = sector.returns if sector else None
-        if returns is None and kind == "sim.boxobstacle":
-            returns = Returns()
-        if returns is not None:
-            n_boxes += 1
-            color = (sector.color if sector else None) or ("magenta" if returns.laser > 1 else "light green")
-            make = _line_box if sector and sector.is_line else _rectangle_box
-            yield make(cairn, f"Box:{n_boxes}", returns, color)
-        elif _is_reflector(kind):
-            n_reflectors += 1
-            yield _line_box(cairn, f"Reflector:{n_reflectors}", Returns(laser=2), "magenta")
-
-
-def _cairn_pose(cairn: Cairn) -> Pose:
-    """Pose of a place in metres; the centre of a sector."""
-    heading = wrap_angle(from_deg(cairn.th))
-    corners = cairn.corners()
-    if corners:
-        return Pose(from_mm((corners[0][0] + corners[2][0]) / 2), from_mm((corners[0][1] + corners[2][1]) / 2), heading)
-    return Pose(from_mm(cairn.x), from_mm(cairn.y), heading)
-
-
-def _places(armap: ArMap, docks: set[str]) -> Iterator[Place]:
-    for cairn in armap.cairns:
-        base = _base_type(cairn.type)
-        if base in ("goal", "robothome") or base in docks:
-            headed = cairn.type.lower().endswith("withheading") or base != "goal"
-            yield Place(kind=cairn.type, name=cairn.name, pose=_cairn_pose(cairn), has_heading=headed)
-
-
-def _areas(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[Area]:
-    for cairn in armap.cairns:
-        kind = cairn.type.lower()
-        sector = sectors.get(kind)
-        if cairn.from_to is None or _is_reflector(kind) or kind == "sim.boxobstacle" or (sector and sector.returns):
-            continue
-        if kind.endswith("line") or (sector and sector.is_line):
-            x1, y1, x2, y2 = map(from_mm, cairn.from_to)
-            corners: tuple[tuple[float, float], ...] = ((x1, y1), (x2, y2))
-        else:
-            corners = tuple((from_mm(x), from_mm(y)) for x, y in cairn.corners())
-        yield Area(kind=cairn.type, name=cairn.name, corners=corners)
-
-
-def _start(places: tuple[Place, ...], docks: set[str]) -> Pose | None:
-    """First RobotHome, else first Dock (decisions, "Start")."""
-    for wanted in ({"robothome"}, docks):
-        for place in places:
-            if _base_type(place.kind) in wanted:
-                return place.pose
-    return None
-
-
-def to_scene(armap: ArMap, *, name: str = "", source: str = "", resolution: float = 0.02) -> Scene:
-    """The world that a map describes, in metres and radians.
-
-    Parameters
-    ----------
-    armap : ArMap
-        The map.
-    name, source : str
-        For people: name of the map and file that it came from.
-    resolution : float
-        Edge of a point's square where the file gives none, m.
-
-    Notes
-    -----
-    Lines of no length are dropped. Boxes follow the documented rules of ``Sim.*`` attributes (`formats.md` §1.5): a sector type
-    that names ``Sim.Obstacle`` makes each of its cairns a box; the legacy types ``Sim.BoxObstacle`` and reflectors do so too.
-    """
-    sectors, docks = _sector_types(armap)
-    lines = armap.lines / 1000.0
-    lines = lines[(lines[:, :2] != lines[:, 2:]).any(axis=1)]
-    places = tuple(_places(armap, docks))
-    steps = [s.resolution for s in armap.sources if s.resolution is not None and len(s.points)]
-    return Scene(
-        name=name or (Path(source).stem if source else "map"),
-        source=source,
-        segments=lines,
-        points=armap.points / 1000.0,
-        resolution=from_mm(min(steps)) if steps else resolution,
-        boxes=tuple(_boxes(armap, sectors)),
-        places=places,
-        areas=tuple(_areas(armap, sectors)),
-        start=_start(places, docks),
-        georeference=None if armap.origin is None else GeoReference(*armap.origin),
-    )

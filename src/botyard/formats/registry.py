@@ -1,24 +1,179 @@
-"""From a file name to a scene: which reader a map file needs, and where maps are looked for."""
+"""From a file name to a world: which reader a map or world file needs, and where files are looked for.
+
+Other packages add formats by the entry-point group ``botyard.map_formats``: each entry is a `Format`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import io
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from importlib import resources
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Final
 
 from botyard.errors import MapError, did_you_mean
-from botyard.formats import armap, rosmap
+from botyard.formats import (
+    armapscene,
+    bitmap,
+    drawing,
+    geojson,
+    movingai,
+    occupancy,
+    rosmap,
+    saphira,
+    scenario,
+    stagescene,
+)  # fmt: skip
+from botyard.formats.base import Format, Options, Source, Warn, read_source
 from botyard.formats.models import resource_folders, user_folders
 from botyard.model.scene import Scene
+from botyard.model.world import World
 
-Warn = Callable[[str], None]
+_YAML: Final = (".yaml", ".yml")
+BUNDLE: Final = ".zip"
+MAX_BUNDLE: Final = 512 * 2**20
+"""Files of a bundle may have so many bytes in all, unpacked, …"""
+MAX_MEMBERS: Final = 2000
+"""… and so many names."""
+
+
+def _saphira(source: Source, options: Options) -> World:
+    return World(scene=armapscene.to_scene(saphira.read(source, options), source=source.name))
+
+
+def _scenario(source: Source, options: Options) -> World:
+    return scenario.read(source, options, _open_map)
+
+
+def _open_map(source: Source, name: str, options: Options) -> Scene:
+    """The map that a scenario names: one beside it, of the user's folders, or of the package."""
+    path = None
+    if Path(name).parent == Path():
+        path = builtin_maps().get(name)
+    root = None if path is not None else source.root
+    if path is None:
+        path = source.beside(name, "the map")
+        if root is None and not path.is_file():
+            path = find_map(path if Path(name).parent != Path() else name)
+    inner = replace(read_source(path), root=root)
+    one = format_of(inner)
+    if one.read is _scenario:
+        raise MapError("is a scenario itself; expected a map or a world file", name)
+    return one.read(inner, options).scene
+
+
+FORMATS: Final = (
+    Format(name="movingai", about="grid maps of the MovingAI benchmarks", suffixes=(".map",), read=movingai.read, fits=movingai.fits),
+    Format(name="armap", about="maps of ARIA, MobileMapper, AMRISim", suffixes=(".map",), read=armapscene.read),
+    Format(name="stage", about="world files of Stage and of AMRISim", suffixes=stagescene.SUFFIXES, read=stagescene.read),
+    Format(name="rosmap", about="maps of ROS's map servers: YAML and image", suffixes=_YAML, read=rosmap.read, fits=rosmap.fits),
+    Format(
+        name="occupancygrid", about="nav_msgs/OccupancyGrid as printed text, JSON or bag", suffixes=(*_YAML, ".json", *occupancy.BAGS),
+        read=occupancy.read, fits=lambda source: source.suffix in occupancy.BAGS or occupancy.fits(source),
+    ),
+    Format(name="geojson", about="GeoJSON (RFC 7946)", suffixes=(".geojson", ".json"), read=geojson.read, fits=geojson.fits),
+    Format(name="scenario", about="botyard's own scenarios: map, robots, obstacles, settings", suffixes=_YAML, read=_scenario),
+    Format(name="saphira", about="worlds of Saphira and SRIsim", suffixes=saphira.SUFFIXES, read=_saphira),
+    Format(name="bitmap", about="pictures: dark pixels are solid", suffixes=bitmap.SUFFIXES, read=bitmap.read),
+    Format(name="svg", about="SVG drawings (extra \"drawings\")", suffixes=(".svg",), read=drawing.read_svg),
+    Format(name="dxf", about="DXF drawings (extra \"drawings\")", suffixes=(".dxf",), read=drawing.read_dxf),
+)  # fmt: skip
+"""In the order in which they are tried for a suffix."""
+LISTED: Final = frozenset({".map", ".world", ".wld", ".geojson", ".dxf", *_YAML})
+"""Files of these suffixes are offered as maps; of others too many are something else."""
+
+
+@cache
+def formats() -> tuple[Format, ...]:
+    """All formats: those of the package, then those of others."""
+    return (*FORMATS, *(entry.load() for entry in entry_points(group="botyard.map_formats")))
+
+
+def format_of(source: Source) -> Format:
+    """The format of a file, by its suffix and what is in it; what nobody claims is taken for an ArMap, whose first line says so.
+
+    Raises
+    ------
+    MapError
+        No format has this suffix.
+    """
+    for one in formats():
+        if source.suffix in one.suffixes and one.fits(source):
+            return one
+    known = sorted({s for one in formats() for s in one.suffixes})
+    if source.data[:6].lower() == b"2d-map":
+        return next(one for one in FORMATS if one.name == "armap")
+    if source.suffix in known:
+        raise MapError("not recognised: its contents are those of no map, world or scenario", source.name)
+    raise MapError(f'no map format has the suffix "{source.suffix}"; there are: {" ".join(known)}', source.name)
+
+
+def read_world(source: Source, options: Options = Options()) -> World:
+    """Read a map, a world file, a scenario, or a ``.zip`` with one of them and the files that it needs.
+
+    Raises
+    ------
+    FormatError
+        With file, and line where there are lines; what was expected and what was found.
+    """
+    if source.suffix == BUNDLE:
+        return _read_bundle(source, options)
+    return format_of(source).read(source, options)
+
+
+def _read_bundle(source: Source, options: Options) -> World:
+    """The one world of an archive, which is unpacked for as long as it is read; nothing outside of it can be named in it."""
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(source.data))
+        members = [m for m in archive.infolist() if not m.is_dir()]
+        if len(members) > MAX_MEMBERS or sum(m.file_size for m in members) > MAX_BUNDLE:
+            raise MapError(f"expected at most {MAX_MEMBERS} files and {MAX_BUNDLE // 2**20} MiB in it", source.name)
+        with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
+            archive.extractall(folder)
+            root = Path(folder).resolve()
+            main = _main_file(sorted(p for p in root.rglob("*") if p.is_file()), source.name)
+            inner = read_source(main)
+            inside = Source(f"{source.name}/{main.relative_to(root)}", inner.data, main, root)
+            return format_of(inside).read(inside, options)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+        raise MapError(f"not a .zip that can be unpacked: {error}", source.name) from None
+
+
+def _main_file(files: Sequence[Path], name: str) -> Path:
+    """The file that the others belong to: the one world, scenario or map."""
+    for suffixes in ((".world",), _YAML, (".map", ".wld", ".geojson", ".json", ".dxf", ".svg"), bitmap.SUFFIXES):
+        found = [p for p in files if p.suffix.lower() in suffixes and not p.name.startswith(".")]
+        if suffixes == _YAML:  # a scenario names its map: that one is not meant
+            mains = [p for p in found if not rosmap.fits(read_source(p))]
+            found = mains or found
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise MapError(f"expected one map or world in it, found {', '.join(p.name for p in found[:5])}", name)
+    raise MapError("expected a map or a world in it, found none", name)
+
+
+# -- finding files
+
+
+def _shipped() -> Iterator[Path]:
+    root = resources.files("botyard") / "maps"
+    yield from (Path(str(f)) for f in root.iterdir() if f.name.endswith((".map", ".yaml")))
 
 
 def builtin_maps() -> dict[str, Path]:
-    """Maps that come with the package: name without suffix → file."""
-    root = resources.files("botyard") / "maps"
-    files = sorted((Path(str(f)) for f in root.iterdir() if f.name.endswith(".map")), key=lambda p: p.stem)
-    return {p.stem: p for p in files}
+    """Maps and scenarios that come with the package: name without suffix → file."""
+    return {p.stem: p for p in sorted(_shipped(), key=lambda p: p.stem)}
+
+
+def _shipped_map(name: str) -> Path | None:
+    stem = name.lower().removesuffix(".map").removesuffix(".yaml")
+    return builtin_maps().get(stem)
 
 
 def _in_folder(folder: Path, name: str) -> Path | None:
@@ -35,7 +190,7 @@ def _in_folder(folder: Path, name: str) -> Path | None:
 def find_map(name: str | Path) -> Path:
     """Find a map file: as a path (its last part in any case), in the user's folders, or among the maps of the package.
 
-    Names of the package's maps may leave out ``.map``.
+    Names of the package's maps may leave out their suffix.
 
     Raises
     ------
@@ -53,12 +208,12 @@ def find_map(name: str | Path) -> Path:
             found = _in_folder(folder, path.name) or _in_folder(folder / "maps", path.name)
             if found is not None:
                 return found
-        shipped = builtin_maps()
-        stem = path.name.lower().removesuffix(".map")
-        if stem in shipped:
-            return shipped[stem]
-        hint = did_you_mean(stem, shipped)
-        raise MapError(f"no such map file, here or among the shipped maps ({', '.join(shipped)}){hint}", name)
+        shipped = _shipped_map(path.name)
+        if shipped is not None:
+            return shipped
+        names = builtin_maps()
+        hint = did_you_mean(path.name.lower(), names)
+        raise MapError(f"no such map file, here or among the shipped maps ({', '.join(names)}){hint}", name)
     raise MapError("no such map file", name)
 
 
@@ -84,10 +239,9 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
         found = path if path.is_file() else _in_folder(path.parent, path.name)
         if found is not None and found.resolve().is_relative_to(folder):
             return found.resolve()
-    shipped = builtin_maps()
-    stem = name.lower().removesuffix(".map")
-    if stem in shipped:
-        return shipped[stem].resolve()
+    shipped = _shipped_map(name)
+    if shipped is not None:
+        return shipped.resolve()
     raise MapError("no such map in the folders that clients may load from, nor among the shipped maps", name)
 
 
@@ -100,58 +254,57 @@ def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
         except OSError:
             continue
         names |= {p.name: False for p in files if p.resolve().is_relative_to(folder)}
-    shipped = {stem: True for stem in builtin_maps() if f"{stem}.map" not in names}
+    shipped = {stem: True for stem, path in builtin_maps().items() if path.name not in names}
     return [*shipped.items(), *names.items()]
 
 
 def _looks_like_a_map(path: Path) -> bool:
-    """Whether to offer a file as a map: other YAML files are common, so those are looked into."""
+    """Whether to offer a file as a map: YAML files are common, so those are looked into."""
     suffix = path.suffix.lower()
-    if suffix in rosmap.SUFFIXES:
+    if suffix in _YAML:
         try:
             with path.open("rb") as file:
-                head = file.read(4096)
+                head = Source(path.name, file.read(65536), path)
         except OSError:
             return False
-        return b"image:" in head and b"resolution:" in head
-    return suffix == ".map"
+        return rosmap.fits(head) or scenario.fits(head) or occupancy.fits(head)
+    return suffix in LISTED
 
 
-def load_scene(name: str | Path, *, resolution: float = 0.02, warn: Warn | None = None) -> Scene:
-    """Find and read a map.
+def load_world(name: str | Path, options: Options = Options()) -> World:
+    """Find and read a map, a world file or a scenario.
 
     Parameters
     ----------
     name : str or Path
         A path, or the name of a map of the package (``office``).
-    resolution : float
-        Edge of the square that stands for a point whose file gives no resolution, m.
-    warn : callable, optional
-        Receives a line for everything that was skipped or doubted.
+    options : Options
+        What the file does not say itself.
 
     Raises
     ------
-    MapError
+    FormatError
         Not found, unreadable, or of an unknown format; with file and line.
     """
-    path = find_map(name)
-    if path.suffix.lower() in rosmap.SUFFIXES:
-        return rosmap.read(path)
-    # every other map of today is an ArMap; its first line is checked, whatever its suffix is
-    return _to_scene(armap.read(path), str(path), resolution, warn)
+    return read_world(read_source(find_map(name)), options)
 
 
-def parse_scene(text: str, name: str, *, resolution: float = 0.02, warn: Warn | None = None) -> Scene:
-    """Read a map from the text of its file; see `load_scene`. `name` is the file's, for messages."""
-    if Path(name).suffix.lower() in rosmap.SUFFIXES:
-        raise MapError(
-            "a ROS map is two files: put them into a folder that maps are loaded from, and load it by name", name
-        )
-    return _to_scene(armap.parse(text, name), name, resolution, warn)
+def load_scene(name: str | Path, *, resolution: float | None = None, warn: Warn | None = None) -> Scene:
+    """Find and read a map; of a world file or a scenario only what stands in it, without its robots.
 
+    Parameters
+    ----------
+    name : str or Path
+        A path, or the name of a map of the package (``office``).
+    resolution : float, optional
+        Size of a map point, a pixel, a cell or a unit of a drawing whose file does not give it, m.
+    warn : callable, optional
+        Receives a line for everything that was skipped, doubted or assumed.
 
-def _to_scene(parsed: armap.ArMap, source: str, resolution: float, warn: Warn | None) -> Scene:
-    if warn is not None:
-        for text in parsed.warnings:
-            warn(text)
-    return armap.to_scene(parsed, source=source, resolution=resolution)
+    Raises
+    ------
+    FormatError
+        Not found, unreadable, or of an unknown format; with file and line.
+    """
+    options = Options(resolution=resolution) if warn is None else Options(resolution=resolution, warn=warn)
+    return load_world(name, options).scene

@@ -17,16 +17,18 @@ from typing import Any, Final
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from botyard.errors import MapError, did_you_mean
-from botyard.model.mapbuilder import mask_to_segments
+from botyard.formats.base import Options, Source
+from botyard.formats.images import read_grey
+from botyard.geometry import Pose
 from botyard.model.scene import Scene
+from botyard.model.tracing import mask_to_segments, place_segments
+from botyard.model.world import World
 
 SUFFIXES: Final = (".yaml", ".yml")
 MODES: Final = ("trinary", "scale", "raw")
-MAX_PIXELS: Final = 200_000_000
-"""Larger images are refused; this is a hall of 700 m at 5 cm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,44 +177,17 @@ def to_scene(m: RosMap, pixels: NDArray[np.uint8], *, name: str = "", source: st
     pixels : (rows, columns) uint8 array
         Grey values; row 0 is the top of the image.
     """
-    segments = mask_to_segments(occupied(pixels, m)[::-1]) * m.resolution
-    x0, y0, yaw = m.origin
-    if yaw:
-        c, s = math.cos(yaw), math.sin(yaw)
-        ends = segments.reshape(-1, 2) @ np.array([[c, s], [-s, c]])
-        segments = ends.reshape(-1, 4)
-    segments += (x0, y0, x0, y0)
+    segments = place_segments(mask_to_segments(occupied(pixels, m)[::-1]) * m.resolution, Pose(*m.origin))
     return Scene(name=name, source=source, segments=segments, resolution=m.resolution)
 
 
-def read_image(path: Path) -> NDArray[np.uint8]:
-    """The grey values of an image, (rows, columns); of coloured ones the mean of their channels, as map servers take it.
-
-    Raises
-    ------
-    MapError
-        It is missing, no image, or too large.
-    """
-    try:
-        with Image.open(path) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise MapError(
-                    f"an image of {image.width} × {image.height} pixels; at most {MAX_PIXELS:.0e} are read", path
-                )
-            if image.mode in ("1", "L"):
-                return np.asarray(image.convert("L"))
-            if image.mode in ("I;16", "I;16B", "I"):
-                high: NDArray[np.uint8] = (np.asarray(image.convert("I")) >> 8).astype(np.uint8)
-                return high
-            grey: NDArray[np.uint8] = np.asarray(image.convert("RGB")).mean(axis=2).round().astype(np.uint8)
-            return grey
-    except FileNotFoundError:
-        raise MapError("the map's image is not there", path) from None
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError, ValueError, SyntaxError) as error:
-        raise MapError(f"the map's image cannot be read: {error}", path) from None
+def fits(source: Source) -> bool:
+    """Whether a YAML file is a map: it names an image and a resolution."""
+    head = source.data[:65536]
+    return b"image:" in head and b"resolution:" in head
 
 
-def read(path: str | Path) -> Scene:
+def read(source: Source, options: Options = Options()) -> World:
     """Read a map: the YAML file and its image.
 
     Raises
@@ -220,12 +195,44 @@ def read(path: str | Path) -> Scene:
     MapError
         With file and line.
     """
-    path = Path(path)
     try:
-        text = path.read_text("utf-8")
+        text = source.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise MapError(f"not a text: {error}", path) from None
-    except OSError as error:
-        raise MapError(f"cannot be read: {error.strerror}", path) from None
-    m = parse(text, str(path))
-    return to_scene(m, read_image(path.parent / m.image), name=path.stem, source=str(path))
+        raise MapError(f"not a text: {error}", source.name) from None
+    m = parse(text, source.name)
+    pixels = read_grey(source.beside(m.image, "the image"))
+    return World(scene=to_scene(m, pixels, name=source.stem, source=source.name))
+
+
+def dumps(m: RosMap) -> str:
+    """The text of a map's YAML file; ``parse(dumps(m)) == m``."""
+    keys = {
+        "image": m.image, "mode": m.mode, "resolution": m.resolution, "origin": list(m.origin), "negate": int(m.negate),
+        "occupied_thresh": m.occupied_thresh, "free_thresh": m.free_thresh,
+    }  # fmt: skip
+    return str(yaml.safe_dump(keys, sort_keys=False, default_flow_style=None, allow_unicode=True))
+
+
+FREE: Final = 254
+"""Value of a free pixel in the images that map savers write; 0 is an occupied one."""
+
+
+def write(path: Path, solid: NDArray[np.bool_], resolution: float, origin: tuple[float, float, float]) -> None:
+    """Write a map: ``path`` (YAML) and, beside it, the image of the same name in PGM.
+
+    Parameters
+    ----------
+    solid : (rows, columns) bool array
+        Row 0 is the lowest.
+    resolution, origin
+        See `RosMap`.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    image = path.with_suffix(".pgm")
+    pixels = np.where(solid[::-1], np.uint8(0), np.uint8(FREE))
+    Image.fromarray(pixels).save(image)
+    path.write_text(dumps(RosMap(image=image.name, resolution=resolution, origin=origin)), "utf-8")

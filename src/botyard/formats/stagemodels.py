@@ -1,4 +1,4 @@
-"""Robot models from Stage definitions, AMRISim's flavour (formats §3.4, §3.5).
+"""Robot models from Stage definitions, both dialects (formats §3.4, §3.5, §4.3).
 
 A definition is a chain of bases down to a model type of Stage, or to a model of our own library: ``define mine p3dx ( … )`` works
 although the file that defines ``p3dx`` for the original is not shipped. Each link of the chain changes what it names.
@@ -8,59 +8,172 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import Final
 
-from botyard.errors import FormatError, ModelError, ModelFileError, did_you_mean
-from botyard.formats.stageworld import Entity, Property, WorldFile
-from botyard.geometry import Pose
-from botyard.model.library import load_laser, load_robot, parse_robot, robot_names
-from botyard.model.obstacles import Returns
-from botyard.model.robot import Axes, Drive, MotionLimits, Outline, PioneerSpec, RobotSpec
-from botyard.model.sensors import LaserSpec, ReflectorRule, SonarSpec, Transducer
-from botyard.units import from_deg, from_mm, wrap_angle
+import numpy as np
+from numpy.typing import NDArray
 
-MODEL_TYPES = frozenset({"model", "position"})
+from botyard.errors import MapError, ModelError, ModelFileError, did_you_mean
+from botyard.formats import stagesensors as sensors
+from botyard.formats.images import read_grey
+from botyard.formats.stageprops import (
+    PROPERTIES,
+    STAGE_4,
+    Notes,
+    color,
+    dialect_of,
+    energy,
+    merged,
+    note_unused,
+    pose,
+    positive,
+    returns,
+    to_metres_and_degrees,
+)
+from botyard.formats.stageworld import MAX_DEPTH, Entity, Property, WorldFile
+from botyard.geometry import IDENTITY, Pose, compose, transform_point
+from botyard.model.accessories import BumperSpec
+from botyard.model.library import load_robot, parse_robot, robot_names
+from botyard.model.obstacles import Outline, Returns
+from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.tracing import mask_to_rectangles
+
+MODEL_TYPES: Final = frozenset({"model", "position"})
 """Stage types that a robot or an object can be based on."""
-LASERS = {"sicklms200": "lms200", "sicklms100": "lms100", "sicks300": "s300", "sicktim510": "tim510"}
-"""The stock sensor definitions of AMRISim's model file, and our models of the same devices."""
-IGNORED_CHILDREN = frozenset({"gps", "bumpers", "blobfinder", "fiducialfinder", "gripper", "bumpswitches", "messages"})
-"""Children that a model may have and that the robot's description does not hold."""
+UNSEEN: Final = frozenset(
+    {"gps", "bumpers", "bumpswitches", "messages", "camera", "actuator", "blinkenlight", "lightindicator", "wifi"}
+)
+"""Children that cannot be simulated here."""
+DARK: Final = 128
+"""A pixel of a bitmap is solid if its grey value is less (formats §4.3: dark pixels are solid)."""
+MAX_PARTS: Final = 400
+"""A bitmap body of a moving thing may consist of so many rectangles."""
+_POLYGON = re.compile(r"polygon\[(\d+)\]\.point\[(\d+)\]")
+_POINT = re.compile(r"point\[(\d+)\]")
+_SQUARE: Final[Outline] = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
 
-# an undescribed `position` of Stage: formats §3.4, pioneer-protocol §11.5
+# an undescribed `position`: of Stage 2 by formats §3.4 and pioneer-protocol §11.5, of Stage 4 by formats §4.3
 _POSITION = RobotSpec(
     name="position",
-    outline=((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)),
+    outline=_SQUARE,
     limits=MotionLimits(),
     odometry_error=Axes(0.03, 0.03, 0.05),
     pioneer=PioneerSpec(subclass=""),
 )
+_QUARTER = Axes(1.0, 1.0, math.pi / 2)
+_POSITION_4 = replace(
+    _POSITION,
+    limits=MotionLimits(max_speed=_QUARTER, accel=_QUARTER, decel=_QUARTER, top_accel=_QUARTER, heading_speed=_QUARTER.a),
+    odometry_error=Axes(0.015, 0.015, 0.025),
+)  # fmt: skip
 
 
 @dataclass(slots=True)
-class _Shape:
-    """How a body's outline is described: resolved when everything is known."""
+class Shape:
+    """How a body's outline is described: resolved when everything is known.
+
+    Attributes
+    ----------
+    size : tuple of float
+        Length and width, m.
+    origin : Pose
+        Offset of the body's centre.
+    polygons : list of outlines
+        As written; together they are scaled to the size and centred.
+    bitmap : Property or None
+        A picture whose dark pixels are solid; the whole of it is scaled to the size.
+    boundary : bool
+        A frame of the size is part of the body.
+    """
 
     size: tuple[float, float] = (1.0, 1.0)
-    origin: Pose = Pose()
+    origin: Pose = IDENTITY
     polygons: list[Outline] = field(default_factory=list)
-    given: bool = False
+    bitmap: Property | None = None
+    boundary: bool = False
 
-    def outline(self) -> Outline:
-        """The first polygon scaled to the size and centred, moved by the origin (formats §3.4)."""
+    def read(self, entity: Entity) -> None:
+        """Take over what an entity says of its shape.
+
+        Raises
+        ------
+        ModelFileError
+            Polygons that are none, a size that is none.
+        """
+        props = entity.properties
+        if "size" in props:
+            self.size = positive(props["size"])
+        if "origin" in props:
+            self.origin = pose(props["origin"])
+        if "bitmap" in props:
+            self.bitmap = props["bitmap"]
+        if "boundary" in props:
+            self.boundary = props["boundary"].number() != 0
+        found: dict[int, dict[int, tuple[float, ...]]] = {}
+        for key, prop in props.items():
+            match = _POLYGON.fullmatch(key)
+            if match:
+                found.setdefault(int(match[1]), {})[int(match[2])] = prop.numbers(2)
+        if found:
+            self.polygons = [_polygon(points, entity) for _, points in sorted(found.items())]
+        for child in entity.children:
+            if child.type_name == "block":
+                points = {int(m[1]): p for k, p in child.properties.items() if (m := _POINT.fullmatch(k))}
+                self.polygons.append(_polygon({i: p.numbers(2) for i, p in points.items()}, child))
+
+    def outlines(self) -> tuple[Outline, ...]:
+        """The polygons of the body, scaled to the size, centred and moved by the origin (formats §3.4).
+
+        Raises
+        ------
+        ModelFileError
+            The bitmap cannot be read, or has too many parts.
+        """
         length, width = self.size
-        corners: Outline = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
-        if self.polygons:
-            corners = self.polygons[0]
-        xs, ys = zip(*corners, strict=True)
-        cx, cy = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
-        dx, dy = max(max(xs) - min(xs), 1e-9), max(max(ys) - min(ys), 1e-9)
-        o = self.origin
-        c, s = math.cos(o.th), math.sin(o.th)
-        scaled = [((x - cx) / dx * length, (y - cy) / dy * width) for x, y in corners]
-        return tuple((o.x + c * x - s * y, o.y + s * x + c * y) for x, y in scaled)
+        shapes = self.polygons or [_SQUARE]
+        if self.bitmap is not None:
+            shapes = self._traced(self.bitmap)
+        else:
+            xs, ys = zip(*(corner for shape in shapes for corner in shape), strict=True)
+            cx, cy = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
+            dx, dy = max(max(xs) - min(xs), 1e-9), max(max(ys) - min(ys), 1e-9)
+            shapes = [tuple(((x - cx) / dx, (y - cy) / dy) for x, y in shape) for shape in shapes]
+        return tuple(tuple(transform_point(self.origin, x * length, y * width) for x, y in shape) for shape in shapes)
+
+    def _traced(self, prop: Property) -> list[Outline]:
+        solid = dark_pixels(prop)
+        rows, columns = solid.shape
+        found = mask_to_rectangles(solid)
+        if not 0 < len(found) <= MAX_PARTS:
+            raise prop.fail(
+                f"a picture of 1 … {MAX_PARTS} rectangles of dark pixels for a body (this one has {len(found)})"
+            )
+        found = found / (columns, rows, columns, rows) - 0.5
+        return [((x0, y0), (x1, y0), (x1, y1), (x0, y1)) for x0, y0, x1, y1 in found.tolist()]
+
+
+def dark_pixels(prop: Property) -> NDArray[np.bool_]:
+    """The solid pixels of a ``bitmap``, (rows, columns), row 0 at the bottom; its path is relative to the file that names it.
+
+    Raises
+    ------
+    ModelFileError
+        It cannot be read.
+    """
+    try:
+        return read_grey(Path(prop.path).parent / prop.string(), what="the bitmap")[::-1] < DARK
+    except MapError as error:
+        raise ModelFileError(f'bitmap "{prop.string()}": {error.reason}', prop.path, prop.line) from None
+
+
+def _polygon(points: dict[int, tuple[float, ...]], entity: Entity) -> Outline:
+    if len(points) < 3:
+        raise ModelFileError("expected polygons of at least 3 points", entity.path, entity.line)
+    return tuple((points[i][0], points[i][1]) for i in sorted(points))
 
 
 class ModelLibrary:
@@ -69,15 +182,21 @@ class ModelLibrary:
     Parameters
     ----------
     world : WorldFile
-        Definitions.
+        Definitions; its lengths and angles are converted to metres and degrees.
     stock : bool
         A base that the file does not define may be a model of our library.
+    notes : Notes, optional
+        Takes what cannot be simulated.
     """
 
-    def __init__(self, world: WorldFile, *, stock: bool = True) -> None:
+    def __init__(self, world: WorldFile, *, stock: bool = True, notes: Notes | None = None) -> None:
+        to_metres_and_degrees(world)
         self._world = world
         self._stock = stock
         self._known: dict[str, RobotSpec] = {}
+        self._depth = 0
+        self.dialect = dialect_of(world)
+        self.notes = notes if notes is not None else Notes()
 
     def chain(self, name: str) -> tuple[list[Entity], str]:
         """The definitions behind `name`, root first, and the type that the root is based on.
@@ -132,63 +251,140 @@ class ModelLibrary:
         links, root = self.chain(entity.type_name)
         return self._build(entity.type_name, [*links, entity], root)
 
+    def links(self, entity: Entity) -> tuple[list[Entity], str]:
+        """The definitions behind an entity, root first, then the entity itself; and the type that the root is based on."""
+        links, root = self.chain(entity.type_name)
+        return [*links, entity], root
+
+    def unknown(self, entity: Entity, root: str) -> ModelFileError:
+        """An error about a type that does not exist."""
+        known = [*self._world.definitions, *MODEL_TYPES, *(robot_names() if self._stock else ())]
+        return ModelFileError(f'"{root}" is not a model type{did_you_mean(root, known)}', entity.path, entity.line)
+
+    def shape(self, links: Sequence[Entity]) -> Shape:
+        """The shape of a ``model`` or of a child of one."""
+        side = 0.1 if self.dialect == STAGE_4 else 1.0
+        shape = Shape(size=(side, side))
+        for entity in links:
+            shape.read(entity)
+        return shape
+
     def _build(self, name: str, links: list[Entity], root: str) -> RobotSpec:
-        where = links[0] if links else None
+        base = _POSITION_4 if self.dialect == STAGE_4 else _POSITION
+        shape = self.shape([])
         if root == "position":
-            spec, shape = _POSITION, _Shape()
+            spec = base
         elif root == "model":
-            spec, shape = replace(_POSITION, drive=Drive.NONE, odometry_error=Axes()), _Shape()
+            spec = replace(base, drive=Drive.NONE, odometry_error=Axes())
         elif self._is_robot(root):
             spec = _pioneer() if root == "pioneer" else load_robot(root)
             xs, ys = zip(*spec.outline, strict=True)
-            shape = _Shape(
+            shape = Shape(
                 size=(max(xs) - min(xs), max(ys) - min(ys)),
                 origin=Pose((max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2, 0.0),
                 polygons=[spec.outline],
             )
         else:
-            known = [*self._world.definitions, *MODEL_TYPES, *(robot_names() if self._stock else ())]
-            raise ModelFileError(
-                f'"{root}" is not a model type{did_you_mean(root, known)}',
-                where.path if where else None, where.line if where else None,
-            )  # fmt: skip
+            raise self.unknown(links[0] if links else Entity(root, "", 0), root)
         spec = replace(spec, name=name)
         if not (root == "pioneer" or root in MODEL_TYPES):
             spec = replace(spec, description=f"{root}, changed")
         for entity in links:
-            spec = self._apply(spec, shape, entity)
+            spec = self._apply(spec, entity)
+            shape.read(entity)
+        props = merged(links)
+        spec = energy(replace(spec, color=color(props, spec.color, self._draw(links))), props)
         if not spec.pioneer.subclass:  # a model that does not say what it is has its name
             spec = replace(spec, pioneer=replace(spec.pioneer, subclass=name))
         try:
-            return replace(spec, outline=shape.outline())
+            body, *rest = shape.outlines()
+            return replace(spec, outline=body, parts=(*rest, *spec.parts))
         except ModelError as error:
             last = links[-1]
             raise ModelFileError(str(error), last.path, last.line) from None
 
+    def _draw(self, links: list[Entity]) -> str:
+        """What decides a random colour: where the entity stands."""
+        return f"{links[-1].line * 7}" if links else ""
+
     # -- properties of the body
 
-    def _apply(self, spec: RobotSpec, shape: _Shape, entity: Entity) -> RobotSpec:
-        _shape(shape, entity)
+    def _apply(self, spec: RobotSpec, entity: Entity) -> RobotSpec:
+        note_unused(self.notes, entity)
         for key, prop in entity.properties.items():
-            change = _PROPERTIES.get(key)
+            change = PROPERTIES.get(key)
             if change is not None:
                 spec = change(spec, prop)
+        spec = replace(spec, returns=returns(spec.returns, entity.properties, self.dialect))
         for child in entity.children:
-            spec = self._child(spec, child)
+            if child.type_name != "block":
+                spec = self._child(spec, child, IDENTITY)
         return spec
 
-    def _child(self, spec: RobotSpec, child: Entity) -> RobotSpec:
-        links, root = self.chain(child.type_name)
-        links = [*links, child]
-        if root == "laser" or root in LASERS:
-            return replace(spec, lasers=(*spec.lasers, _laser(links, root)))
+    def _child(self, spec: RobotSpec, child: Entity, mount: Pose) -> RobotSpec:
+        links, root = self.links(child)
+        if root == "laser" or root in sensors.LASERS:
+            return replace(spec, lasers=(*spec.lasers, sensors.laser(links, root, mount)))
+        if root == "ranger" and not any("scount" in link.properties for link in links) and self.dialect == STAGE_4:
+            return self._ranger(spec, links, mount)
         if root in ("ranger", "sonar", "pioneerSonar"):
-            return replace(spec, sonar=_sonar(links, root))
-        if root in IGNORED_CHILDREN or root in MODEL_TYPES:
+            return replace(spec, sonar=sensors.sonar(links, root))
+        if root in ("fiducial", "fiducialfinder"):
+            return replace(spec, fiducial_finder=sensors.fiducial_finder(links, mount))
+        if root == "blobfinder":
+            return replace(spec, blob_finder=sensors.blob_finder(links, mount))
+        if root == "bumper":
+            found = sensors.bumpers(links)
+            both = BumperSpec(front=max(found.front, spec.bumpers.front), rear=max(found.rear, spec.bumpers.rear))
+            return replace(spec, bumpers=both)
+        if root == "gripper":
+            return replace(spec, gripper=sensors.gripper(links))
+        if root in MODEL_TYPES:
+            return self._attached(spec, links, mount) if self.dialect == STAGE_4 else spec
+        if root in UNSEEN:
+            self.notes.add(root, child, f'"{root}" is not simulated')
             return spec
-        known = [*self._world.definitions, *LASERS, "laser", "ranger", "pioneerSonar"]
+        known = [*self._world.definitions, *sensors.LASERS, "laser", "ranger", "pioneerSonar", "fiducial", "blobfinder"]
         raise ModelFileError(
             f'"{root}" is not a type of sensor or model{did_you_mean(root, known)}', child.path, child.line
+        )
+
+    def _ranger(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
+        found = []
+        for entity in links:
+            note_unused(self.notes, entity)
+            for child in entity.children:
+                chain, root = self.links(child)
+                if root == "sensor":
+                    found.append(chain)
+        if not found:
+            self.notes.add("ranger", links[-1], "a ranger without sensors measures nothing")
+        both = sensors.ranger(links, found, links[-1].type_name, mount, self.notes)
+        spec = replace(spec, lasers=(*spec.lasers, *both.lasers))
+        if both.sonar is None:
+            return spec
+        if spec.sonar is None:
+            return replace(spec, sonar=both.sonar)
+        return replace(spec, sonar=replace(spec.sonar, transducers=(*spec.sonar.transducers, *both.sonar.transducers)))
+
+    def _attached(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
+        """A ``model`` that a robot carries: part of its body if it is solid, and what it carries in turn."""
+        props = merged(links)
+        at = compose(mount, pose(props["pose"])) if "pose" in props else mount
+        if self._depth > MAX_DEPTH:
+            raise ModelFileError("models that carry each other in a circle", links[-1].path, links[-1].line)
+        self._depth += 1
+        for entity in links:
+            note_unused(self.notes, entity)
+            for child in entity.children:
+                if child.type_name != "block":
+                    spec = self._child(spec, child, at)
+        self._depth -= 1
+        if not returns(Returns(), props, self.dialect).obstacle:
+            return spec
+        shapes = self.shape(links).outlines()
+        return replace(
+            spec, parts=(*spec.parts, *(tuple(transform_point(at, x, y) for x, y in shape) for shape in shapes))
         )
 
 
@@ -199,227 +395,3 @@ def _pioneer() -> RobotSpec:
         'extends = "pioneer"\noutline = [[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]]\n[pioneer]\nsubclass = "pioneer"',
         "undescribed pioneer",
     )
-
-
-_POLYGON = re.compile(r"polygon\[(\d+)\]\.point\[(\d+)\]")
-
-
-def _shape(shape: _Shape, entity: Entity) -> None:
-    props = entity.properties
-    if "size" in props:
-        shape.size = _positive(props["size"])
-    if "origin" in props:
-        shape.origin = _pose(props["origin"])
-    points: dict[int, dict[int, tuple[float, float]]] = {}
-    for key, prop in props.items():
-        match = _POLYGON.fullmatch(key)
-        if match:
-            x, y = prop.numbers(2)
-            points.setdefault(int(match[1]), {})[int(match[2])] = (x, y)
-    if points:
-        shape.polygons = [tuple(p[i] for i in sorted(p)) for _, p in sorted(points.items())]
-        if any(len(p) < 3 for p in shape.polygons):
-            raise ModelFileError("expected polygons of at least 3 points", entity.path, entity.line)
-
-
-def _positive(prop: Property) -> tuple[float, float]:
-    values = prop.numbers()
-    if len(values) < 2 or min(values[:2]) < 0.0:
-        raise prop.fail("a length and a width, not negative")
-    return values[0], values[1]
-
-
-def _pose(prop: Property) -> Pose:
-    """x, y (m) and heading (deg); what is left out is 0, a height is left out too (Stage 4: x y z a)."""
-    values = prop.numbers()
-    if len(values) == 4:
-        values = (values[0], values[1], values[3])
-    x, y, th = (*values, 0.0, 0.0, 0.0)[:3]
-    return Pose(x, y, wrap_angle(from_deg(th)))
-
-
-def _axes(prop: Property) -> Axes:
-    """Forward, left, turn: the last a plain number of rad (formats §3.4)."""
-    x, y, a = (*prop.numbers(), 0.0, 0.0, 0.0)[:3]
-    return Axes(x, y, a)
-
-
-Change = Callable[[RobotSpec, Property], RobotSpec]
-
-
-def _with(part: Any, name: str, value: object) -> Any:
-    """A frozen description with one field changed, by the field's name."""
-    return replace(part, **{name: value})
-
-
-def _drive(spec: RobotSpec, prop: Property) -> RobotSpec:
-    try:
-        return replace(spec, drive={"diff": Drive.DIFF, "omni": Drive.OMNI}[prop.string()])
-    except KeyError:
-        raise prop.fail('"diff" or "omni"') from None
-
-
-def _limit(name: str) -> Change:
-    return lambda spec, prop: replace(spec, limits=_with(spec.limits, name, _axes(prop)))
-
-
-def _default_speed(spec: RobotSpec, prop: Property) -> RobotSpec:
-    return replace(spec, limits=replace(spec.limits, heading_speed=_axes(prop).a))
-
-
-def _odom_error(spec: RobotSpec, prop: Property) -> RobotSpec:
-    """Symmetric errors; the rotation's is read through the angle unit, degrees (pioneer-protocol §11.4)."""
-    x, y, a = (*prop.numbers(), 0.0, 0.0, 0.0)[:3]
-    return replace(spec, odometry_error=Axes(x, y, from_deg(a)), odometry_error_low=None)
-
-
-def _odom_range(axis: str) -> Change:
-    def change(spec: RobotSpec, prop: Property) -> RobotSpec:
-        low, high = prop.numbers(2)
-        e = spec.odometry_error
-        lows = spec.odometry_error_low or Axes(-e.x, -e.y, -e.a)
-        return replace(spec, odometry_error=replace(e, **{axis: high}), odometry_error_low=replace(lows, **{axis: low}))
-
-    return change
-
-
-def _pioneer_value(name: str, scale: float = 1.0) -> Change:
-    return lambda spec, prop: replace(spec, pioneer=_with(spec.pioneer, name, prop.number() * scale))
-
-
-def _pioneer_text(name: str) -> Change:
-    return lambda spec, prop: replace(spec, pioneer=_with(spec.pioneer, name, prop.string()))
-
-
-def _gps(name: str) -> Change:
-    return lambda spec, prop: replace(spec, gps=_with(spec.gps, name, prop.number()))
-
-
-def _returns(spec: RobotSpec, **values: bool | int) -> RobotSpec:
-    r = spec.returns
-    merged = {"obstacle": r.obstacle, "laser": r.laser, "sonar": r.sonar, **values}
-    return replace(
-        spec,
-        returns=Returns(obstacle=bool(merged["obstacle"]), laser=int(merged["laser"]), sonar=bool(merged["sonar"])),
-    )
-
-
-_PROPERTIES: Mapping[str, Change] = {
-    "color": lambda spec, prop: replace(spec, color=prop.string()),
-    "drive": _drive,
-    "max_speed": _limit("max_speed"),
-    "default_speed": _default_speed,
-    "accel": _limit("accel"),
-    "decel": _limit("decel"),
-    "max_accel": _limit("top_accel"),
-    "odom_error": _odom_error,
-    **{f"odom_error{r}_{a}": _odom_range(a) for r in ("", "_range") for a in ("x", "y", "a")},
-    "localization": lambda spec, prop: replace(spec, perfect_odometry=prop.string() == "gps"),
-    "obstacle_return": lambda spec, prop: _returns(spec, obstacle=prop.number() != 0),
-    "laser_return": lambda spec, prop: _returns(spec, laser=int(prop.number())),
-    "ranger_return": lambda spec, prop: _returns(spec, sonar=prop.number() > 0),
-    "pioneer_robot_type": _pioneer_text("class_name"),
-    "pioneer_robot_subtype": _pioneer_text("subclass"),
-    "pioneer_diffconv": _pioneer_value("diff_conv"),
-    "pioneer_angleconv": _pioneer_value("angle_conv"),
-    "pioneer_distconv": _pioneer_value("dist_conv"),
-    "pioneer_velconv": _pioneer_value("vel_conv"),
-    "pioneer_rangeconv": _pioneer_value("range_conv"),
-    "pioneer_vel2div": _pioneer_value("vel2_div"),
-    "pioneer_watchdog": _pioneer_value("watchdog", from_mm(1.0)),  # ms to s, the same factor
-    "pioneer_batterytype": lambda spec, prop: replace(
-        spec, battery=replace(spec.battery, by_charge=prop.number() == 2)
-    ),
-    "pioneer_gps_dop": _gps("dop"),
-    "pioneer_gps_pos_x": _gps("x"),
-    "pioneer_gps_pos_y": _gps("y"),
-}
-
-
-# -- sensors
-
-
-def _merged(links: list[Entity]) -> dict[str, Property]:
-    """Properties of a chain, later ones over earlier ones."""
-    return {k: p for entity in links for k, p in entity.properties.items()}
-
-
-def _type_name(links: list[Entity], root: str) -> str:
-    """The stock name of a device, or the definition next to the instance."""
-    return links[-1].type_name if len(links) > 1 or root in LASERS else root
-
-
-def _laser(links: list[Entity], root: str) -> LaserSpec:
-    props = _merged(links)
-    base = load_laser(LASERS[root]) if root in LASERS else LaserSpec(type_name="laser", samples=180, size=(0.15, 0.15))
-
-    def number(key: str, otherwise: float) -> float:
-        return props[key].number() if key in props else otherwise
-
-    try:
-        return LaserSpec(
-            type_name=_type_name(links, root),
-            pose=_pose(props["pose"]) if "pose" in props else Pose(),
-            size=_positive(props["size"]) if "size" in props else base.size,
-            fov=from_deg(props["fov"].number()) if "fov" in props else base.fov,
-            samples=int(number("samples", base.samples)),
-            range_min=number("range_min", base.range_min),
-            range_max=number("range_max", base.range_max),
-            flipped=number("reverse_scan", float(base.flipped)) != 0,
-            range_noise=number("noise", base.range_noise),
-            angle_noise=number("reading_angle_error", base.angle_noise),
-            reflector=_reflector(props) if "laser_return_rules" in props else base.reflector,
-        )
-    except ModelError as error:
-        raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
-
-
-def _reflector(props: Mapping[str, Property]) -> ReflectorRule:
-    """The documented rules: bright things are plain beyond a range or an angle, and 2 may be reported as another number."""
-    rule = ReflectorRule()
-    for i in range(int(props["laser_return_rules"].number())):
-        one = {k.rpartition(".")[2]: p for k, p in props.items() if k.startswith(f"laser_return_rule[{i}].")}
-        condition = one["condition"].string() if "condition" in one else ""
-        if condition == "outside_range" and "range" in one:
-            rule = replace(rule, max_range=one["range"].number())
-        elif condition == "outside_angle" and "angle" in one:
-            rule = replace(rule, max_incidence=from_deg(one["angle"].number()) / 2.0)
-        elif not condition and "detect" in one:
-            rule = replace(rule, strength=int(one["detect"].number()))
-    return rule
-
-
-def _sonar(links: list[Entity], root: str) -> SonarSpec:
-    props = _merged(links)
-    stock = root == "pioneerSonar"
-    count = int(props["scount"].number()) if "scount" in props else 0
-    view = props["sview"].numbers(3) if "sview" in props else ((0.1, 5.0, 30.0) if stock else (0.0, 5.0, 5.0))
-    views = [props[f"sview[{i}]"].numbers(3) if f"sview[{i}]" in props else view for i in range(count)]
-    poses = [props.get(f"spose[{i}]") for i in range(count)]
-    last = links[-1]
-    if count < 1:
-        raise ModelFileError("expected scount and spose[0] … of a ranger, found none", last.path, last.line)
-    if None in poses:
-        raise ModelFileError(f"scount is {count}, but spose[{poses.index(None)}] is missing", last.path, last.line)
-    fov = max(v[2] for v in views)
-    rays = 1
-    if "projection_type" in props and props["projection_type"].string() == "closest":
-        step = props["projection_res"].number() if "projection_res" in props else 6.0
-        rays = max(1, round(fov / step) + 1)
-    noise = props["noise"].number() if "noise" in props else (0.0005 if stock else 0.0)
-    try:
-        return SonarSpec(
-            type_name=_type_name(links, root) if not stock else "pioneerSonar",
-            transducers=tuple(
-                Transducer(pose=_pose(p), connected=v[2] > 0.0) for p, v in zip(poses, views, strict=True) if p
-            ),
-            fov=from_deg(fov),
-            range_min=views[0][0],
-            range_max=views[0][1],
-            noise=noise,
-            rays=rays,
-        )
-    except FormatError:
-        raise
-    except ModelError as error:
-        raise ModelFileError(str(error), last.path, last.line) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -108,12 +108,15 @@ class WorldFile:
         Models that are to be made.
     shadowed : list of (str, str, int)
         Later definitions of a taken name: name, file, line.
+    allowed : callable
+        Whether a file may be included.
     """
 
     properties: dict[str, Property] = field(default_factory=dict)
     definitions: dict[str, Entity] = field(default_factory=dict)
     entities: list[Entity] = field(default_factory=list)
     shadowed: list[tuple[str, str, int]] = field(default_factory=list)
+    allowed: Callable[[Path], bool] = lambda _path: True
 
 
 def tokens(text: str, path: str) -> Iterator[Token]:
@@ -182,7 +185,7 @@ class _Parser:
             raise ModelFileError(f'include "{name.text}": files include each other in a circle', self._path, name.line)
         folders = [self._path.parent, *(Path(p) for p in os.environ.get("STAGEPATH", "").split(os.pathsep) if p)]
         for folder in folders:
-            if (folder / name.text).is_file():
+            if self._world.allowed(folder / name.text) and (folder / name.text).is_file():
                 _read_into(folder / name.text, self._world, self._depth + 1)
                 return
         raise ModelFileError(f'include "{name.text}": no such file', self._path, name.line)
@@ -251,9 +254,15 @@ def read(path: str | Path) -> WorldFile:
     return world
 
 
-def parse(text: str, path: str | Path = "world") -> WorldFile:
-    """Read a world file from a text; `path` is for messages and for relative includes."""
-    world = WorldFile()
+def parse(text: str, path: str | Path = "world", allowed: Callable[[Path], bool] = lambda _path: True) -> WorldFile:
+    """Read a world file from a text; `path` is for messages and for relative includes, which must be `allowed`.
+
+    Raises
+    ------
+    ModelFileError
+        With file, line, what was expected and what was found.
+    """
+    world = WorldFile(allowed=allowed)
     _Parser(text, Path(path), world, 0).run()
     return world
 

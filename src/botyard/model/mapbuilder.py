@@ -1,121 +1,464 @@
-"""From scan points to walls: the exact outline of the union of the points' squares, as few long segments as possible.
+"""Drawing maps in Python: rooms, walls with doors, corridors, obstacles; and whole mazes, offices, halls and warehouses of any size.
 
-A map point fills the square [x, x + resolution) × [y, y + resolution). Points on a common lattice (nearly all maps) are merged:
-an edge between two filled squares is nobody's outline, and collinear edges of neighbouring squares become one segment. columbia.map's
-63,311 points give 64,000 segments instead of 253,000. Works on sorted keys, so its memory follows the points, not the extent.
+    from botyard.model.mapbuilder import MapBuilder
+
+    b = MapBuilder("lab")
+    b.room(0, 0, 12, 8, doors={"north": [(3, 1.2)]})
+    b.corridor([(0, 8), (30, 8)], width=2.4)
+    b.obstacles(10, seed=3)
+    b.home(2, 2)
+    sim = botyard.Simulation(b.scene())
+
+Lengths are metres, angles radians. The same calls give the same map, whatever the machine.
 """
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
 import numpy as np
-from numpy.typing import NDArray
 
-Float2D = NDArray[np.float64]
-Int1D = NDArray[np.int64]
+from botyard.errors import WorldError
+from botyard.geometry import Pose
+from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
+from botyard.model.scene import Area, Place, Scene
 
-LATTICE_TOLERANCE = 1e-3
-"""A point is on the lattice when it is off by less than this part of the resolution."""
-
-
-def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
-    """Which of the `wanted` keys occur in `sorted_keys`."""
-    at = np.searchsorted(sorted_keys, wanted)
-    at[at == len(sorted_keys)] = 0
-    found: NDArray[np.bool_] = sorted_keys[at] == wanted
-    return found
+Point = tuple[float, float]
+Door = tuple[float, float]
+"""Distance from the beginning of a wall to that of the door, and its width, m."""
+SIDES: Final = ("south", "east", "north", "west")
+MAX_TRIES: Final = 200
+"""A random obstacle is tried at so many places."""
 
 
-def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:
-    """First and last key of each run of consecutive keys; of none, none."""
-    breaks = np.flatnonzero(np.diff(keys) != 1)
-    first = np.concatenate([keys[:1], keys[breaks + 1]])
-    last = np.concatenate([keys[breaks], keys[-1:]])
-    return first, last
+@dataclass(slots=True)
+class MapBuilder:
+    """A map in the making.
+
+    Attributes
+    ----------
+    name : str
+        Of the map.
+    thickness : float
+        Of walls that do not say theirs, m; 0: a single line.
+    """
+
+    name: str = "map"
+    thickness: float = 0.1
+    _segments: list[tuple[float, float, float, float]] = field(default_factory=list)
+    _boxes: list[BoxObject] = field(default_factory=list)
+    _places: list[Place] = field(default_factory=list)
+    _areas: list[Area] = field(default_factory=list)
+    _discs: list[tuple[float, float, float]] = field(default_factory=list)
+
+    # -- lines
+
+    def line(self, *points: Point) -> MapBuilder:
+        """A thin wall along points."""
+        if len(points) < 2:
+            raise WorldError(f"a line needs at least 2 points, found {len(points)}")
+        for (x1, y1), (x2, y2) in pairwise(points):
+            self._segments.append((float(x1), float(y1), float(x2), float(y2)))
+        return self
+
+    def polygon(self, *corners: Point) -> MapBuilder:
+        """A solid thing with these corners."""
+        if len(corners) < 3:
+            raise WorldError(f"a polygon needs at least 3 corners, found {len(corners)}")
+        return self.line(*corners, corners[0])
+
+    def rectangle(self, x: float, y: float, width: float, height: float) -> MapBuilder:
+        """A solid block, or the inside of a hall, from its lower left corner."""
+        return self.polygon((x, y), (x + width, y), (x + width, y + height), (x, y + height))
+
+    def disc(self, x: float, y: float, radius: float, corners: int = 16) -> MapBuilder:
+        """A round pillar."""
+        return self.polygon(*((x + px, y + py) for px, py in disc(radius, corners)))
+
+    # -- walls
+
+    def wall(
+        self, start: Point, end: Point, *, doors: Sequence[Door] = (), thickness: float | None = None
+    ) -> MapBuilder:
+        """A straight wall with openings.
+
+        Parameters
+        ----------
+        doors : sequence of (float, float)
+            Distance from `start` to the door's beginning, and the door's width, m.
+        thickness : float, optional
+            m; the wall lies half to each side of the line.
+
+        Raises
+        ------
+        WorldError
+            Doors that overlap or stand out.
+        """
+        thick = self.thickness if thickness is None else thickness
+        length = math.dist(start, end)
+        edges = [0.0]
+        for at, width in sorted(doors):
+            if at < edges[-1] - 1e-9 or width <= 0.0 or at + width > length + 1e-9:
+                raise WorldError(f"a wall of {length:g} m: no door of {width:g} m fits at {at:g} m")
+            edges += [at, at + width]
+        edges.append(length)
+        ux, uy = ((end[0] - start[0]) / length, (end[1] - start[1]) / length) if length else (1.0, 0.0)
+        hx, hy = -uy * thick / 2, ux * thick / 2
+        for a, b in zip(edges[::2], edges[1::2], strict=True):
+            if b - a < 1e-9:
+                continue
+            p = (start[0] + ux * a, start[1] + uy * a)
+            q = (start[0] + ux * b, start[1] + uy * b)
+            if thick <= 0.0:
+                self.line(p, q)
+            else:
+                self.polygon(
+                    (p[0] - hx, p[1] - hy), (q[0] - hx, q[1] - hy), (q[0] + hx, q[1] + hy), (p[0] + hx, p[1] + hy)
+                )
+        return self
+
+    def room(
+        self, x: float, y: float, width: float, height: float, *, doors: Mapping[str, Sequence[Door]] | None = None
+    ) -> MapBuilder:
+        """Four walls around a room, from its lower left corner.
+
+        Parameters
+        ----------
+        doors : mapping of str to doors
+            For the sides ``south``, ``east``, ``north``, ``west``; distances are counted from the left or lower end.
+
+        Raises
+        ------
+        WorldError
+            A side that does not exist; doors that do not fit.
+        """
+        openings = dict(doors or {})
+        for side in openings:
+            if side not in SIDES:
+                raise WorldError(f'no side "{side}"; there are: {", ".join(SIDES)}')
+        corners = ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
+        self.wall(corners[0], corners[1], doors=openings.get("south", ()))
+        self.wall(corners[1], corners[2], doors=openings.get("east", ()))
+        self.wall(corners[3], corners[2], doors=openings.get("north", ()))
+        self.wall(corners[0], corners[3], doors=openings.get("west", ()))
+        return self
+
+    def corridor(self, points: Sequence[Point], width: float) -> MapBuilder:
+        """Two thin walls, `width` apart, along the middle of a corridor; ends are open, corners are mitred.
+
+        Raises
+        ------
+        WorldError
+            Fewer than 2 points, or two that are the same.
+        """
+        path = np.array(points, np.float64)
+        if len(path) < 2:
+            raise WorldError(f"a corridor needs at least 2 points, found {len(path)}")
+        along = np.diff(path, axis=0)
+        lengths = np.hypot(along[:, 0], along[:, 1])
+        if not (lengths > 0.0).all():
+            raise WorldError("a corridor: two points in a row are the same")
+        normal = np.stack([-along[:, 1], along[:, 0]], axis=1) / lengths[:, None]
+        before, after = np.vstack([normal[:1], normal]), np.vstack([normal, normal[-1:]])
+        mitre = before + after
+        mitre /= np.maximum((mitre * before).sum(axis=1), 0.2)[:, None]
+        for side in (-width / 2, width / 2):
+            self.line(*map(tuple, (path + side * mitre).tolist()))
+        return self
+
+    # -- things and places
+
+    def box(
+        self,
+        x: float,
+        y: float,
+        length: float,
+        width: float,
+        th: float = 0.0,
+        *,
+        name: str = "",
+        color: str = "sandy brown",
+    ) -> MapBuilder:
+        """A thing that can be moved."""
+        number = len(self._boxes) + 1
+        self._boxes.append(
+            BoxObject(name=name or f"Box:{number}", pose=Pose(x, y, th), length=length, width=width, color=color)
+        )
+        return self
+
+    def obstacles(
+        self,
+        count: int,
+        *,
+        seed: int = 1,
+        size: tuple[float, float] = (0.3, 1.0),
+        area: tuple[float, float, float, float] | None = None,
+        clearance: float = 0.8,
+    ) -> MapBuilder:
+        """Solid blocks and pillars at random places, which leave room for robots between them.
+
+        Parameters
+        ----------
+        size : (least, greatest)
+            Of their sides, m.
+        area : x0, y0, x1, y1, optional
+            Where they may be; else within the bounds of what is there.
+        clearance : float
+            Free space around each, to walls and to others, m.
+
+        Raises
+        ------
+        WorldError
+            There is no place for so many.
+        """
+        draw = random.Random(f"{seed} obstacles {self.name}")
+        if area is None:
+            bounds = self.scene().bounds
+            if bounds is None:
+                raise WorldError("obstacles: the map is empty; say in which area they shall be")
+            area = bounds
+        walls = np.array(self._segments).reshape(-1, 4)
+        for _ in range(count):
+            for _ in range(MAX_TRIES):
+                length, width = draw.uniform(*size), draw.uniform(*size)
+                th, is_round = draw.uniform(0.0, math.pi), draw.random() < 0.3
+                radius = length / 2 if is_round else math.hypot(length, width) / 2
+                x = draw.uniform(area[0] + radius, area[2] - radius) if area[2] - area[0] > 2 * radius else math.nan
+                y = draw.uniform(area[1] + radius, area[3] - radius) if area[3] - area[1] > 2 * radius else math.nan
+                if math.isfinite(x + y) and self._is_clear(walls, x, y, radius + clearance):
+                    break
+            else:
+                raise WorldError(f"no room for {count} obstacles: {len(self._discs)} were placed")
+            outline: Outline = disc(radius, 16) if is_round else rectangle(length, width)
+            c, s = math.cos(th), math.sin(th)
+            self.polygon(*((x + c * px - s * py, y + s * px + c * py) for px, py in outline))
+            self._discs.append((x, y, radius))
+        return self
+
+    def _is_clear(
+        self, walls: np.ndarray[tuple[int, ...], np.dtype[np.float64]], x: float, y: float, radius: float
+    ) -> bool:
+        """Whether a circle touches no wall, no place and no earlier obstacle."""
+        if any(math.hypot(x - px, y - py) < radius + r for px, py, r in self._discs):
+            return False
+        if any(math.hypot(x - p.pose.x, y - p.pose.y) < radius + 0.5 for p in self._places):
+            return False
+        if not len(walls):
+            return True
+        ax, ay, dx, dy = walls[:, 0] - x, walls[:, 1] - y, walls[:, 2] - walls[:, 0], walls[:, 3] - walls[:, 1]
+        share = np.clip(-(ax * dx + ay * dy) / np.maximum(dx * dx + dy * dy, 1e-12), 0.0, 1.0)
+        return bool((np.hypot(ax + share * dx, ay + share * dy) >= radius).all())
+
+    def place(self, kind: str, name: str, x: float, y: float, th: float | None = None) -> MapBuilder:
+        """A named place, for example a ``Goal``."""
+        self._places.append(Place(kind=kind, name=name, pose=Pose(x, y, th or 0.0), has_heading=th is not None))
+        return self
+
+    def goal(self, name: str, x: float, y: float, th: float | None = None) -> MapBuilder:
+        """A goal, with a heading if one is given."""
+        return self.place("Goal" if th is None else "GoalWithHeading", name, x, y, th)
+
+    def dock(self, name: str, x: float, y: float, th: float) -> MapBuilder:
+        """A charging station."""
+        return self.place("Dock", name, x, y, th)
+
+    def home(self, x: float, y: float, th: float = 0.0) -> MapBuilder:
+        """Where robots start."""
+        return self.place("RobotHome", "Home", x, y, th)
+
+    def scene(self) -> Scene:
+        """The map."""
+        return Scene(
+            name=self.name,
+            segments=np.array(self._segments, np.float64).reshape(-1, 4),
+            boxes=tuple(self._boxes),
+            places=tuple(self._places),
+            areas=tuple(self._areas),
+            start=next((p.pose for kind in ("RobotHome", "Dock") for p in self._places if p.kind == kind), None),
+        )
 
 
-def _edges(across: Int1D, along: Int1D) -> Float2D:
-    """Outline edges that run in the `along` direction of unit squares: rows (across, along begin, across, along end)."""
-    stride = int(along.max()) + 3  # keys of different columns are never consecutive
-    keys = np.sort(across * stride + along)  # np.unique hashes, which takes ten times as long
-    keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
-    parts = []
-    for side in (0, 1):  # the squares' edge towards smaller, then larger `across`
-        neighbour = keys - stride if side == 0 else keys + stride
-        first, last = _runs(keys[~_contains(keys, neighbour)])
-        column = (first // stride + side).astype(np.float64)
-        parts.append(np.stack([column, first % stride, column, last % stride + 1], axis=1))
-    return np.concatenate(parts)
+# -- whole maps
 
 
-def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
-    """Outline of the union of the squares of all points.
+def _at_least(low: int, **values: int) -> None:
+    for name, value in values.items():
+        if value < low:
+            raise WorldError(f"{name}: expected at least {low}, found {value}")
+
+
+def maze(columns: int = 10, rows: int = 10, *, cell: float = 1.5, loops: float = 0.0, seed: int = 1) -> Scene:
+    """A maze in which every cell can be reached, made by a depth-first walk (D. Knuth's *perfect maze*).
 
     Parameters
     ----------
-    points : (m, 2) float64 array
-        Lower left corners of the squares, m.
-    resolution : float
-        Edge of a square, m, greater than 0.
-
-    Returns
-    -------
-    (k, 4) float64 array
-        Segments x1, y1, x2, y2, m, all parallel to an axis. Points off the lattice of the others give four edges each.
+    columns, rows : int
+        Number of cells.
+    cell : float
+        Edge of a cell, m.
+    loops : float
+        Share of the remaining inner walls that are taken away, 0 … 1: there is then more than one way.
     """
-    if not len(points):
-        return np.zeros((0, 4))
-    phase = np.mod(points / resolution + LATTICE_TOLERANCE / 2, 1.0)
-    bucket = np.floor(phase / LATTICE_TOLERANCE).astype(np.int64)
-    code = bucket[:, 0] * int(2 / LATTICE_TOLERANCE) + bucket[:, 1]
-    values, index, counts = np.unique(code, return_index=True, return_counts=True)
-    common = int(np.argmax(counts))
-    on_lattice = code == values[common]
-    origin = points[index[common]]
-    lattice = np.rint((points[on_lattice] - origin) / resolution).astype(np.int64)
-    low = lattice.min(axis=0)
-    i, j = (lattice - low).T
-    upright = _edges(i, j)
-    level = _edges(j, i)[:, [1, 0, 3, 2]]
-    segments = [np.concatenate([upright, level]) * resolution + np.tile(origin + low * resolution, 2)]
-    rest = np.unique(points[~on_lattice], axis=0)
-    if len(rest):
-        x, y = rest.T
-        x2, y2 = x + resolution, y + resolution
-        for edge in ((x, y, x2, y), (x2, y, x2, y2), (x2, y2, x, y2), (x, y2, x, y)):
-            segments.append(np.stack(edge, axis=1))
-    return np.concatenate(segments)
+    _at_least(1, columns=columns, rows=rows)
+    draw = random.Random(f"{seed} maze")
+    upright = np.ones((rows, columns + 1), np.bool_)  # wall left of column i; the last one is the east border
+    level = np.ones((rows + 1, columns), np.bool_)
+    seen = np.zeros((rows, columns), np.bool_)
+    path = [(0, 0)]
+    seen[0, 0] = True
+    while path:
+        r, c = path[-1]
+        ways = [
+            (r + dr, c + dc)
+            for dr, dc in ((0, 1), (1, 0), (0, -1), (-1, 0))
+            if 0 <= r + dr < rows and 0 <= c + dc < columns and not seen[r + dr, c + dc]
+        ]
+        if not ways:
+            path.pop()
+            continue
+        nr, nc = draw.choice(ways)
+        if nr == r:
+            upright[r, max(c, nc)] = False
+        else:
+            level[max(r, nr), c] = False
+        seen[nr, nc] = True
+        path.append((nr, nc))
+    inner = [("upright", r, c) for r in range(rows) for c in range(1, columns) if upright[r, c]]
+    inner += [("level", r, c) for r in range(1, rows) for c in range(columns) if level[r, c]]
+    for kind, r, c in draw.sample(inner, round(len(inner) * min(max(loops, 0.0), 1.0))):
+        (upright if kind == "upright" else level)[r, c] = False
+    b = MapBuilder("maze", thickness=0.0)
+    for c in range(columns + 1):
+        _runs(b, upright[:, c], lambda a, z, at=c: ((at * cell, a * cell), (at * cell, z * cell)))
+    for r in range(rows + 1):
+        _runs(b, level[r], lambda a, z, at=r: ((a * cell, at * cell), (z * cell, at * cell)))
+    b.home(cell / 2, cell / 2)
+    b.goal("Exit", (columns - 0.5) * cell, (rows - 0.5) * cell)
+    return b.scene()
 
 
-def mask_to_segments(solid: NDArray[np.bool_]) -> Float2D:
-    """Outline of the solid cells of a raster.
+def _runs(b: MapBuilder, walls: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], ends: object) -> None:
+    """Neighbouring pieces of wall as one line."""
+    assert callable(ends)
+    change = np.flatnonzero(np.diff(np.concatenate([[False], walls, [False]]).astype(np.int8)))
+    for a, z in zip(change[::2].tolist(), change[1::2].tolist(), strict=True):
+        b.line(*ends(a, z))
+
+
+def warehouse(
+    aisles: int = 8,
+    *,
+    racks: int = 2,
+    rack_length: float = 10.0,
+    rack_depth: float = 2.2,
+    aisle: float = 2.4,
+    cross_aisle: float = 3.0,
+    docks: int = 4,
+    pallets: int = 0,
+    seed: int = 1,
+) -> Scene:
+    """A hall with rows of racks, aisles between them, cross aisles, and charging stations along the south wall.
 
     Parameters
     ----------
-    solid : (rows, columns) bool array
-        Row 0 is the lowest, column 0 the leftmost.
-
-    Returns
-    -------
-    (k, 4) float64 array
-        Segments x1, y1, x2, y2 in cells from the lower left corner, all parallel to an axis, as long as they can be. An edge between two
-        solid cells is nobody's outline.
+    aisles : int
+        Number of aisles; there is one row of racks more.
+    racks : int
+        Racks one behind another in a row, with a cross aisle between them.
+    rack_length, rack_depth, aisle, cross_aisle : float
+        Sizes, m.
+    docks : int
+        Number of charging stations.
+    pallets : int
+        Movable pallets that stand about in the cross aisles.
     """
-    level = _boundary_runs(solid)
-    upright = _boundary_runs(solid.T)
-    return np.concatenate([level, upright[:, [1, 0, 3, 2]]])
+    _at_least(1, aisles=aisles, racks=racks)
+    _at_least(0, docks=docks, pallets=pallets)
+    if min(rack_length, rack_depth, aisle, cross_aisle) <= 0.0:
+        raise WorldError("warehouse: sizes must be positive")
+    draw = random.Random(f"{seed} warehouse")
+    pitch, apron = rack_depth + aisle, 6.0
+    width = 2 * cross_aisle + (aisles + 1) * rack_depth + aisles * aisle
+    height = apron + racks * rack_length + racks * cross_aisle
+    b = MapBuilder("warehouse").rectangle(0.0, 0.0, width, height)
+    for i in range(aisles + 1):
+        x = cross_aisle + i * pitch
+        for k in range(racks):
+            b.rectangle(x, apron + k * (rack_length + cross_aisle), rack_depth, rack_length)
+    for i in range(aisles):
+        x = cross_aisle + i * pitch + rack_depth + aisle / 2
+        b.goal(f"Aisle {i + 1}", x, apron + rack_length / 2, math.pi / 2)
+    for i in range(docks):
+        b.dock(f"Charger {i + 1}", (i + 0.5) * width / max(docks, 1), 0.6, -math.pi / 2)
+    b.home(width / 2, apron / 2)
+    for i in range(pallets):
+        k = draw.randrange(racks)
+        y = apron + (k + 1) * rack_length + (k + 0.5) * cross_aisle
+        b.box(draw.uniform(1.0, width - 1.0), y, 1.2, 0.8, draw.uniform(0.0, math.pi), name=f"Pallet {i + 1}")
+    return b.scene()
 
 
-def _boundary_runs(solid: NDArray[np.bool_]) -> Float2D:
-    """The edges along the rows of a raster: rows (begin, height, end, height)."""
-    rows, columns = solid.shape
-    edge = np.zeros((rows + 1, columns), np.bool_)  # between a row and the one below
-    edge[0] = solid[0] if rows else False
-    edge[rows] = solid[rows - 1] if rows else False
-    np.not_equal(solid[1:], solid[:-1], out=edge[1:rows])
-    # a run begins where an edge is and none was before it, and ends likewise; both are found in the same order
-    change = np.zeros((rows + 1, columns + 1), np.bool_)
-    change[:, 0] = edge[:, 0] if columns else False
-    change[:, columns] = edge[:, columns - 1] if columns else False
-    np.not_equal(edge[:, 1:], edge[:, :-1], out=change[:, 1:columns])
-    height, at = np.nonzero(change)
-    return np.stack([at[::2], height[::2], at[1::2], height[1::2]], axis=1).astype(np.float64)
+def office(
+    rooms: int = 6, *, width: float = 5.0, depth: float = 6.0, corridor: float = 2.4, door: float = 1.0, seed: int = 1,
+    furniture: int = 2,
+) -> Scene:  # fmt: skip
+    """Rooms on both sides of a corridor, each with a door and some furniture.
+
+    Parameters
+    ----------
+    rooms : int
+        On each side.
+    width, depth : float
+        Of a room, m.
+    corridor, door : float
+        Widths, m.
+    furniture : int
+        Pieces in each room.
+    """
+    _at_least(1, rooms=rooms)
+    if not 0.0 < door < width - 0.4 or min(depth, corridor) <= 0.5:
+        raise WorldError("office: a door must be narrower than its room; rooms and corridor deeper than 0.5 m")
+    draw = random.Random(f"{seed} office")
+    b = MapBuilder("office")
+    length, low, high = rooms * width, depth, depth + corridor
+    b.rectangle(0.0, 0.0, length, high + depth)
+    for y, name in ((low, "South"), (high, "North")):
+        openings = [(i * width + draw.uniform(0.2, width - door - 0.2), door) for i in range(rooms)]
+        b.wall((0.0, y), (length, y), doors=openings)
+        y0, y1 = (0.0, low) if name == "South" else (high, high + depth)
+        for i in range(1, rooms):
+            b.wall((i * width, y0), (i * width, y1))
+        for i in range(rooms):
+            b.goal(f"{name} {i + 1}", (i + 0.5) * width, (y0 + y1) / 2)
+    b.home(1.5, (low + high) / 2)
+    for i in range(rooms):
+        for y0 in (0.0, high):
+            b.obstacles(
+                furniture, seed=draw.randrange(2**31), size=(0.4, 1.2), clearance=0.15,
+                area=(i * width + 0.1, y0 + 0.6, (i + 1) * width - 0.1, y0 + depth - 0.6),
+            )  # fmt: skip
+    return b.scene()
+
+
+def hall(width: float = 20.0, height: float = 20.0, *, obstacles: int = 20, seed: int = 1) -> Scene:
+    """One room with blocks and pillars at random places."""
+    if min(width, height) < 3.0:
+        raise WorldError(f"hall: expected at least 3 m × 3 m, found {width:g} × {height:g}")
+    b = MapBuilder("hall").rectangle(0.0, 0.0, width, height).home(1.0, 1.0, math.pi / 4)
+    return b.obstacles(obstacles, seed=seed).scene()
+
+
+GENERATORS: Final[Mapping[str, Callable[..., Scene]]] = {
+    "maze": maze,
+    "warehouse": warehouse,
+    "office": office,
+    "hall": hall,
+}
+"""Whole maps by name."""
+
+__all__ = ["GENERATORS", "MapBuilder", "hall", "maze", "office", "warehouse"]

@@ -31,11 +31,17 @@ class Returns:
         0 invisible to lasers, 1 ordinary, 2 and more: bright, with that reflectance.
     sonar : bool
         Seen by sonar.
+    fiducial : int
+        What fiducial finders read from it; 0: nothing.
+    blob : bool
+        Blob finders see its colour.
     """
 
     obstacle: bool = True
     laser: int = 1
     sonar: bool = True
+    fiducial: int = 0
+    blob: bool = True
 
     @property
     def mask(self) -> Visible:
@@ -50,9 +56,26 @@ class Returns:
         return mask
 
 
+Outline = tuple[tuple[float, float], ...]
+"""Corners of a convex or concave polygon, m, in the frame of its body, in either sense of rotation."""
+
+
+def rectangle(length: float, width: float) -> Outline:
+    """A rectangle around the origin, counter-clockwise from its rear right corner; m."""
+    hx, hy = length / 2.0, width / 2.0
+    return ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy))
+
+
+def disc(radius: float, corners: int = 24) -> Outline:
+    """A circle as the regular polygon of the same area, m."""
+    r = radius * math.sqrt(2.0 * math.pi / corners / math.sin(2.0 * math.pi / corners))
+    turn = 2.0 * math.pi / corners
+    return tuple((r * math.cos(k * turn), r * math.sin(k * turn)) for k in range(corners))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxObject:
-    """A box of a map: a rectangle that can be moved, but does not move by itself.
+    """A box of a map, or a thing of another shape: it can be moved, but does not move by itself.
 
     Attributes
     ----------
@@ -66,6 +89,8 @@ class BoxObject:
         Visibility.
     color : str
         X11 colour name or ``#rrggbb``.
+    parts : tuple of outlines
+        Polygons of another shape than the rectangle, in its own frame, m.
     """
 
     name: str
@@ -74,14 +99,14 @@ class BoxObject:
     width: float
     returns: Returns = Returns()
     color: str = "light green"
+    parts: tuple[Outline, ...] = ()
 
     @property
-    def outline(self) -> tuple[tuple[float, float], ...]:
-        """Its four corners in its own frame, counter-clockwise, m."""
-        hx, hy = self.length / 2.0, self.width / 2.0
-        return ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy))
+    def outlines(self) -> tuple[Outline, ...]:
+        """The polygons that it is made of, in its own frame, m: one rectangle if it is a box."""
+        return self.parts or (rectangle(self.length, self.width),)
 
     @property
     def radius(self) -> float:
-        """Half its diagonal, m."""
-        return math.hypot(self.length, self.width) / 2.0
+        """Distance from its origin to its farthest corner, m."""
+        return max(math.hypot(x, y) for part in self.outlines for x, y in part)

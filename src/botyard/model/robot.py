@@ -8,11 +8,8 @@ from enum import IntEnum
 
 from botyard.errors import ModelError
 from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
-from botyard.model.obstacles import Returns
-from botyard.model.sensors import LaserSpec, SonarSpec
-
-Outline = tuple[tuple[float, float], ...]
-"""Corners of a convex or concave polygon, m, in the robot's frame, in either sense of rotation."""
+from botyard.model.obstacles import Outline, Returns
+from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec, SonarSpec
 
 
 class Drive(IntEnum):
@@ -165,6 +162,8 @@ class RobotSpec:
         Kinematics.
     outline : tuple of (float, float)
         Body polygon, m, around the centre of rotation at (0, 0).
+    parts : tuple of outlines
+        Further polygons of the body, m.
     limits : MotionLimits
         Speeds and ramps.
     odometry_error : Axes
@@ -177,6 +176,10 @@ class RobotSpec:
         Lasers, by index.
     sonar : SonarSpec or None
         Sonar ring.
+    fiducial_finder : FiducialFinderSpec or None
+        Finder of fiducials.
+    blob_finder : BlobFinderSpec or None
+        Finder of coloured things.
     pioneer : PioneerSpec
         Constants of the Pioneer protocol.
     battery : BatterySpec
@@ -200,12 +203,15 @@ class RobotSpec:
     color: str = "red"
     drive: Drive = Drive.DIFF
     outline: Outline = ((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2))
+    parts: tuple[Outline, ...] = ()
     limits: MotionLimits = field(default_factory=MotionLimits)
     odometry_error: Axes = Axes()
     odometry_error_low: Axes | None = None
     perfect_odometry: bool = False
     lasers: tuple[LaserSpec, ...] = ()
     sonar: SonarSpec | None = None
+    fiducial_finder: FiducialFinderSpec | None = None
+    blob_finder: BlobFinderSpec | None = None
     pioneer: PioneerSpec = field(default_factory=PioneerSpec)
     battery: BatterySpec = field(default_factory=BatterySpec)
     gps: GpsSpec = field(default_factory=GpsSpec)
@@ -219,15 +225,16 @@ class RobotSpec:
     def __post_init__(self) -> None:
         if len(self.outline) < 3:
             raise ModelError(f"robot {self.name}: outline needs at least 3 corners, found {len(self.outline)}")
-        if any(not math.isfinite(v) for corner in self.outline for v in corner):
-            raise ModelError(f"robot {self.name}: outline must hold finite numbers, found {self.outline}")
+        for part in (self.outline, *self.parts):
+            if any(not math.isfinite(v) for corner in part for v in corner):
+                raise ModelError(f"robot {self.name}: outline must hold finite numbers, found {part}")
 
     @property
     def front(self) -> float:
         """How far the body reaches ahead of the centre of rotation, m."""
-        return max(x for x, _ in self.outline)
+        return max(x for part in (self.outline, *self.parts) for x, _ in part)
 
     @property
     def radius(self) -> float:
         """Distance from the centre of rotation to the farthest corner of the body (sensor cases excluded), m."""
-        return max(math.hypot(x, y) for x, y in self.outline)
+        return max(math.hypot(x, y) for part in (self.outline, *self.parts) for x, y in part)

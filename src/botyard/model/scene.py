@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.errors import ModelError
 from botyard.geometry import Pose
-from botyard.model.obstacles import BoxObject
+from botyard.model.obstacles import BoxObject, Returns
 
 Float2D = NDArray[np.float64]
 
@@ -62,6 +63,23 @@ class Area:
     corners: tuple[tuple[float, float], ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecialWalls:
+    """Walls that are not seen and felt by everybody: glass, curtains, mirrors, painted lines.
+
+    Attributes
+    ----------
+    first, last : int
+        Rows `first` … `last` − 1 of `Scene.segments`.
+    returns : Returns
+        Who sees and feels them.
+    """
+
+    first: int
+    last: int
+    returns: Returns
+
+
 def _empty(columns: int) -> Float2D:
     return np.zeros((0, columns))
 
@@ -78,6 +96,8 @@ class Scene:
         File that it came from; empty when it was built in a program.
     segments : (n, 4) float64 array
         Walls as x1, y1, x2, y2, m.
+    special_walls : tuple of SpecialWalls
+        Those of `segments` that are not ordinary.
     points : (m, 2) float64 array
         Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution) (decisions, "Comparing").
     resolution : float
@@ -97,6 +117,7 @@ class Scene:
     name: str = "nomap"
     source: str = ""
     segments: Float2D = field(default_factory=lambda: _empty(4))
+    special_walls: tuple[SpecialWalls, ...] = ()
     points: Float2D = field(default_factory=lambda: _empty(2))
     resolution: float = 0.02
     boxes: tuple[BoxObject, ...] = ()
@@ -104,6 +125,13 @@ class Scene:
     areas: tuple[Area, ...] = ()
     start: Pose | None = None
     georeference: GeoReference | None = None
+
+    def __post_init__(self) -> None:
+        for wall in self.special_walls:
+            if not 0 <= wall.first <= wall.last <= len(self.segments):
+                raise ModelError(
+                    f"special walls: expected rows of the {len(self.segments)} segments, found {wall.first} … {wall.last}"
+                )
 
     @property
     def is_empty(self) -> bool:

@@ -141,3 +141,67 @@ class SonarSpec:
             )
         if self.rays < 1:
             raise ModelError(f"sonar {self.type_name}: rays must be at least 1, found {self.rays}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiducialFinderSpec:
+    """A sensor that finds marked things and robots in plain sight, and reads the mark of near ones (formats §4.3).
+
+    Attributes
+    ----------
+    pose : Pose
+        Mounting in the robot's frame, m and rad.
+    range_min, range_max : float
+        Distance within which marks are found, m.
+    range_max_id : float
+        Distance within which they can be read, m.
+    fov : float
+        Field of view, rad.
+    """
+
+    pose: Pose = IDENTITY
+    range_min: float = 0.0
+    range_max: float = 8.0
+    range_max_id: float = 5.0
+    fov: float = math.pi
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.range_min < self.range_max:
+            raise ModelError(
+                f"fiducial finder: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
+            )
+        if not 0.0 < self.fov <= 2.0 * math.pi + 1e-9:
+            raise ModelError(f"fiducial finder: field of view must be within 0…360°, found {self.fov:.3f} rad")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobFinderSpec:
+    """A camera that reports patches of the colours that it was taught (formats §4.3).
+
+    Attributes
+    ----------
+    pose : Pose
+        Mounting in the robot's frame, m and rad; its heading is the pan angle.
+    colors : tuple of str
+        Colour of each channel, X11 names or ``#rrggbb``.
+    image : tuple of int
+        Width and height of the image, pixels.
+    range_max : float
+        What is farther away is not seen, m.
+    fov : float
+        Horizontal field of view, rad.
+    """
+
+    pose: Pose = IDENTITY
+    colors: tuple[str, ...] = ()
+    image: tuple[int, int] = (80, 60)
+    range_max: float = 12.0
+    fov: float = math.radians(60)
+
+    def __post_init__(self) -> None:
+        if min(self.image) < 1 or max(self.image) > 4096:
+            raise ModelError(f"blob finder: image must be 1 … 4096 pixels wide and high, found {self.image}")
+        if not self.range_max > 0.0:
+            raise ModelError(f"blob finder: range must be positive, found {self.range_max}")
+        if not 0.0 < self.fov < math.pi:
+            raise ModelError(f"blob finder: field of view must be within 0…180°, found {self.fov:.3f} rad")

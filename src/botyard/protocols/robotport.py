@@ -6,11 +6,12 @@ next step; everything that is read comes from the last snapshot, so no protocol 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from botyard.devices.bumpers import Bumpers
 from botyard.devices.electrics import Electrics
+from botyard.devices.finders import Blob, Fiducial
 from botyard.devices.gps import Fix
 from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.laser import LaserScan
@@ -201,6 +202,14 @@ class RobotPort(Protocol):
 
     def compass(self) -> float | None:
         """Compass heading clockwise from map north, rad; None for a robot without compass."""
+        ...
+
+    def fiducials(self) -> Sequence[Fiducial]:
+        """Marks that the robot's fiducial finder sees now."""
+        ...
+
+    def blobs(self) -> Sequence[Blob]:
+        """Coloured patches that its blob finder sees now."""
         ...
 
     def set_ghost(self, on: bool) -> None:

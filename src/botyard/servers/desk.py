@@ -383,7 +383,7 @@ class PageDesk:
         self._check_room(len(originals))
         clones = []
         for robot in originals:
-            clones.append(self.yard.add(robot.spec.name, None, sim.free_place(robot.spec, robot.truth)))
+            clones.append(self.yard.add(robot.spec, None, sim.free_place(robot.spec, robot.truth)))
         return self._opened(clones)
 
     def _check_room(self, count: int) -> None:
@@ -444,15 +444,15 @@ class PageDesk:
         """
         await self._loaded(lambda done: self.world.load(name, done=done))
 
-    async def load_text(self, name: str, text: str) -> None:
-        """Load a map that a page has sent.
+    async def load_file(self, name: str, data: bytes) -> None:
+        """Load a map or a world that a page has sent.
 
         Raises
         ------
         WorldError
             It is none.
         """
-        await self._loaded(lambda done: self.world.load_text(name, text, done))
+        await self._loaded(lambda done: self.world.load_bytes(name, data, done))
         self.changed()
 
     @_do.register

@@ -67,7 +67,6 @@ class Hub:
         self.reporter = Reporter()
         self._listeners: list[Listener] = [self.reporter]
         self._watchers: list[Callable[[], None]] = []
-        self._before: list[Callable[[], None]] = []
         self._stop = asyncio.Event()
         self._wake = asyncio.Event()
         self._paused = False
@@ -88,15 +87,6 @@ class Hub:
     def watch(self, changed: Callable[[], None]) -> None:
         """Call `changed` when the state has changed: after every step, and when something was placed while time stands still."""
         self._watchers.append(changed)
-
-    def before_step(self, act: Callable[[], None]) -> None:
-        """Call `act` before every step: programs that control robots from within."""
-        self._before.append(act)
-
-    def not_before_step(self, act: Callable[[], None]) -> None:
-        """Do so no longer."""
-        if act in self._before:
-            self._before.remove(act)
 
     def stop(self, status: int = 0) -> None:
         """End `run` soon; the first status given counts."""
@@ -247,8 +237,6 @@ class Hub:
 
     def step_once(self, now: float) -> None:
         """One step, and everyone is told."""
-        for act in self._before:
-            act()
         self.sim.step()
         if not self._marks or now - self._marks[-1][0] >= RATIO_WINDOW / 50:
             self._marks.append((now, self.sim.time))

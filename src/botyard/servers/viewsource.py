@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from botyard.devices.ranging import Bundle
 from botyard.engine.build import robot_body
+from botyard.model.obstacles import BoxObject
 from botyard.model.robot import Drive, RobotSpec
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
@@ -147,10 +148,10 @@ class ViewSource:
             )
         for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
             shape = Model(
-                name=_kind_of(box.returns.laser), description="a box of the map", color=box.color, parts=[list(box.outline)],
+                name=_kind_of(box), description="a thing of the map", color=box.color, parts=[list(part) for part in box.outlines],
                 drives=False, omni=False, lasers=[], sonar=0, max_v=0.0, max_w=0.0,
             )  # fmt: skip
-            index, _ = models.setdefault((shape.name, box.color, box.outline), (len(models), shape))
+            index, _ = models.setdefault((shape.name, box.color, box.outlines), (len(models), shape))
             bodies.append(BodyInfo(name=name, model=index, robot=False))
         self._robots = len(sim.robots)
         rows = sim.fleet.rows
@@ -314,6 +315,8 @@ def _group(number: int, kind: str, index: int, bundles: tuple[Bundle, ...]) -> G
     )  # fmt: skip
 
 
-def _kind_of(laser_return: int) -> str:
-    """What a box of the map is called."""
-    return "reflector" if laser_return > 1 else "box"
+def _kind_of(box: BoxObject) -> str:
+    """What a thing of the map is called."""
+    if box.parts:
+        return "obstacle"
+    return "reflector" if box.returns.laser > 1 else "box"

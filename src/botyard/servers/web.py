@@ -359,7 +359,7 @@ class PageServer:
         return Response(data, media_type="application/octet-stream", headers=headers)
 
     async def _upload(self, request: Request) -> Response:
-        """A map dropped onto the page: `POST /upload?name=…` with the token."""
+        """A map or world dropped onto the page: `POST /upload?name=…` with the token."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if self.tokens.admits(token if kind.lower() == "bearer" else "") is not True:
             return PlainTextResponse("wrong token, or this page may only look on", 401)
@@ -374,7 +374,7 @@ class PageServer:
                     return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
             name = Path(request.query_params.get("name", "map").replace("\\", "/")).name or "map"
             try:
-                await self.desk.load_text(name, data.decode("utf-8", "replace"))
+                await self.desk.load_file(name, bytes(data))
             except WorldError as error:
                 return PlainTextResponse(str(error), 422)
             return JSONResponse({"map": name})

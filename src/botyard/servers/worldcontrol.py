@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from botyard.controllers.registry import is_controller
 from botyard.engine.build import build_grid
 from botyard.engine.layout import Grid
-from botyard.errors import MapError, WorldError
-from botyard.formats.registry import client_maps, find_client_map, load_scene, parse_scene
+from botyard.errors import FormatError, WorldError
+from botyard.formats.base import Options, Source, read_source
+from botyard.formats.registry import client_maps, find_client_map, read_world
 from botyard.model.scene import Scene
+from botyard.model.world import World
 from botyard.protocols.pioneer.events import (
     ExitRequested,
     LogRotationRequested,
@@ -49,11 +52,11 @@ Done = Callable[[str | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A map that was read and is ready to be put under the robots; without a path it came from no file of this machine."""
+    """A world that was read and is ready to be put under the robots; without a path it came from no file of this machine."""
 
     path: Path | None
     modified: int
-    scene: Scene
+    world: World
     grid: Grid
 
 
@@ -92,8 +95,8 @@ class WorldControl:
         For slow work, and for the end.
     folders : sequence of Path
         Where clients may load maps from, besides the shipped ones.
-    resolution : float
-        For maps that do not say theirs, m.
+    resolution : float or None
+        For maps that do not say theirs, m; None: what is usual for their format.
     rotate_logs : callable, optional
         Begins a new log file; None: there is none.
     allow_exit : bool
@@ -106,7 +109,7 @@ class WorldControl:
         host: Host,
         *,
         folders: Sequence[Path] = (),
-        resolution: float = 0.02,
+        resolution: float | None = None,
         rotate_logs: Callable[[], None] | None = None,
         allow_exit: bool = False,
     ) -> None:
@@ -114,7 +117,9 @@ class WorldControl:
         self.master = False
         self._host = host
         self._folders = [f.resolve() for f in folders]
-        self._resolution = resolution
+        self.populate: Callable[[World], object] = sim.populate
+        """Adds the robots of a world."""
+        self._options = Options(resolution=resolution, warn=log.warning, is_program=is_controller)
         self._rotate_logs = rotate_logs
         self._allow_exit = allow_exit
         self._connections: list[Connection] = []
@@ -217,9 +222,9 @@ class WorldControl:
         """Load a map for everybody; `connection` asked for it, or a user at the page (None). `done` is told what came of it."""
         self._want(_Wanted(name, lambda: self._read(name), connection, done))
 
-    def load_text(self, name: str, text: str, done: Done) -> None:
-        """Put a map whose file's text a user at the page has sent; no file of it is kept."""
-        self._want(_Wanted(name, lambda: self._read_text(name, text), None, done))
+    def load_bytes(self, name: str, data: bytes, done: Done) -> None:
+        """Put a map whose file a user at the page has sent; no file of it is kept."""
+        self._want(_Wanted(name, lambda: self._read_bytes(name, data), None, done))
 
     def reload(self, done: Done) -> None:
         """Read the present map's file again, changed or not (UNS-024)."""
@@ -232,7 +237,7 @@ class WorldControl:
 
     def clear(self) -> None:
         """No map any more, for everybody."""
-        self._put(Loaded(None, 0, Scene(), build_grid(Scene())), "no map", None)
+        self._put(Loaded(None, 0, World(scene=Scene()), build_grid(Scene())), "no map", None)
 
     def _want(self, wanted: _Wanted) -> None:
         if len(self._waiting) >= MAX_WAITING:
@@ -259,18 +264,18 @@ class WorldControl:
 
     def _read_file(self, path: Path) -> Loaded:
         modified = _modified(path)
-        scene = load_scene(path, resolution=self._resolution, warn=log.warning)
-        return Loaded(path, modified, scene, build_grid(scene))
+        world = read_world(read_source(path), self._options)
+        return Loaded(path, modified, world, build_grid(world.scene))
 
-    def _read_text(self, name: str, text: str) -> Loaded:
-        scene = parse_scene(text, name, resolution=self._resolution, warn=log.warning)
-        return Loaded(None, 0, scene, build_grid(scene))
+    def _read_bytes(self, name: str, data: bytes) -> Loaded:
+        world = read_world(Source(name, data), self._options)
+        return Loaded(None, 0, world, build_grid(world.scene))
 
     def _read_done(self, wanted: _Wanted, loaded: Loaded | None, error: Exception | None) -> None:
         self._busy = False
         name, connection = wanted.name, wanted.connection
         if error is not None:
-            self._failed(wanted, str(error) if isinstance(error, MapError) else repr(error))
+            self._failed(wanted, str(error) if isinstance(error, FormatError) else repr(error))
         else:
             if loaded is None:
                 log.info('map "%s" is unchanged and was not loaded again', client_text(name))
@@ -284,7 +289,9 @@ class WorldControl:
 
     def _put(self, loaded: Loaded, name: str, connection: Connection | None) -> None:
         """A map is ready: put it under the robots, and tell everybody."""
-        self.sim.replace_scene(loaded.scene, loaded.grid)
+        self.sim.replace_scene(loaded.world.scene, loaded.grid)
+        if loaded.world.robots:
+            self.populate(loaded.world)
         self._map = None if loaded.path is None else (loaded.path, loaded.modified)
         log.info("map %s is in place", loaded.path or client_text(name))
         for other in tuple(self._connections):

@@ -6,13 +6,14 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from botyard.controllers.base import ControllerFactory, Yielding
-from botyard.errors import PortError, WorldError, did_you_mean
+from botyard.controllers.crew import employ
+from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
+from botyard.model.world import Program, World
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import FactoryServer, PioneerServer, RobotPortServer
@@ -67,8 +68,8 @@ class Yard:
         Try a taken port again, and then the next one, instead of giving up.
     equip : callable, optional
         Makes of a model's spec what robots get, for example with a battery that drains.
-    controller : callable, optional
-        Makes the program that drives a robot without clients, of the robot and a seed.
+    program : Program, optional
+        What drives robots without clients that have no program of their own.
     """
 
     def __init__(
@@ -81,8 +82,7 @@ class Yard:
         port: int = 8101,
         patient: bool = False,
         equip: Callable[[RobotSpec], RobotSpec] = lambda spec: spec,
-        controller: ControllerFactory | None = None,
-        seed: int = 1,
+        program: Program | None = None,
     ) -> None:
         self.hub = hub
         self.world = world
@@ -98,9 +98,8 @@ class Yard:
         }
         self._patient = patient
         self._equip = equip
-        self._controller = controller
-        self._seed = seed
-        self._acts: dict[str, Callable[[], None]] = {}
+        self._program = program
+        world.populate = self.receive
 
     # -- robots
 
@@ -114,15 +113,16 @@ class Yard:
         """
         return self._equip(find_robot(name))
 
-    def add(self, model: str, name: str | None = None, pose: Pose | None = None) -> Robot:
-        """Add a robot or an obstacle to the world; `open` gives it a port.
+    def add(self, model: str | RobotSpec, name: str | None = None, pose: Pose | None = None) -> Robot:
+        """Add a robot or an obstacle to the world; `open` gives it a port. A spec is taken as it is.
 
         Raises
         ------
         BotyardError
             No such model, the name is taken, or the pose is absurd.
         """
-        robot = self.hub.sim.add_robot(self.find_model(model), name, pose=pose)
+        spec = self.find_model(model) if isinstance(model, str) else model
+        robot = self.hub.sim.add_robot(spec, name, pose=pose)
         self._prepare(robot)
         return robot
 
@@ -134,14 +134,51 @@ class Yard:
             self._prepare(robot)
         return robots
 
+    def populate(self, world: World) -> list[Robot]:
+        """Add the robots of a world and what drives them; one that is there already is put where the world says, as itself.
+
+        Raises
+        ------
+        BotyardError
+            A pose is absurd, a program does not know an option; then some are there.
+        """
+        sim = self.hub.sim
+        for placed in world.robots:
+            if placed.name in sim.robots and placed.pose is not None:
+                sim.put(placed.name, placed.pose, "world")
+        fresh = [replace(p, spec=self._equip(p.spec)) for p in world.robots if p.name not in sim.robots]
+        robots = sim.populate(replace(world, robots=tuple(fresh)))
+        for robot, placed in zip(robots, fresh, strict=True):
+            if placed.served:
+                self._prepare(robot)
+        return robots
+
+    def receive(self, world: World) -> None:
+        """A world was loaded while the simulator runs: its robots come, and get ports."""
+        try:
+            robots = self.populate(world)
+        except BotyardError as error:
+            log.warning("not all robots of %s were added: %s", world.scene.source, error)
+            return
+        if robots:
+            task = asyncio.ensure_future(self._open_for(robots))
+            self.hub.tasks.add(task)
+            task.add_done_callback(self.hub.tasks.discard)
+
+    async def _open_for(self, robots: Sequence[Robot]) -> None:
+        try:
+            for robot in robots:
+                if robot.name in self.servers:
+                    await self.open_somewhere(self.servers[robot.name])
+        except PortError as error:
+            log.warning("%s", error)
+
     def _prepare(self, robot: Robot) -> None:
         if not robot.spec.drive:
             return
         self.servers[robot.name] = PioneerServer(self.hub, robot, self.settings, self.world)
-        if self._controller is not None:
-            act = Yielding(robot, self._controller(robot, self._seed)).act
-            self._acts[robot.name] = act
-            self.hub.before_step(act)
+        if self._program is not None and robot.name not in self.hub.sim.programs:
+            employ(robot, self._program)
 
     def add_factory(self, model: str, place: Callable[[RobotSpec], Pose | None] = lambda _: None) -> FactoryServer:
         """Add a port that makes a robot for every client.
@@ -181,9 +218,6 @@ class Yard:
             server = self.servers.pop(name, None)
             if server is not None:
                 server.close()
-            act = self._acts.pop(name, None)
-            if act is not None:
-                self.hub.not_before_step(act)
         sim.remove_robots(robots)
         self.port_changes += 1
 

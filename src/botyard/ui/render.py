@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from PIL import Image, ImageColor, ImageDraw
+from PIL import Image, ImageDraw
 
 from botyard.geometry import Pose, transform_point
-from botyard.model.robot import Outline, RobotSpec
+from botyard.model.colors import rgb
+from botyard.model.obstacles import Outline
+from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 
 if TYPE_CHECKING:
@@ -27,15 +29,6 @@ PLACE: Final = (34, 122, 84)
 AREA: Final = (196, 120, 60)
 OVERSAMPLE: Final = 2
 """Pictures are drawn this much larger and reduced, which smooths the lines."""
-
-
-def rgb(name: str) -> tuple[int, int, int]:
-    """An X11 colour name or ``#rrggbb`` as red, green, blue; grey when it is unknown."""
-    try:
-        color = ImageColor.getrgb(name.replace(" ", ""))
-    except ValueError:
-        return 128, 128, 128
-    return color[0], color[1], color[2]
 
 
 class Canvas:
@@ -117,7 +110,9 @@ def draw_scene(canvas: Canvas, scene: Scene, boxes: Iterable[tuple[Sequence[Poin
     for x1, y1, x2, y2 in scene.segments.tolist():
         canvas.line([(x1, y1), (x2, y2)], WALL, 1.5)
     if boxes is None:
-        boxes = [([transform_point(b.pose, x, y) for x, y in b.outline], b.color) for b in scene.boxes]
+        boxes = [
+            ([transform_point(b.pose, x, y) for x, y in part], b.color) for b in scene.boxes for part in b.outlines
+        ]
     for corners, color in boxes:
         canvas.polygon(corners, rgb(color), WALL)
     for place in scene.places:
@@ -148,7 +143,7 @@ def draw_robot(
     ghost : bool
         Nobody sees or feels it: only its contour is drawn.
     """
-    for part in (*parts, spec.outline):
+    for part in (*parts, *spec.parts, spec.outline):
         corners = [transform_point(pose, x, y) for x, y in part]
         canvas.polygon(corners, None if ghost else rgb(spec.color), (30, 30, 30))
     if not spec.drive:
@@ -217,7 +212,7 @@ def render_simulation(sim: Simulation, *, width: int = 1000) -> Image.Image:
     boxes = []
     for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
         pose = Pose(*snapshot.state.pose[snapshot.rows[name]].tolist())
-        boxes.append(([transform_point(pose, px, py) for px, py in box.outline], box.color))
+        boxes += [([transform_point(pose, px, py) for px, py in part], box.color) for part in box.outlines]
     draw_scene(canvas, sim.scene, boxes)
     for robot in sim.robots.values():
         gripper = robot.gripper

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.model.mapbuilder import squares_to_segments
+from botyard.model.tracing import squares_to_segments
 
 RES = 0.02
 

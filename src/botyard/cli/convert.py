@@ -1,0 +1,260 @@
+"""``botyard convert``: a map of any format as an ArMap, a ROS map or a scenario; also in the forms of the old companion tools."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from botyard.errors import CommandLineError, FormatError, MapError
+
+if TYPE_CHECKING:
+    from botyard.model.scene import Scene
+
+TARGETS = (".map", ".yaml", ".yml")
+TOOL_OK, TOOL_USAGE, TOOL_INPUT, TOOL_OUTPUT = 0, 1, 2, 3
+"""Exit statuses of the old converter (formats §6)."""
+
+
+def _formats_help() -> str:
+    from botyard.formats.registry import FORMATS
+
+    rows = [f"  {f.name:<14}{' '.join(f.suffixes)}: {f.about}" for f in FORMATS]
+    return "\b\nFormats that are read:\n" + "\n".join(rows)
+
+
+class _Command(click.Command):
+    """Shows the formats below the options; they are looked up when somebody asks."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of formats."""
+        formatter.write("\n" + _formats_help().removeprefix("\b\n") + "\n")
+
+
+@click.command("convert", cls=_Command)
+@click.argument("source", metavar="INPUT")
+@click.argument("target", metavar="OUTPUT")
+@click.option(
+    "-r", "--resolution", type=click.FloatRange(1e-6, 1e4), metavar="M", help="Size of a pixel, cell or unit, m."
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.5,
+    show_default=True,
+    help="Pixels darker than this are solid: 0 is black, 1 white.",
+)
+@click.option("--invert", is_flag=True, help="Light pixels are solid.")
+@click.option("--trace", is_flag=True, help="Write pictures as lines (outlines) instead of points.")
+@click.option("--planar/--degrees", default=None, help="Coordinates of GeoJSON are metres, or longitude and latitude.")
+@click.option(
+    "--to",
+    "kind",
+    type=click.Choice(["armap", "rosmap", "scenario"]),
+    help="Format of OUTPUT. [default: by its suffix]",
+)
+@click.option(
+    "--cell", type=click.FloatRange(0.001, 100.0), metavar="M", help="Size of a cell of a ROS map, m. [default: 0.05]"
+)
+def command(
+    source: str, target: str, resolution: float | None, threshold: float, invert: bool, trace: bool, planar: bool | None,
+    kind: str | None, cell: float | None,
+) -> int:  # fmt: skip
+    """Convert a map, picture, drawing or world file.
+
+    OUTPUT is an ArMap (.map), a ROS map (.yaml, with its image beside it), or a scenario (.yaml, --to scenario).
+    """
+    from botyard.controllers.registry import is_controller
+    from botyard.formats import armap, bitmap
+    from botyard.formats.base import Options, read_source
+    from botyard.formats.registry import find_map, format_of, read_world
+    from botyard.formats.scenario import save
+
+    def warn(text: str) -> None:
+        click.echo(f"warning: {text}", err=True)
+
+    options = Options(
+        resolution=resolution, threshold=threshold, invert=invert, planar=planar, warn=warn, is_program=is_controller
+    )
+    path = Path(target)
+    kind = kind or kind_of(path)
+    read = read_source(find_map(source))
+    name = "" if read.suffix == ".zip" else format_of(read).name
+    if kind == "armap" and name == "armap":
+        _written(path, lambda: armap.write(armap.read(read.name), path))  # nothing of it is lost
+        return _done(path)
+    if kind == "armap" and name == "bitmap" and not trace:
+        scene = bitmap.read_points(read, options)
+        world = None
+    else:
+        world = read_world(read, options)
+        scene = world.scene
+    if kind == "scenario":
+        assert world is not None
+        notes = save(world, path)
+    else:
+        notes = write_scene(scene, path, kind=kind, cell=cell)
+        if world is not None and world.robots:
+            notes.append(f"its {len(world.robots)} robots are left out: a map has none (--to scenario keeps them)")
+    for note in notes:
+        warn(note)
+    return _done(path)
+
+
+def kind_of(path: Path) -> str:
+    """The format that is meant by the suffix of a file to be written.
+
+    Raises
+    ------
+    CommandLineError
+        None is.
+    """
+    kind = {".map": "armap", ".yaml": "rosmap", ".yml": "rosmap"}.get(path.suffix.lower())
+    if kind is None:
+        raise CommandLineError(f'OUTPUT: expected a suffix out of {" ".join(TARGETS)}, found "{path.suffix}"')
+    return kind
+
+
+def write_scene(scene: Scene, path: Path, *, kind: str = "", cell: float | None = None) -> list[str]:
+    """Write a map in the format of its suffix, or another `kind`; what the format cannot hold is returned in words.
+
+    Raises
+    ------
+    CommandLineError, FormatError, WorldError
+        No such format; it cannot be written; too large a raster.
+    """
+    from botyard.formats import armap, rosmap
+    from botyard.formats.armapscene import from_scene
+    from botyard.model.raster import rasterise
+
+    if (kind or kind_of(path)) == "armap":
+        made, notes = from_scene(scene)
+        _written(path, lambda: armap.write(made, path))
+        return notes
+    usual = scene.resolution if scene.resolution >= 0.03 else 0.05
+    raster = rasterise(scene, cell or usual)
+    _written(path, lambda: rosmap.write(path, raster.solid, raster.resolution, (raster.x, raster.y, 0.0)))
+    left = [what for what, some in (("boxes", scene.boxes), ("places", scene.places), ("areas", scene.areas)) if some]
+    return [f"{', '.join(left)} are left out: a ROS map has none"] if left else []
+
+
+def _written(path: Path, write: Callable[[], None]) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise FormatError(f"cannot be written: {error.strerror}", path) from None
+
+
+def _done(path: Path) -> int:
+    click.echo(f"{path} written")
+    return 0
+
+
+# -- the companion tools of AMRISim, with their options and exit statuses (formats §5, §6; TOL-001 … TOL-003)
+
+_SINGLE_DASH = {"-resolution": "--resolution", "-color": "--color", "-help": "--help"}
+
+
+@click.command("convertBitmapToArMap", context_settings={"help_option_names": ["-h", "--help", "-help"]})
+@click.option("-i", "input_name", metavar="FILE", help="Input. [default: standard input]")
+@click.option("-o", "output_name", metavar="FILE", help="Output. [default: the input's name with .map; out.map]")
+@click.option(
+    "-r", "--resolution", "-resolution", type=float, default=1.0, show_default=True, metavar="MM", help="mm a pixel."
+)
+@click.option(
+    "-c", "--color", "-color", type=int, metavar="N", help="Only pixels whose planes add up to N. [default: dark ones]"
+)
+@click.option("--invert", is_flag=True, help="Light pixels become points.")
+@click.argument("bare", required=False, metavar="[FILE]")
+def bitmap_tool(
+    input_name: str | None,
+    output_name: str | None,
+    resolution: float,
+    color: int | None,
+    invert: bool,
+    bare: str | None,
+) -> int:
+    """Convert a PNM picture (or a PNG …) to the points of an ArMap: x to the right, y up, dark pixels are obstacles."""
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    from botyard.formats import armap, bitmap
+    from botyard.formats.armapscene import from_scene
+    from botyard.formats.base import Options, Source, read_source
+    from botyard.model.scene import Scene
+
+    name = input_name or bare
+    if not resolution > 0.0:
+        click.echo(f"convertBitmapToArMap: -r: expected mm a pixel, found {resolution:g}", err=True)
+        return TOOL_USAGE
+    size = resolution / 1000.0
+    try:
+        source = read_source(name) if name and name != "-" else Source("standard input", sys.stdin.buffer.read())
+        if color is None:
+            scene = bitmap.read_points(source, Options(resolution=size, invert=invert))
+        else:
+            bitmap.solid_pixels(source, Options())  # says what is wrong with it
+            with Image.open(io.BytesIO(source.data)) as image:
+                planes = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"), np.int64)
+            total = planes if planes.ndim == 2 else planes.sum(axis=2)
+            rows, columns = np.nonzero((total == color)[::-1])
+            points = np.stack([columns, rows], axis=1).astype(np.float64) * size
+            scene = Scene(name=source.stem, points=points, resolution=size)
+    except (MapError, OSError) as error:
+        click.echo(f"convertBitmapToArMap: {error}", err=True)
+        return TOOL_INPUT
+    path = Path(output_name or (str(Path(name).with_suffix(".map")) if name and name != "-" else "out.map"))
+    try:
+        armap.write(from_scene(scene)[0], path)
+    except OSError as error:
+        click.echo(f"convertBitmapToArMap: {path}: cannot be written: {error.strerror}", err=True)
+        return TOOL_OUTPUT
+    click.echo(f"{len(scene.points)} points written to {path}")
+    return TOOL_OK
+
+
+@click.command("convertSfWorldToMap")
+@click.argument("world_name", metavar="IN.wld")
+@click.argument("map_name", metavar="OUT.map")
+def saphira_tool(world_name: str, map_name: str) -> int:
+    """Convert a Saphira world to a map: its lines, and its position as a RobotHome."""
+    from botyard.formats import armap, saphira
+    from botyard.formats.base import Options, read_source
+
+    made = saphira.read(read_source(world_name), Options())
+    _written(Path(map_name), lambda: armap.write(made, map_name))
+    return _done(Path(map_name))
+
+
+@click.command("addSfWorldLinesToMap")
+@click.argument("world_name", metavar="IN.wld")
+@click.argument("map_name", metavar="IN.map")
+@click.argument("out_name", required=False, metavar="[OUT.map]")
+def saphira_lines_tool(world_name: str, map_name: str, out_name: str | None) -> int:
+    """Replace the lines of a map by those of a Saphira world; without OUT.map the map itself is changed."""
+    from dataclasses import replace
+
+    from botyard.formats import armap, saphira
+    from botyard.formats.base import Options, read_source
+
+    lines = saphira.read(read_source(world_name), Options()).lines
+    old = armap.read(map_name)
+    first, *others = old.sources
+    made = replace(old, sources=(replace(first, lines=lines), *(replace(s, lines=s.lines[:0]) for s in others)))
+    path = Path(out_name or map_name)
+    _written(path, lambda: armap.write(made, path))
+    return _done(path)
+
+
+TOOLS: dict[str, click.Command] = {
+    "convertBitmapToArMap": bitmap_tool,
+    "convertSfWorldToMap": saphira_tool,
+    "addSfWorldLinesToMap": saphira_lines_tool,
+}
+
+__all__ = ["TOOLS", "command"]

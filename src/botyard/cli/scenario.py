@@ -1,0 +1,100 @@
+"""``botyard scenario``: check scenario and world files, print the schema, write an example."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from botyard.errors import BotyardError
+
+EXAMPLE = """\
+botyard: 1                       # version of this format
+name: Visitors in the office
+map: office                      # a shipped map, or a file beside this one, of any format
+seed: 7
+
+robots:
+  - {model: p3dx, name: guide, pose: [4.5, 14.2, 0], controller: wander}
+  - model: p3dx
+    name: pupil
+    pose: [2.5, 14.2, 0]         # m, m, degrees
+    color: blue
+    lasers: [lms100]
+    controller: {name: follow, leader: guide, distance: 1.2}
+
+obstacles:
+  - {name: trolley, box: [0.9, 0.5], pose: [10, 14.2, 0], color: gray60}
+  - name: visitor
+    disc: 0.25
+    pose: [20, 14.2, 180]
+    controller: {name: walk, speed: 1.2, area: [2, 13.3, 38, 15.2]}
+  - name: cart
+    box: [1.2, 0.7]
+    pose: [30, 14.2, 0]
+    controller: {name: waypoints, points: [[30, 14.2], [36, 14.2]], speed: 0.4, pause: 2}
+
+options:                         # of the command line, by their long names
+  port: 8101
+"""
+
+
+@click.group("scenario")
+def command() -> None:
+    """Check and describe scenario files: what stands and moves in a world, and how it is simulated."""
+
+
+@command.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+def check(files: tuple[str, ...]) -> int:
+    """Read scenarios, world files or maps and say what is wrong with them."""
+    from botyard.cli.run import command as run_command
+    from botyard.cli.runoptions import RunOptions, with_world_options
+    from botyard.controllers.registry import is_controller
+    from botyard.formats.base import Options
+    from botyard.formats.registry import load_world
+    from botyard.simulation import Simulation
+
+    status = 0
+    for name in files:
+        remarks: list[str] = []
+        try:
+            world = load_world(name, Options(warn=remarks.append, is_program=is_controller))
+            context = run_command.make_context("run", ["--nomap"])
+            with_world_options(RunOptions(**context.params), world.options, context, world.scene.source)
+            sim = Simulation(world.scene)
+            sim.populate(world)
+        except BotyardError as error:
+            click.echo(f"error: {error}", err=True)
+            status = status or int(error.exit_code)
+            continue
+        for text in remarks:
+            click.echo(f"note: {text}")
+        robots = [p for p in world.robots if p.served]
+        scene = world.scene
+        moving = len(world.robots) - len(robots)
+        b = scene.bounds
+        size = f"{b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else "empty"
+        click.echo(
+            f"{name}: good. {size}, {len(scene.segments)} walls, {len(scene.points)} points, {len(scene.boxes)} things, "
+            f"{moving} moving things, {len(robots)} robots"
+        )
+    return status
+
+
+@command.command("schema")
+def schema() -> int:
+    """Print the JSON schema of scenario files, for editors."""
+    from botyard.formats.scenario import schema as make
+
+    json.dump(make(), sys.stdout, indent=2, ensure_ascii=False)
+    click.echo()
+    return 0
+
+
+@command.command("example")
+def example() -> int:
+    """Print a scenario to begin with."""
+    click.echo(EXAMPLE, nl=False)
+    return 0

@@ -1,0 +1,71 @@
+"""Follow: keep behind another robot."""
+
+from __future__ import annotations
+
+import math
+
+from botyard.controllers.steering import halt, steer
+from botyard.errors import WorldError, did_you_mean
+from botyard.simulation import Robot
+
+
+class Follow:
+    """Drives one robot after another one.
+
+    Parameters
+    ----------
+    robot, seed
+        See `botyard.controllers.base.ControllerFactory`.
+    leader : str
+        Name of the robot that goes ahead; empty: the one that is nearest when it begins.
+    distance : float
+        How far behind it stays, m from centre to centre.
+    speed : float
+        Top speed, m/s.
+    """
+
+    def __init__(self, robot: Robot, seed: int, *, leader: str = "", distance: float = 1.0, speed: float = 0.6) -> None:
+        self._robot = robot
+        self._leader = str(leader)
+        self._distance, self._speed = float(distance), float(speed)
+        if not (self._distance > 0.0 and self._speed > 0.0):
+            raise WorldError("follow: distance and speed must be positive")
+        if self._leader == robot.name:
+            raise WorldError(f"follow: {robot.name} cannot follow itself")
+
+    def act(self) -> None:
+        """Drive on, or wait if the other one is not there."""
+        robot = self._robot
+        others = robot.simulation.robots
+        if not self._leader:
+            self._leader = self._nearest()
+        ahead = others.get(self._leader)
+        if ahead is None:
+            halt(robot)
+            return
+        pose, goal = robot.truth, ahead.truth
+        gap = math.dist(pose[:2], goal[:2]) - self._distance
+        if gap <= 0.0:
+            halt(robot)
+            return
+        steer(robot, goal.x, goal.y, min(self._speed, gap))
+
+    def _nearest(self) -> str:
+        pose, robots = self._robot.truth, self._robot.simulation.robots
+        away = {n: math.dist(pose[:2], r.truth[:2]) for n, r in robots.items() if r is not self._robot and r.spec.drive}
+        return min(away, key=lambda n: (away[n], n)) if away else ""
+
+    def check(self) -> None:
+        """Whether the leader is there.
+
+        Raises
+        ------
+        WorldError
+            It is not.
+        """
+        robots = self._robot.simulation.robots
+        if self._leader and self._leader not in robots:
+            raise WorldError(f'follow: there is no robot "{self._leader}"{did_you_mean(self._leader, robots)}')
+
+    def rest(self) -> None:
+        """Nothing is read."""

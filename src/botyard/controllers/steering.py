@@ -1,0 +1,39 @@
+"""Driving towards a point, for robots of any kind."""
+
+from __future__ import annotations
+
+import math
+
+from botyard.model.robot import Drive
+from botyard.simulation import Robot
+
+GAIN = 2.0
+"""Turn rate for each rad of bearing, 1/s."""
+
+
+def steer(robot: Robot, x: float, y: float, speed: float) -> float:
+    """Command a robot towards a point of the world, as fast as `speed`, m/s, and not past it; the distance, m.
+
+    One that can move in any direction does so and turns its face there; another one turns first.
+    """
+    pose, dt = robot.truth, robot.simulation.dt
+    dx, dy = x - pose.x, y - pose.y
+    distance = math.hypot(dx, dy)
+    bearing = math.remainder(math.atan2(dy, dx) - pose.th, 2.0 * math.pi) if distance > 1e-6 else 0.0
+    top = robot.spec.limits.max_speed
+    w = max(-top.a, min(top.a, GAIN * bearing))
+    if robot.spec.drive is Drive.OMNI:
+        v = min(speed, top.x, distance / dt)
+        # the body turns during the step: aim with the heading of its middle
+        half = bearing - w * dt / 2.0
+        robot.command(v=v * math.cos(half), vy=v * math.sin(half), w=w)
+    else:
+        near = distance * 1.5 if distance < 1.0 else math.inf
+        v = min(speed, top.x, near) * max(0.0, math.cos(bearing)) ** 2 if abs(bearing) < math.pi / 2 else 0.0
+        robot.command(v=v, w=w)
+    return distance
+
+
+def halt(robot: Robot) -> None:
+    """Command a robot to stand still."""
+    robot.command(v=0.0, vy=0.0, w=0.0)

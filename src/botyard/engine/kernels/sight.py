@@ -1,0 +1,83 @@
+"""What lies in a direction: for sensors that must know which body they look at. Plain and short; range sensors have their own kernels."""
+
+from __future__ import annotations
+
+import math
+
+from botyard.engine.kernels.jit import kernel
+from botyard.engine.kernels.raycast import aim, away_from_zero, segment_range, stride
+from botyard.engine.layout import F8, I8, U1, Bodies, Grid, State
+
+WALL = -1
+"""In place of a body's row: a wall."""
+NOTHING = -2
+
+
+@kernel
+def look(grid: Grid, bodies: Bodies, state: State, seen: U1, eye: int, x: float, y: float, bearings: F8, reach: float, mask: int,
+         ranges: F8, rows: I8) -> None:  # fmt: skip
+    """The nearest thing in each of some directions.
+
+    Parameters
+    ----------
+    seen : (n,) uint8 array
+        1: this body can be met.
+    eye : int
+        Row of the body that looks; it does not see itself.
+    x, y : float
+        From where, m.
+    bearings : (k,) float64 array
+        Directions in the world, rad.
+    reach : float
+        Nothing is met beyond this, m.
+    mask : int
+        Class of walls that are met.
+    ranges : (k,) float64 array
+        Output, m; `reach` where nothing is met.
+    rows : (k,) int64 array
+        Output: row of the body that is met, `WALL` or `NOTHING`.
+    """
+    nx, ny, h = grid.nx, grid.ny, grid.h
+    start, seg, classes, clear = grid.start, grid.seg, grid.mask, grid.clear.reshape(4 * nx * ny)
+    gx, gy = (x - grid.x0) / h, (y - grid.y0) / h
+    world, part_start, vert_start, pose, radius = (
+        bodies.world,
+        bodies.part_start,
+        bodies.vert_start,
+        state.pose,
+        bodies.radius,
+    )
+    for k in range(bearings.shape[0]):
+        dx, dy = away_from_zero(math.cos(bearings[k])), away_from_zero(math.sin(bearings[k]))
+        best, hit = reach / h, NOTHING
+        walk = aim(gx, gy, dx, dy, nx, ny, best)
+        sx, sy, base, quadrant, ix, iy, t = walk[6], walk[7], walk[8], walk[9], walk[10], walk[11], walk[12]
+        while t < best:
+            cell = base + ix * sx + iy * sy
+            side = int(clear[quadrant + cell])
+            if side == 0:
+                for n in range(start[cell], start[cell + 1]):
+                    if int(classes[n]) & mask:
+                        r = segment_range(seg[n, 0] - gx, seg[n, 1] - gy, seg[n, 2], seg[n, 3], dx, dy, best)
+                        if r < best:
+                            best, hit = r, WALL
+                side = 1
+            ix, iy, t = stride(walk, ix, iy, side, nx, ny)
+        best *= h
+        for other in range(pose.shape[0]):
+            if other == eye or seen[other] == 0:
+                continue
+            rx, ry = pose[other, 0] - x, pose[other, 1] - y
+            along = rx * dx + ry * dy
+            if abs(rx * dy - ry * dx) > radius[other] or along < -radius[other] or along - radius[other] >= best:
+                continue
+            for p in range(part_start[other], part_start[other + 1]):
+                v0, v1 = vert_start[p], vert_start[p + 1]
+                ax, ay = world[v1 - 1, 0] - x, world[v1 - 1, 1] - y
+                for v in range(v0, v1):
+                    bx, by = world[v, 0] - x, world[v, 1] - y
+                    r = segment_range(ax, ay, bx - ax, by - ay, dx, dy, best)
+                    if r < best:
+                        best, hit = r, other
+                    ax, ay = bx, by
+        ranges[k], rows[k] = best, hit

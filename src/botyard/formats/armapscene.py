@@ -1,0 +1,375 @@
+"""What an ArMap means to a simulator, and an ArMap of any scene: the way between the file's millimetres and degrees and metres and radians.
+
+Rules: reference ``formats.md`` §1.4, §1.5.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource, parse
+from botyard.formats.base import POINT, Options, Source
+from botyard.geometry import Pose
+from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.scene import Area, GeoReference, Place, Scene
+from botyard.model.world import World
+from botyard.units import from_deg, from_mm, wrap_angle
+
+LINE_THICKNESS_MM = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class _SectorType:
+    """Simulator properties of a sector or boundary type (`formats.md` §1.5, the documented rules, in any order)."""
+
+    returns: Returns | None
+    color: str | None
+    is_line: bool
+
+
+_YES, _NO = {"yes", "true"}, {"no", "false"}
+
+
+def _laser_return(value: str, fallback: int) -> int:
+    """Engine laser return for a documented ``Sim.LaserReflect``: 0 invisible, 1 ordinary, n > 1 bright with reflectance n."""
+    text = value.lower()
+    if text in _NO:
+        return 0
+    if text in _YES:
+        return 1
+    try:
+        n = int(float(text))
+    except ValueError:
+        return fallback
+    return n + 1 if n > 1 else max(n, 0)  # the wire carries return − 1 for bright surfaces (pioneer-protocol §7)
+
+
+def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
+    """Sector types by lower-case name, and the names of dock types."""
+    sectors: dict[str, _SectorType] = {}
+    docks = {"dock"}
+    for info in armap.infos:
+        if info.keyword != "MapInfo" or len(info.args) < 2:
+            continue
+        keys: dict[str, str] = {}
+        for arg in info.args[1:]:
+            key, _, value = arg.partition("=")
+            keys.setdefault(key.lower(), value)
+        name = keys.get("name", "").lower()
+        if info.args[0].lower() == "docktype":
+            docks.add(name)
+        elif info.args[0].lower() in ("sectortype", "boundarytype") and name:
+            returns = None
+            if "sim.obstacle" in keys:
+                returns = Returns(
+                    obstacle=keys["sim.obstacle"].lower() not in _NO,
+                    laser=_laser_return(keys.get("sim.laserreflect", "1"), 1),
+                    sonar=keys.get("sim.sonarreflect", "yes").lower() not in _NO,
+                )
+            color = keys.get("color0", "")
+            sectors[name] = _SectorType(
+                returns,
+                f"#{color[2:].zfill(6)}" if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color) else None,
+                info.args[0].lower() == "boundarytype",
+            )
+    return sectors, docks
+
+
+def _base_type(kind: str) -> str:
+    return kind.lower().removesuffix("withheading")
+
+
+def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
+    """The box of a rectangle cairn: opposite corners, turned as a whole about the map's origin."""
+    corners = cairn.corners()
+    assert cairn.from_to is not None
+    x1, y1, x2, y2 = cairn.from_to
+    cx, cy = (corners[0][0] + corners[2][0]) / 2, (corners[0][1] + corners[2][1]) / 2
+    return BoxObject(
+        name=name,
+        pose=Pose(from_mm(cx), from_mm(cy), wrap_angle(from_deg(cairn.th))),
+        length=max(from_mm(abs(x2 - x1)), 1e-3),
+        width=max(from_mm(abs(y2 - y1)), 1e-3),
+        returns=returns,
+        color=color,
+    )
+
+
+def _line_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
+    """A line as a box 2 cm thick: a reflector, bright on both sides, or a boundary."""
+    assert cairn.from_to is not None
+    x1, y1, x2, y2 = map(from_mm, cairn.from_to)
+    return BoxObject(
+        name=name,
+        pose=Pose((x1 + x2) / 2, (y1 + y2) / 2, math.atan2(y2 - y1, x2 - x1)),
+        length=max(math.hypot(x2 - x1, y2 - y1), 1e-3),
+        width=from_mm(LINE_THICKNESS_MM),
+        returns=returns,
+        color=color,
+    )
+
+
+def _is_reflector(kind: str) -> bool:
+    return kind in ("reflector", "sim.reflector") or kind.endswith(".reflect")
+
+
+def _boxes(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[BoxObject]:
+    n_boxes = n_reflectors = 0
+    for cairn in armap.cairns:
+        kind = cairn.type.lower()
+        if cairn.from_to is None:
+            continue
+        sector = sectors.get(kind)
+        returns = sector.returns if sector else None
+        if returns is None and kind == "sim.boxobstacle":
+            returns = Returns()
+        if returns is not None:
+            n_boxes += 1
+            color = (sector.color if sector else None) or ("magenta" if returns.laser > 1 else "light green")
+            make = _line_box if sector and sector.is_line else _rectangle_box
+            yield make(cairn, f"Box:{n_boxes}", returns, color)
+        elif _is_reflector(kind):
+            n_reflectors += 1
+            yield _line_box(cairn, f"Reflector:{n_reflectors}", Returns(laser=2), "magenta")
+
+
+def _cairn_pose(cairn: Cairn) -> Pose:
+    """Pose of a place in metres; the centre of a sector."""
+    heading = wrap_angle(from_deg(cairn.th))
+    corners = cairn.corners()
+    if corners:
+        return Pose(from_mm((corners[0][0] + corners[2][0]) / 2), from_mm((corners[0][1] + corners[2][1]) / 2), heading)
+    return Pose(from_mm(cairn.x), from_mm(cairn.y), heading)
+
+
+def _places(armap: ArMap, docks: set[str]) -> Iterator[Place]:
+    for cairn in armap.cairns:
+        base = _base_type(cairn.type)
+        if base in ("goal", "robothome") or base in docks:
+            headed = cairn.type.lower().endswith("withheading") or base != "goal"
+            yield Place(kind=cairn.type, name=cairn.name, pose=_cairn_pose(cairn), has_heading=headed)
+
+
+def _areas(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[Area]:
+    for cairn in armap.cairns:
+        kind = cairn.type.lower()
+        sector = sectors.get(kind)
+        if cairn.from_to is None or _is_reflector(kind) or kind == "sim.boxobstacle" or (sector and sector.returns):
+            continue
+        if kind.endswith("line") or (sector and sector.is_line):
+            x1, y1, x2, y2 = map(from_mm, cairn.from_to)
+            corners: tuple[tuple[float, float], ...] = ((x1, y1), (x2, y2))
+        else:
+            corners = tuple((from_mm(x), from_mm(y)) for x, y in cairn.corners())
+        yield Area(kind=cairn.type, name=cairn.name, corners=corners)
+
+
+def _start(places: tuple[Place, ...], docks: set[str]) -> Pose | None:
+    """First RobotHome, else first Dock (decisions, "Start")."""
+    for wanted in ({"robothome"}, docks):
+        for place in places:
+            if _base_type(place.kind) in wanted:
+                return place.pose
+    return None
+
+
+def to_scene(armap: ArMap, *, name: str = "", source: str = "", resolution: float = 0.02) -> Scene:
+    """The world that a map describes, in metres and radians.
+
+    Parameters
+    ----------
+    armap : ArMap
+        The map.
+    name, source : str
+        For people: name of the map and file that it came from.
+    resolution : float
+        Edge of a point's square where the file gives none, m.
+
+    Notes
+    -----
+    Lines of no length are dropped. Boxes follow the documented rules of ``Sim.*`` attributes (`formats.md` §1.5): a sector type
+    that names ``Sim.Obstacle`` makes each of its cairns a box; the legacy types ``Sim.BoxObstacle`` and reflectors do so too.
+    """
+    sectors, docks = _sector_types(armap)
+    lines = armap.lines / 1000.0
+    lines = lines[(lines[:, :2] != lines[:, 2:]).any(axis=1)]
+    places = tuple(_places(armap, docks))
+    steps = [s.resolution for s in armap.sources if s.resolution is not None and len(s.points)]
+    return Scene(
+        name=name or (Path(source).stem if source else "map"),
+        source=source,
+        segments=lines,
+        points=armap.points / 1000.0,
+        resolution=from_mm(min(steps)) if steps else resolution,
+        boxes=tuple(_boxes(armap, sectors)),
+        places=places,
+        areas=tuple(_areas(armap, sectors)),
+        start=_start(places, docks),
+        georeference=None if armap.origin is None else GeoReference(*armap.origin),
+    )
+
+
+def read(source: Source, options: Options = Options()) -> World:
+    """A map file as a world.
+
+    Raises
+    ------
+    MapError
+        It is not a map; with file and line.
+    """
+    parsed = parse(source.text, source.name)
+    for text in parsed.warnings:
+        options.warn(text)
+    return World(scene=to_scene(parsed, source=source.name, resolution=options.resolution or POINT))
+
+
+# ------------------------------------------------------------------------------------------------------------ and back
+
+
+def _mm(metres: float) -> float:
+    """Millimetres, without the last digits that a unit conversion leaves."""
+    return round(metres * 1000.0, 6) + 0.0
+
+
+def _deg(radians: float) -> float:
+    return round(math.degrees(radians), 9) + 0.0
+
+
+class _Writer:
+    """Collects the cairns and types of a scene."""
+
+    def __init__(self) -> None:
+        self.infos: list[InfoLine] = []
+        self.cairns: list[Cairn] = []
+        self.notes: list[str] = []
+        self._types: dict[tuple[Returns, str], str] = {}
+        self._taken: set[str] = set()
+
+    def type_of(self, returns: Returns, color: str) -> str:
+        """The name of the sector type with these simulator attributes, made if there is none."""
+        key = (returns, color)
+        if key not in self._types:
+            name = f"Box{len(self._types) + 1}"
+            laser = returns.laser if returns.laser < 2 else max(2, returns.laser - 1)
+            args = [
+                "SectorType", f"Name={name}", f"Sim.Obstacle={_word(returns.obstacle)}",
+                f"Sim.LaserReflect={laser}", f"Sim.SonarReflect={_word(returns.sonar)}",
+            ]  # fmt: skip
+            if re.fullmatch(r"#[0-9a-fA-F]{6}", color):
+                args.append(f"Color0=0x{color[1:]}")
+            self.infos.append(InfoLine("MapInfo", tuple(args)))
+            self._types[key] = name
+        return self._types[key]
+
+    def box(self, box: BoxObject) -> None:
+        """A movable thing as a rectangle, or as a reflector's line."""
+        if box.parts:
+            self.notes.append(f"{box.name}: its shape is written as the rectangle around it")
+        if box.returns == Returns(laser=2) and abs(box.width * 1000.0 - LINE_THICKNESS_MM) < 1e-3:
+            hx, hy = box.length / 2 * math.cos(box.pose.th), box.length / 2 * math.sin(box.pose.th)
+            ends = tuple(_mm(v) for v in (box.pose.x - hx, box.pose.y - hy, box.pose.x + hx, box.pose.y + hy))
+            self._object("Reflector", ends, 0.0)
+            return
+        if box.returns.laser == 2:
+            self.notes.append(f"{box.name}: a laser return of 2 is written as 3; the format has none for a box")
+        self._object(self.type_of(box.returns, box.color), _turned_corners(box), _deg(box.pose.th))
+
+    def _object(self, kind: str, from_to: tuple[float, ...], th: float) -> None:
+        x1, y1, x2, y2 = from_to
+        self.cairns.append(Cairn(type=kind, x=0.0, y=0.0, th=th, from_to=(x1, y1, x2, y2)))
+
+    def area(self, area: Area) -> None:
+        """A forbidden line or area, or another sector."""
+        if area.kind not in self._taken and area.kind.lower() not in ("forbiddenline", "forbiddenarea"):
+            self._taken.add(area.kind)
+            sort = "BoundaryType" if len(area.corners) == 2 else "SectorType"
+            self.infos.append(InfoLine("MapInfo", (sort, f"Name={area.kind}")))
+        if len(area.corners) == 2:
+            (x1, y1), (x2, y2) = area.corners
+            ends, th = (x1, y1, x2, y2), 0.0
+        else:
+            if len(area.corners) != 4:
+                self.notes.append(f"{area.kind} {area.name}: written as the rectangle around it")
+            ends, th = _turned_area(area)
+        x1, y1, x2, y2 = map(_mm, ends)
+        self.cairns.append(
+            Cairn(type=area.kind, x=0.0, y=0.0, th=_deg(th), name=_plain(area.name), from_to=(x1, y1, x2, y2))
+        )
+
+    def place(self, place: Place) -> None:
+        """A goal, dock or home."""
+        x, y, th = place.pose
+        self.cairns.append(Cairn(type=place.kind, x=_mm(x), y=_mm(y), th=_deg(th), name=_plain(place.name)))
+
+
+def _word(yes: bool) -> str:
+    return "yes" if yes else "no"
+
+
+def _plain(name: str) -> str:
+    """A name without what the format has no escape for."""
+    return "".join(c for c in name if c.isprintable() and c != '"')
+
+
+def _turned_corners(box: BoxObject) -> tuple[float, ...]:
+    """Opposite corners of a box, mm, turned back about the map's origin."""
+    c, s = math.cos(box.pose.th), math.sin(box.pose.th)
+    x, y = c * box.pose.x + s * box.pose.y, c * box.pose.y - s * box.pose.x
+    hx, hy = box.length / 2, box.width / 2
+    return tuple(map(_mm, (x - hx, y - hy, x + hx, y + hy)))
+
+
+def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
+    """Opposite corners of an area, m, turned back about the map's origin by the direction of its first side; and that direction."""
+    (x1, y1), (x2, y2) = area.corners[:2]
+    th = math.atan2(y2 - y1, x2 - x1) if len(area.corners) == 4 else 0.0
+    c, s = math.cos(th), math.sin(th)
+    corners = [(c * x + s * y, c * y - s * x) for x, y in area.corners]
+    if len(area.corners) == 4:
+        return (*corners[0], *corners[2]), th
+    xs, ys = zip(*corners, strict=True)
+    return (min(xs), min(ys), max(xs), max(ys)), th
+
+
+def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
+    """A map of any scene, and what of it the format cannot hold.
+
+    ``to_scene(from_scene(s)[0])`` is the scene again, to a millionth of a millimetre: walls, points, boxes, places, areas, home and
+    georeference. Names of boxes are the reader's.
+    """
+    writer = _Writer()
+    count = sum(w.last - w.first for w in scene.special_walls)
+    if count:
+        writer.notes.append(
+            f"{count} walls that not everybody sees or feels are written as ordinary ones: the format has no others"
+        )
+    for place in scene.places:
+        writer.place(place)
+    kinds = {p.kind.lower().removesuffix("withheading") for p in scene.places}
+    if scene.start is not None and not kinds & {"robothome", "dock"}:
+        writer.place(Place(kind="RobotHome", name="Home", pose=scene.start))
+    for box in scene.boxes:
+        writer.box(box)
+    for area in scene.areas:
+        writer.area(area)
+    points = len(scene.points) > 0
+    source = ScanSource(
+        lines=np.round(scene.segments * 1000.0, 6) + 0.0,
+        points=np.round(scene.points * 1000.0, 6) + 0.0,
+        resolution=_mm(scene.resolution) if points else None,
+    )
+    geo = scene.georeference
+    made = ArMap(
+        category="2D-Map-Ex" if writer.infos else "2D-Map",
+        sources=(source,),
+        origin=None if geo is None else (geo.latitude, geo.longitude, geo.altitude),
+        infos=tuple(writer.infos),
+        cairns=tuple(writer.cairns),
+    )
+    return made, writer.notes

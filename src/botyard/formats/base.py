@@ -1,0 +1,155 @@
+"""What every reader of map and world files gets and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from botyard.errors import MapError
+from botyard.model.world import World
+
+Warn = Callable[[str], None]
+POINT: Final = 0.02
+"""Edge of a map point whose file does not give it, m (decisions, "Time and repeatability")."""
+
+
+def _nobody(_text: str) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What a user may say about a file that does not say it itself.
+
+    Attributes
+    ----------
+    resolution : float or None
+        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: what is usual for the format.
+    threshold : float
+        Pixels of a plain image are solid if they are darker than this, 0 (black) … 1 (white).
+    invert : bool
+        Light pixels are solid instead.
+    planar : bool or None
+        Coordinates of GeoJSON are metres (True), degrees (False), or what they look like (None).
+    warn : callable
+        Receives a line for everything that was skipped, doubted or assumed.
+    is_program : callable
+        Whether there is a controller of a name.
+    """
+
+    resolution: float | None = None
+    threshold: float = 0.5
+    invert: bool = False
+    planar: bool | None = None
+    warn: Warn = _nobody
+    is_program: Callable[[str], bool] = lambda _name: True
+
+    def scale(self, usual: float, name: str, what: str) -> float:
+        """The size of `what` in m: the one asked for, or the `usual` one, which the user is told."""
+        if self.resolution is not None:
+            return self.resolution
+        self.warn(f"{name}: taken as {usual:g} m {what} (--resolution says otherwise)")
+        return usual
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that is to be read, from a disk or from a user's browser.
+
+    Attributes
+    ----------
+    name : str
+        Its name or path, for messages.
+    data : bytes
+        What is in it.
+    path : Path or None
+        Where it is; None: it is not on this machine, and neither is what it refers to.
+    root : Path or None
+        It may refer to nothing outside of this folder; None: to any file.
+    """
+
+    name: str
+    data: bytes = field(repr=False)
+    path: Path | None = None
+    root: Path | None = None
+
+    @property
+    def stem(self) -> str:
+        """The name without folder and suffix."""
+        return Path(self.name.replace("\\", "/")).stem
+
+    @property
+    def suffix(self) -> str:
+        """The suffix in lower case, with its dot."""
+        return Path(self.name.replace("\\", "/")).suffix.lower()
+
+    @property
+    def text(self) -> str:
+        """The file as a text: UTF-8, else the local 8-bit code page of older programs; without byte order mark and with plain line ends."""
+        try:
+            text = self.data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = self.data.decode("latin-1")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+    def beside(self, name: str, what: str) -> Path:
+        """A file that this one refers to.
+
+        Raises
+        ------
+        MapError
+            This file came alone, or may not refer to that one.
+        """
+        if self.path is None:
+            raise MapError(
+                f'{what} "{name}" is a file of its own: send both in one .zip, or load the file by name', self.name
+            )
+        path = self.path.parent / name
+        if self.root is not None and not path.resolve().is_relative_to(self.root):
+            raise MapError(f'{what} "{name}" is not in the archive', self.name)
+        return path
+
+
+def read_source(path: str | Path) -> Source:
+    """Read a file of this machine.
+
+    Raises
+    ------
+    MapError
+        It cannot be read.
+    """
+    path = Path(path)
+    try:
+        return Source(str(path), path.read_bytes(), path)
+    except OSError as error:
+        raise MapError(f"cannot be read: {error.strerror}", path) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of map or world files.
+
+    Attributes
+    ----------
+    name : str
+        Short name, as in ``botyard convert --from``.
+    about : str
+        One line for people.
+    suffixes : tuple of str
+        In lower case, with the dot.
+    read : callable
+        Makes a world of a file.
+    fits : callable
+        Whether a file whose suffix fits is really of this format.
+    """
+
+    name: str
+    about: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Source, Options], World]
+    fits: Callable[[Source], bool] = lambda _source: True
+
+
+__all__ = ["POINT", "Format", "Options", "Source", "Warn", "read_source"]

@@ -1,0 +1,64 @@
+"""Plain pictures as maps: PNM, PNG, BMP, GIF, JPEG, TIFF, WebP. Dark pixels are solid (formats §6, with its recommendation).
+
+The lower left corner of the picture is the origin, x goes along its rows and y up. AMRISim's converter instead took light pixels, and
+swapped the axes: botyard's ``convertBitmapToArMap`` form keeps its options, not these.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.formats.base import Options, Source
+from botyard.formats.images import read_grey
+from botyard.model.scene import Scene
+from botyard.model.tracing import mask_to_segments
+from botyard.model.world import World
+
+SUFFIXES: Final = (
+    ".png", ".pgm", ".pbm", ".ppm", ".pnm", ".bmp", ".gif", ".jpg", ".jpeg", ".tif", ".tiff", ".webp",
+)  # fmt: skip
+PIXEL: Final = 0.05
+"""Usual size of a pixel, m: that of maps made by SLAM."""
+
+
+def solid_pixels(source: Source, options: Options) -> NDArray[np.bool_]:
+    """Which pixels are solid, (rows, columns), row 0 at the bottom.
+
+    Raises
+    ------
+    MapError
+        It is no image, or too large.
+    """
+    grey = read_grey(source.name, io.BytesIO(source.data), what="the picture")[::-1]
+    limit = 255.0 * options.threshold
+    return grey > limit if options.invert else grey < limit
+
+
+def read(source: Source, options: Options) -> World:
+    """A picture as a world of walls: the exact outlines of its solid pixels.
+
+    Raises
+    ------
+    MapError
+        It is no image, or too large.
+    """
+    size = options.scale(PIXEL, source.name, "a pixel")
+    segments = mask_to_segments(solid_pixels(source, options)) * size
+    if not len(segments):
+        options.warn(f"{source.name}: no pixel is solid; is it the light ones (--invert), or another --threshold?")
+    return World(scene=Scene(name=source.stem, source=source.name, segments=segments, resolution=size))
+
+
+def read_points(source: Source, options: Options) -> Scene:
+    """The same as scan points, one for each solid pixel (TOL-001)."""
+    size = options.scale(PIXEL, source.name, "a pixel")
+    rows, columns = np.nonzero(solid_pixels(source, options))
+    points = np.stack([columns, rows], axis=1).astype(np.float64) * size
+    return Scene(name=source.stem, source=source.name, points=points, resolution=size)
+
+
+__all__ = ["PIXEL", "SUFFIXES", "read", "read_points", "solid_pixels"]

@@ -1,0 +1,181 @@
+"""Maps from GeoJSON (RFC 7946): lines and the borders of polygons are walls, points with a name are goals.
+
+Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at the middle of them. Coordinates that cannot be
+degrees, or all of them when the user says so (``planar``), are metres. Properties of a feature: ``name``; ``kind`` (of a point: ``Goal``,
+``Dock``, ``RobotHome``), ``heading`` (degrees counter-clockwise from east); ``obstacle``, ``laser``, ``sonar`` (false: not for those).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.errors import MapError
+from botyard.formats.base import Options, Source
+from botyard.geometry import Pose
+from botyard.model.obstacles import Returns
+from botyard.model.scene import GeoReference, Place, Scene, SpecialWalls
+from botyard.model.world import World
+from botyard.units import from_deg, wrap_angle
+
+_SEMI_MAJOR: Final = 6378137.0
+_E2: Final = 0.00669437999014
+"""First eccentricity squared of the ellipsoid of WGS 84."""
+MAX_DEPTH: Final = 20
+
+
+def fits(source: Source) -> bool:
+    """Whether a JSON file is GeoJSON."""
+    return b'"Feature' in source.data or b'"coordinates"' in source.data
+
+
+class _Collector:
+    """Walks through the objects of a file."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.lines: dict[Returns, list[NDArray[np.float64]]] = {}
+        self.points: list[tuple[NDArray[np.float64], dict[str, Any]]] = []
+
+    def fail(self, where: str, expected: str, found: Any) -> MapError:
+        return MapError(f"{where}: expected {expected}, found {json.dumps(found)[:60]}", self._name)
+
+    def object(self, value: Any, where: str, properties: dict[str, Any], depth: int = 0) -> None:
+        if not isinstance(value, dict) or depth > MAX_DEPTH:
+            raise self.fail(where, "a GeoJSON object", value)
+        kind = value.get("type")
+        if kind == "FeatureCollection":
+            for i, feature in enumerate(self._list(value.get("features"), f"{where}.features")):
+                self.object(feature, f"{where}.features[{i}]", {}, depth + 1)
+        elif kind == "Feature":
+            own = value.get("properties")
+            if value.get("geometry") is not None:
+                self.object(value["geometry"], f"{where}.geometry", own if isinstance(own, dict) else {}, depth + 1)
+        elif kind == "GeometryCollection":
+            for i, part in enumerate(self._list(value.get("geometries"), f"{where}.geometries")):
+                self.object(part, f"{where}.geometries[{i}]", properties, depth + 1)
+        else:
+            self._geometry(kind, value.get("coordinates"), where, properties)
+
+    def _geometry(self, kind: Any, coordinates: Any, where: str, properties: dict[str, Any]) -> None:
+        depths = {
+            "Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3,
+        }  # fmt: skip
+        if kind not in depths:
+            raise self.fail(f"{where}.type", "a type of RFC 7946", kind)
+        if kind.endswith("Point"):
+            single = [coordinates] if kind == "Point" else self._list(coordinates, where)
+            self.points += [(self._positions([p], where)[0], properties) for p in single]
+            return
+        seen = Returns(
+            obstacle=properties.get("obstacle") is not False,
+            laser=int(properties.get("laser") is not False),
+            sonar=properties.get("sonar") is not False,
+        )
+        for line in self._flat(coordinates, depths[kind] - 1, where):
+            positions = self._positions(line, where)
+            if len(positions) > 1:
+                self.lines.setdefault(seen, []).append(np.concatenate([positions[:-1], positions[1:]], axis=1))
+
+    def _flat(self, coordinates: Any, depth: int, where: str) -> Iterator[Any]:
+        if depth == 0:
+            yield coordinates
+            return
+        for part in self._list(coordinates, where):
+            yield from self._flat(part, depth - 1, where)
+
+    def _list(self, value: Any, where: str) -> list[Any]:
+        if not isinstance(value, list):
+            raise self.fail(where, "an array", value)
+        return value
+
+    def _positions(self, line: Any, where: str) -> NDArray[np.float64]:
+        """Positions as (n, 2)."""
+        try:
+            positions = np.array([(float(p[0]), float(p[1])) for p in self._list(line, where)]).reshape(-1, 2)
+        except (TypeError, ValueError, IndexError, KeyError):
+            raise self.fail(f"{where}.coordinates", "positions [x, y]", line) from None
+        if not np.isfinite(positions).all() or (np.abs(positions) > 1e9).any():
+            raise self.fail(f"{where}.coordinates", "finite numbers", line)
+        return positions
+
+
+def _projection(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoReference]:
+    """Scales (m per degree of longitude and latitude) and the origin of a local tangent plane in the middle of `points`.
+
+    Radii of curvature of the ellipsoid at the origin; within 2 km of it the error is below a decimetre.
+    """
+    longitude, latitude = (points.min(axis=0) + points.max(axis=0)) / 2.0
+    sine = math.sin(from_deg(latitude))
+    w = math.sqrt(1.0 - _E2 * sine * sine)
+    north, east = _SEMI_MAJOR * (1.0 - _E2) / w**3, _SEMI_MAJOR / w * math.cos(from_deg(latitude))
+    return np.array([east, north]) * from_deg(1.0), GeoReference(float(latitude), float(longitude), 0.0)
+
+
+def read(source: Source, options: Options) -> World:
+    """A file as a world.
+
+    Raises
+    ------
+    MapError
+        With where in the file, what was expected and what was found.
+    """
+    try:
+        root = json.loads(source.text)
+    except json.JSONDecodeError as error:
+        raise MapError(f"not JSON: {error.msg}", source.name, error.lineno) from None
+    except RecursionError:
+        raise MapError("not GeoJSON: nested too deeply", source.name) from None
+    found = _Collector(source.name)
+    found.object(root, "$", {})
+    segments = [line for lines in found.lines.values() for line in lines]
+    corners = np.concatenate(
+        [*(s.reshape(-1, 2) for s in segments), *(p[None] for p, _ in found.points)] or [np.zeros((0, 2))]
+    )
+    if not segments:
+        raise MapError("expected lines or polygons, found none", source.name)
+    degrees = bool((np.abs(corners) <= (180.0, 90.0)).all()) if options.planar is None else not options.planar
+    scale, origin, middle = np.ones(2), None, np.zeros(2)
+    if degrees:
+        scale, origin = _projection(corners)
+        middle = np.array([origin.longitude, origin.latitude])
+        if options.planar is None and float(np.ptp(corners, axis=0).max()) > 0.1:
+            options.warn(
+                f"{source.name}: read as degrees, it is {float((np.ptp(corners, axis=0) * scale).max()) / 1000:.0f} km across; "
+                "--planar if its numbers are metres"
+            )
+    walls, special, count = [], [], 0
+    for seen, lines in found.lines.items():
+        walls += lines
+        first, count = count, count + sum(map(len, lines))
+        if seen != Returns():
+            special.append(SpecialWalls(first=first, last=count, returns=seen))
+    placed = (np.concatenate(walls).reshape(-1, 2) - middle) * scale
+    places = tuple(_place((p - middle) * scale, about) for p, about in found.points)
+    start = next((p.pose for kind in ("robothome", "dock") for p in places if p.kind.lower() == kind), None)
+    scene = Scene(
+        name=source.stem, source=source.name, segments=placed.reshape(-1, 4), special_walls=tuple(special), places=places,
+        start=start, georeference=origin,
+    )  # fmt: skip
+    return World(scene=scene)
+
+
+def _place(at: NDArray[np.float64], properties: dict[str, Any]) -> Place:
+    heading = properties.get("heading")
+    headed = isinstance(heading, int | float) and math.isfinite(heading)
+    th = wrap_angle(from_deg(float(heading))) if headed and heading is not None else 0.0
+    kind = properties.get("kind")
+    return Place(
+        kind=str(kind) if isinstance(kind, str) and kind else "Goal",
+        name=str(properties.get("name", "")),
+        pose=Pose(float(at[0]), float(at[1]), th),
+        has_heading=headed,
+    )
+
+
+__all__ = ["fits", "read"]

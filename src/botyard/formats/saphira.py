@@ -1,0 +1,91 @@
+"""Worlds of Saphira and SRIsim, ``.wld`` (formats §5): a line of four numbers is a wall, ``position x y th`` the home; mm and degrees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from botyard.errors import MapError
+from botyard.formats.armap import ArMap, Cairn, ScanSource
+from botyard.formats.base import Options, Source
+
+SUFFIXES: Final = (".wld",)
+LARGEST_MM: Final = 1e9
+"""Coordinates beyond 1000 km are mistakes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaphiraWorld:
+    """What a ``.wld`` file says.
+
+    Attributes
+    ----------
+    lines : list of four numbers
+        Walls x1, y1, x2, y2, mm.
+    home : tuple of three numbers or None
+        x, y, th: mm, mm, degrees.
+    """
+
+    lines: list[tuple[float, float, float, float]] = field(default_factory=list)
+    home: tuple[float, float, float] | None = None
+
+
+def _numbers(words: list[str]) -> list[float] | None:
+    """The words as finite numbers; None if one is none."""
+    try:
+        values = [float(w) for w in words]
+    except ValueError:
+        return None
+    return values if all(math.isfinite(v) and abs(v) <= LARGEST_MM for v in values) else None
+
+
+def parse(text: str, path: str | None = None) -> SaphiraWorld:
+    """Read a world; whatever is neither a wall nor the home is left out.
+
+    Raises
+    ------
+    MapError
+        There is no wall in it; ``position`` without three numbers, with its line.
+    """
+    world = SaphiraWorld()
+    home = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        words = line.partition(";")[0].split()
+        if words and words[0].lower() == "position":
+            values = _numbers(words[1:4])
+            if values is None or len(values) != 3:
+                raise MapError(
+                    f'expected "position x y th" (mm, mm, degrees), found "{line.strip()[:60]}"', path, number
+                )
+            home = (values[0], values[1], values[2])
+        elif len(words) == 4 and (values := _numbers(words)) is not None:
+            world.lines.append((values[0], values[1], values[2], values[3]))
+    if not world.lines:
+        raise MapError("expected walls (lines of four numbers, mm), found none", path)
+    return SaphiraWorld(world.lines, home)
+
+
+def to_armap(world: SaphiraWorld) -> ArMap:
+    """The same as an ArMap: walls as lines, the home as a RobotHome named ``Home`` (TOL-002)."""
+    cairns = []
+    if world.home is not None:
+        x, y, th = world.home
+        cairns.append(Cairn(type="RobotHome", x=x, y=y, th=th, icon="ICON", name="Home"))
+    return ArMap(category="2D-Map", sources=(ScanSource(lines=np.array(world.lines)),), cairns=tuple(cairns))
+
+
+def read(source: Source, options: Options) -> ArMap:
+    """Read a file as an ArMap.
+
+    Raises
+    ------
+    MapError
+        With file and line.
+    """
+    return to_armap(parse(source.text, source.name))
+
+
+__all__ = ["SUFFIXES", "SaphiraWorld", "parse", "read", "to_armap"]

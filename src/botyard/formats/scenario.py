@@ -1,0 +1,531 @@
+"""botyard's own scenario files (YAML): a map, robots, things that stand or move, and how all of it is simulated.
+
+Metres, seconds and, because people write them, degrees. The schema is published by ``botyard scenario schema``; the reference is
+``docs/reference/scenario.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from botyard.errors import FormatError, ModelError, WorldFileError
+from botyard.formats import armap
+from botyard.formats.armapscene import from_scene
+from botyard.formats.base import Options, Source
+from botyard.formats.models import find_robot
+from botyard.formats.yamlfile import YamlFile, field_names
+from botyard.geometry import Pose
+from botyard.model.library import load_laser, robot_of
+from botyard.model.obstacles import BoxObject, Outline, Returns, disc, rectangle
+from botyard.model.robot import RobotSpec
+from botyard.model.robotfile import (
+    LaserMount,
+    Pair,
+    ReturnsPart,
+    Strict,
+    Triple,
+    mounted_laser,
+    pose_of,
+    returns_of,
+    returns_table,
+    to_table,
+)
+from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
+from botyard.model.tracing import closed, place_segments
+from botyard.model.world import THING, PlacedRobot, Program, Settings, World, thing
+
+OpenMap = Callable[[Source, str, Options], Scene]
+VERSION: Final = 1
+ODOMETRY_ERRORS: Final = ("random_each_update", "random_init", "constant", "none")
+MAX_COUNT: Final = 10_000
+"""One entry may stand for so many robots."""
+
+
+class _Robot(Strict, kw_only=True):
+    """A robot, or several of one model."""
+
+    model: str | dict[str, Any] = "p3dx"
+    name: str = ""
+    count: int = 1
+    pose: Triple | None = None
+    color: str = ""
+    lasers: list[str | LaserMount] | None = None
+    fiducial: int | None = None
+    controller: str | dict[str, Any] | None = None
+    served: bool = True
+
+
+class _Obstacle(Strict, kw_only=True):
+    """A thing that can be moved, that moves by itself (controller), or that belongs to the walls (fixed)."""
+
+    name: str = ""
+    box: Pair | None = None
+    disc: float | None = None
+    polygon: list[Pair] | None = None
+    parts: list[list[Pair]] | None = None
+    pose: Triple = (0.0, 0.0, 0.0)
+    color: str = "light green"
+    returns: ReturnsPart = msgspec.field(default_factory=ReturnsPart)
+    fixed: bool = False
+    controller: str | dict[str, Any] | None = None
+    max_speed: float = 2.0
+
+
+class _Wall(Strict, kw_only=True):
+    """A wall along a line of points, or several from point to point: x1, y1, x2, y2."""
+
+    line: list[Pair] = msgspec.field(default_factory=list)
+    closed: bool = False
+    segments: list[tuple[float, float, float, float]] = msgspec.field(default_factory=list)
+    returns: ReturnsPart = msgspec.field(default_factory=ReturnsPart)
+
+
+class _Place(Strict, kw_only=True):
+    """A goal, dock or home."""
+
+    kind: str = "Goal"
+    name: str = ""
+    pose: list[float]
+
+
+class _Area(Strict, kw_only=True):
+    """A field or line on the floor."""
+
+    kind: str
+    name: str = ""
+    corners: list[Pair]
+
+
+class ScenarioFile(Strict, kw_only=True):
+    """A scenario as written."""
+
+    botyard: int
+    name: str = ""
+    map: str | None = None
+    map_objects: bool = True
+    resolution: float | None = None
+    home: Triple | None = None
+    georeference: Triple | None = None
+    seed: int | None = None
+    step: float | None = None
+    speed: float | None = None
+    duration: float | None = None
+    paused: bool = False
+    odometry_error: str | None = None
+    sensor_noise: bool | None = None
+    threads: int | None = None
+    models: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    robots: list[_Robot] = msgspec.field(default_factory=list)
+    obstacles: list[_Obstacle] = msgspec.field(default_factory=list)
+    walls: list[list[Pair] | _Wall] = msgspec.field(default_factory=list)
+    places: list[_Place] = msgspec.field(default_factory=list)
+    areas: list[_Area] = msgspec.field(default_factory=list)
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_KNOWN: Final = field_names(ScenarioFile, _Robot, _Obstacle, _Wall, _Place, _Area, ReturnsPart, LaserMount)
+
+
+def fits(source: Source) -> bool:
+    """Whether a YAML file is a scenario: it has the key ``botyard``."""
+    return source.data.startswith(b"botyard:") or b"\nbotyard:" in source.data
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of scenario files (JSON Schema 2020-12)."""
+    return msgspec.json.schema(ScenarioFile)
+
+
+class _Reader:
+    """Makes a world of a checked file."""
+
+    def __init__(self, source: Source, options: Options, open_map: OpenMap) -> None:
+        self._source = source
+        self._options = options
+        self._open_map = open_map
+        self._yaml = YamlFile(source.text, source.name, WorldFileError)
+        if not isinstance(self._yaml.data, dict) or "botyard" not in self._yaml.data:
+            raise WorldFileError(f"expected a scenario, with botyard: {VERSION} in it, found none", source.name, 1)
+        self._file: ScenarioFile = self._yaml.convert(ScenarioFile, _KNOWN)
+        self._walls: list[tuple[NDArray[np.float64], Returns]] = []
+        self._objects: list[BoxObject] = []
+        self._robots: list[PlacedRobot] = []
+        self._names: set[str] = set()
+        self._models: dict[str, RobotSpec] = {}
+
+    def _fail(self, where: str, reason: str) -> FormatError:
+        return self._yaml.fail(f"$.{where}", reason)
+
+    def run(self) -> World:
+        file = self._file
+        if file.botyard != VERSION:
+            raise self._fail("botyard", f"expected version {VERSION} of the format, found {file.botyard}")
+        settings = self._settings()
+        base = self._map()
+        for i, wall in enumerate(file.walls):
+            self._wall(i, wall)
+        for i, obstacle in enumerate(file.obstacles):
+            self._obstacle(i, obstacle)
+        for i, robot in enumerate(file.robots):
+            self._robot(i, robot)
+        scene = self._scene(base)
+        return World(scene=scene, robots=tuple(self._robots), settings=settings, options=file.options)
+
+    def _settings(self) -> Settings:
+        f = self._file
+        limits = (
+            ("step", f.step, 0.001, 60.0), ("speed", f.speed, 0.0, 1000.0), ("duration", f.duration, 1e-6, 1e9),
+            ("threads", f.threads, 1, 256), ("resolution", f.resolution, 1e-6, 1e4), ("seed", f.seed, -(2**63), 2**63 - 1),
+        )  # fmt: skip
+        for key, value, low, high in limits:
+            if value is not None and not low <= value <= high:
+                raise self._fail(key, f"expected {low:g} … {high:g}, found {value:g}")
+        if f.odometry_error is not None and f.odometry_error not in ODOMETRY_ERRORS:
+            raise self._fail(
+                "odometry_error", f"expected one of {', '.join(ODOMETRY_ERRORS)}, found {f.odometry_error!r}"
+            )
+        return Settings(
+            seed=f.seed, step=f.step, speed=f.speed, duration=f.duration, paused=f.paused, odometry_error=f.odometry_error,
+            sensor_noise=f.sensor_noise, threads=f.threads,
+        )  # fmt: skip
+
+    # -- what stands there
+
+    def _map(self) -> Scene:
+        name, resolution = self._file.map, self._options.resolution
+        if name is None:
+            return Scene()
+        if resolution is None:
+            resolution = self._file.resolution
+        try:
+            return self._open_map(self._source, name, replace(self._options, resolution=resolution))
+        except FormatError as error:
+            raise self._fail("map", str(error)) from None
+
+    def _wall(self, i: int, wall: list[Pair] | _Wall) -> None:
+        one = wall if isinstance(wall, _Wall) else _Wall(line=wall)
+        points = np.array(one.line, np.float64).reshape(-1, 2)
+        if len(points) < 2 and not (one.segments and not one.line):
+            raise self._fail(
+                f"walls[{i}]", f"expected a line of at least 2 points, or segments, found {len(points)} points"
+            )
+        segments = np.concatenate([points[:-1], points[1:]], axis=1)
+        if one.closed and len(points) > 2:
+            segments = closed(tuple(one.line))
+        segments = np.concatenate([segments, np.array(one.segments, np.float64).reshape(-1, 4)])
+        self._walls.append((segments, returns_of(one.returns)))
+
+    def _outlines(self, i: int, o: _Obstacle) -> tuple[Outline, ...]:
+        where = f"obstacles[{i}]"
+        given = [k for k in ("box", "disc", "polygon", "parts") if getattr(o, k) is not None]
+        if len(given) > 1:
+            raise self._fail(where, f"expected one of box, disc, polygon and parts, found {' and '.join(given)}")
+        if o.disc is not None:
+            if not 0.0 < o.disc <= 1e4:
+                raise self._fail(f"{where}.disc", f"expected a radius in m, found {o.disc:g}")
+            return (disc(o.disc),)
+        shapes = [o.polygon] if o.polygon is not None else o.parts
+        if shapes is None:
+            length, width = o.box or (0.5, 0.5)
+            if not (0.0 < length <= 1e4 and 0.0 < width <= 1e4):
+                raise self._fail(f"{where}.box", f"expected [length, width] in m, found [{length:g}, {width:g}]")
+            return (rectangle(length, width),)
+        for shape in shapes:
+            if len(shape) < 3:
+                raise self._fail(where, f"expected polygons of at least 3 corners, found {len(shape)}")
+        if not shapes:
+            raise self._fail(f"{where}.parts", "expected at least one polygon, found none")
+        return tuple(tuple(shape) for shape in shapes)
+
+    def _name(self, where: str, wanted: str, base: str) -> str:
+        """A unique name: the one wanted, which must be free, or one after `base`."""
+        if wanted in self._names:
+            raise self._fail(where, f'the name "{wanted}" is taken')
+        name, n = wanted or base, 2
+        while name in self._names:
+            name, n = f"{base}_{n:03d}", n + 1
+        self._names.add(name)
+        return name
+
+    def _obstacle(self, i: int, o: _Obstacle) -> None:
+        outlines, where = self._outlines(i, o), f"obstacles[{i}]"
+        seen, place = returns_of(o.returns), pose_of(o.pose)
+        if o.fixed:
+            if o.controller is not None:
+                raise self._fail(where, "what is fixed cannot have a controller")
+            for outline in outlines:
+                self._walls.append((place_segments(closed(outline), place), seen))
+            return
+        name = self._name(where, o.name, "obstacle")
+        if o.controller is not None:
+            spec = self._spec(
+                where,
+                lambda: thing(outlines[0], parts=outlines[1:], color=o.color, returns=seen, max_speed=o.max_speed),
+            )
+            program = self._program(f"{where}.controller", o.controller)
+            self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=program, served=False))
+            return
+        is_box = o.disc is None and o.polygon is None and o.parts is None
+        xs, ys = zip(*(c for part in outlines for c in part), strict=True)
+        self._objects.append(
+            BoxObject(
+                name=name,
+                pose=place,
+                length=max(xs) - min(xs),
+                width=max(ys) - min(ys),
+                returns=seen,
+                color=o.color,
+                parts=() if is_box else outlines,
+            )
+        )
+
+    # -- robots
+
+    def _spec(self, where: str, make: Any) -> RobotSpec:
+        try:
+            spec: RobotSpec = make()
+        except (ModelError, FormatError) as error:
+            raise self._fail(where, str(error)) from None
+        return spec
+
+    def _robot(self, i: int, r: _Robot) -> None:
+        where = f"robots[{i}]"
+        if not 1 <= r.count <= MAX_COUNT:
+            raise self._fail(f"{where}.count", f"expected 1 … {MAX_COUNT}, found {r.count}")
+        spec = self._model(f"{where}.model", r.model, r.name)
+        if r.color:
+            spec = replace(spec, color=r.color)
+        if r.fiducial is not None:
+            spec = replace(spec, returns=replace(spec.returns, fiducial=r.fiducial))
+        if r.lasers is not None:
+            mounts = r.lasers
+            base = spec
+            spec = self._spec(f"{where}.lasers", lambda: replace(base, lasers=tuple(_laser(m, base) for m in mounts)))
+        program = None if r.controller is None else self._program(f"{where}.controller", r.controller)
+        for k in range(r.count):
+            name = self._name(where, r.name if r.count == 1 else "", r.name or spec.name)
+            pose = None if r.pose is None else pose_of(r.pose)
+            if r.count > 1 and pose is not None:  # in a line, as robots of the command line are (decisions, "Start")
+                pose = Pose(pose.x, pose.y - k, pose.th)
+            self._robots.append(PlacedRobot(spec=spec, name=name, pose=pose, program=program, served=r.served))
+
+    def _model(self, where: str, model: str | dict[str, Any], name: str) -> RobotSpec:
+        if isinstance(model, str) and model in self._file.models:
+            if model not in self._models:
+                table = self._file.models[model]
+                self._models[model] = self._spec(f"models.{model}", lambda: robot_of(table, model))
+            return self._models[model]
+        if isinstance(model, str) and model.lower().endswith((".p", ".toml")):
+            return self._spec(where, lambda: find_robot(self._source.beside(model, "the model")))
+        if isinstance(model, str):
+            return self._spec(where, lambda: find_robot(model))
+        table = dict(model)
+        return self._spec(where, lambda: robot_of(table, str(table.pop("name", "") or name or "robot")))
+
+    def _program(self, where: str, controller: str | dict[str, Any]) -> Program:
+        options = {} if isinstance(controller, str) else dict(controller)
+        name = controller if isinstance(controller, str) else options.pop("name", None)
+        if not isinstance(name, str):
+            raise self._fail(where, "expected the name of a controller, or name: … and its options")
+        if not self._options.is_program(name):
+            raise self._fail(where, f'there is no controller "{name}"')
+        return Program(name=name, options=options)
+
+    # -- together
+
+    def _scene(self, base: Scene) -> Scene:
+        f = self._file
+        segments, special = [base.segments], list(base.special_walls)
+        count = len(base.segments)
+        for lines, seen in self._walls:
+            first, count = count, count + len(lines)
+            segments.append(lines)
+            if seen != Returns():
+                special.append(SpecialWalls(first=first, last=count, returns=seen))
+        for i, place in enumerate(f.places):
+            if len(place.pose) not in (2, 3):
+                raise self._fail(
+                    f"places[{i}].pose", f"expected [x, y] or [x, y, degrees], found {len(place.pose)} numbers"
+                )
+        places = tuple(map(_place, f.places))
+        for i, area in enumerate(f.areas):
+            if len(area.corners) < 2:
+                raise self._fail(f"areas[{i}].corners", f"expected at least 2 points, found {len(area.corners)}")
+        areas = tuple(Area(kind=a.kind, name=a.name, corners=tuple(a.corners)) for a in f.areas)
+        home = next((p.pose for p in places if p.kind.lower() in ("robothome", "dock")), base.start)
+        return replace(
+            base,
+            name=f.name or (base.name if f.map is not None else self._source.stem),
+            source=self._source.name,
+            segments=np.concatenate(segments),
+            special_walls=tuple(special),
+            boxes=(*(base.boxes if f.map_objects else ()), *self._objects),
+            places=(*base.places, *places),
+            areas=(*base.areas, *areas),
+            start=home if f.home is None else pose_of(f.home),
+            georeference=base.georeference if f.georeference is None else GeoReference(*f.georeference),
+        )
+
+
+def _place(p: _Place) -> Place:
+    x, y, *heading = p.pose
+    pose = pose_of((x, y, heading[0] if heading else 0.0))
+    return Place(kind=p.kind, name=p.name, pose=pose, has_heading=bool(heading))
+
+
+def _laser(mount: str | LaserMount, spec: RobotSpec) -> Any:
+    """A laser by the library's name, where the model has its first one, or one with a mount of its own."""
+    if isinstance(mount, str):
+        return load_laser(mount, pose=spec.lasers[0].pose if spec.lasers else Pose())
+    return mounted_laser(mount, load_laser)
+
+
+def read(source: Source, options: Options, open_map: OpenMap) -> World:
+    """Read a scenario and the map that it names.
+
+    Parameters
+    ----------
+    open_map : callable
+        Gives the scene of the map that a file names.
+
+    Raises
+    ------
+    WorldFileError
+        With the line, what was expected and what was found.
+    """
+    return _Reader(source, options, open_map).run()
+
+
+# -- writing
+
+
+def _triple(pose: Pose) -> list[float]:
+    return [float(pose.x), float(pose.y), round(math.degrees(pose.th), 9) + 0.0]
+
+
+def _controller(program: Program) -> str | dict[str, Any]:
+    return {"name": program.name, **program.options} if program.options else program.name
+
+
+def _robot_table(robot: PlacedRobot, models: dict[str, RobotSpec]) -> dict[str, Any]:
+    """What a scenario says of a robot or a moving thing; its model is entered into `models` if the library does not have it."""
+    spec = robot.spec
+    table: dict[str, Any]
+    if spec.name == THING and not robot.served:
+        table = {"name": robot.name, "parts": [[list(c) for c in part] for part in (spec.outline, *spec.parts)]}
+        table |= {"color": spec.color, "max_speed": spec.limits.max_speed.x}
+        if returns_table(spec.returns):
+            table["returns"] = returns_table(spec.returns)
+    else:
+        table = {"model": _model_of(spec, models), "name": robot.name}
+        if not robot.served:
+            table["served"] = False
+    if robot.pose is not None:
+        table["pose"] = _triple(robot.pose)
+    if robot.program is not None:
+        table["controller"] = _controller(robot.program)
+    return table
+
+
+def _model_of(spec: RobotSpec, models: dict[str, RobotSpec]) -> str:
+    """The name of a model, of the library or of `models`; there it is entered if nothing of its name and kind is known."""
+    try:
+        if find_robot(spec.name) == spec:
+            return spec.name
+        taken = True
+    except (ModelError, FormatError):
+        taken = False
+    name, n = spec.name, 1
+    while (taken and name == spec.name) or models.get(name, spec) != spec:
+        n += 1
+        name = f"{spec.name}_{n}"
+    models[name] = spec
+    return name
+
+
+def _obstacle_table(box: BoxObject) -> dict[str, Any]:
+    table: dict[str, Any] = {"name": box.name}
+    if box.parts:
+        table["parts"] = [[list(c) for c in part] for part in box.parts]
+    else:
+        table["box"] = [box.length, box.width]
+    table |= {"pose": _triple(box.pose), "color": box.color}
+    if returns_table(box.returns):
+        table["returns"] = returns_table(box.returns)
+    return table
+
+
+def to_table_of(world: World, map_name: str | None) -> dict[str, Any]:
+    """The contents of a scenario file of a world whose walls, points, places and areas are in the map `map_name`, if there is one."""
+    scene, s = world.scene, world.settings
+    table: dict[str, Any] = {"botyard": VERSION, "name": scene.name}
+    if map_name is not None:
+        table["map"] = map_name
+        table["map_objects"] = False
+    if scene.start is not None:
+        table["home"] = _triple(scene.start)
+    for key in ("seed", "step", "speed", "duration", "odometry_error", "sensor_noise", "threads"):
+        if getattr(s, key) is not None:
+            table[key] = getattr(s, key)
+    if s.paused:
+        table["paused"] = True
+    moving = [r for r in world.robots if r.spec.name == THING and not r.served]
+    if len(moving) < len(world.robots):
+        models: dict[str, RobotSpec] = {}
+        robots = [_robot_table(r, models) for r in world.robots if r not in moving]
+        if models:
+            table["models"] = {name: to_table(spec) for name, spec in models.items()}
+        table["robots"] = robots
+    if scene.special_walls:
+        table["walls"] = [
+            {"segments": scene.segments[w.first : w.last].tolist(), "returns": returns_table(w.returns)}
+            for w in scene.special_walls
+        ]
+    if scene.boxes or moving:
+        table["obstacles"] = [*map(_obstacle_table, scene.boxes), *(_robot_table(r, {}) for r in moving)]
+    if world.options:
+        table["options"] = dict(world.options)
+    return table
+
+
+def save(world: World, path: str | Path) -> list[str]:
+    """Write a world as a scenario; what the map format cannot hold is told.
+
+    Ordinary walls, points, places and areas go into an ArMap of the same name beside it.
+
+    Raises
+    ------
+    WorldFileError
+        It cannot be written.
+    """
+    path = Path(path)
+    scene, name = world.scene, None
+    notes: list[str] = []
+    try:
+        plain = np.ones(len(scene.segments), np.bool_)
+        for wall in scene.special_walls:
+            plain[wall.first : wall.last] = False
+        if plain.any() or len(scene.points) or scene.places or scene.areas:
+            map_path = path.with_suffix(".map")
+            made, notes = from_scene(replace(scene, boxes=(), segments=scene.segments[plain], special_walls=()))
+            armap.write(made, map_path)
+            name = map_path.name
+        text = yaml.safe_dump(
+            to_table_of(world, name), sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
+        )
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise WorldFileError(f"cannot be written: {error.strerror}", path) from None
+    return notes
+
+
+__all__ = ["ScenarioFile", "fits", "read", "save", "schema", "to_table_of"]

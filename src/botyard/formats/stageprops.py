@@ -1,0 +1,365 @@
+"""What the properties of Stage models mean for a robot's description (formats §3.4, §4.3): one table for both dialects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from botyard.errors import ModelFileError
+from botyard.formats.stageworld import Entity, Property, WorldFile
+from botyard.geometry import Pose
+from botyard.model.obstacles import Returns
+from botyard.model.robot import Axes, Drive, RobotSpec
+from botyard.units import from_deg, from_mm, wrap_angle
+
+STAGE_2: Final = 2
+STAGE_4: Final = 4
+JOULES_PER_WH: Final = 3600.0
+
+# Properties that change nothing that can be simulated here: drawing, windows, timing of unread sensors, and what others interpret.
+_SILENT = re.compile(
+    r"""gui_\w+|window|trail_\w+|show_\w+|alwayson|update_interval|name|pose|velocity|mass|friction|stack_children|noblocks
+    |map_resolution|height|height_offset|polygons|polygon\[\d+\].*|blocks?|points?|point\[\d+\]|size|size3|origin|bitmap|boundary
+    |localization_origin|color_rgba|gripper_return|blobfinder_return|max_speed|ctrl|mask|watts_used|pioneer_\w+|id|z
+    |laser_return_rules?.*|add_noise|power_on""",
+    re.VERBOSE,
+)
+
+
+@dataclass(slots=True)
+class Notes:
+    """What a world file asks for and cannot be simulated: each thing once.
+
+    Attributes
+    ----------
+    texts : list of str
+        File, line, what it is.
+    """
+
+    texts: list[str] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+
+    def add(self, key: str, where: Property | Entity, text: str) -> None:
+        """Note `text` about something, unless `key` was noted before."""
+        if key not in self._seen:
+            self._seen.add(key)
+            self.texts.append(f"{where.path}:{where.line}: {text}")
+
+
+def dialect_of(world: WorldFile) -> int:
+    """Which Stage a file was written for: 4 if anything in it is of that kind, else 2 (formats §4.4)."""
+    found = any(map(_is_of_stage_4, (*world.definitions.values(), *world.entities)))
+    return STAGE_4 if found else STAGE_2
+
+
+def _is_of_stage_4(entity: Entity) -> bool:
+    props = entity.properties
+    if (
+        "velocity_bounds" in props
+        or "acceleration_bounds" in props
+        or entity.type_name in ("sensor", "fiducial", "block")
+    ):
+        return True
+    if (
+        len(props["pose"].values if "pose" in props else ()) == 4
+        or len(props["size"].values if "size" in props else ()) == 3
+    ):
+        return True
+    return any(map(_is_of_stage_4, entity.children))
+
+
+# -- units
+
+
+_LENGTHS: Final = {
+    **dict.fromkeys(("pose", "origin", "localization_origin", "velocity", "max_speed", "default_speed", "accel", "decel"), "LLA"),
+    **dict.fromkeys(("size", "range", "range_min", "range_max", "range_max_id", "ssize", "wheelbase", "blength"), "LLL"),
+    **dict.fromkeys(("velocity_bounds", "acceleration_bounds"), "LLLLLLAA"),
+    **dict.fromkeys(("fov", "projection_res", "pan"), "AA"),
+    "sview": "LLA", "view": "LLA", "spose": "LLA", "bpose": "LLLA",
+}  # fmt: skip
+_PLAIN_TURN: Final = frozenset({"max_speed", "default_speed", "accel", "decel"})
+"""Their rotation is a plain number of rad, whatever the unit of angles is (formats §3.4)."""
+_INDEX = re.compile(r"\[\d+\]")
+
+
+def to_metres_and_degrees(world: WorldFile) -> None:
+    """Convert lengths and angles of a file that says ``unit_length`` or ``unit_angle`` (formats §3.3).
+
+    Raises
+    ------
+    ModelFileError
+        A unit that is not known.
+    """
+    length = _unit(world, "unit_length", {"m": 1.0, "cm": 0.01, "mm": 0.001})
+    angle = _unit(world, "unit_angle", {"degrees": 1.0, "radians": 1.0 / from_deg(1.0)})
+    if length == 1.0 and angle == 1.0:
+        return
+    todo = [*world.definitions.values(), *world.entities]
+    while todo:
+        entity = todo.pop()
+        todo += entity.children
+        for key, prop in entity.properties.items():
+            kinds = _LENGTHS.get(_INDEX.sub("", key))
+            if kinds is None or any(isinstance(v, str) for v in prop.values):
+                continue
+            if kinds == "LLA" and len(prop.values) == 4:
+                kinds = "LLLA"
+            turn = 1.0 if key in _PLAIN_TURN else angle
+            scale = {"L": length, "A": turn}
+            values = tuple(
+                float(v) * scale[k] for v, k in zip(prop.values, kinds.ljust(len(prop.values), kinds[-1]), strict=False)
+            )
+            entity.properties[key] = replace(prop, values=values)
+
+
+def _unit(world: WorldFile, key: str, known: Mapping[str, float]) -> float:
+    prop = world.properties.get(key)
+    if prop is None:
+        return 1.0
+    try:
+        return known[prop.string()]
+    except KeyError:
+        raise prop.fail(" or ".join(f'"{k}"' for k in known)) from None
+
+
+# -- values
+
+
+def positive(prop: Property) -> tuple[float, float]:
+    """A length and a width; a third number, a height, is left out."""
+    values = prop.numbers()
+    if len(values) < 2 or min(values[:2]) < 0.0:
+        raise prop.fail("a length and a width, not negative")
+    return values[0], values[1]
+
+
+def pose(prop: Property) -> Pose:
+    """x, y (m) and heading (deg); what is left out is 0, a height is left out too (Stage 4: x y z a)."""
+    values = prop.numbers()
+    if len(values) == 4:
+        values = (values[0], values[1], values[3])
+    x, y, th = (*values, 0.0, 0.0, 0.0)[:3]
+    return Pose(x, y, wrap_angle(from_deg(th)))
+
+
+def axes(prop: Property) -> Axes:
+    """Forward, left, turn: the last a plain number of rad (formats §3.4)."""
+    x, y, a = (*prop.numbers(), 0.0, 0.0, 0.0)[:3]
+    return Axes(x, y, a)
+
+
+def merged(links: Iterable[Entity]) -> dict[str, Property]:
+    """Properties of a chain, later ones over earlier ones."""
+    return {k: p for entity in links for k, p in entity.properties.items()}
+
+
+def color(props: Mapping[str, Property], fallback: str, draw: str = "") -> str:
+    """A colour by name or by ``color_rgba``; of "random" one that `draw`, for example a name, decides."""
+    if "color_rgba" in props:
+        values = props["color_rgba"].numbers()
+        if len(values) < 3 or not all(0.0 <= v <= 1.0 for v in values):
+            raise props["color_rgba"].fail("red, green, blue and alpha from 0 to 1")
+        return "#" + "".join(f"{round(255 * v):02x}" for v in values[:3])
+    if "color" not in props:
+        return fallback
+    name = props["color"].string()
+    if name == "random":
+        return _RANDOM[sum(map(ord, draw)) % len(_RANDOM)]
+    return name
+
+
+_RANDOM = (
+    "red",
+    "green",
+    "blue",
+    "orange",
+    "purple",
+    "cyan",
+    "magenta",
+    "gold",
+    "sea green",
+    "tomato",
+    "navy",
+    "sienna",
+)
+
+
+# -- properties of robots
+
+Change = Callable[[RobotSpec, Property], RobotSpec]
+
+
+def _with(part: Any, name: str, value: object) -> Any:
+    """A frozen description with one field changed, by the field's name."""
+    return replace(part, **{name: value})
+
+
+def _drive(spec: RobotSpec, prop: Property) -> RobotSpec:
+    try:
+        return replace(spec, drive={"diff": Drive.DIFF, "omni": Drive.OMNI, "car": Drive.DIFF}[prop.string()])
+    except KeyError:
+        raise prop.fail('"diff", "omni" or "car"') from None
+
+
+def _limit(name: str) -> Change:
+    return lambda spec, prop: replace(spec, limits=_with(spec.limits, name, axes(prop)))
+
+
+def _default_speed(spec: RobotSpec, prop: Property) -> RobotSpec:
+    return replace(spec, limits=replace(spec.limits, heading_speed=axes(prop).a))
+
+
+def _bounds(prop: Property) -> tuple[Axes, Axes]:
+    """Least and greatest values of eight numbers: x y z a, m and degrees (formats §4.3)."""
+    x0, x1, y0, y1, _, _, a0, a1 = prop.numbers(8)
+    return Axes(abs(x0), abs(y0), from_deg(abs(a0))), Axes(abs(x1), abs(y1), from_deg(abs(a1)))
+
+
+def _velocity_bounds(spec: RobotSpec, prop: Property) -> RobotSpec:
+    back, top = _bounds(prop)
+    speed = Axes(max(back.x, top.x), max(back.y, top.y), max(back.a, top.a))
+    return replace(spec, limits=replace(spec.limits, max_speed=speed, heading_speed=speed.a))
+
+
+def _acceleration_bounds(spec: RobotSpec, prop: Property) -> RobotSpec:
+    decel, accel = _bounds(prop)
+    return replace(spec, limits=replace(spec.limits, accel=accel, decel=decel, top_accel=accel))
+
+
+def _odom_error(spec: RobotSpec, prop: Property) -> RobotSpec:
+    """Symmetric errors; the rotation's is read through the angle unit, degrees (pioneer-protocol §11.4).
+
+    Four numbers are Stage 4's: x y z a, drawn within half of them (formats §4.3).
+    """
+    values = prop.numbers()
+    if len(values) == 4:
+        x, y, _, a = (v / 2.0 for v in values)
+    else:
+        x, y, a = (*values, 0.0, 0.0, 0.0)[:3]
+        a = from_deg(a)
+    return replace(spec, odometry_error=Axes(x, y, a), odometry_error_low=None)
+
+
+def _odom_range(axis: str) -> Change:
+    def change(spec: RobotSpec, prop: Property) -> RobotSpec:
+        low, high = prop.numbers(2)
+        e = spec.odometry_error
+        lows = spec.odometry_error_low or Axes(-e.x, -e.y, -e.a)
+        return replace(spec, odometry_error=replace(e, **{axis: high}), odometry_error_low=replace(lows, **{axis: low}))
+
+    return change
+
+
+def _pioneer_value(name: str, scale: float = 1.0) -> Change:
+    return lambda spec, prop: replace(spec, pioneer=_with(spec.pioneer, name, prop.number() * scale))
+
+
+def _pioneer_text(name: str) -> Change:
+    return lambda spec, prop: replace(spec, pioneer=_with(spec.pioneer, name, prop.string()))
+
+
+def _gps(name: str) -> Change:
+    return lambda spec, prop: replace(spec, gps=_with(spec.gps, name, prop.number()))
+
+
+def _battery(name: str, scale: float = 1.0) -> Change:
+    return lambda spec, prop: replace(spec, battery=_with(spec.battery, name, prop.number() * scale))
+
+
+PROPERTIES: Final[Mapping[str, Change]] = {
+    "drive": _drive,
+    "max_speed": _limit("max_speed"),
+    "default_speed": _default_speed,
+    "accel": _limit("accel"),
+    "decel": _limit("decel"),
+    "max_accel": _limit("top_accel"),
+    "max_decel": lambda spec, prop: spec,  # of what a client may ask for, only the acceleration is reported
+    "velocity_bounds": _velocity_bounds,
+    "acceleration_bounds": _acceleration_bounds,
+    "odom_error": _odom_error,
+    **{f"odom_error{r}_{a}": _odom_range(a) for r in ("", "_range") for a in ("x", "y", "a")},
+    "localization": lambda spec, prop: replace(spec, perfect_odometry=prop.string() == "gps"),
+    "pioneer_robot_type": _pioneer_text("class_name"),
+    "pioneer_robot_subtype": _pioneer_text("subclass"),
+    "pioneer_diffconv": _pioneer_value("diff_conv"),
+    "pioneer_angleconv": _pioneer_value("angle_conv"),
+    "pioneer_distconv": _pioneer_value("dist_conv"),
+    "pioneer_velconv": _pioneer_value("vel_conv"),
+    "pioneer_rangeconv": _pioneer_value("range_conv"),
+    "pioneer_vel2div": _pioneer_value("vel2_div"),
+    "pioneer_watchdog": _pioneer_value("watchdog", from_mm(1.0)),  # ms to s, the same factor
+    "pioneer_batterytype": lambda spec, prop: replace(
+        spec, battery=replace(spec.battery, by_charge=prop.number() == 2)
+    ),
+    "pioneer_gps_dop": _gps("dop"),
+    "pioneer_gps_pos_x": _gps("x"),
+    "pioneer_gps_pos_y": _gps("y"),
+    "watts": _battery("idle_power"),
+}  # fmt: skip
+
+
+def energy(spec: RobotSpec, props: Mapping[str, Property]) -> RobotSpec:
+    """The battery of a Stage 4 robot: capacity and charge in joules or kilojoules."""
+
+    def joules(name: str) -> float | None:
+        if f"kjoules{name}" in props:
+            return 1000.0 * props[f"kjoules{name}"].number()
+        return props[f"joules{name}"].number() if f"joules{name}" in props else None
+
+    stored, capacity = joules(""), joules("_capacity")
+    full = stored if capacity is None else capacity
+    if full is None or full <= 0.0:
+        return spec
+    charge = 100.0 if stored is None else max(0.0, min(100.0, 100.0 * stored / full))
+    return replace(spec, battery=replace(spec.battery, capacity_wh=full / JOULES_PER_WH, charge=charge, by_charge=True))
+
+
+_RETURNS: Final = ("obstacle_return", "laser_return", "ranger_return", "fiducial_return", "blob_return")
+_ENERGY: Final = re.compile(r"k?joules(_capacity)?")
+
+
+def returns(base: Returns, props: Mapping[str, Property], dialect: int) -> Returns:
+    """Who sees and feels a model.
+
+    In Stage 4 ``ranger_return`` is that of lasers and sonar: negative is invisible, more than 1 bright (formats §4.3).
+    """
+
+    def number(key: str) -> float:
+        return props[key].number()
+
+    laser, sonar = base.laser, base.sonar
+    if "ranger_return" in props:
+        sonar = number("ranger_return") > 0
+        if dialect == STAGE_4:
+            value = number("ranger_return")
+            sonar, laser = value >= 0, 0 if value < 0 else 2 if value > 1 else 1
+    if "laser_return" in props:
+        laser = int(number("laser_return"))
+    try:
+        return Returns(
+            obstacle=number("obstacle_return") != 0 if "obstacle_return" in props else base.obstacle,
+            laser=laser,
+            sonar=sonar,
+            fiducial=int(number("fiducial_return")) if "fiducial_return" in props else base.fiducial,
+            blob=number("blob_return") != 0 if "blob_return" in props else base.blob,
+        )
+    except (OverflowError, ValueError):
+        where = next(iter(props.values()))
+        raise ModelFileError("returns: expected whole numbers", where.path, where.line) from None
+
+
+def note_unused(notes: Notes, entity: Entity, handled: Iterable[str] = ()) -> None:
+    """Note the properties of an entity that mean nothing here."""
+    for key, prop in entity.properties.items():
+        name = _INDEX.sub("", key)
+        known = (
+            key in PROPERTIES or key in _RETURNS or key == "color" or name in handled or _SILENT.fullmatch(key)
+            or _ENERGY.fullmatch(key)
+        )  # fmt: skip
+        if not known:
+            notes.add(name, prop, f'the property "{name}" is not simulated')
+        elif key == "drive" and prop.values == ("car",):
+            notes.add("drive car", prop, 'drive "car" is simulated as "diff": it can turn on the spot')

@@ -1,0 +1,350 @@
+"""Whole worlds from Stage world files, both dialects (formats §3, §4): walls, objects, robots, and how time passes.
+
+A model that cannot be moved (``gui_move 0``) or whose bitmap is large is part of the static map; another one is an object that can
+be dragged and carried; one that nobody sees or feels is an area on the floor; a ``position`` is a robot. What cannot be
+simulated in a plane is noted once, with file and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.errors import ModelFileError, WorldFileError
+from botyard.formats import stageworld
+from botyard.formats.base import Options, Source
+from botyard.formats.stagemodels import MODEL_TYPES, UNSEEN, ModelLibrary, Shape, dark_pixels
+from botyard.formats.stageprops import STAGE_4, Notes, color, merged, note_unused, pose, returns
+from botyard.formats.stageworld import MAX_DEPTH, Entity, Property, WorldFile
+from botyard.geometry import Pose, compose, transform_point
+from botyard.model.obstacles import BoxObject, Outline, Returns, Visible, rectangle
+from botyard.model.robot import Drive
+from botyard.model.scene import Area, Scene, SpecialWalls
+from botyard.model.tracing import closed, mask_to_segments, place_segments
+from botyard.model.world import PlacedRobot, Program, Settings, World
+
+SUFFIXES: Final = (".world",)
+GLOBALS: Final = frozenset(
+    {
+        "name", "interval_sim", "interval_real", "resolution", "size", "unit_length", "unit_angle", "gui_disable", "quit_time",
+        "show_clock", "show_clock_interval", "threads", "speedup", "paused", "confirm_on_quit", "gui_interval",
+    }
+)  # fmt: skip
+"""Settings that are read, or that mean nothing where there is no window of Stage."""
+SMALL_PICTURE: Final = 20_000
+"""A bitmap of fewer pixels may be that of a thing that can be moved."""
+SENSORS: Final = frozenset(
+    {"ranger", "laser", "fiducial", "fiducialfinder", "blobfinder", "bumper", "gripper", "sonar"}
+)
+_BASE: Final = Returns()
+
+Known = Callable[[str], bool]
+
+
+@dataclass(slots=True)
+class _Walls:
+    """The static part of the scene, as it grows."""
+
+    segments: list[NDArray[np.float64]] = field(default_factory=list)
+    special: list[SpecialWalls] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, segments: NDArray[np.float64], seen: Returns) -> None:
+        first, self.count = self.count, self.count + len(segments)
+        self.segments.append(segments)
+        if seen.mask != Visible.ALL or seen.laser != 1:
+            self.special.append(SpecialWalls(first=first, last=self.count, returns=seen))
+
+    def merged(self) -> NDArray[np.float64]:
+        return np.concatenate(self.segments) if self.segments else np.zeros((0, 4))
+
+
+class _Compound(NamedTuple):
+    """A thing made of several models."""
+
+    outlines: tuple[Outline, ...]
+    fiducial: int
+
+
+class _Reader:
+    """Makes a `World` of a parsed file."""
+
+    def __init__(self, world: WorldFile, path: Path, library: ModelLibrary, is_program: Known) -> None:
+        self._world = world
+        self._path = path
+        self._library = library
+        self._notes = library.notes
+        self._is_program = is_program
+        self._walls = _Walls()
+        self._objects: list[BoxObject] = []
+        self._areas: list[Area] = []
+        self._robots: list[PlacedRobot] = []
+        self._names: dict[str, int] = {}
+
+    def run(self) -> World:
+        for key, prop in self._world.properties.items():
+            if key not in GLOBALS and not key.startswith(("gui_", "show_")):
+                self._notes.add(f"global {key}", prop, f'the setting "{key}" is not used')
+        for entity in self._world.entities:
+            self._entity(entity)
+        settings = self._settings()
+        name = self._world.properties["name"].string() if "name" in self._world.properties else self._path.stem
+        start = self._robots[0].pose if self._robots else None
+        scene = Scene(
+            name=name or self._path.stem,
+            source=str(self._path),
+            segments=self._walls.merged(),
+            special_walls=tuple(self._walls.special),
+            boxes=tuple(self._objects),
+            areas=tuple(self._areas),
+            start=start,
+        )
+        return World(scene=scene, robots=tuple(self._robots), settings=settings)
+
+    # -- settings
+
+    def _settings(self) -> Settings:
+        def number(key: str) -> float | None:
+            return self._world.properties[key].number() if key in self._world.properties else None
+
+        step, speed, end, threads = number("interval_sim"), number("speedup"), number("quit_time"), number("threads")
+        if step is not None and not 1.0 <= step <= 60_000.0:
+            raise self._world.properties["interval_sim"].fail("1 … 60000 ms")
+        if speed is not None and speed <= 0.0:
+            self._notes.add(
+                "speedup", self._world.properties["speedup"],
+                '"speedup" asks for as fast as possible: it runs in real time all the same (--fast)',
+            )  # fmt: skip
+        return Settings(
+            step=None if step is None else step / 1000.0,
+            speed=speed if speed is not None and 0.01 <= speed <= 1000.0 else None,
+            duration=end if end is not None and end > 0.0 else None,
+            paused=bool(number("paused") or 0.0),
+            odometry_error="random_init" if self._library.dialect == STAGE_4 else None,
+            threads=None if threads is None else max(1, min(256, int(threads))),
+        )
+
+    # -- things
+
+    def _entity(self, entity: Entity) -> None:
+        links, root = self._library.links(entity)
+        if root == "window":
+            return
+        if root in UNSEEN or root in SENSORS:
+            self._notes.add(f"free {root}", entity, f'a "{root}" that no robot carries is not simulated')
+            return
+        if root == "model":
+            self._model(links, entity, self._pose(links))
+            return
+        spec = self._library.instance(entity)
+        place = self._pose(links)
+        name = self._name(links, entity)
+        if spec.drive is Drive.NONE:
+            self._objects.append(_as_object(name, place, (spec.outline, *spec.parts), spec.returns, spec.color))
+            return
+        self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=self._program(links, entity)))
+
+    def _pose(self, links: Iterable[Entity]) -> Pose:
+        props = merged(links)
+        return pose(props["pose"]) if "pose" in props else Pose()
+
+    def _name(self, links: list[Entity], entity: Entity) -> str:
+        """A unique name: as written, else the type's, with a number if it is taken."""
+        props = merged(links)
+        base = props["name"].string() if "name" in props else entity.type_name
+        base = base.strip() or entity.type_name
+        n = self._names[base] = self._names.get(base, 0) + 1
+        name = base if n == 1 else f"{base}_{n:03d}"
+        if name != base:
+            self._names[name] = self._names.get(name, 0) + 1
+        return name
+
+    def _program(self, links: list[Entity], entity: Entity) -> Program | None:
+        """The controller that ``ctrl`` names: a library and its arguments, in one text."""
+        prop = merged(links).get("ctrl")
+        if prop is None:
+            return None
+        words = " ".join(map(str, prop.values)).split()
+        if not words:
+            return None
+        if not self._is_program(words[0]):
+            self._notes.add(
+                f"ctrl {words[0]}",
+                prop,
+                f'ctrl "{words[0]}": there is no such controller; the robot waits for a client',
+            )
+            return None
+        options = dict(word.partition("=")[::2] for word in words[1:])
+        return Program(name=words[0], options={k: v for k, v in options.items() if v})
+
+    # -- models: walls, objects, areas
+
+    def _model(self, links: list[Entity], entity: Entity, at: Pose, depth: int = 0) -> None:
+        """A ``model`` and those that it carries."""
+        self._note(links)
+        props = merged(links)
+        name = self._name(links, entity)
+        if self._is_fixed(props, links, depth):
+            self._fixed(links, props, at, depth)
+            return
+        body = self._compound(links, Pose(), depth)
+        seen = returns(_BASE, props, self._library.dialect)
+        if not seen.fiducial and body.fiducial:
+            seen = replace(seen, fiducial=body.fiducial)
+        if seen.mask == Visible.NONE and not seen.fiducial:
+            for outline in self._library.shape(links).outlines():
+                corners = tuple(transform_point(at, x, y) for x, y in outline)
+                self._areas.append(Area(kind=entity.type_name, name=name if "name" in props else "", corners=corners))
+            return
+        shade = color(props, "red", str(entity.line))
+        self._objects.append(_as_object(name, at, body.outlines, seen, shade))
+
+    def _note(self, links: list[Entity]) -> None:
+        """What is said of a model that is no robot and cannot be simulated."""
+        for link in links:
+            note_unused(self._notes, link)
+            for key in ("ctrl", "give_watts", "take_watts"):
+                if key in link.properties:
+                    prop = link.properties[key]
+                    what = f'{key} "{prop.values[0]}"' if key == "ctrl" else f'"{key}"'
+                    self._notes.add(
+                        f"{what} of a model", prop, f"{what}: nothing comes of it on something that is no robot"
+                    )
+
+    def _is_fixed(self, props: dict[str, Property], links: list[Entity], depth: int) -> bool:
+        """Whether a model is part of the static map."""
+        for key in ("gui_move", "gui_movemask"):
+            if key in props:
+                return props[key].number() == 0
+        bitmap = self._library.shape(links).bitmap
+        return depth > 0 or (bitmap is not None and dark_pixels(bitmap).size > SMALL_PICTURE)
+
+    def _fixed(self, links: list[Entity], props: dict[str, Property], at: Pose, depth: int) -> None:
+        """Walls: the outlines of a bitmap's dark pixels, or of polygons, and a frame if one is wanted."""
+        shape, seen = self._library.shape(links), returns(_BASE, props, self._library.dialect)
+        found = []
+        if shape.bitmap is not None:
+            solid = dark_pixels(shape.bitmap)
+            rows, columns = solid.shape
+            found.append(mask_to_segments(solid) / (columns, rows, columns, rows) - 0.5)
+        elif not shape.boundary or shape.polygons:
+            unit = _of_unit_size(shape)
+            found += [closed(outline) for outline in unit.outlines()]
+        if shape.boundary:
+            found.append(closed(rectangle(1.0, 1.0)))
+        if not seen.obstacle:
+            where = props.get("obstacle_return") or next(iter(props.values()))
+            self._notes.add(
+                f"walls without obstacle_return {where.path}:{where.line}", where,
+                f"obstacle_return 0: robots see {links[-1].type_name} and drive through it",
+            )  # fmt: skip
+        length, width = shape.size
+        frame = compose(at, shape.origin)
+        self._walls.add(place_segments(np.concatenate(found) * (length, width, length, width), frame), seen)
+        for child, chain in self._carried(links, depth):
+            self._model(chain, child, compose(at, self._pose(chain)), depth + 1)
+
+    def _carried(self, links: list[Entity], depth: int) -> Iterator[tuple[Entity, list[Entity]]]:
+        """The models that a model carries, and the definitions behind each."""
+        if depth > MAX_DEPTH:
+            raise ModelFileError("models that carry each other in a circle", links[-1].path, links[-1].line)
+        for link in links:
+            for child in link.children:
+                if child.type_name == "block":
+                    continue
+                chain, root = self._library.links(child)
+                if root == "model":
+                    yield child, chain
+                elif root in MODEL_TYPES or root in UNSEEN or root in SENSORS:
+                    self._notes.add(
+                        f"carried {root}", child, f'a "{root}" on something that is no robot is not simulated'
+                    )
+                else:
+                    raise self._library.unknown(child, root)
+
+    def _compound(self, links: list[Entity], at: Pose, depth: int) -> _Compound:
+        """The outlines of a model and of those that it carries, in the frame of the whole, and the fiducial on any of them."""
+        props = merged(links)
+        outlines = [tuple(transform_point(at, x, y) for x, y in part) for part in self._library.shape(links).outlines()]
+        fiducial = returns(_BASE, props, self._library.dialect).fiducial
+        for _, chain in self._carried(links, depth):
+            self._note(chain)
+            child = self._compound(chain, compose(at, self._pose(chain)), depth + 1)
+            fiducial = fiducial or child.fiducial
+            if returns(_BASE, merged(chain), self._library.dialect).obstacle:
+                outlines += child.outlines
+        return _Compound(tuple(outlines), fiducial)
+
+
+def _of_unit_size(shape: Shape) -> Shape:
+    """The same shape, of unit size around the origin."""
+    return replace(shape, size=(1.0, 1.0), origin=Pose())
+
+
+def _as_object(name: str, at: Pose, outlines: tuple[Outline, ...], seen: Returns, shade: str) -> BoxObject:
+    xs, ys = zip(*(corner for part in outlines for corner in part), strict=True)
+    return BoxObject(
+        name=name, pose=at, length=max(xs) - min(xs), width=max(ys) - min(ys), returns=seen, color=shade, parts=outlines
+    )
+
+
+def to_world(file: WorldFile, path: str | Path, options: Options = Options()) -> World:
+    """The world that a parsed file describes.
+
+    Parameters
+    ----------
+    file : WorldFile
+        What `stageworld.read` gave.
+    path : str or Path
+        Where it came from.
+    options : Options
+        Who is told of what cannot be simulated, and which controllers there are.
+
+    Raises
+    ------
+    WorldFileError
+        With file, line, what was expected and what was found.
+    """
+    notes = Notes()
+    try:
+        world = _Reader(file, Path(path), ModelLibrary(file, notes=notes), options.is_program).run()
+    except ModelFileError as error:
+        raise WorldFileError(error.reason, error.path, error.line) from None
+    for text in notes.texts:
+        options.warn(text)
+    return world
+
+
+def read(source: Source, options: Options = Options()) -> World:
+    """Read a world file and what it includes; see `to_world`."""
+    try:
+        file = stageworld.parse(source.text, source.path or source.name, lambda path: _may_read(source, path))
+        _check_bitmaps(source, file)
+    except ModelFileError as error:
+        raise WorldFileError(error.reason, error.path, error.line) from None
+    return to_world(file, source.path or source.name, options)
+
+
+def _may_read(source: Source, path: Path) -> bool:
+    """Whether a file may refer to another: one that came from elsewhere only to what came with it."""
+    if source.path is None:
+        return False
+    return source.root is None or path.resolve().is_relative_to(source.root)
+
+
+def _check_bitmaps(source: Source, file: WorldFile) -> None:
+    todo = [*file.definitions.values(), *file.entities]
+    while todo:
+        entity = todo.pop()
+        todo += entity.children
+        prop = entity.properties.get("bitmap")
+        if prop is not None and not _may_read(source, Path(prop.path).parent / prop.string()):
+            raise prop.fail("a picture that comes with this file (in one .zip, or load the file by name)")
+
+
+__all__ = ["SUFFIXES", "read", "to_world"]

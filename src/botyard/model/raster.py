@@ -1,0 +1,147 @@
+"""Scenes as rasters: occupancy grids for ROS, images of maps."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.errors import WorldError
+from botyard.model.obstacles import Visible
+from botyard.model.scene import Scene
+from botyard.model.tracing import squares_to_segments
+
+MAX_CELLS: Final = 100_000_000
+ON_LATTICE: Final = 1e-6
+"""Coordinates that are off the lattice by less than this part of a cell are on it."""
+
+
+class Raster(NamedTuple):
+    """A grid of cells.
+
+    Attributes
+    ----------
+    solid : (rows, columns) bool array
+        Row 0 is the lowest, column 0 the leftmost.
+    x, y : float
+        Lower left corner, m.
+    resolution : float
+        Edge of a cell, m.
+    """
+
+    solid: NDArray[np.bool_]
+    x: float
+    y: float
+    resolution: float
+
+
+def _lattice(scene: Scene, resolution: float) -> NDArray[np.int64] | None:
+    """The walls in cells, if they are the outline of cells of this size: all upright or level, on one lattice, and closed."""
+    if scene.special_walls or not len(scene.segments) or (len(scene.points) and scene.resolution != resolution):
+        return None
+    walls = (
+        np.concatenate([scene.segments, squares_to_segments(scene.points, resolution)])
+        if len(scene.points)
+        else scene.segments
+    )
+    ends = walls.reshape(-1, 2)
+    low = ends.min(axis=0)
+    cells = (ends - low) / resolution
+    whole = np.rint(cells)
+    if float(np.abs(cells - whole).max()) > ON_LATTICE * max(1.0, float(np.abs(cells).max())):
+        return None
+    segments: NDArray[np.int64] = whole.astype(np.int64).reshape(-1, 4)
+    upright, level = segments[:, 0] == segments[:, 2], segments[:, 1] == segments[:, 3]
+    if not (upright | level).all():
+        return None
+    # in a closed outline an even number of ends meets in every point
+    corners, counts = np.unique(segments.reshape(-1, 2), axis=0, return_counts=True)
+    return segments if len(corners) and not (counts % 2).any() else None
+
+
+def rasterise(scene: Scene, resolution: float) -> Raster:
+    """The cells in which something solid of the static map is; movable things are left out.
+
+    What was traced from a raster of this resolution gives that raster again, filled; of other maps the cells that a wall goes through.
+
+    Parameters
+    ----------
+    scene : Scene
+        What is drawn.
+    resolution : float
+        Edge of a cell, m.
+
+    Raises
+    ------
+    WorldError
+        More than `MAX_CELLS` cells, or nothing to draw.
+    """
+    ends = np.concatenate([scene.segments.reshape(-1, 2), scene.points, scene.points + scene.resolution])
+    if not len(ends):
+        raise WorldError("a raster of an empty map: there is nothing to draw")
+    lattice = _lattice(scene, resolution)
+    x0, y0 = (float(v) for v in ends.min(axis=0))
+    if lattice is None:  # borders of cells on multiples of their size
+        x0, y0 = math.floor(x0 / resolution) * resolution, math.floor(y0 / resolution) * resolution
+    x1, y1 = (float(v) for v in ends.max(axis=0))
+    columns, rows = (max(1, math.ceil((b - a) / resolution - ON_LATTICE)) for a, b in ((x0, x1), (y0, y1)))
+    if lattice is None:  # a wall on the very edge
+        columns, rows = columns + 1, rows + 1
+    if rows * columns > MAX_CELLS:
+        raise WorldError(
+            f"a raster of {columns} × {rows} cells; at most {MAX_CELLS:.0e} (a coarser --resolution helps)"
+        )
+    solid = np.zeros((rows, columns), np.bool_)
+    if lattice is not None:
+        _fill(solid, lattice)
+        return Raster(solid, x0, y0, resolution)
+    _draw(solid, _solid_walls(scene), (x0, y0), resolution)
+    cells = np.rint((scene.points - (x0, y0)) / resolution * 1e6) / 1e6
+    reach = max(1, round(scene.resolution / resolution))
+    for di in range(reach):
+        for dj in range(reach):
+            at = np.floor(cells).astype(np.int64) + np.array([di, dj])
+            inside = (at[:, 0] < columns) & (at[:, 1] < rows)
+            solid[at[inside, 1], at[inside, 0]] = True
+    return Raster(solid, x0, y0, resolution)
+
+
+def _solid_walls(scene: Scene) -> NDArray[np.float64]:
+    """The walls that robots bump into or lasers see."""
+    keep = np.ones(len(scene.segments), np.bool_)
+    for wall in scene.special_walls:
+        keep[wall.first : wall.last] = bool(wall.returns.mask & (Visible.OBSTACLE | Visible.LASER))
+    kept: NDArray[np.float64] = scene.segments[keep]
+    return kept
+
+
+def _fill(solid: NDArray[np.bool_], segments: NDArray[np.int64]) -> None:
+    """Fill the cells within closed outlines: from left to right every upright edge changes in and out (even-odd rule)."""
+    rows, columns = solid.shape
+    change = np.zeros((rows + 1, columns + 1), np.int8)
+    upright = segments[segments[:, 0] == segments[:, 2]]
+    low, high = np.minimum(upright[:, 1], upright[:, 3]), np.maximum(upright[:, 1], upright[:, 3])
+    np.add.at(change, (low, upright[:, 0]), 1)
+    np.add.at(change, (high, upright[:, 0]), -1)
+    edges = np.cumsum(change, axis=0)[:rows]
+    solid[:] = (np.cumsum(edges, axis=1)[:, :columns] % 2).astype(np.bool_)
+
+
+def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[float, float], resolution: float) -> None:
+    """Mark the cells that walls go through, by points on them a quarter of a cell apart."""
+    if not len(walls):
+        return
+    scaled = (walls - np.array([*corner, *corner])) / resolution
+    counts = np.ceil(4.0 * np.hypot(scaled[:, 2] - scaled[:, 0], scaled[:, 3] - scaled[:, 1])).astype(np.int64) + 1
+    for first in range(0, len(walls), 4096):  # in portions: long walls have many points
+        part, n = scaled[first : first + 4096], counts[first : first + 4096]
+        index = np.repeat(np.arange(len(part)), n)
+        step = np.arange(len(index)) - np.repeat(np.cumsum(n) - n, n)
+        share = step / np.maximum(n[index] - 1, 1)
+        x = part[index, 0] + share * (part[index, 2] - part[index, 0])
+        y = part[index, 1] + share * (part[index, 3] - part[index, 1])
+        column = np.clip(np.floor(x + 1e-9).astype(np.int64), 0, solid.shape[1] - 1)
+        row = np.clip(np.floor(y + 1e-9).astype(np.int64), 0, solid.shape[0] - 1)
+        solid[row, column] = True

@@ -1,0 +1,486 @@
+"""What a robot file says, as a checked structure, and the way to a `RobotSpec` and back.
+
+Lengths are metres; angles are degrees (files are written by people) and radians from here on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from botyard.errors import ModelError
+from botyard.geometry import Pose
+from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
+from botyard.model.obstacles import Returns
+from botyard.model.robot import Axes, BatterySpec, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.sensors import (
+    BlobFinderSpec,
+    FiducialFinderSpec,
+    LaserSpec,
+    ReflectorRule,
+    SonarSpec,
+    Transducer,
+)
+from botyard.units import from_deg, wrap_angle
+
+Triple = tuple[float, float, float]
+Pair = tuple[float, float]
+LoadLaser = Callable[[str], LaserSpec]
+_Number = float | UnsetType
+"""A number whose default is that of the description that it goes into."""
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True):
+    """A table that may hold nothing else."""
+
+
+class ReflectorPart(Strict):
+    """How a laser reports reflectors."""
+
+    max_range: float = math.inf
+    max_incidence_deg: float = 180.0
+    strength: int = 2
+
+
+class LaserFile(Strict):
+    """A laser model."""
+
+    kind: str
+    type_name: str
+    description: str = ""
+    size: Pair = (0.0, 0.0)
+    fov_deg: float = 180.0
+    samples: int = 181
+    range: Pair = (0.0, 8.0)
+    range_noise: float = 0.0
+    angle_noise: float = 0.0
+    reflector: ReflectorPart = msgspec.field(default_factory=ReflectorPart)
+
+
+class LaserMount(Strict):
+    """A laser of the library by its `type`, or one whose `type` is only a name and that is described here."""
+
+    type: str
+    pose: Triple = (0.0, 0.0, 0.0)
+    flipped: bool = False
+    size: Pair | UnsetType = UNSET
+    fov_deg: _Number = UNSET
+    samples: int | UnsetType = UNSET
+    range: Pair | UnsetType = UNSET
+    range_noise: _Number = UNSET
+    angle_noise: _Number = UNSET
+    reflector: ReflectorPart | UnsetType = UNSET
+
+
+class _Sonar(Strict):
+    type_name: str
+    transducers: list[Triple]
+    fov_deg: float = 30.0
+    range: Pair = (0.1, 5.0)
+    noise: float = 0.0
+    rays: int = 1
+    unconnected: list[int] = []
+
+
+class _Limits(Strict):
+    max_speed: Triple
+    accel: Triple
+    decel: Triple
+    top_accel: Triple = (2.0, 2.0, 360.0)
+    heading_speed_deg: float = 100.0
+
+
+class _Odometry(Strict):
+    error: Triple = (0.0, 0.0, 0.0)
+    error_low: Triple | None = None
+    perfect: bool = False
+
+
+class _Pioneer(Strict):
+    class_: str = msgspec.field(name="class", default="Pioneer")
+    subclass: str = ""
+    dist_conv: float = 1.0
+    angle_conv: float = 0.001534
+    vel_conv: float = 1.0
+    range_conv: float = 1.0
+    diff_conv: float = 0.0056
+    vel2_div: float = 20.0
+    watchdog: float = 2.0
+    ticks_per_mm: float = 128.0
+
+
+class _Battery(Strict):
+    kind: str = "voltage"
+    volts: _Number = UNSET
+    charge: _Number = UNSET
+    capacity_wh: _Number = UNSET
+    empty_volts: _Number = UNSET
+    idle_power: _Number = UNSET
+    motor_power: _Number = UNSET
+    charge_power: _Number = UNSET
+    shutdown_charge: _Number = UNSET
+
+
+class _Gps(Strict):
+    position: Pair = (0.0, 0.0)
+    dop: float = 1.0
+
+
+class ReturnsPart(Strict):
+    """Who sees and feels a thing."""
+
+    obstacle: bool = True
+    laser: int = 1
+    sonar: bool = True
+    fiducial: int = 0
+    blob: bool = True
+
+
+class _FiducialFinder(Strict):
+    pose: Triple = (0.0, 0.0, 0.0)
+    range: Pair = (0.0, 8.0)
+    range_id: float = 5.0
+    fov_deg: float = 180.0
+
+
+class _BlobFinder(Strict):
+    colors: list[str]
+    pose: Triple = (0.0, 0.0, 0.0)
+    image: tuple[int, int] = (80, 60)
+    range: float = 12.0
+    fov_deg: float = 60.0
+
+
+class _Bumpers(Strict):
+    front: int = 0
+    rear: int = 0
+
+
+class _Gripper(Strict):
+    reach: _Number = UNSET
+    opening: _Number = UNSET
+    thickness: _Number = UNSET
+    paddle_time: _Number = UNSET
+    lift_time: _Number = UNSET
+
+
+class _TableIr(Strict):
+    positions: list[Pair] = []
+    in_io_packet: bool = False
+
+
+class RobotFile(Strict, kw_only=True):
+    """A robot model."""
+
+    extends: str | None = None
+    abstract: bool = False
+    description: str = ""
+    color: str = "red"
+    drive: str = "diff"
+    outline: list[Pair]
+    parts: list[list[Pair]] = []
+    lasers: list[LaserMount] = []
+    sonar: _Sonar | None = None
+    fiducial_finder: _FiducialFinder | None = None
+    blob_finder: _BlobFinder | None = None
+    limits: _Limits | None = None
+    odometry: _Odometry = msgspec.field(default_factory=_Odometry)
+    pioneer: _Pioneer = msgspec.field(default_factory=_Pioneer)
+    battery: _Battery = msgspec.field(default_factory=_Battery)
+    gps: _Gps = msgspec.field(default_factory=_Gps)
+    returns: ReturnsPart = msgspec.field(default_factory=ReturnsPart)
+    bumpers: _Bumpers = msgspec.field(default_factory=_Bumpers)
+    gripper: _Gripper | None = None
+    table_ir: _TableIr = msgspec.field(default_factory=_TableIr)
+    gyro: bool = False
+    compass: bool = False
+
+
+def pose_of(triple: Triple) -> Pose:
+    """x, y (m) and a heading in degrees."""
+    return Pose(triple[0], triple[1], wrap_angle(from_deg(triple[2])))
+
+
+def _axes(triple: Triple) -> Axes:
+    """Forward, left and turn of a limits table, the last in degrees."""
+    return Axes(triple[0], triple[1], from_deg(triple[2]))
+
+
+def _sonar(file: _Sonar) -> SonarSpec:
+    missing = set(file.unconnected)
+    return SonarSpec(
+        type_name=file.type_name,
+        transducers=tuple(
+            Transducer(pose=pose_of(t), connected=i not in missing) for i, t in enumerate(file.transducers)
+        ),
+        fov=from_deg(file.fov_deg),
+        range_min=file.range[0],
+        range_max=file.range[1],
+        noise=file.noise,
+        rays=file.rays,
+    )
+
+
+def _fiducial_finder(file: _FiducialFinder) -> FiducialFinderSpec:
+    low, high = file.range
+    return FiducialFinderSpec(
+        pose=pose_of(file.pose), range_min=low, range_max=high, range_max_id=file.range_id, fov=from_deg(file.fov_deg)
+    )
+
+
+def _blob_finder(file: _BlobFinder) -> BlobFinderSpec:
+    return BlobFinderSpec(
+        pose=pose_of(file.pose),
+        colors=tuple(file.colors),
+        image=file.image,
+        range_max=file.range,
+        fov=from_deg(file.fov_deg),
+    )
+
+
+def _limits(file: _Limits | None) -> MotionLimits:
+    if file is None:
+        return MotionLimits()
+    return MotionLimits(
+        max_speed=_axes(file.max_speed),
+        accel=_axes(file.accel),
+        decel=_axes(file.decel),
+        top_accel=_axes(file.top_accel),
+        heading_speed=from_deg(file.heading_speed_deg),
+    )
+
+
+def _battery(file: _Battery) -> BatterySpec:
+    if file.kind not in ("voltage", "charge"):
+        raise ModelError(f'battery kind must be "voltage" or "charge", found "{file.kind}"')
+    values = _given(file)
+    return BatterySpec(by_charge=values.pop("kind", "voltage") == "charge", **values)
+
+
+def _given(file: msgspec.Struct) -> dict[str, Any]:
+    """What a table of a file says; what it leaves out is left to the description's own defaults."""
+    return {k: v for k, v in msgspec.structs.asdict(file).items() if v is not UNSET}
+
+
+def laser_of(file: LaserFile, *, pose: Pose = Pose(), flipped: bool = False) -> LaserSpec:
+    """The laser of a file, mounted.
+
+    Raises
+    ------
+    ModelError
+        Its values make no sense.
+    """
+    return LaserSpec(
+        type_name=file.type_name,
+        pose=pose,
+        size=file.size,
+        fov=from_deg(file.fov_deg),
+        samples=file.samples,
+        range_min=file.range[0],
+        range_max=file.range[1],
+        flipped=flipped,
+        range_noise=file.range_noise,
+        angle_noise=file.angle_noise,
+        reflector=_reflector(file.reflector),
+    )
+
+
+def _reflector(part: ReflectorPart) -> ReflectorRule:
+    return ReflectorRule(
+        max_range=part.max_range, max_incidence=from_deg(part.max_incidence_deg), strength=part.strength
+    )
+
+
+def mounted_laser(mount: LaserMount, load: LoadLaser) -> LaserSpec:
+    """A laser on a robot: `load` gives those of the library.
+
+    Raises
+    ------
+    ModelError
+        It is neither in the library nor described.
+    """
+    described = mount.samples is not UNSET and mount.range is not UNSET
+    base = LaserSpec(type_name=mount.type) if described else load(mount.type)
+    changes: dict[str, Any] = {"pose": pose_of(mount.pose), "flipped": mount.flipped or base.flipped}
+    for key in ("size", "samples", "range_noise", "angle_noise"):
+        if getattr(mount, key) is not UNSET:
+            changes[key] = getattr(mount, key)
+    if mount.fov_deg is not UNSET:
+        changes["fov"] = from_deg(mount.fov_deg)
+    if mount.range is not UNSET:
+        changes["range_min"], changes["range_max"] = mount.range
+    if mount.reflector is not UNSET:
+        changes["reflector"] = _reflector(mount.reflector)
+    return replace(base, **changes)
+
+
+def returns_of(part: ReturnsPart) -> Returns:
+    """What sensors and bodies make of a thing."""
+    return Returns(obstacle=part.obstacle, laser=part.laser, sonar=part.sonar, fiducial=part.fiducial, blob=part.blob)
+
+
+def to_spec(file: RobotFile, name: str, load: LoadLaser) -> RobotSpec:
+    """The robot of a file.
+
+    Parameters
+    ----------
+    load : callable
+        A laser of the library by its name.
+
+    Raises
+    ------
+    ModelError
+        Its values make no sense.
+    """
+    try:
+        drive = Drive[file.drive.upper()]
+    except KeyError:
+        raise ModelError(f'model {name}: drive must be "diff", "omni" or "none", found "{file.drive}"') from None
+    p = file.pioneer
+    return RobotSpec(
+        name=name,
+        description=file.description,
+        color=file.color,
+        drive=drive,
+        outline=tuple((float(x), float(y)) for x, y in file.outline),
+        limits=_limits(file.limits),
+        odometry_error=Axes(*file.odometry.error),
+        odometry_error_low=None if file.odometry.error_low is None else Axes(*file.odometry.error_low),
+        perfect_odometry=file.odometry.perfect,
+        parts=tuple(tuple((float(x), float(y)) for x, y in part) for part in file.parts),
+        lasers=tuple(mounted_laser(m, load) for m in file.lasers),
+        sonar=None if file.sonar is None else _sonar(file.sonar),
+        fiducial_finder=None if file.fiducial_finder is None else _fiducial_finder(file.fiducial_finder),
+        blob_finder=None if file.blob_finder is None else _blob_finder(file.blob_finder),
+        pioneer=PioneerSpec(
+            class_name=p.class_,
+            subclass=p.subclass or name,
+            dist_conv=p.dist_conv,
+            angle_conv=p.angle_conv,
+            vel_conv=p.vel_conv,
+            range_conv=p.range_conv,
+            diff_conv=p.diff_conv,
+            vel2_div=p.vel2_div,
+            watchdog=p.watchdog,
+            ticks_per_mm=p.ticks_per_mm,
+        ),
+        battery=_battery(file.battery),
+        gps=GpsSpec(x=file.gps.position[0], y=file.gps.position[1], dop=file.gps.dop),
+        returns=returns_of(file.returns),
+        bumpers=BumperSpec(front=file.bumpers.front, rear=file.bumpers.rear),
+        gripper=None if file.gripper is None else GripperSpec(**_given(file.gripper)),
+        table_ir=TableIrSpec(positions=tuple(file.table_ir.positions), in_io_packet=file.table_ir.in_io_packet),
+        gyro=file.gyro,
+        compass=file.compass,
+    )
+
+
+# -- and back
+
+
+def _deg(angle: float) -> float:
+    """Degrees, without the last digits that the conversion leaves; infinite stays so."""
+    return round(math.degrees(angle), 9) + 0.0
+
+
+def _triple(pose: Pose) -> list[float]:
+    return [pose.x, pose.y, _deg(pose.th)]
+
+
+def _limit(axes: Axes) -> list[float]:
+    return [axes.x, axes.y, _deg(axes.a)]
+
+
+def _laser_table(spec: LaserSpec) -> dict[str, Any]:
+    rule = spec.reflector
+    table: dict[str, Any] = {
+        "type": spec.type_name, "pose": _triple(spec.pose), "flipped": spec.flipped, "size": list(spec.size), "fov_deg": _deg(spec.fov),
+        "samples": spec.samples, "range": [spec.range_min, spec.range_max], "range_noise": spec.range_noise,
+        "angle_noise": spec.angle_noise,
+    }  # fmt: skip
+    if rule != ReflectorRule():
+        table["reflector"] = {"max_incidence_deg": _deg(rule.max_incidence), "strength": rule.strength}
+        if math.isfinite(rule.max_range):
+            table["reflector"]["max_range"] = rule.max_range
+    return table
+
+
+def _sonar_table(spec: SonarSpec) -> dict[str, Any]:
+    return {
+        "type_name": spec.type_name, "transducers": [_triple(t.pose) for t in spec.transducers], "fov_deg": _deg(spec.fov),
+        "range": [spec.range_min, spec.range_max], "noise": spec.noise, "rays": spec.rays,
+        "unconnected": [i for i, t in enumerate(spec.transducers) if not t.connected],
+    }  # fmt: skip
+
+
+def returns_table(returns: Returns) -> dict[str, Any]:
+    """The keys of `ReturnsPart` that are not the usual ones."""
+    usual = Returns()
+    names = ("obstacle", "laser", "sonar", "fiducial", "blob")
+    return {n: getattr(returns, n) for n in names if getattr(returns, n) != getattr(usual, n)}
+
+
+def _fields(value: Any, names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names.split()}
+
+
+def to_table(spec: RobotSpec) -> dict[str, Any]:
+    """The contents of a robot file; ``to_spec`` of them is `spec` again, to the last digits of angles."""
+    low, battery, gripper = spec.odometry_error_low, spec.battery, spec.gripper
+    table: dict[str, Any] = {
+        "description": spec.description,
+        "color": spec.color,
+        "drive": spec.drive.name.lower(),
+        "outline": [list(c) for c in spec.outline],
+        "parts": [[list(c) for c in part] for part in spec.parts],
+        "lasers": [_laser_table(laser) for laser in spec.lasers],
+        "limits": {
+            **{n: _limit(getattr(spec.limits, n)) for n in ("max_speed", "accel", "decel", "top_accel")},
+            "heading_speed_deg": _deg(spec.limits.heading_speed),
+        },
+        "odometry": {"error": list(spec.odometry_error.as_tuple()), "perfect": spec.perfect_odometry},
+        "pioneer": {
+            "class": spec.pioneer.class_name,
+            **_fields(
+                spec.pioneer,
+                "subclass dist_conv angle_conv vel_conv range_conv diff_conv vel2_div watchdog ticks_per_mm",
+            ),
+        },
+        "battery": {
+            "kind": "charge" if battery.by_charge else "voltage",
+            **_fields(
+                battery, "volts charge capacity_wh empty_volts idle_power motor_power charge_power shutdown_charge"
+            ),
+        },
+        "gps": {"position": [spec.gps.x, spec.gps.y], "dop": spec.gps.dop},
+        "returns": returns_table(spec.returns),
+        "bumpers": _fields(spec.bumpers, "front rear"),
+        "table_ir": {
+            "positions": [list(p) for p in spec.table_ir.positions], "in_io_packet": spec.table_ir.in_io_packet,
+        },
+        "gyro": spec.gyro,
+        "compass": spec.compass,
+    }  # fmt: skip
+    if low is not None:
+        table["odometry"]["error_low"] = list(low.as_tuple())
+    if spec.sonar is not None:
+        table["sonar"] = _sonar_table(spec.sonar)
+    if gripper is not None:
+        table["gripper"] = _fields(gripper, "reach opening thickness paddle_time lift_time")
+    finder, blobs = spec.fiducial_finder, spec.blob_finder
+    if finder is not None:
+        table["fiducial_finder"] = {
+            "pose": _triple(finder.pose), "range": [finder.range_min, finder.range_max], "range_id": finder.range_max_id,
+            "fov_deg": _deg(finder.fov),
+        }  # fmt: skip
+    if blobs is not None:
+        table["blob_finder"] = {
+            "colors": list(blobs.colors), "pose": _triple(blobs.pose), "image": list(blobs.image), "range": blobs.range_max,
+            "fov_deg": _deg(blobs.fov),
+        }  # fmt: skip
+    return table

@@ -1,0 +1,145 @@
+"""A world that is ready to run: a scene, the robots and moving things in it, the programs that drive them, and how time passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from botyard.geometry import Pose
+from botyard.model.obstacles import Outline, Returns, rectangle
+from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.scene import Scene
+
+THING: Final = "thing"
+"""Model of a moving thing that nobody can connect to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A controller and what it is told.
+
+    Attributes
+    ----------
+    name : str
+        Name of the controller, for example ``wander``.
+    options : mapping of str to value
+        Its options.
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedRobot:
+    """A robot of a world.
+
+    Attributes
+    ----------
+    spec : RobotSpec
+        Its model.
+    name : str
+        Its name; empty: one after the model.
+    pose : Pose or None
+        True pose where it starts; None: a free place at the map's home.
+    program : Program or None
+        What drives it while no client does.
+    served : bool
+        Whether clients can connect to it.
+    """
+
+    spec: RobotSpec
+    name: str = ""
+    pose: Pose | None = None
+    program: Program | None = None
+    served: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a world is simulated; None is what the user or the program chooses.
+
+    Attributes
+    ----------
+    seed : int or None
+        Of all random draws.
+    step : float or None
+        Simulated time of a step, s.
+    speed : float or None
+        Simulated per wall time; 0: as fast as possible.
+    duration : float or None
+        The run ends after so much simulated time, s.
+    paused : bool
+        Time stands still at first.
+    odometry_error : str or None
+        When odometry errors are drawn, see `botyard.Simulation`.
+    sensor_noise : bool or None
+        Whether range sensors err.
+    threads : int or None
+        Most threads for range sensors.
+    """
+
+    seed: int | None = None
+    step: float | None = None
+    speed: float | None = None
+    duration: float | None = None
+    paused: bool = False
+    odometry_error: str | None = None
+    sensor_noise: bool | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class World:
+    """What a world file or a scenario says; a map file gives one without robots.
+
+    Attributes
+    ----------
+    scene : Scene
+        What stands in it.
+    robots : tuple of PlacedRobot
+        What moves in it, in the order in which ports are given.
+    settings : Settings
+        How it is simulated.
+    options : mapping of str to value
+        Options of the command line, by their long names, that belong to it: ports, interfaces, the page.
+    """
+
+    scene: Scene
+    robots: tuple[PlacedRobot, ...] = ()
+    settings: Settings = Settings()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def thing(
+    outline: Outline | None = None,
+    *,
+    parts: tuple[Outline, ...] = (),
+    color: str = "sandy brown",
+    returns: Returns = Returns(),
+    max_speed: float = 2.0,
+    max_turn: float = 3.0,
+) -> RobotSpec:
+    """The model of something that moves without being a robot: it goes in any direction, at once, and knows where it is.
+
+    Parameters
+    ----------
+    outline, parts : outlines
+        Its body, m; a square of 0.5 m if none is given.
+    color : str
+        X11 colour name or ``#rrggbb``.
+    returns : Returns
+        Who sees and feels it.
+    max_speed, max_turn : float
+        Top speeds, m/s and rad/s.
+    """
+    fast = Axes(max_speed, max_speed, max_turn)
+    return RobotSpec(
+        name=THING, color=color, drive=Drive.OMNI, outline=outline or rectangle(0.5, 0.5), parts=parts,
+        limits=MotionLimits(max_speed=fast, accel=Axes(), decel=Axes(), top_accel=Axes()), perfect_odometry=True,
+        pioneer=PioneerSpec(subclass=THING, watchdog=0.0), returns=returns,
+    )  # fmt: skip
+
+
+__all__ = ["THING", "PlacedRobot", "Program", "Settings", "World", "thing"]

@@ -1,0 +1,251 @@
+"""Maps from lines: Saphira worlds, GeoJSON, SVG and DXF drawings."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+
+import ezdxf
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.devices.gps import geodetic
+from botyard.errors import MapError
+from botyard.formats import saphira
+from botyard.formats.base import Options, Source
+from botyard.formats.drawing import SAG, layer_returns
+from botyard.formats.registry import load_scene, read_world
+from botyard.model.obstacles import Returns
+from botyard.model.scene import Scene
+from botyard.simulation import Simulation
+
+# -- Saphira
+
+
+def test_a_saphira_world() -> None:
+    text = "; an office\nwidth 10000\nheight 20000\n0 0 5000 0\n5000 0 5000 2500 ; the east wall\n\nposition 1000 500 90\nfour words in it\n"
+    world = saphira.parse(text)
+    assert world.lines == [(0, 0, 5000, 0), (5000, 0, 5000, 2500)]
+    scene = read_world(Source("a.wld", text.encode())).scene
+    assert scene.segments.tolist() == [[0, 0, 5, 0], [5, 0, 5, 2.5]]
+    assert scene.start is not None
+    assert tuple(scene.start) == pytest.approx((1.0, 0.5, math.pi / 2))
+    assert [(p.kind, p.name) for p in scene.places] == [("RobotHome", "Home")]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "a.wld: expected walls"),
+        ("0 0 1 1\nposition 1 2\n", 'a.wld:2: expected "position x y th"'),
+        ("0 0 nan 1", "expected walls"),
+    ],
+)
+def test_damaged_saphira_worlds(text: str, complaint: str) -> None:
+    with pytest.raises(MapError) as error:
+        read_world(Source("a.wld", text.encode()))
+    assert complaint in str(error.value)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_world_or_refused(text: str) -> None:
+    try:
+        saphira.parse(text)
+    except MapError:
+        return
+
+
+# -- GeoJSON
+
+
+def geo(*features: dict, **options) -> Scene:
+    text = json.dumps({"type": "FeatureCollection", "features": list(features)})
+    return read_world(Source("a.geojson", text.encode()), Options(**options)).scene
+
+
+def feature(shape: str, coordinates, **properties) -> dict:
+    return {"type": "Feature", "geometry": {"type": shape, "coordinates": coordinates}, "properties": properties}
+
+
+SQUARE = [[0, 0], [200, 0], [200, 300], [0, 300], [0, 0]]
+
+
+def test_planar_geojson() -> None:
+    scene = geo(
+        feature("LineString", [[0, 0], [500, 0], [500, 10]]),
+        feature("Polygon", [SQUARE, [[10, 10], [20, 10], [20, 20], [10, 10]]], laser=False),
+        feature("MultiLineString", [[[1, 1], [2, 2]], [[3, 3], [4, 4]]]),
+        feature("Point", [7, 8], name="Kitchen"),
+        feature("Point", [1, 2], kind="RobotHome", heading=90),
+    )
+    assert len(scene.segments) == 2 + 2 + 4 + 3
+    assert scene.georeference is None
+    (special,) = scene.special_walls
+    assert special.returns == Returns(laser=0)
+    assert scene.segments[special.first : special.last].max() == 300
+    assert [(p.kind, p.name, p.has_heading) for p in scene.places] == [
+        ("Goal", "Kitchen", False),
+        ("RobotHome", "", True),
+    ]
+    assert scene.start is not None
+    assert tuple(scene.start) == pytest.approx((1, 2, math.pi / 2))
+
+
+def test_degrees_become_metres_around_the_middle() -> None:
+    """Against the geodetic transformation that GPS readings are made with."""
+    corners = [[11.5755, 48.1375], [11.5775, 48.1375], [11.5775, 48.1390], [11.5755, 48.1375]]
+    scene = geo(feature("LineString", corners))
+    assert scene.georeference is not None
+    for (x, y), (longitude, latitude) in zip(scene.segments[:, :2].tolist(), corners[:3], strict=True):
+        lat, lon, _ = geodetic(scene.georeference, x, y)
+        assert (lat, lon) == pytest.approx((latitude, longitude), abs=1e-8), "1e-8° is a millimetre"
+
+
+def test_the_user_says_what_small_numbers_are() -> None:
+    told: list[str] = []
+    assert geo(feature("LineString", [[0, 0], [5, 5]]), planar=True).bounds == (0, 0, 5, 5)
+    scene = geo(feature("LineString", [[0, 0], [5, 5]]), warn=told.append)
+    assert scene.bounds is not None
+    assert scene.bounds[2] > 100_000
+    assert "--planar" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"type": "FeatureCollection",\n "features": [}', "a.geojson:2: not JSON"),
+        ('{"type": "FeatureCollection", "features": 5, "coordinates": 0}', "$.features: expected an array, found 5"),
+        ('{"type": "Blob", "coordinates": []}', 'expected a type of RFC 7946, found "Blob"'),
+        ('{"type": "LineString", "coordinates": [[1], [2]]}', "expected positions [x, y]"),
+        ('{"type": "LineString", "coordinates": [[1, 1e300], [2, 2]]}', "finite"),
+        ('{"type": "Point", "coordinates": [1, 2]}', "expected lines or polygons, found none"),
+        ('{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[1, 2]]}}', "$.geometry"),
+    ],
+)
+def test_damaged_geojson(text: str, complaint: str) -> None:
+    with pytest.raises(MapError) as error:
+        read_world(Source("a.geojson", text.encode()))
+    assert complaint in str(error.value)
+
+
+# -- layers
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("Walls", Returns()), ("windows_glass", Returns(laser=0)), ("A-NOSONAR", Returns(sonar=False)), ("reflector 3", Returns(laser=2)),
+        ("line noobstacle", Returns(obstacle=False)), ("Defpoints", None), ("ignore-furniture", None), ("glassware", Returns()),
+    ],
+)  # fmt: skip
+def test_layers_say_who_sees_them(name: str, seen: Returns | None) -> None:
+    assert layer_returns(name) == seen
+
+
+# -- SVG
+
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:inkscape="http://www.inkscape.org/namespaces/inkscape"
+  width="{width}" height="{height}" viewBox="0 0 400 200">
+  <rect x="0" y="0" width="400" height="200"/>
+  <g inkscape:label="glass" transform="translate(100 0)"><line x1="0" y1="50" x2="0" y2="150"/></g>
+  <g id="ignore"><line x1="1" y1="1" x2="2" y2="2"/></g>
+  <g style="display: none"><line x1="3" y1="3" x2="4" y2="4"/></g>
+  <circle cx="300" cy="100" r="20"/>
+  <path d="M 200 20 h 10 v 10 z"/>
+  <defs><polyline id="p" points="0,0 5,0"/></defs><use href="#p" x="50" y="190"/>
+</svg>"""
+
+
+@pytest.mark.parametrize(("width", "height"), [("400", "200"), ("40cm", "20cm"), ("100%", "100%")])
+def test_an_svg_drawing(width: str, height: str) -> None:
+    scene = read_world(Source("a.svg", SVG.format(width=width, height=height).encode()), Options(resolution=0.05)).scene
+    assert scene.bounds == pytest.approx((0.0, 0.0, 20.0, 10.0))
+    (glass,) = scene.special_walls
+    assert glass.returns == Returns(laser=0)
+    assert scene.segments[glass.first : glass.last] == pytest.approx(np.array([[5.0, 7.5, 5.0, 2.5]]))
+    centre = np.array([15.0, 5.0])
+    radii = np.hypot(*(scene.segments[:, :2] - centre).T)
+    on_circle = np.abs(radii - 1.0) < 1e-3
+    assert on_circle.sum() >= 12
+    middles = (scene.segments[on_circle][:, :2] + scene.segments[on_circle][:, 2:]) / 2
+    assert np.hypot(*(middles - centre).T).min() > 1.0 - SAG
+    lines = {tuple(np.round(s, 6)) for s in scene.segments.tolist()}
+    assert (2.5, 0.5, 2.75, 0.5) in lines, "the block"
+    assert (10.0, 9.0, 10.5, 9.0) in lines, "the path"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "not an SVG drawing"), ("<svg", "not an SVG drawing"), ("hello", "not an SVG drawing"),
+        ('<svg xmlns="http://www.w3.org/2000/svg"><text>x</text></svg>', "expected lines"),
+    ],
+)  # fmt: skip
+def test_damaged_svg(text: str, complaint: str) -> None:
+    with pytest.raises(MapError, match=r"^a\.svg: ") as error:
+        read_world(Source("a.svg", text.encode()))
+    assert complaint in str(error.value)
+
+
+# -- DXF
+
+
+def dxf(units: int = 4) -> bytes:
+    document = ezdxf.new("R2010", units=units)
+    space = document.modelspace()
+    space.add_line((0, 0), (10000, 0))
+    space.add_lwpolyline([(0, 0), (0, 5000), (10000, 5000)], close=False)
+    space.add_circle((5000, 2500), 1000, dxfattribs={"layer": "pillars"})
+    space.add_arc((2000, 2000), 500, 0, 90)
+    document.layers.add("glass front")
+    space.add_line((10000, 0), (10000, 5000), dxfattribs={"layer": "glass front"})
+    document.layers.add("hidden").off()
+    space.add_line((-9000, 0), (-9000, 1), dxfattribs={"layer": "hidden"})
+    space.add_text("note", dxfattribs={"insert": (-8000, 0)})
+    block = document.blocks.new("DESK")
+    block.add_lwpolyline([(0, 0), (1600, 0), (1600, 800), (0, 800)], close=True)
+    space.add_blockref("DESK", (7000, 1000), dxfattribs={"rotation": 90})
+    out = io.StringIO()
+    document.write(out)
+    return out.getvalue().encode()
+
+
+def test_a_dxf_drawing() -> None:
+    scene = read_world(Source("a.dxf", dxf())).scene
+    assert scene.bounds == pytest.approx((0.0, 0.0, 10.0, 5.0)), (
+        "millimetres by its header; the hidden layer is not there"
+    )
+    (glass,) = scene.special_walls
+    assert scene.segments[glass.first : glass.last].tolist() == [[10.0, 0.0, 10.0, 5.0]]
+    corners = {tuple(np.round(p, 6)) for p in scene.segments[:, :2].tolist()}
+    assert {(7.0, 1.0), (7.0, 2.6), (6.2, 2.6), (6.2, 1.0)} <= corners, "the block, turned"
+    on_circle = np.abs(np.hypot(*(scene.segments[:, :2] - [5.0, 2.5]).T) - 1.0) < 1e-6
+    assert on_circle.sum() > 12
+
+
+def test_units_of_a_dxf_drawing() -> None:
+    told: list[str] = []
+    assert read_world(Source("a.dxf", dxf(6))).scene.bounds == pytest.approx((0, 0, 10000, 5000)), "metres"
+    assert read_world(
+        Source("a.dxf", dxf(0)), Options(resolution=0.001, warn=told.append)
+    ).scene.bounds == pytest.approx((0, 0, 10, 5))
+    assert told[0].endswith("walls from 3 layers")
+
+
+def test_a_robot_runs_in_a_drawing(tmp_path: Path) -> None:
+    (tmp_path / "plan.dxf").write_bytes(dxf())
+    sim = Simulation(load_scene(tmp_path / "plan.dxf"), sensor_noise=False)
+    robot = sim.add_robot("p3dx", pose=(8.6, 2.0, 0.0))
+    laser, sonar = robot.laser.ranges[90], robot.sonar.ranges.min()
+    assert laser == robot.spec.lasers[0].range_max, "the laser looks through the glass, …"
+    assert sonar < 1.4, "… the sonar does not"
+
+
+@pytest.mark.parametrize("data", [b"", b"junk", b"0\nSECTION\n2\nENTITIES\n0\nLINE\n", b"\x00" * 100, dxf()[:700]])
+def test_damaged_dxf(data: bytes) -> None:
+    with pytest.raises(MapError, match=r"^a\.dxf: "):
+        read_world(Source("a.dxf", data))

@@ -1,0 +1,274 @@
+"""Maps from rasters of all kinds: plain pictures, MovingAI grids, occupancy grids."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
+
+from botyard.errors import MapError
+from botyard.formats import bitmap, movingai, occupancy
+from botyard.formats.base import Options, Source
+from botyard.formats.registry import load_scene, read_world
+from botyard.model.raster import rasterise
+from botyard.model.scene import Scene
+from botyard.model.tracing import mask_to_rectangles, mask_to_segments
+from botyard.simulation import Simulation
+
+MASKS = arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 12)), elements=st.booleans())
+
+
+def png(pixels: np.ndarray, name: str = "plan.png") -> Source:
+    data = io.BytesIO()
+    Image.fromarray(pixels.astype(np.uint8)).save(data, Path(name).suffix[1:].replace("pgm", "ppm"))
+    return Source(name, data.getvalue())
+
+
+def filled(scene: Scene, resolution: float, shape: tuple[int, int]) -> np.ndarray:
+    """The cells of a scene from the origin on, by its raster."""
+    out = np.zeros(shape, bool)
+    raster = rasterise(scene, resolution)
+    row, column = round(raster.y / resolution), round(raster.x / resolution)
+    h, w = raster.solid.shape
+    out[row : row + h, column : column + w] = raster.solid
+    return out
+
+
+# -- plain pictures
+
+
+@given(MASKS)
+def test_traced_pictures_are_the_picture_cell_by_cell(dark: np.ndarray) -> None:
+    scene = read_world(png(np.where(dark, 0, 255)), Options(resolution=0.05)).scene
+    if not dark.any():
+        assert len(scene.segments) == 0
+        return
+    assert (filled(scene, 0.05, dark.shape) == dark[::-1]).all()
+
+
+@given(MASKS)
+def test_points_are_the_same_cells(dark: np.ndarray) -> None:
+    scene = bitmap.read_points(png(np.where(dark, 0, 255)), Options(resolution=0.05))
+    rows, columns = np.nonzero(dark[::-1])
+    assert scene.points == pytest.approx(np.stack([columns, rows], axis=1) * 0.05)
+    assert scene.resolution == 0.05
+
+
+def test_threshold_and_inversion() -> None:
+    grey = np.array([[0, 100, 127, 128, 200, 255]])
+    source = png(grey)
+    assert bitmap.solid_pixels(source, Options()).tolist() == [[True, True, True, False, False, False]]
+    assert bitmap.solid_pixels(source, Options(threshold=0.9)).tolist() == [[True] * 5 + [False]]
+    assert bitmap.solid_pixels(source, Options(invert=True)).tolist() == [[False, False, False, True, True, True]]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".pgm", ".bmp", ".gif", ".tiff"])
+def test_formats_of_pictures(suffix: str) -> None:
+    scene = read_world(png(np.array([[0, 255]]), f"a{suffix}"), Options(resolution=1.0)).scene
+    assert scene.bounds == (0.0, 0.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("text", [b"P1\n2 1\n1 0\n", b"P2\n2 1\n255\n0 255\n", b"P3\n2 1\n255\n0 0 0 255 255 255\n"])
+def test_plain_pnm(text: bytes) -> None:
+    assert read_world(Source("a.pnm", text), Options(resolution=1.0)).scene.bounds == (0.0, 0.0, 1.0, 1.0)
+
+
+def test_the_size_of_a_pixel_is_told_when_it_is_assumed() -> None:
+    told: list[str] = []
+    read_world(png(np.array([[0, 255]])), Options(warn=told.append))
+    assert told == ["plan.png: taken as 0.05 m a pixel (--resolution says otherwise)"]
+    told.clear()
+    read_world(png(np.array([[255, 255]])), Options(warn=told.append, resolution=1.0))
+    assert "no pixel is solid" in told[0]
+
+
+@pytest.mark.parametrize("data", [b"", b"P5\n9 9\n255\n", b"\x89PNG\r\n\x1a\n", b"P5 99999999 99999999 255 "])
+def test_damaged_pictures_are_refused(data: bytes) -> None:
+    with pytest.raises(MapError, match=r"^a\.png: "):
+        read_world(Source("a.png", data))
+
+
+def test_a_large_picture(tmp_path: Path) -> None:
+    """4000 × 4000: bench/worlds.py measures it; here that it is right."""
+    rng = np.random.default_rng(1)
+    coarse = rng.random((400, 400)) < 0.1
+    dark = np.kron(coarse, np.ones((10, 10), bool))
+    Image.fromarray(np.where(dark, 0, 255).astype(np.uint8)).save(tmp_path / "big.png")
+    scene = load_scene(tmp_path / "big.png", resolution=0.05)
+    assert scene.segments == pytest.approx(mask_to_segments(coarse[::-1]) * 0.5)
+
+
+@given(MASKS)
+def test_rectangles_cover_the_cells_once(solid: np.ndarray) -> None:
+    count = np.zeros(solid.shape, int)
+    for x0, y0, x1, y1 in mask_to_rectangles(solid).astype(int).tolist():
+        assert x1 > x0 and y1 > y0
+        count[y0:y1, x0:x1] += 1
+    assert (count == solid).all()
+
+
+# -- MovingAI
+
+
+def moving(rows: list[str], **changes: str) -> str:
+    head = {"type": "octile", "height": str(len(rows)), "width": str(len(rows[0]))} | changes
+    return "".join(f"{k} {v}\n" for k, v in head.items()) + "map\n" + "".join(r + "\n" for r in rows)
+
+
+@given(MASKS)
+def test_movingai_cells(solid: np.ndarray) -> None:
+    rows = [
+        "".join("@OTW"[(i + j) % 4] if s else ".GS"[(i + j) % 3] for j, s in enumerate(r)) for i, r in enumerate(solid)
+    ]
+    text = moving(rows)
+    assert (movingai.parse(text) == solid[::-1]).all()
+    found = read_world(Source("arena.map", text.encode()), Options(resolution=0.5)).scene
+    if solid.any():
+        assert (filled(found, 0.5, solid.shape) == solid[::-1]).all()
+
+
+def test_an_armap_is_still_an_armap() -> None:
+    assert len(read_world(Source("x.map", b"2D-Map\nLINES\n0 0 1000 0\n")).scene.segments) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "complaint"),
+    [
+        (moving(["..", ".."], width="3"), 5, "expected 3 cells, found 2"),
+        (moving([".x"]), 5, "found 'x'"),
+        (moving([".."], height="2"), 6, "expected 2 cells, found 0"),
+        (moving([".."], height="many"), 2, "a number of cells, found 'many'"),
+        ("type octile\nheight 1\nmap\n.\n", 1, 'expected "height", "width" and "map"'),
+        ("type octile\nheight 99999999\nwidth 99999999\nmap\n", 2, "at most"),
+        ("type octile\ndepth 3\n", 2, "found 'depth 3'"),
+    ],
+)
+def test_damaged_movingai_maps(text: str, line: int, complaint: str) -> None:
+    with pytest.raises(MapError) as error:
+        read_world(Source("a.map", text.encode()))
+    assert str(error.value).startswith(f"a.map:{line}: ")
+    assert complaint in str(error.value)
+
+
+# -- nav_msgs/OccupancyGrid
+
+INFO = """header:
+  seq: 0
+  frame_id: map
+info:
+  map_load_time: {secs: 0, nsecs: 0}
+  resolution: 0.5
+  width: 3
+  height: 2
+  origin:
+    position: {x: 1.0, y: 2.0, z: 0.0}
+    orientation: {x: 0.0, y: 0.0, z: 0.0, w: 1.0}
+"""
+FLOW = INFO + "data: [100, 0, -1, 0, 65, 64]\n---\n"
+BLOCK = INFO + "data:\n- 100\n- 0\n- -1\n- 0\n- 65\n- 64\n---\n"
+AS_JSON = json.dumps(
+    {
+        "info": {
+            "resolution": 0.5, "width": 3, "height": 2,
+            "origin": {"position": {"x": 1.0, "y": 2.0, "z": 0.0}, "orientation": {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}},
+        },
+        "data": [100, 0, -1, 0, 65, 64],
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.yaml", FLOW), ("a.yml", BLOCK), ("a.json", AS_JSON), ("a.yaml", FLOW.replace("[100, 0,", "[100, 0,\n  "))],
+)
+def test_printed_messages(name: str, text: str) -> None:
+    scene = read_world(Source(name, text.encode())).scene
+    cells = np.array([[True, False, False], [False, True, False]])
+    assert scene.segments == pytest.approx(mask_to_segments(cells) * 0.5 + [1.0, 2.0, 1.0, 2.0])
+    assert scene.resolution == 0.5
+
+
+def test_the_origin_may_be_turned() -> None:
+    text = FLOW.replace("z: 0.0, w: 1.0", f"z: {math.sin(math.pi / 4)}, w: {math.cos(math.pi / 4)}")
+    scene = read_world(Source("a.yaml", text.encode())).scene
+    assert scene.bounds == pytest.approx((0.0, 2.0, 1.0, 3.0)), "turned by 90° about (1, 2)"
+
+
+def test_ten_million_cells_are_read_without_a_yaml_reader() -> None:
+    """A YAML reader would take minutes; a test's time limit would notice."""
+    n = 2000
+    text = INFO.replace("width: 3", f"width: {n}").replace("height: 2", f"height: {n}") + "data: ["
+    cells = np.zeros((n, n), int)
+    cells[500, 700] = 100
+    scene = read_world(Source("a.yaml", (text + ", ".join(map(str, cells.ravel().tolist())) + "]\n").encode())).scene
+    assert len(scene.segments) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (FLOW.replace("0, 65, 64]", "0, 65]"), "expected 3 × 2 = 6 cells, found 5"),
+        (FLOW.replace("65, 64]", "'...']"), "cut short"),
+        (BLOCK.replace("- 65\n- 64", "- '...'"), "cut short"),
+        (FLOW.replace("[100, 0, -1, 0, 65, 64]", "[100, 0, -1, 0, 65"), 'expected "]"'),
+        (FLOW.replace("100", "x"), "expected whole numbers"),
+        (FLOW.replace("100", "1000"), "expected −1 … 100"),
+        (FLOW.replace("0.5", "-1"), "resolution: expected a number"),
+        (FLOW.replace("x: 1.0", "x: here"), "origin.position.x: expected a number"),
+    ],
+)
+def test_damaged_messages(text: str, complaint: str) -> None:
+    with pytest.raises(MapError, match=r"^a\.yaml: ") as error:
+        read_world(Source("a.yaml", text.encode()))
+    assert complaint in str(error.value)
+
+
+def test_bags_of_ros_1_and_2(tmp_path: Path) -> None:
+    from rosbags.rosbag1 import Writer as Writer1
+    from rosbags.rosbag2 import StoragePlugin
+    from rosbags.rosbag2 import Writer as Writer2
+    from rosbags.typesys import Stores, get_typestore
+
+    def message(store, **header):
+        t = store.types
+        stamp = t["builtin_interfaces/msg/Time"](sec=0, nanosec=0)
+        pose = t["geometry_msgs/msg/Pose"](
+            position=t["geometry_msgs/msg/Point"](x=1.0, y=2.0, z=0.0),
+            orientation=t["geometry_msgs/msg/Quaternion"](x=0.0, y=0.0, z=0.0, w=1.0),
+        )
+        info = t["nav_msgs/msg/MapMetaData"](map_load_time=stamp, resolution=0.5, width=3, height=2, origin=pose)
+        return t["nav_msgs/msg/OccupancyGrid"](
+            header=t["std_msgs/msg/Header"](stamp=stamp, frame_id="map", **header), info=info,
+            data=np.array([100, 0, -1, 0, 65, 64], np.int8),
+        )  # fmt: skip
+
+    one, two = get_typestore(Stores.ROS1_NOETIC), get_typestore(Stores.ROS2_HUMBLE)
+    kind = "nav_msgs/msg/OccupancyGrid"
+    with Writer1(tmp_path / "a.bag") as bag:
+        bag.write(bag.add_connection("/map", kind, typestore=one), 0, one.serialize_ros1(message(one, seq=0), kind))
+    for plugin, name in ((StoragePlugin.MCAP, "m"), (StoragePlugin.SQLITE3, "s")):
+        with Writer2(tmp_path / name, version=9, storage_plugin=plugin) as bag:
+            bag.write(bag.add_connection("/map", kind, typestore=two), 0, two.serialize_cdr(message(two), kind))
+    for path in (tmp_path / "a.bag", next((tmp_path / "m").glob("*.mcap")), next((tmp_path / "s").glob("*.db3"))):
+        assert load_scene(path).bounds == pytest.approx((1.0, 2.0, 2.0, 3.0)), path
+    (tmp_path / "bad.bag").write_bytes(b"#ROSBAG V2.0\n junk")
+    with pytest.raises(MapError, match="the bag cannot be read"):
+        load_scene(tmp_path / "bad.bag")
+    with pytest.raises(MapError, match="no such map file"):
+        load_scene(tmp_path / "none.bag")
+    assert occupancy.OCCUPIED == 65
+
+
+def test_python_loads_them_all(tmp_path: Path) -> None:
+    (tmp_path / "a.map").write_text(moving(["@@@", "@.@", "@@@"]))
+    sim = Simulation.load(tmp_path / "a.map", resolution=2.0)
+    robot = sim.add_robot("p3dx", pose=(3.0, 3.0, 0.0))
+    assert robot.laser.ranges.max() < 1.6
