@@ -27,7 +27,7 @@ from botyard.simulation import Simulation
 
 
 def test_a_saphira_world() -> None:
-    text = "; an office\nwidth 10000\nheight 20000\n0 0 5000 0\n5000 0 5000 2500 ; the east wall\n\nposition 1000 500 90\nfour words in it\n"
+    text = "; an office\nwidth 10000\n0 0 5000 0\n5000 0 5000 2500 ; the east wall\n\nposition 1000 500 90\nfour words in it\n"
     world = saphira.parse(text)
     assert world.lines == [(0, 0, 5000, 0), (5000, 0, 5000, 2500)]
     scene = read_world(Source("a.wld", text.encode())).scene

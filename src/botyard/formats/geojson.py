@@ -105,16 +105,21 @@ class _Collector:
         return positions
 
 
-def _projection(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoReference]:
-    """Scales (m per degree of longitude and latitude) and the origin of a local tangent plane in the middle of `points`.
+def _earth_centred(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points of the ellipsoid in the Earth-centred frame, (n, 3), m; from radians."""
+    n = _SEMI_MAJOR / np.sqrt(1.0 - _E2 * np.sin(latitude) ** 2)
+    x, y = n * np.cos(latitude) * np.cos(longitude), n * np.cos(latitude) * np.sin(longitude)
+    return np.stack([x, y, n * (1.0 - _E2) * np.sin(latitude)], axis=-1)
 
-    Radii of curvature of the ellipsoid at the origin; within 2 km of it the error is below a decimetre.
-    """
-    longitude, latitude = (points.min(axis=0) + points.max(axis=0)) / 2.0
-    sine = math.sin(from_deg(latitude))
-    w = math.sqrt(1.0 - _E2 * sine * sine)
-    north, east = _SEMI_MAJOR * (1.0 - _E2) / w**3, _SEMI_MAJOR / w * math.cos(from_deg(latitude))
-    return np.array([east, north]) * from_deg(1.0), GeoReference(float(latitude), float(longitude), 0.0)
+
+def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoReference]:
+    """Longitudes and latitudes, (n, 2), degrees, as metres east and north in the tangent plane at their middle; and that."""
+    longitude, latitude = (float(v) for v in (points.min(axis=0) + points.max(axis=0)) / 2.0)
+    lon, lat = from_deg(longitude), from_deg(latitude)
+    away = _earth_centred(*np.radians(points).T) - _earth_centred(np.array(lon), np.array(lat))
+    east = np.array([-math.sin(lon), math.cos(lon), 0.0])
+    north = np.array([-math.sin(lat) * math.cos(lon), -math.sin(lat) * math.sin(lon), math.cos(lat)])
+    return np.stack([away @ east, away @ north], axis=1), GeoReference(latitude, longitude, 0.0)
 
 
 def read(source: Source, options: Options) -> World:
@@ -133,33 +138,28 @@ def read(source: Source, options: Options) -> World:
         raise MapError("not GeoJSON: nested too deeply", source.name) from None
     found = _Collector(source.name)
     found.object(root, "$", {})
-    segments = [line for lines in found.lines.values() for line in lines]
-    corners = np.concatenate(
-        [*(s.reshape(-1, 2) for s in segments), *(p[None] for p, _ in found.points)] or [np.zeros((0, 2))]
-    )
-    if not segments:
+    if not found.lines:
         raise MapError("expected lines or polygons, found none", source.name)
-    degrees = bool((np.abs(corners) <= (180.0, 90.0)).all()) if options.planar is None else not options.planar
-    scale, origin, middle = np.ones(2), None, np.zeros(2)
-    if degrees:
-        scale, origin = _projection(corners)
-        middle = np.array([origin.longitude, origin.latitude])
-        if options.planar is None and float(np.ptp(corners, axis=0).max()) > 0.1:
-            options.warn(
-                f"{source.name}: read as degrees, it is {float((np.ptp(corners, axis=0) * scale).max()) / 1000:.0f} km across; "
-                "--planar if its numbers are metres"
-            )
     walls, special, count = [], [], 0
     for seen, lines in found.lines.items():
         walls += lines
         first, count = count, count + sum(map(len, lines))
         if seen != Returns():
             special.append(SpecialWalls(first=first, last=count, returns=seen))
-    placed = (np.concatenate(walls).reshape(-1, 2) - middle) * scale
-    places = tuple(_place((p - middle) * scale, about) for p, about in found.points)
+    points = np.concatenate([*(s.reshape(-1, 2) for s in walls), *(p[None] for p, _ in found.points)])
+    degrees = bool((np.abs(points) <= (180.0, 90.0)).all()) if options.planar is None else not options.planar
+    origin = None
+    if degrees:
+        points, origin = _project(points)
+        across = float(np.ptp(points, axis=0).max()) / 1000.0
+        if options.planar is None and across > 10.0:
+            options.warn(
+                f"{source.name}: read as degrees, it is {across:.0f} km across; --planar if its numbers are metres"
+            )
+    places = tuple(_place(p, about) for p, (_, about) in zip(points[2 * count :], found.points, strict=True))
     start = next((p.pose for kind in ("robothome", "dock") for p in places if p.kind.lower() == kind), None)
     scene = Scene(
-        name=source.stem, source=source.name, segments=placed.reshape(-1, 4), special_walls=tuple(special), places=places,
+        name=source.stem, source=source.name, segments=points[: 2 * count].reshape(-1, 4), special_walls=tuple(special), places=places,
         start=start, georeference=origin,
     )  # fmt: skip
     return World(scene=scene)
