@@ -516,7 +516,9 @@ def save(world: World, path: str | Path) -> list[str]:
             plain[wall.first : wall.last] = False
         if plain.any() or len(scene.points) or scene.places or scene.areas:
             map_path = path.with_suffix(".map")
-            made, notes = from_scene(replace(scene, boxes=(), segments=scene.segments[plain], special_walls=()))
+            made, notes = from_scene(
+                replace(scene, boxes=(), segments=scene.segments[plain], special_walls=(), start=None)
+            )
             armap.write(made, map_path)
             name = map_path.name
         text = yaml.safe_dump(
