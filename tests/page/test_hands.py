@@ -314,6 +314,29 @@ def test_maps_are_loaded_dropped_and_taken_away(run: tuple[Served, PageObject]) 
     simulator.wait(lambda: simulator.sim.scene.is_empty)
 
 
+def test_worlds_bring_their_robots_and_are_saved(run: tuple[Served, PageObject], tmp_path: Path) -> None:
+    simulator, one = run
+    text = (
+        "define wall model ( gui_move 0 ) wall ( size [0.2 4 1] pose [5 0 0 0] )"
+        'position ( name "stagey" pose [1 1 0 0] size [0.4 0.4 0.4] )'
+    )
+    drop = """text => {
+      const data = new DataTransfer();
+      data.items.add(new File([text], "mine.world"));
+      document.querySelector(".page").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }"""
+    one.tab.evaluate(drop, text)
+    simulator.wait(lambda: "stagey" in simulator.sim.robots)
+    one.until("__sim.bodies.some((b) => b.name === 'stagey' && b.port > 0)")
+    assert simulator.do(lambda: len(simulator.sim.scene.segments)) == 4
+    with one.tab.expect_download() as download:
+        one.press("Control+s")
+    download.value.save_as(tmp_path / "saved.zip")
+    saved = Simulation.load(tmp_path / "saved.zip")
+    assert set(saved.robots) == simulator.do(lambda: set(simulator.sim.robots))
+    assert len(saved.scene.segments) == 4
+
+
 def test_a_map_is_read_again(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "lab.map"
     path.write_text(MAP)

@@ -299,6 +299,18 @@ def test_the_map_is_served_once_and_packed(run: Served) -> None:
     assert fetch(run, "/map/0123.bin")[0] == 404
 
 
+def test_the_world_can_be_fetched_and_sent_again(run: Served) -> None:
+    assert fetch(run, "/scenario.zip")[0] == 401
+    assert fetch(run, "/scenario.zip", Authorization=f"Bearer {AUDIENCE}")[0] == 401
+    status, _, data = fetch(run, "/scenario.zip", Authorization=f"Bearer {TOKEN}")
+    assert status == 200
+    run.do(lambda: run.yard.remove(["ann"]))
+    assert fetch(run, "/upload?name=back.zip", data=data, Authorization=f"Bearer {TOKEN}")[0] == 200
+    run.wait(lambda: set(run.sim.robots) == {"ann", "bob"})
+    run.wait(lambda: run.yard.port_of("ann") > 0)
+    assert len(run.sim.scene.segments) > 100
+
+
 def test_uploads_need_the_token_and_have_a_limit(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     good = b"2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 7000\nNumLines: 1\nLINES\n0 0 9000 0\nDATA\n"
     assert fetch(run, "/upload?name=x.map", data=good)[0] == 401

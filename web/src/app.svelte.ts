@@ -30,6 +30,10 @@ import { DARK, LIGHT } from "./view/palette";
 import type { Drawn } from "./view/renderer";
 import { World } from "./view/world";
 
+/** Files of maps and worlds that can be sent. */
+export const WORLD_FILES =
+  ".map,.world,.wld,.yaml,.yml,.json,.geojson,.png,.pgm,.pbm,.ppm,.pnm,.bmp,.gif,.jpg,.jpeg,.tif,.tiff,.webp,.svg,.dxf,.zip";
+
 export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit";
 export type Tool = "select" | "measure" | "place";
 
@@ -789,6 +793,7 @@ export class App implements Hands {
     else if (what === "reset") void this.ask({ type: "reset", names: null }, "all back to where they started");
     else if (what === "reload") void this.ask({ type: "reload" }, "map read again");
     else if (what === "snapshot") void this.savePicture("png");
+    else if (what === "save") void this.saveWorld();
     else if (what === "sequence") this.dialog = "sequence";
     else if (what === "exit") this.dialog = "exit";
     else if (what === "add") this.openDialog("add");
@@ -852,6 +857,17 @@ export class App implements Hands {
       this.fail(error as Error);
     } finally {
       this.busy = "";
+    }
+  }
+
+  /** Download the world as it is now: a scenario and its map. */
+  async saveWorld(): Promise<void> {
+    try {
+      const answer = await fetch("scenario.zip", { headers: { authorization: `Bearer ${this.connection.token}` } });
+      if (!answer.ok) throw new Error(await answer.text());
+      download(await answer.blob(), `${this.mapName || "world"}-${stamp(this.info.time)}.zip`);
+    } catch (error) {
+      this.fail(error as Error);
     }
   }
 

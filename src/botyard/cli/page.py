@@ -128,12 +128,12 @@ class _Starter:
             The map, a model or a port is wrong; the dialog can be answered again.
         """
         yard = self._desk.yard
-        if not request.robots:
-            raise WorldError("choose at least one robot")
         for robot in request.robots:
             yard.find_model(robot.model)
         if request.map:
             await self._desk.load_map(request.map)
+        if not request.robots and not yard.hub.sim.robots:  # those of a world file count
+            raise WorldError("choose at least one robot")
         if request.verbose:
             logging.getLogger("botyard").setLevel(logging.DEBUG)
         yard.port = request.port

@@ -6,7 +6,10 @@ Metres, seconds and, because people write them, degrees. The schema is published
 
 from __future__ import annotations
 
+import io
 import math
+import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -530,4 +533,15 @@ def save(world: World, path: str | Path) -> list[str]:
     return notes
 
 
-__all__ = ["ScenarioFile", "fits", "read", "save", "schema", "to_table_of"]
+def packed(world: World) -> bytes:
+    """A world as a ``.zip`` of its scenario and its map, which every reader of scenarios takes; see `save`."""
+    out = io.BytesIO()
+    with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
+        save(world, Path(folder) / "world.yaml")
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(Path(folder).iterdir()):
+                archive.write(path, path.name)
+    return out.getvalue()
+
+
+__all__ = ["ScenarioFile", "fits", "packed", "read", "save", "schema", "to_table_of"]

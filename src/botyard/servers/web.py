@@ -28,6 +28,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from botyard.errors import PortError, WorldError
+from botyard.formats import scenario
 from botyard.protocols.webgui.frames import encode_map
 from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
@@ -328,6 +329,7 @@ class PageServer:
             Route("/healthz", self._health),
             Route("/map/{name}", self._map),
             Route("/upload", self._upload, methods=["POST"]),
+            Route("/scenario.zip", self._scenario),
             WebSocketRoute("/ws", self._viewer),
         ]
         if (self._static / "index.html").is_file():
@@ -380,6 +382,14 @@ class PageServer:
             return JSONResponse({"map": name})
         finally:
             self._uploading = False
+
+    async def _scenario(self, request: Request) -> Response:
+        """The world as it is now, to be run again: `GET /scenario.zip` with the token."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if self.tokens.admits(token if kind.lower() == "bearer" else "") is not True:
+            return PlainTextResponse("wrong token, or this page may only look on", 401)
+        data = await asyncio.to_thread(scenario.packed, self.desk.hub.sim.world())
+        return Response(data, media_type="application/zip")
 
     async def _viewer(self, socket: WebSocket) -> None:
         await socket.accept()

@@ -13,7 +13,7 @@ export type Action =
 
 export type Simple =
   | "pause" | "step" | "faster" | "slower" | "home" | "follow" | "cancel" | "remove" | "clone" | "selectAll" | "help"
-  | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload"; // prettier-ignore
+  | "load" | "reset" | "snapshot" | "sequence" | "exit" | "add" | "measure" | "log" | "sidebar" | "stop" | "reload" | "save"; // prettier-ignore
 
 export interface Key {
   key: string;
@@ -23,7 +23,7 @@ export interface Key {
 }
 
 const CTRL: Record<string, Simple> = {
-  l: "load", p: "reset", f: "snapshot", g: "sequence", q: "exit", a: "selectAll", d: "clone", r: "reload",
+  l: "load", s: "save", p: "reset", f: "snapshot", g: "sequence", q: "exit", a: "selectAll", d: "clone", r: "reload",
 }; // prettier-ignore
 
 const PLAIN: Record<string, Simple> = {
@@ -95,7 +95,8 @@ export const HELP: [string, [string, string][]][] = [
       [".", "one step"],
       ["[ ]", "slower, faster"],
       ["Ctrl-P", "all back to where they started"],
-      ["Ctrl-L", "load a map"],
+      ["Ctrl-L", "load a map or a world"],
+      ["Ctrl-S", "save the world as a scenario"],
       ["Ctrl-R", "read the map's file again"],
     ],
   ],
