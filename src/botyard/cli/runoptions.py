@@ -400,8 +400,6 @@ def with_world_options(o: RunOptions, options: Mapping[str, Any], context: click
         if parameter is None:
             raise CommandLineError(f"{where}: there is no such option{did_you_mean(key, parameters)}")
         name = parameter.name or ""
-        if _given(context, name):
-            continue
         if isinstance(parameter, click.Option) and parameter.is_flag:
             if not isinstance(value, bool):
                 raise CommandLineError(f"{where}: expected true or false, found {value!r}")
@@ -415,4 +413,4 @@ def with_world_options(o: RunOptions, options: Mapping[str, Any], context: click
             changes[name] = parameter.type_cast_value(context, value)
         except click.UsageError as error:
             raise CommandLineError(f"{where}: {error.message}") from None
-    return replace(o, **changes)
+    return replace(o, **{k: v for k, v in changes.items() if not _given(context, k)})

@@ -1,0 +1,71 @@
+"""A check for map formats: what their readers must do with any file."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import numpy as np
+
+from botyard.errors import FormatError
+from botyard.formats.base import Format, Options, Source
+from botyard.simulation import Simulation
+
+
+def check_map_format(one: Format, examples: Iterable[bytes], *, rounds: int = 60, seed: int = 1) -> list[str]:
+    """What is wrong with a reader: it must read the examples, and of damaged ones make a world or a `FormatError` that names the file.
+
+    Parameters
+    ----------
+    one : Format
+        The format.
+    examples : iterable of bytes
+        Good files.
+    rounds : int
+        How many damaged copies of each are tried.
+    """
+    problems = []
+    draw = random.Random(f"{seed} {one.name}")
+    name = f"example{one.suffixes[0]}"
+    for number, data in enumerate(examples):
+        if not one.fits(Source(name, data)):
+            problems.append(f"example {number} is not recognised")
+        try:
+            world = one.read(Source(name, data), Options(resolution=0.05))
+            sim = Simulation(world.scene)
+            sim.populate(world)
+            sim.step()
+            if not np.isfinite(world.scene.segments).all():
+                problems.append(f"example {number}: walls that are not finite")
+        except FormatError as error:
+            problems.append(f"example {number} is not read: {error}")
+        for damaged in _damaged(data, draw, rounds):
+            try:
+                one.read(Source(name, damaged), Options(resolution=0.05))
+            except FormatError as error:
+                if name not in str(error):
+                    problems.append(f"an error that does not name the file: {error}")
+            except Exception as error:
+                problems.append(f"{type(error).__name__} of a damaged file: {error}: {damaged[:80]!r}")
+    return problems
+
+
+def _damaged(data: bytes, draw: random.Random, rounds: int) -> Iterable[bytes]:
+    """Copies with bytes cut, changed, doubled and put in."""
+    yield b""
+    for _ in range(rounds):
+        copy = bytearray(data)
+        for _ in range(draw.randint(1, 4)):
+            at = draw.randrange(len(copy) + 1)
+            kind = draw.randrange(5)
+            if kind == 0:
+                del copy[at:]
+            elif kind == 1 and at < len(copy):
+                copy[at] = draw.randrange(256)
+            elif kind == 2:
+                copy[at:at] = bytes(draw.randrange(256) for _ in range(draw.randint(1, 8)))
+            elif kind == 3:
+                del copy[at : at + draw.randint(1, 20)]
+            else:
+                copy[at:at] = copy[draw.randrange(len(copy) + 1) :][: draw.randint(1, 40)]
+        yield bytes(copy)

@@ -1,0 +1,282 @@
+"""The command line with worlds: -W, scenarios and their options, convert and its old forms, generated maps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from botyard.cli.scenario import EXAMPLE
+from botyard.formats import armap
+from botyard.formats.registry import load_scene, load_world
+from tests.cli.test_cli import FAST, call
+from tests.ports import free_port
+
+WORLD = """interval_sim 50
+define wall model ( gui_move 0 )
+wall ( size [0.2 6 1] pose [5 0 0 0] )
+position ( name "r0" size [0.4 0.4 0.4] ctrl "wander" sonic_screwdriver 1 )
+position ( name "r1" pose [-3 0 0 0] size [0.4 0.4 0.4] )
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+# -- running
+
+
+@pytest.mark.parametrize("how", [("-W", "a.world"), ("--stageworld", "a.world"), ("-m", "a.world"), ("a.world",)])
+def test_a_world_file_brings_its_robots_and_nothing_else(
+    how: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.world").write_text(WORLD)
+    port = free_port(3)
+    code, out, err = call(*how, *FAST, str(port), capsys=capsys)
+    assert code == 0
+    assert f"r0 (position) on 127.0.0.1:{port}, r1 (position) on 127.0.0.1:{port + 1}" in out
+    assert "p3dx" not in out
+    assert err.count('a.world:4: the property "sonic_screwdriver" is not simulated') == 1
+
+
+def test_robots_can_be_added_to_a_world(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.world").write_text(WORLD)
+    _, out, _ = call("-W", "a.world", "-r", "amigo", *FAST, str(free_port(4)), capsys=capsys)
+    assert all(f"{name} (" in out for name in ("r0", "r1", "amigo"))
+
+
+def test_a_broken_world_names_file_and_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.world").write_text("\nhovercraft ( )\n")
+    code, _, err = call("-W", "a.world", *FAST, str(free_port()), capsys=capsys)
+    assert code == 252
+    assert 'a.world:2: "hovercraft" is not a model type' in err
+    code, _, err = call("-W", "a.world", "-m", "office", *FAST, str(free_port()), capsys=capsys)
+    assert (code, "two maps" in err) == (255, True)
+
+
+def test_a_scenarios_settings_and_options_hold_unless_the_command_line_says_otherwise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    port = free_port(3)
+    Path("s.yaml").write_text(
+        f"botyard: 1\nseed: 7\nduration: 0.2\nrobots:\n- {{name: a}}\n"
+        f"options: {{port: {port}, fast: true, noninteractive: true, json: true}}\n"
+    )
+    code, out, _ = call("s.yaml", capsys=capsys)
+    ready = json.loads(out.splitlines()[0])
+    assert (code, ready["seed"], ready["robots"][0]["port"]) == (0, 7, port)
+    code, out, _ = call("s.yaml", "--seed", "9", "-p", str(port + 1), capsys=capsys)
+    ready = json.loads(out.splitlines()[0])
+    assert (ready["seed"], ready["robots"][0]["port"]) == (9, port + 1)
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        ("prot: 1", 's.yaml: options: prot: there is no such option; did you mean "port"?'),
+        ("port: 99999999", "options: port: 99999999 is not in the range"),
+        ("port: [1]", "expected one value, found [1]"),
+        ("map-dir: here", "expected a list, found 'here'"),
+        ("fast: 3", "expected true or false, found 3"),
+        ("cwd: /tmp", "there is no such option"),
+    ],
+)
+def test_wrong_options_of_a_scenario(option: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("s.yaml").write_text(f"botyard: 1\noptions: {{{option}}}\n")
+    for command in (("s.yaml", *FAST, str(free_port())), ("scenario", "check", "s.yaml")):
+        code, _, err = call(*command, capsys=capsys)
+        assert code == 255
+        assert complaint in err
+
+
+def test_a_run_is_saved_and_run_again(capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port(4)
+    args = (
+        "-m",
+        "office",
+        "-r",
+        "p3dx:ann",
+        "-r",
+        "amigo",
+        "--controller",
+        "wander",
+        "--seed",
+        "5",
+        "--robot-name",
+        "MobileSim",
+    )
+    code, _, err = call(*args, *FAST, str(port), "--save-scenario", "saved.yaml", capsys=capsys)
+    assert code == 0
+    assert "scenario written to saved.yaml" in err
+    saved = yaml.safe_load(Path("saved.yaml").read_text())
+    assert saved["seed"] == 5
+    assert saved["options"]["robot-name"] == "MobileSim"
+    assert saved["options"]["port"] == port
+    assert [r["controller"] for r in saved["robots"]] == ["wander", "wander"]
+    code, out, _ = call("saved.yaml", "--fast", "--duration", "0.2", capsys=capsys)
+    assert code == 0
+    assert f"ann (p3dx) on 127.0.0.1:{port}" in out
+    code, _, err = call("saved.yaml", "--fast", "--duration", "0.2", "--save-scenario", "none/x.yaml", capsys=capsys)
+    assert (code, "cannot be written" in err) == (252, True)
+
+
+# -- scenario check, schema, example
+
+
+def test_scenario_check(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("good.yaml").write_text(EXAMPLE)
+    Path("bad.yaml").write_text(EXAMPLE.replace("leader: guide", "leader: guido, sped: 3"))
+    Path("a.world").write_text(WORLD)
+    code, out, err = call("scenario", "check", "good.yaml", "a.world", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert "good.yaml: good. 40.4 m × 25.0 m" in out
+    assert "2 moving things, 2 robots" in out
+    assert "note: a.world:4" in out
+    code, out, err = call("scenario", "check", "bad.yaml", "good.yaml", capsys=capsys)
+    assert code == 252
+    assert 'no option "sped"; did you mean "speed"' in err
+    assert "good.yaml: good" in out, "the others are checked too"
+
+
+def test_scenario_schema_and_example(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call("scenario", "schema", capsys=capsys)
+    assert "ScenarioFile" in json.loads(out)["$defs"]
+    _, out, _ = call("scenario", "example", capsys=capsys)
+    assert out == EXAMPLE
+
+
+# -- convert
+
+
+def picture(name: str = "plan.png") -> np.ndarray:
+    dark = np.zeros((6, 8), bool)
+    dark[0, :] = dark[2, 3] = True
+    Image.fromarray(np.where(dark, 0, 255).astype(np.uint8)).save(name)
+    return dark[::-1]
+
+
+def test_convert_a_picture_to_points_or_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    dark = picture()
+    code, out, err = call("convert", "plan.png", "a.map", "--resolution", "0.05", capsys=capsys)
+    assert (code, out, err) == (0, "a.map written\n", "")
+    found = armap.read("a.map")
+    rows, columns = np.nonzero(dark)
+    assert sorted(map(tuple, found.points.tolist())) == sorted(zip(columns * 50.0, rows * 50.0, strict=True))
+    assert found.sources[0].resolution == 50
+    call("convert", "plan.png", "b.map", "--resolution", "0.05", "--trace", capsys=capsys)
+    traced = armap.read("b.map")
+    assert (len(traced.points), len(traced.lines)) == (0, 8)
+    call("convert", "plan.png", "c.map", "--resolution", "0.05", "--invert", capsys=capsys)
+    assert len(armap.read("c.map").points) == dark.size - dark.sum()
+    call("convert", "plan.png", "d.yaml", "--resolution", "0.05", capsys=capsys)
+    with Image.open("d.pgm") as image:
+        assert ((np.asarray(image)[::-1] == 0) == dark[3:]).all()
+
+
+def test_convert_keeps_all_of_an_armap(capsys: pytest.CaptureFixture[str]) -> None:
+    text = '2D-Map-Ex\nRouteInfo: Route a\nSomething: else\nCairn: Goal 1 2 3 "" ICON "g"\nLINES\n0 0 1 1\nDATA\n'
+    Path("a.map").write_text(text)
+    assert call("convert", "a.map", "b.map", capsys=capsys)[0] == 0
+    assert armap.read("b.map") == armap.read("a.map")
+
+
+def test_convert_tells_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.world").write_text(WORLD + "model ( size [1 1 1] pose [2 2 0 0] )")
+    _, _, err = call("convert", "a.world", "a.map", capsys=capsys)
+    assert "its 2 robots are left out" in err
+    _, _, err = call("convert", "a.world", "a.yaml", capsys=capsys)
+    assert "boxes are left out" in err
+    assert call("convert", "a.world", "s.yaml", "--to", "scenario", capsys=capsys)[0] == 0
+    assert [r.name for r in load_world("s.yaml").robots] == ["r0", "r1"]
+    code, _, err = call("convert", "a.world", "a.doc", capsys=capsys)
+    assert (code, 'found ".doc"' in err) == (255, True)
+    code, _, err = call("convert", "a.world", "none/a.map", capsys=capsys)
+    assert "cannot be written" in err
+    code, _, err = call("convert", "nothing.png", "a.map", capsys=capsys)
+    assert (code, "no such map file" in err) == (253, True)
+
+
+def test_convert_lists_its_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call("convert", "--help", capsys=capsys)
+    assert all(word in out for word in ("stage", ".world", "dxf", "geojson", "movingai", "--trace"))
+
+
+# -- the old tools
+
+
+def test_convert_bitmap_to_armap(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    dark = picture("plan.pgm")
+    code, out, _ = call("convertBitmapToArMap", "-i", "plan.pgm", "-o", "a.map", "-r", "20", capsys=capsys)
+    assert (code, out) == (0, f"{dark.sum()} points written to a.map\n")
+    rows, columns = np.nonzero(dark)
+    points = armap.read("a.map").points
+    assert sorted(map(tuple, points.tolist())) == sorted(zip(columns * 20.0, rows * 20.0, strict=True))
+    assert call("convertBitmapToArMap", "plan.pgm", capsys=capsys)[0] == 0
+    assert armap.read("plan.map").points.max() == 7.0, "1 mm a pixel, and the input's name"
+    assert call("convertBitmapToArMap", "plan.pgm", "-o", "c.map", "-color", "255", capsys=capsys)[0] == 0
+    assert len(armap.read("c.map").points) == dark.size - dark.sum()
+    Path("rgb.ppm").write_text("P3\n2 1\n255\n10 20 30  0 0 0\n")
+    assert call("convertBitmapToArMap", "rgb.ppm", "-c", "60", capsys=capsys)[0] == 0
+    assert armap.read("rgb.map").points.tolist() == [[0.0, 0.0]]
+    for args, status in (
+        (("none.pgm",), 2), (("plan.pgm", "-r", "0"), 1), (("plan.pgm", "-o", "none/x.map"), 3), (("--help",), 0),
+    ):  # fmt: skip
+        assert call("convertBitmapToArMap", *args, capsys=capsys)[0] == status, args
+
+    class Stdin:
+        class buffer:
+            @staticmethod
+            def read() -> bytes:
+                return b"P1\n2 1\n1 0\n"
+
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert call("convertBitmapToArMap", capsys=capsys)[0] == 0
+    assert armap.read("out.map").points.tolist() == [[0.0, 0.0]]
+
+
+def test_convert_saphira_worlds(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.wld").write_text("0 0 1000 0\n0 0 0 500\nposition 100 200 90\n")
+    assert call("convertSfWorldToMap", "a.wld", "a.map", capsys=capsys)[0] == 0
+    scene = load_scene("a.map")
+    assert len(scene.segments) == 2
+    assert [(p.kind, p.name) for p in scene.places] == [("RobotHome", "Home")]
+    Path("b.map").write_text('2D-Map\nCairn: Goal 1 2 3 "" ICON "g"\nLINES\n9 9 9 99\nDATA\n5 5\n')
+    assert call("addSfWorldLinesToMap", "a.wld", "b.map", "c.map", capsys=capsys)[0] == 0
+    made, old = armap.read("c.map"), armap.read("b.map")
+    assert made.lines.tolist() == [[0, 0, 1000, 0], [0, 0, 0, 500]], "its lines are replaced"
+    assert (made.points == old.points).all() and made.cairns == old.cairns
+    assert call("addSfWorldLinesToMap", "a.wld", "b.map", capsys=capsys)[0] == 0
+    assert armap.read("b.map") == made, "without OUT.map the map itself is changed"
+    assert call("convertSfWorldToMap", "none.wld", "x.map", capsys=capsys)[0] == 253
+
+
+# -- generated maps
+
+
+def test_maps_generate(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call("maps", "generate", "warehouse", "--aisles", "40", "out.map", capsys=capsys)
+    assert (code, "out.map written: " in out) == (0, True)
+    assert sum(p.name.startswith("Aisle") for p in load_scene("out.map").places) == 40
+    for seed in ("3", "3", "4"):
+        call("maps", "generate", "maze", "--columns", "6", "--seed", seed, f"m{seed}.map", capsys=capsys)
+    assert Path("m3.map").read_bytes() != Path("m4.map").read_bytes()
+    code, _, err = call("maps", "generate", "maze", "--rows", "0", "x.map", capsys=capsys)
+    assert (code, "rows: expected at least 1" in err) == (252, True)
+    call("maps", "generate", "hall", "h.yaml", capsys=capsys)
+    assert len(load_scene("h.yaml").segments) > 10
+
+
+def test_maps_are_listed_of_any_format(capsys: pytest.CaptureFixture[str]) -> None:
+    picture()
+    Path("a.wld").write_text("0 0 1000 0\n")
+    code, out, err = call("maps", "plan.png", "a.wld", capsys=capsys)
+    assert code == 0
+    assert "plan" in out and "0.05 m a pixel" in err
+    _, out, _ = call("maps", capsys=capsys)
+    assert "office" in out and "warehouse" in out

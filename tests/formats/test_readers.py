@@ -1,0 +1,151 @@
+"""All formats alike: every reader makes a world of good files and a clear error of damaged ones; bundles; finding files."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from botyard.cli.scenario import EXAMPLE
+from botyard.errors import FormatError, MapError
+from botyard.formats.base import Format, Options, Source
+from botyard.formats.registry import FORMATS, builtin_maps, find_client_map, format_of, load_world, read_world
+from botyard.model.scene import Scene
+from botyard.model.world import World
+from botyard.simulation import Simulation
+from botyard.testing import check_map_format
+from tests.formats.test_drawings import SVG, dxf
+from tests.formats.test_pictures import AS_JSON, BLOCK, FLOW, moving
+
+
+def png() -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(np.eye(9, dtype=np.uint8) * 255).save(out, "png")
+    return out.getvalue()
+
+
+WORLD = b"""define eye sensor ( range [0 5] fov 15 samples 1 pose [0.1 0 0 10] )
+define bot position ( size [0.4 0.4 0.2] ranger ( eye ( ) ) velocity_bounds [-1 1 0 0 0 0 -90 90] fiducial ( ) )
+define wall model ( gui_move 0 boundary 1 )
+wall ( size [9 9 1] )   bot ( name "a" pose [1 1 0 45] color "random" )
+model ( size [1 1 1] pose [3 3 0 0] block ( points 3 point[0] [0 0] point[1] [1 0] point[2] [0 1] z [0 1] ) )
+"""
+GEOJSON = b"""{"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"laser": false},
+"geometry": {"type": "Polygon", "coordinates": [[[0, 0], [500, 0], [500, 500], [0, 0]]]}}]}"""
+EXAMPLES = {
+    "movingai": [moving(["@@@", "@.@", "@@@"]).encode()],
+    "armap": [b"2D-Map\nCairn: RobotHome 1 2 90 \"\" ICON \"Home\"\nLINES\n0 0 1000 0\nDATA\n20 20\n"],
+    "stage": [WORLD],
+    "rosmap": [],  # two files: tests/formats/test_rosmap.py
+    "occupancygrid": [FLOW.encode(), BLOCK.encode(), AS_JSON.encode()],
+    "geojson": [GEOJSON],
+    "scenario": [EXAMPLE.encode()],
+    "saphira": [b"0 0 1000 0\nposition 100 200 30\n"],
+    "bitmap": [png(), b"P2\n2 2\n255\n0 255 255 0\n"],
+    "svg": [SVG.format(width="400", height="200").encode()],
+    "dxf": [dxf()],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("one", FORMATS, ids=lambda f: f.name)
+def test_every_reader_keeps_the_rules(one: Format) -> None:
+    assert check_map_format(one, EXAMPLES[one.name], rounds=20 if one.name == "dxf" else 80) == []
+
+
+def test_the_check_finds_bad_readers() -> None:
+    def careless(source: Source, options: Options) -> World:
+        int(source.text)
+        return World(scene=Scene())
+
+    def silent(source: Source, options: Options) -> World:
+        if source.data != b"1":
+            raise MapError("no")
+        return World(scene=Scene())
+
+    bad = Format(name="bad", about="", suffixes=(".bad",), read=careless)
+    assert any("ValueError of a damaged file" in p for p in check_map_format(bad, [b"1"]))
+    mute = Format(name="bad", about="", suffixes=(".bad",), read=silent)
+    assert any("does not name the file" in p for p in check_map_format(mute, [b"1"]))
+    assert any("is not read" in p for p in check_map_format(mute, [b"2"]))
+
+
+def test_suffixes_that_nobody_knows() -> None:
+    with pytest.raises(MapError, match=r'no map format has the suffix "\.doc"; there are: \.bag'):
+        format_of(Source("a.doc", b"hello"))
+    assert format_of(Source("a.doc", b"2D-Map\n")).name == "armap"
+    with pytest.raises(MapError, match="not recognised"):
+        format_of(Source("a.json", b"{}"))
+
+
+# -- bundles
+
+
+def bundle(**files: bytes) -> Source:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name.replace("__", "/").replace("_", "."), data)
+    return Source("sent.zip", out.getvalue())
+
+
+def test_a_bundle_is_a_world_with_its_files() -> None:
+    text = b'include "inc/walls.inc"\nwall ( bitmap "p.png" size [9 9 1] )'
+    scene = read_world(bundle(a_world=text, inc__walls_inc=b"define wall model ( gui_move 0 )", p_png=png())).scene
+    assert len(scene.segments) > 10
+    ros = b"image: p.png\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    assert len(read_world(bundle(m_yaml=ros, p_png=png())).scene.segments) > 10
+    both = read_world(bundle(s_yaml=b"botyard: 1\nmap: m.yaml\nrobots: [{}]\n", m_yaml=ros, p_png=png()))
+    assert (len(both.robots), len(both.scene.segments) > 10) == (1, True)
+    assert read_world(bundle(x_map=b"2D-Map\nLINES\n0 0 9 9\n")).scene.name == "x"
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        (bundle(), "expected a map or a world in it, found none"),
+        (bundle(a_world=b"", b_world=b""), "expected one map or world in it, found a.world, b.world"),
+        (bundle(a_world=b'include "/etc/passwd"'), "no such file"),
+        (bundle(a_world=b'include "../../../../etc/passwd"'), "no such file"),
+        (bundle(a_world=b'model ( gui_move 0 bitmap "/etc/passwd" )'), "comes with this file"),
+        (bundle(m_yaml=b"image: /etc/passwd\nresolution: 1\n"), "is not in the archive"),
+        (bundle(s_yaml=b"botyard: 1\nmap: /etc/passwd\n"), "is not in the archive"),
+        (bundle(s_yaml=b"botyard: 1\nrobots: [{model: /etc/my.p}]\n"), "is not in the archive"),
+        (Source("a.zip", b"PK\x03\x04 and nothing"), "not a .zip that can be unpacked"),
+    ],
+)  # fmt: skip
+def test_bundles_that_are_refused(source: Source, complaint: str) -> None:
+    with pytest.raises(FormatError) as error:
+        read_world(source)
+    assert complaint in str(error.value)
+    assert "root:" not in str(error.value)
+
+
+def test_names_in_a_bundle_cannot_leave_its_folder(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("../../evil.map", "2D-Map\nLINES\n0 0 9 9\n")
+    assert len(read_world(Source("a.zip", out.getvalue())).scene.segments) == 1
+    assert not (tmp_path.parent / "evil.map").exists()
+
+
+def test_a_bundle_that_would_fill_the_disk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botyard.formats.registry.MAX_BUNDLE", 100)
+    with pytest.raises(MapError, match="at most"):
+        read_world(bundle(a_map=b"2D-Map\n" + b"\n" * 200))
+
+
+# -- shipped worlds
+
+
+@pytest.mark.parametrize("name", list(builtin_maps()))
+def test_shipped_maps_and_scenarios_run(name: str) -> None:
+    told: list[str] = []
+    sim = Simulation.load(name, warn=told.append)
+    sim.step(20)
+    assert told == []
+    assert find_client_map(name, ()).is_file()
+    assert load_world(name).scene.bounds is not None
