@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import yaml
 from PIL import Image
 
 from botyard.cli.scenario import EXAMPLE
+from botyard.clients.pioneer import PioneerClient
 from botyard.formats import armap
 from botyard.formats.registry import load_scene, load_world
 from tests.cli.test_cli import FAST, call
@@ -280,3 +283,75 @@ def test_maps_are_listed_of_any_format(capsys: pytest.CaptureFixture[str]) -> No
     assert "plan" in out and "0.05 m a pixel" in err
     _, out, _ = call("maps", capsys=capsys)
     assert "office" in out and "warehouse" in out
+
+
+# -- the user's include folders
+
+
+def test_models_of_include_files_are_in_every_world_but_with_w(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Instances and settings in files of the include folder (WLD-006); -W uses the given file alone (WLD-007)."""
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    folder = tmp_path / "home/.AMRISim/include"
+    folder.mkdir(parents=True)
+    (folder / "mine.inc").write_text(
+        "interval_sim 50\ndefine pillar model ( size [0.5 0.5] )\npillar ( pose [9 14 0] )\n"
+        'position ( name "guard" pose [5 14.2 0] size [0.4 0.4] )\n'
+    )
+    (folder / ".hidden").write_text("hovercraft ( )")
+    port = free_port(3)
+    args = (*FAST, str(port), "--save-scenario", "s.yaml")
+    code, out, err = call("-m", "office", *args, capsys=capsys)
+    assert code == 0, err
+    assert f"guard (position) on 127.0.0.1:{port}" in out
+    saved = yaml.safe_load(Path("s.yaml").read_text())
+    assert saved["step"] == 0.05
+    assert "pillar" in [o["name"] for o in saved["obstacles"]]
+    Path("a.world").write_text(WORLD)
+    _, out, _ = call("-W", "a.world", *FAST, str(port), capsys=capsys)
+    assert "guard" not in out
+    (folder / "mine.inc").write_text("hovercraft ( )")
+    code, _, err = call("-m", "office", *FAST, str(port), capsys=capsys)
+    assert code == 0
+    assert '"hovercraft" is not a model type' in err and "nothing of the user's include files is added" in err
+
+
+# -- recordings of packets
+
+
+def test_packets_are_recorded_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port(2)
+    command = [
+        sys.executable, "-m", "botyard", "-m", "office", "-r", "p3dx:ann", "--noninteractive", "--no-gui", "-p", str(port),
+        "--record-packets", "talk.jsonl",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if "ready" in line:
+                    break
+            with PioneerClient("127.0.0.1", port) as client:
+                client.vel(200)
+                for _ in range(5):
+                    client.update()
+        finally:
+            process.terminate()
+            process.communicate(timeout=20)
+    entries = [json.loads(line) for line in Path("talk.jsonl").read_text().splitlines()]
+    assert {e["robot"] for e in entries} == {"ann"}
+    assert [e["from"] for e in entries[:2]] == ["client", "robot"]
+    code, out, _ = call("packets", "talk.jsonl", capsys=capsys)
+    assert code == 0
+    assert "ann #1 → SYNC0" in out or "ann #1 → PULSE (0)" in out
+    assert "ann #1 → VEL (11) 3b c8 00" in out
+    assert out.count("← ") > 5
+    assert call("packets", "talk.jsonl", "--robot", "bob", capsys=capsys)[1] == ""
+    Path("bad.jsonl").write_text("{}\n")
+    code, _, err = call("packets", "bad.jsonl", capsys=capsys)
+    assert (code, "bad.jsonl:1: not a line of a recording" in err) == (252, True)
+    code, _, err = call("-m", "office", *FAST, str(port), "--record-packets", "none/x", capsys=capsys)
+    assert (code, "--record-packets: cannot write" in err) == (255, True)

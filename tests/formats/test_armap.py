@@ -305,3 +305,14 @@ def test_shipped_maps_are_complete(name: str) -> None:
         b = scene.bounds
         assert b is not None
         assert (b[2] - b[0], b[3] - b[1]) == pytest.approx((40, 25), abs=1)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
+def test_maps_read_in_chunks_are_the_same(chunk: int) -> None:
+    """Chunk sizes change when other threads get their turn, not what is read (MAP-016)."""
+    text = HEADER + "LINES\n0 0 1 1\n\n2 2 3 x\n4 4 5 5\n6 6 7 7\nDATA\n" + "".join(f"{i} {i}\n" for i in range(10))
+    found = armap.parse(text, "a.map", chunk, chunk)
+    assert found.lines.tolist() == [[0, 0, 1, 1], [4, 4, 5, 5], [6, 6, 7, 7]]
+    assert found.points.tolist() == [[i, i] for i in range(10)]
+    line = 1 + text.split("\n").index("2 2 3 x")
+    assert [w for w in found.warnings if "skipped" in w] == [f"a.map:{line}: row skipped: expected 4 numbers"]

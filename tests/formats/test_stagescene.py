@@ -264,6 +264,16 @@ def test_settings() -> None:
     assert "in real time all the same" in notes[-1]
 
 
+def test_the_window_says_what_is_shown_at_first() -> None:
+    four = world("window ( size [400 200] scale 20 center [1 2] ) model ( pose [0 0 0 0] )")
+    assert four.scene.view == (-9, -3, 11, 7), "20 pixels a metre"
+    two = world("window ( size [700 740] scale 0.03 )")
+    assert two.scene.view == pytest.approx((-10.5, -11.1, 10.5, 11.1)), "0.03 m a pixel"
+    assert world("window ( show_data 1 )").scene.view is None
+    with pytest.raises(WorldFileError, match="greater than 0"):
+        world("window ( size [1 1] scale 0 )")
+
+
 def test_names_are_unique_whatever_the_file_says() -> None:
     robots = world('position ( name "a" ) position ( name "a" ) position ( ) position ( ) model ( name "a" )')
     names = [r.name for r in robots.robots] + [b.name for b in robots.scene.boxes]

@@ -24,7 +24,7 @@ import type { Hands } from "./hands/gestures";
 import { actionOf, type Action, type Simple } from "./hands/keys";
 import { Connection, type Ask, type Status } from "./net/connection";
 import { decodeMap, NO_MAP } from "./net/frames";
-import { Camera } from "./view/camera";
+import { type Box, Camera } from "./view/camera";
 import { defaultLayers, type DebugName, type LayerName, type Layers } from "./view/layers";
 import { DARK, LIGHT } from "./view/palette";
 import type { Drawn } from "./view/renderer";
@@ -131,6 +131,7 @@ export class App implements Hands {
   private moveTimer = 0;
   private serial = 0;
   private fitted = false;
+  private firstView: Box | null = null;
   /** Whether a hand has chosen another part of the world to look at. */
   private moved = false;
   private mapUrl: string | null = null;
@@ -268,7 +269,7 @@ export class App implements Hands {
       // it counts from the first frame on that bears its number: until then the old one explains what is shown
       this.pendingSchema = message;
       if (!this.world.frame) this.setSchema(message);
-    } else if (message.type === "map") void this.fetchMap(message.url, message.name, message.source);
+    } else if (message.type === "map") void this.fetchMap(message.url, message.name, message.source, message.view ?? null);
     else if (message.type === "status") {
       this.stats = message;
       this.clients = Object.fromEntries(message.driven.map((c) => [c.robot, c.sources]));
@@ -326,7 +327,8 @@ export class App implements Hands {
     if (!this.grabbed) void this.hold([...from.keys()].map((r) => this.bodies[r].name), false);
   }
 
-  private async fetchMap(url: string, name: string, source: string): Promise<void> {
+  private async fetchMap(url: string, name: string, source: string, view: Box | null): Promise<void> {
+    this.firstView = view;
     this.mapUrl = url;
     this.mapName = url ? name : "";
     this.mapSource = source;
@@ -443,7 +445,7 @@ export class App implements Hands {
     }
     if (frame) world.setFrame(frame);
     if (!this.fitted && world.frame) {
-      camera.fit(world.bounds());
+      camera.fit(this.whole());
       this.moved = false;
       this.fitted = world.frame !== null && (this.mapUrl === "" || world.map !== NO_MAP);
     }
@@ -473,13 +475,18 @@ export class App implements Hands {
 
   /** The window has another size: what was shown whole stays so. */
   resized(): void {
-    if (!this.moved && this.fitted) this.camera.fit(this.world.bounds());
+    if (!this.moved && this.fitted) this.camera.fit(this.whole());
+  }
+
+  /** What is shown at first: what the world file says, else all of it. */
+  private whole(): Box {
+    return this.firstView ?? this.world.bounds();
   }
 
   home(): void {
     this.follow = null;
     this.moved = false;
-    this.camera.fit(this.world.bounds());
+    this.camera.fit(this.whole());
     this.redraw();
   }
 

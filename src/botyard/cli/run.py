@@ -28,6 +28,7 @@ from botyard.errors import CommandLineError, FolderError, WorldError, did_you_me
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
+    from botyard.formats.base import Options
     from botyard.model.robot import RobotSpec
     from botyard.model.world import World
     from botyard.protocols.pioneer.session import PioneerSettings
@@ -107,16 +108,18 @@ def run(o: RunOptions, context: click.Context) -> int:
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
     """The world that the command line names, and the options together with those that the world has of its own."""
     from botyard.controllers.registry import is_controller
-    from botyard.formats.base import Options
-    from botyard.formats.registry import load_world
+    from botyard.formats.registry import load_world, with_user_things
     from botyard.model.scene import Scene
     from botyard.model.world import World
 
     name = _map_name(o, remark)
     if name is None:
-        return World(scene=Scene()), o
-    resolution = None if o.resolution is None else o.resolution / 1000.0
-    world = load_world(name, Options(resolution=resolution, warn=remark, is_program=is_controller))
+        nothing = World(scene=Scene())
+        return nothing if _asks(o) else with_user_things(nothing, replace(_reading(o), warn=remark)), o
+    options = replace(_reading(o), warn=remark, is_program=is_controller)
+    world = load_world(name, options)
+    if not o.stageworld:
+        world = with_user_things(world, options)
     if o.stageworld and Path(name).suffix.lower() in (".map", ".yaml", ".yml"):
         remark(f"{name}: --stageworld is meant for world files of Stage")
     return world, with_world_options(o, world.options, context, world.scene.source)
@@ -139,6 +142,17 @@ def _change_folder(folder: str) -> None:
         os.chdir(folder)
     except OSError as error:
         raise FolderError(f'--cwd: cannot change to "{folder}": {error.strerror}') from None
+
+
+def _reading(o: RunOptions) -> Options:
+    """How map files are read."""
+    from botyard.formats.base import Options
+
+    return Options(
+        resolution=None if o.resolution is None else o.resolution / 1000.0,
+        lines_chunk=o.lines_chunksize,
+        points_chunk=o.points_chunksize,
+    )
 
 
 def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
@@ -239,7 +253,7 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
         sim,
         LoopHost(hub),
         folders=_map_folders(sim, o),
-        resolution=None if o.resolution is None else o.resolution / 1000.0,
+        options=_reading(o),
         rotate_logs=rotate_logs,
         allow_exit=o.allow_client_exit,
     )
@@ -253,6 +267,10 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
         equip=lambda spec: _with_battery(spec, o.simulate_batteries),
         program=Program(name=o.controller) if o.controller else None,
     )
+    if o.record_packets is not None:
+        from botyard.servers.packetlog import PacketLog
+
+        world.packet_log = PacketLog(o.record_packets, lambda: sim.time)
     asks = _asks(o)
     if not asks:
         _add_robots(yard, place, o)

@@ -69,6 +69,9 @@ class RunOptions:
     log_file_max_size: int | None
     log_packets_received: bool
     log_movement_sent: bool
+    record_packets: str | None
+    lines_chunksize: int
+    points_chunksize: int
     json: bool
     controller: str | None
     joystick: str | None
@@ -261,6 +264,29 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option(
         "--log-packets-received", "-log-packets-received", is_flag=True, help="Log every packet that clients send."
+    ),
+    click.option(
+        "--record-packets",
+        metavar="FILE",
+        help="Record all bytes between clients and robots; botyard packets FILE prints them in words.",
+    ),
+    click.option(
+        "--lines-chunksize",
+        "-lines-chunksize",
+        type=click.IntRange(1),
+        default=10_000,
+        show_default=True,
+        metavar="N",
+        help="Lines of a map that are read at a time while the simulation goes on.",
+    ),
+    click.option(
+        "--points-chunksize",
+        "-points-chunksize",
+        type=click.IntRange(1),
+        default=100_000,
+        show_default=True,
+        metavar="N",
+        help="The same for points.",
     ),
     click.option(
         "--log-movement-sent", "-log-movement-sent", is_flag=True, help="Log position and speed of every report."

@@ -4,40 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import resources
 
 import click
 
 from botyard.errors import BotyardError
 
-EXAMPLE = """\
-botyard: 1                       # version of this format
-name: Visitors in the office
-map: office                      # a shipped map, or a file beside this one, of any format
-seed: 7
-
-robots:
-  - {model: p3dx, name: guide, pose: [4.5, 14.2, 0], controller: wander}
-  - model: p3dx
-    name: pupil
-    pose: [2.5, 14.2, 0]         # m, m, degrees
-    color: blue
-    lasers: [lms100]
-    controller: {name: follow, leader: guide, distance: 1.2}
-
-obstacles:
-  - {name: trolley, box: [0.9, 0.5], pose: [10, 14.2, 0], color: gray60}
-  - name: visitor
-    disc: 0.25
-    pose: [20, 14.2, 180]
-    controller: {name: walk, speed: 1.2, area: [2, 13.3, 38, 15.2]}
-  - name: cart
-    box: [1.2, 0.7]
-    pose: [30, 14.2, 0]
-    controller: {name: waypoints, points: [[30, 14.2], [36, 14.2]], speed: 0.4, pause: 2}
-
-options:                         # of the command line, by their long names
-  port: 8101
-"""
+EXAMPLE = (resources.files("botyard") / "maps" / "visitors.yaml").read_text("utf-8")
+"""The shipped scenario, with remarks."""
 
 
 @click.group("scenario")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -184,7 +185,8 @@ def split_arguments(text: str) -> list[str]:
 class _Reader:
     """State of one run over a file: the parts found so far."""
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str | None, lines_chunk: int, points_chunk: int) -> None:
+        self._chunks = {"LINES": lines_chunk, "DATA": points_chunk}
         self.path = path
         self.sources: dict[str, ScanSource] = {"": ScanSource()}
         self.origin: tuple[float, float, float] | None = None
@@ -313,20 +315,26 @@ class _Reader:
             if not self.sources[""].name:  # several sources need names all
                 self.sources[""] = replace(self.sources[""], name="Default")
         columns = 4 if kind == "LINES" else 2
-        rows = self._rows(number, body, columns)
+        rows = self._rows(number, body, columns, self._chunks[kind])
         source = self.sources[prefix]
         if kind == "LINES":
             self.sources[prefix] = replace(source, lines=np.concatenate([source.lines, rows]))
         else:
             self.sources[prefix] = replace(source, points=np.concatenate([source.points, rows]))
 
-    def _rows(self, number: int, body: str, columns: int) -> FloatArray:
-        if not body.strip():
-            return np.zeros((0, columns))
-        try:
-            rows = np.loadtxt(io.StringIO(body), comments=None, usecols=range(columns), ndmin=2)
-        except (ValueError, IndexError):
-            rows = self._rows_one_by_one(number, body, columns)
+    def _rows(self, number: int, body: str, columns: int, chunk: int) -> FloatArray:
+        lines = body.split("\n")
+        parts = [np.zeros((0, columns))]
+        for first in range(0, len(lines), chunk):
+            part = "\n".join(lines[first : first + chunk])
+            if not part.strip():
+                continue
+            try:
+                parts.append(np.loadtxt(io.StringIO(part), comments=None, usecols=range(columns), ndmin=2))
+            except (ValueError, IndexError):
+                parts.append(self._rows_one_by_one(number + first, part, columns))
+            time.sleep(0.0)  # whoever steps the world in another thread waits for no more than a chunk
+        rows = np.concatenate(parts)
         sane = (np.abs(rows) <= _FARTHEST_MM).all(axis=1)  # false for NaN, too
         if not sane.all():
             self.warn(number, f"{int((~sane).sum())} rows of this section skipped: not finite, or beyond 1000 km")
@@ -359,7 +367,7 @@ _RECOMPUTED = frozenset({"minpos", "maxpos", "numpoints", "lineminpos", "linemax
 _KEPT = {"pointsaresorted": "PointsAreSorted", "linesaresorted": "LinesAreSorted", "display": "Display"}
 
 
-def parse(text: str, path: str | None = None) -> ArMap:
+def parse(text: str, path: str | None = None, lines_chunk: int = 10_000, points_chunk: int = 100_000) -> ArMap:
     """Read a map from its text.
 
     Parameters
@@ -368,6 +376,8 @@ def parse(text: str, path: str | None = None) -> ArMap:
         The whole file; any line ends.
     path : str, optional
         Name for messages.
+    lines_chunk, points_chunk : int
+        Rows that are read at a time; in between other threads of the process get their turn.
 
     Raises
     ------
@@ -380,7 +390,7 @@ def parse(text: str, path: str | None = None) -> ArMap:
     if category is None:
         found = "".join(c if c.isprintable() else "?" for c in first.strip()[:40])
         raise MapError(f'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, found "{found}"', path, 1)
-    reader = _Reader(path)
+    reader = _Reader(path, lines_chunk, points_chunk)
     if category[2] and int(category[2]) > 4:
         reader.warn(1, f"category {first.strip()} is newer than 2D-Map-Ex4; reading it as that")
     tags = list(_SECTION.finditer(text, len(first)))

@@ -223,7 +223,7 @@ def read(source: Source, options: Options = Options()) -> World:
     MapError
         It is not a map; with file and line.
     """
-    parsed = parse(source.text, source.name)
+    parsed = parse(source.text, source.name, options.lines_chunk, options.points_chunk)
     for text in parsed.warnings:
         options.warn(text)
     return World(scene=to_scene(parsed, source=source.name, resolution=options.resolution or POINT))

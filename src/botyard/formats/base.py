@@ -33,6 +33,8 @@ class Options:
         Light pixels are solid instead.
     planar : bool or None
         Coordinates of GeoJSON are metres (True), degrees (False), or what they look like (None).
+    lines_chunk, points_chunk : int
+        So many lines or points of an ArMap are read at a time; in between other threads get their turn (MAP-016).
     warn : callable
         Receives a line for everything that was skipped, doubted or assumed.
     is_program : callable
@@ -43,6 +45,8 @@ class Options:
     threshold: float = 0.5
     invert: bool = False
     planar: bool | None = None
+    lines_chunk: int = 10_000
+    points_chunk: int = 100_000
     warn: Warn = _nobody
     is_program: Callable[[str], bool] = lambda _name: True
 

@@ -57,10 +57,13 @@ class UserModels:
         Model name → function that makes it (and may say what is wrong with it).
     problems : list of FormatError
         Files that could not be read at all.
+    world : WorldFile
+        All Stage files together: also what they put into every world, and settings.
     """
 
     makers: dict[str, Callable[[], RobotSpec]] = field(default_factory=dict)
     problems: list[FormatError] = field(default_factory=list)
+    world: stageworld.WorldFile = field(default_factory=stageworld.WorldFile)
 
 
 def _is_model_file(path: Path) -> bool:
@@ -93,7 +96,7 @@ def _read_params(path: Path) -> RobotSpec:
 @cache
 def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
     models = UserModels()
-    world = stageworld.WorldFile()
+    world = models.world
     for path, _ in files:
         if path.suffix == ".toml":
             models.makers.setdefault(path.stem, lambda p=path: _read_toml(p))  # type: ignore[misc]
@@ -107,6 +110,8 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
                 continue
             for name, entity in found.definitions.items():
                 world.definitions.setdefault(name, entity)
+            world.entities += found.entities
+            world.properties |= found.properties
     library = ModelLibrary(world)
     for name in world.definitions:
         try:
@@ -128,6 +133,11 @@ def user_models() -> UserModels:
         except OSError:
             continue
     return _read_user_models(tuple(files))
+
+
+def user_world_file() -> stageworld.WorldFile:
+    """What the Stage files of the user's folders say together."""
+    return user_models().world
 
 
 def model_names() -> tuple[str, ...]:

@@ -9,14 +9,16 @@ import io
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from importlib import resources
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
-from botyard.errors import MapError, did_you_mean
+import numpy as np
+
+from botyard.errors import FormatError, MapError, did_you_mean
 from botyard.formats import (
     armapscene,
     bitmap,
@@ -30,9 +32,9 @@ from botyard.formats import (
     stagescene,
 )  # fmt: skip
 from botyard.formats.base import Format, Options, Source, Warn, read_source
-from botyard.formats.models import resource_folders, user_folders
+from botyard.formats.models import resource_folders, user_folders, user_world_file
 from botyard.model.scene import Scene
-from botyard.model.world import World
+from botyard.model.world import Settings, World
 
 _YAML: Final = (".yaml", ".yml")
 BUNDLE: Final = ".zip"
@@ -308,3 +310,39 @@ def load_scene(name: str | Path, *, resolution: float | None = None, warn: Warn 
     """
     options = Options(resolution=resolution) if warn is None else Options(resolution=resolution, warn=warn)
     return load_world(name, options).scene
+
+
+def with_user_things(world: World, options: Options = Options()) -> World:
+    """A world, and in it the models that the files of the user's include folders put into every world (WLD-006).
+
+    Settings of those files hold where the world does not say its own; a file that cannot be read is told, and left out.
+    """
+    found = user_world_file()
+    if not found.entities and not found.properties:
+        return world
+    try:
+        more = stagescene.to_world(found, "the user's include files", options)
+    except FormatError as error:
+        options.warn(f"{error}; nothing of the user's include files is added")
+        return world
+    names = {r.name for r in world.robots}
+    robots = tuple(replace(r, name="" if r.name in names else r.name) for r in more.robots)
+    scene, extra = world.scene, more.scene
+    offset = len(scene.segments)
+    special = tuple(replace(w, first=w.first + offset, last=w.last + offset) for w in extra.special_walls)
+    together = replace(
+        scene,
+        segments=np.concatenate([scene.segments, extra.segments]),
+        special_walls=(*scene.special_walls, *special),
+        boxes=(*scene.boxes, *extra.boxes),
+        areas=(*scene.areas, *extra.areas),
+        view=scene.view or extra.view,
+    )
+    own, theirs = world.settings, more.settings
+    settings = Settings(
+        **{
+            f.name: getattr(own, f.name) if getattr(own, f.name) is not None else getattr(theirs, f.name)
+            for f in fields(Settings)
+        }
+    )
+    return replace(world, scene=together, robots=(*world.robots, *robots), settings=settings)

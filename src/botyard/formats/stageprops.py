@@ -95,6 +95,8 @@ def to_metres_and_degrees(world: WorldFile) -> None:
     """
     length = _unit(world, "unit_length", {"m": 1.0, "cm": 0.01, "mm": 0.001})
     angle = _unit(world, "unit_angle", {"degrees": 1.0, "radians": 1.0 / from_deg(1.0)})
+    for key in ("unit_length", "unit_angle"):  # from now on they are these
+        world.properties.pop(key, None)
     if length == 1.0 and angle == 1.0:
         return
     todo = [*world.definitions.values(), *world.entities]

@@ -85,6 +85,7 @@ class _Reader:
         self._areas: list[Area] = []
         self._robots: list[PlacedRobot] = []
         self._names: dict[str, int] = {}
+        self._view: tuple[float, float, float, float] | None = None
 
     def run(self) -> World:
         for key, prop in self._world.properties.items():
@@ -103,6 +104,7 @@ class _Reader:
             boxes=tuple(self._objects),
             areas=tuple(self._areas),
             start=start,
+            view=self._view,
         )
         return World(scene=scene, robots=tuple(self._robots), settings=settings)
 
@@ -129,11 +131,27 @@ class _Reader:
             threads=None if threads is None else max(1, min(256, int(threads))),
         )
 
+    def _window(self, props: dict[str, Property]) -> tuple[float, float, float, float] | None:
+        """The part of the world that a window of Stage shows: its middle, and its size in pixels by its scale.
+
+        The scale is metres a pixel in Stage 2, pixels a metre in Stage 4 (formats §3.3, §4.1).
+        """
+        if "scale" not in props or "size" not in props:
+            return None
+        scale, (width, height) = props["scale"].number(), props["size"].numbers(2)
+        x, y = props["center"].numbers(2) if "center" in props else (0.0, 0.0)
+        if not (scale > 0.0 and width > 0.0 and height > 0.0):
+            raise props["scale"].fail("a scale and a size greater than 0")
+        metres = 1.0 / scale if self._library.dialect == STAGE_4 else scale
+        half_w, half_h = width * metres / 2.0, height * metres / 2.0
+        return x - half_w, y - half_h, x + half_w, y + half_h
+
     # -- things
 
     def _entity(self, entity: Entity) -> None:
         links, root = self._library.links(entity)
         if root == "window":
+            self._view = self._window(merged(links)) or self._view
             return
         if root in UNSEEN or root in SENSORS:
             self._notes.add(f"free {root}", entity, f'a "{root}" that no robot carries is not simulated')

@@ -108,6 +108,8 @@ class Scene:
         Goals, docks, homes.
     areas : tuple of Area
         Forbidden lines and areas, GPS sectors.
+    view : tuple of four floats or None
+        What a picture shows at first: least x, least y, greatest x, greatest y, m; None: all of it.
     start : Pose or None
         Where the first robot starts; None when the map names no place for it.
     georeference : GeoReference or None
@@ -123,6 +125,7 @@ class Scene:
     boxes: tuple[BoxObject, ...] = ()
     places: tuple[Place, ...] = ()
     areas: tuple[Area, ...] = ()
+    view: tuple[float, float, float, float] | None = None
     start: Pose | None = None
     georeference: GeoReference | None = None
 

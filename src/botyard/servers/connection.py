@@ -59,6 +59,9 @@ class Connection:
         self._finish = finish
         self._world = world
         self._finished = False
+        self._tap = (
+            world.packet_log.session(session.port.name) if world is not None and world.packet_log is not None else None
+        )
         if world is not None:
             world.attach(self)
 
@@ -69,6 +72,8 @@ class Connection:
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes came from the client."""
+        if self._tap is not None:
+            self._tap(True, data)
         self._call(lambda: self.session.receive_data(data, now))
 
     def receive_eof(self) -> None:
@@ -125,6 +130,8 @@ class Connection:
     def _pump(self) -> None:
         data = self.session.data_to_send()
         if data:
+            if self._tap is not None:
+                self._tap(False, data)
             self._write(data)
         while (event := self.session.next_event()) is not None:
             if isinstance(event, LogLine):

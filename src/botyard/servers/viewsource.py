@@ -109,7 +109,7 @@ class ViewSource:
         """Where the page gets the map."""
         name = self.map_name()
         scene = self._hub.sim.scene
-        return MapChanged(url=f"map/{name}.bin" if name else "", name=scene.name, source=scene.source)
+        return MapChanged(url=f"map/{name}.bin" if name else "", name=scene.name, source=scene.source, view=scene.view)
 
     def schema(self) -> tuple[int, bytes]:
         """The number and the text of the schema message in force."""

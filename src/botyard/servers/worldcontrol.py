@@ -10,7 +10,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,6 +31,7 @@ from botyard.protocols.pioneer.events import (
     SnapshotRequested,
 )
 from botyard.protocols.pioneer.packet import client_text
+from botyard.servers.packetlog import PacketLog
 from botyard.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ class WorldControl:
         For slow work, and for the end.
     folders : sequence of Path
         Where clients may load maps from, besides the shipped ones.
-    resolution : float or None
-        For maps that do not say theirs, m; None: what is usual for their format.
+    options : Options
+        How map files are read.
     rotate_logs : callable, optional
         Begins a new log file; None: there is none.
     allow_exit : bool
@@ -109,7 +110,7 @@ class WorldControl:
         host: Host,
         *,
         folders: Sequence[Path] = (),
-        resolution: float | None = None,
+        options: Options = Options(),
         rotate_logs: Callable[[], None] | None = None,
         allow_exit: bool = False,
     ) -> None:
@@ -117,9 +118,11 @@ class WorldControl:
         self.master = False
         self._host = host
         self._folders = [f.resolve() for f in folders]
+        self.packet_log: PacketLog | None = None
+        """Records what passes in sessions that begin from now on."""
         self.populate: Callable[[World], object] = sim.populate
         """Adds the robots of a world."""
-        self._options = Options(resolution=resolution, warn=log.warning, is_program=is_controller)
+        self._options = replace(options, warn=log.warning, is_program=is_controller)
         self._rotate_logs = rotate_logs
         self._allow_exit = allow_exit
         self._connections: list[Connection] = []

@@ -333,12 +333,13 @@ export interface Schema {
   groups: Group[];
 }
 
-/** Another map is in place: where to fetch it. Empty `url`: there is none. */
+/** Another map is in place: where to fetch it. Empty `url`: there is none. `view`: what to show of it at first, x0, y0, x1, y1, m. */
 export interface MapChanged {
   type: "map";
   url: string;
   name: string;
   source: string;
+  view: [number, number, number, number] | null;
 }
 
 /** Who commands a robot. */

@@ -359,11 +359,12 @@ class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
 
 
 class MapChanged(msgspec.Struct, kw_only=True, tag="map", tag_field="type"):
-    """Another map is in place: where to fetch it. Empty `url`: there is none."""
+    """Another map is in place: where to fetch it. Empty `url`: there is none. `view`: what to show of it at first, x0, y0, x1, y1, m."""
 
     url: str
     name: str
     source: str
+    view: tuple[float, float, float, float] | None = None
 
 
 class Client(msgspec.Struct, kw_only=True):
