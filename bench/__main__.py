@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 
-from bench import clients, page, peers, rays, scaling, scenes, startup
+from bench import clients, page, peers, rays, scaling, scenes, startup, worlds
 
 ALL = {
     "rays": rays.main,
@@ -13,6 +13,7 @@ ALL = {
     "clients": clients.main,
     "page": page.main,
     "startup": startup.main,
+    "worlds": worlds.main,
     "scaling": scaling.main,
 }
 

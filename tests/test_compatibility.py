@@ -31,6 +31,9 @@ CITED = [
     "HIS",
     "TST",
     "GUI",
+    "WLD",
+    "TOL",
+    "MAP",
 ]
 
 

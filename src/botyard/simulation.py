@@ -20,6 +20,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -181,10 +182,14 @@ class Simulation:
         """
         from botyard.controllers.crew import employ  # upward on purpose: see `load`
 
-        robots = []
-        for placed in world.robots:
-            robot = self.add_robot(placed.spec, placed.name or None, pose=placed.pose)
-            robots.append(robot)
+        robots: list[Robot] = []
+        for _, several in groupby(world.robots, key=lambda p: (id(p.spec), p.pose is None, not p.name)):
+            group = list(several)
+            poses = [p.pose for p in group if p.pose is not None]
+            if poses and group[0].name:  # many at once are much faster than one by one
+                robots += self.add_robots(group[0].spec, poses, [p.name for p in group])
+            else:
+                robots += [self.add_robot(p.spec, p.name or None, pose=p.pose) for p in group]
         for robot, placed in zip(robots, world.robots, strict=True):  # when all are there: one may be told of another
             if placed.program is not None:
                 employ(robot, placed.program)

@@ -27,6 +27,8 @@ from botyard.model.world import World
 BAGS: Final = (".bag", ".mcap", ".db3")
 OCCUPIED: Final = 65
 """From this many per cent on a cell is solid, as map servers have it."""
+PIECE: Final = 1_000_000
+"""Characters of a printed message that are read at a time."""
 _DATA = re.compile(r"^\s*[\"']?data[\"']?\s*:", re.MULTILINE)
 
 
@@ -77,7 +79,15 @@ def _split(text: str, path: str) -> tuple[str, NDArray[np.int8]]:
         body, end = re.sub(r"(?m)^\s*-\s+", " ", match[0]), found.end() + match.end()
     if "..." in body or "..." in text[end : end + 20]:
         raise MapError('the cells were cut short ("..."): print the message with --full-length', path)
-    return text[: found.start()] + text[end:], _cells(body.replace(",", " ").split(), path)
+    # in pieces: as words of Python all at once, ten million numbers would take a gigabyte
+    pieces, at = [np.zeros(0, np.int8)], 0
+    while at < len(body):
+        cut = min(len(body), at + PIECE)
+        while cut < len(body) and not (body[cut].isspace() or body[cut] == ","):
+            cut += 1
+        pieces.append(_cells(body[at:cut].replace(",", " ").split(), path))
+        at = cut
+    return text[: found.start()] + text[end:], np.concatenate(pieces)
 
 
 def _cells(values: Any, path: str) -> NDArray[np.int8]:
