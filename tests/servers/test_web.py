@@ -11,6 +11,7 @@ import struct
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -218,6 +219,17 @@ def test_placing_while_time_stands_still(run: Served) -> None:
         run.wait(lambda: run.sim.tick == tick + 3)
         while not (header.flags & frames.PAUSED and header.tick == tick + 3):
             header, _ = client.frame()
+
+
+def test_robots_of_one_model_keep_their_own_colours() -> None:
+    sim = Simulation.load("office", step=0.05)
+    spec = sim.add_robot("p3dx", "ann").spec
+    sim.add_robot(replace(spec, color="NavyBlue"), "bob")
+    sim.add_robot(replace(spec, color="gray90"), "cat")
+    with served(sim) as one:
+        models, bodies = one.do(lambda: (lambda s: (s["models"], s["bodies"]))(json.loads(one.desk.source.schema()[1])))
+    colors = {b["name"]: models[b["model"]]["color"] for b in bodies}
+    assert [colors[n] for n in ("ann", "bob", "cat")] == ["#ff0000", "#000080", "#e6e6e6"]
 
 
 def test_a_run_is_the_same_with_and_without_viewers() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from botyard.devices.ranging import Bundle
 from botyard.engine.build import robot_body
+from botyard.model.colors import hex_of
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import Drive, RobotSpec
 from botyard.protocols.webgui import frames, messages
@@ -35,7 +36,7 @@ def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
     return Model(
         name=name or spec.name,
         description=spec.description,
-        color=spec.color,
+        color=hex_of(spec.color),
         parts=[list(part) for part in robot_body(spec, "").parts],
         drives=bool(spec.drive),
         omni=spec.drive is Drive.OMNI,
@@ -141,14 +142,14 @@ class ViewSource:
                 shape = plain[id(robot.spec)]
             else:
                 shape = plain[id(robot.spec)] = model_shape(robot.spec)
-            key = (robot.spec.name, str(shape.parts))
+            key = (robot.spec.name, robot.spec.color, str(shape.parts))
             index, _ = models.setdefault(key, (len(models), shape))
             bodies.append(
                 BodyInfo(name=robot.name, model=index, robot=bool(robot.spec.drive), port=self._port_of(robot.name))
             )
         for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
             shape = Model(
-                name=_kind_of(box), description="a thing of the map", color=box.color, parts=[list(part) for part in box.outlines],
+                name=_kind_of(box), description="a thing of the map", color=hex_of(box.color), parts=[list(part) for part in box.outlines],
                 drives=False, omni=False, lasers=[], sonar=0, max_v=0.0, max_w=0.0,
             )  # fmt: skip
             index, _ = models.setdefault((shape.name, box.color, box.outlines), (len(models), shape))
