@@ -229,7 +229,7 @@ def test_robots_of_one_model_keep_their_own_colours() -> None:
     with served(sim) as one:
         models, bodies = one.do(lambda: (lambda s: (s["models"], s["bodies"]))(json.loads(one.desk.source.schema()[1])))
     colors = {b["name"]: models[b["model"]]["color"] for b in bodies}
-    assert [colors[n] for n in ("ann", "bob", "cat")] == ["#ff0000", "#000080", "#e6e6e6"]
+    assert [colors[n] for n in ("ann", "bob", "cat")] == ["#ff0000", "#000080", "#e5e5e5"]
 
 
 def test_a_run_is_the_same_with_and_without_viewers() -> None:
