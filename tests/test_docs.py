@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -12,25 +14,63 @@ from PIL import Image
 from botyard.formats.base import read_source
 from botyard.formats.registry import FORMATS, format_of
 from botyard.simulation import Simulation
+from tests.cli.test_cli import FAST, call
+from tests.page.serving import TOKEN, served
+from tests.ports import free_port
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _EXAMPLE = re.compile(r"^```\w+ (example\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("name", [f.name for f in FORMATS])
-def test_every_format_has_a_page_whose_example_runs(name: str, tmp_path: Path) -> None:
+def example(name: str, folder: Path) -> Path:
+    """The example of a format's page, as a file."""
     text = (DOCS / "formats" / f"{name}.md").read_text("utf-8")
     found = _EXAMPLE.search(text)
     assert found, "no example"
-    path = tmp_path / found[1]
+    path = folder / found[1]
     path.write_text(found[2], "utf-8")
     if name == "rosmap":
-        Image.fromarray(np.pad(np.full((8, 8), 254, np.uint8), 1)).save(tmp_path / "example.pgm")
+        Image.fromarray(np.pad(np.full((8, 8), 254, np.uint8), 1)).save(folder / "example.pgm")
+    return path
+
+
+NAMES = [f.name for f in FORMATS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_format_has_a_page_whose_example_runs(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From Python and from the command line."""
+    path = example(name, tmp_path)
     assert format_of(read_source(path)).name == name
     sim = Simulation.load(path)
     assert len(sim.scene.segments)
     sim.step(10)
     assert f"({name}.md)" in (DOCS / "formats/README.md").read_text("utf-8")
+    code, out, _ = call(str(path), *FAST, str(free_port(5)), capsys=capsys)
+    assert (code, "ready" in out) == (0, True)
+
+
+def test_every_example_can_be_sent_from_the_page(tmp_path: Path) -> None:
+    sim = Simulation()
+    with served(sim) as one:
+        for name in NAMES:
+            folder = tmp_path / name
+            folder.mkdir()
+            path = example(name, folder)
+            data, sent = path.read_bytes(), path.name
+            if name == "rosmap":  # two files go in one archive
+                archive = shutil.make_archive(str(tmp_path / "both"), "zip", folder)
+                data, sent = Path(archive).read_bytes(), "both.zip"
+            request = urllib.request.Request(
+                f"{one.base}/upload?name={sent}", data, {"Authorization": f"Bearer {TOKEN}"}, method="POST"
+            )
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                assert answer.status == 200, name
+            wanted = Simulation.load(path)
+            assert one.do(lambda: len(sim.scene.segments)) == len(wanted.scene.segments), name
+            one.wait(lambda wanted=wanted: set(wanted.robots) <= set(sim.robots))
 
 
 def test_the_code_of_the_map_page_runs() -> None:

@@ -1,0 +1,217 @@
+"""From readings to ROS messages: units and axes are those of REP-103, frames those of REP-105."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.devices.finders import Blob, Fiducial
+from botyard.devices.gps import Fix
+from botyard.devices.laser import LaserScan
+from botyard.geometry import Pose, Twist
+from botyard.model.raster import Raster
+from botyard.protocols.ros_messages.types import Types
+
+F4 = np.float32
+_NO_COVARIANCE: Final = np.zeros(36)
+_EMPTY: Final = np.zeros(0, F4)
+
+
+def _diagonal(*values: float) -> NDArray[np.float64]:
+    matrix = np.zeros(36)
+    matrix[::7] = values
+    return matrix
+
+
+ODOMETRY_COVARIANCE: Final = _diagonal(1e-3, 1e-3, 1e6, 1e6, 1e6, 1e3)
+"""Of poses and velocities by odometry: x and y are known, z, roll and pitch are not measured (as the p2os driver says it)."""
+TRUTH_COVARIANCE: Final = _diagonal(1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
+
+
+class Stamp(NamedTuple):
+    """A time: whole seconds and nanoseconds."""
+
+    sec: int
+    nanosec: int
+
+    @classmethod
+    def of_us(cls, microseconds: int) -> Stamp:
+        """Of a count of microseconds."""
+        sec, rest = divmod(microseconds, 1_000_000)
+        return cls(sec, rest * 1000)
+
+    @classmethod
+    def of_seconds(cls, seconds: float) -> Stamp:
+        """Of seconds since the epoch."""
+        sec = math.floor(seconds)
+        return cls(sec, min(999_999_999, int((seconds - sec) * 1e9)))
+
+
+class Transform(NamedTuple):
+    """A frame in another one."""
+
+    parent: str
+    child: str
+    pose: Pose
+
+
+class Messages:
+    """Makes messages of the ROS 1 classes, which every transport can encode; see `Types`."""
+
+    def __init__(self, types: Types) -> None:
+        t = types.__getitem__
+        self._time = t("builtin_interfaces/Time")
+        self._duration = t("builtin_interfaces/Duration")
+        self._header = t("std_msgs/Header")
+        self._point, self._quaternion, self._vector = (
+            t(f"geometry_msgs/{n}") for n in ("Point", "Quaternion", "Vector3")
+        )
+        self._pose, self._twist = t("geometry_msgs/Pose"), t("geometry_msgs/Twist")
+        self._pose_cov, self._twist_cov = t("geometry_msgs/PoseWithCovariance"), t("geometry_msgs/TwistWithCovariance")
+        self._odometry, self._scan = t("nav_msgs/Odometry"), t("sensor_msgs/LaserScan")
+        self._cloud, self._cloud2 = t("sensor_msgs/PointCloud"), t("sensor_msgs/PointCloud2")
+        self._point32 = t("geometry_msgs/Point32")
+        self._transform, self._stamped = t("geometry_msgs/Transform"), t("geometry_msgs/TransformStamped")
+        self._tf = t("tf2_msgs/TFMessage")
+        field = t("sensor_msgs/PointField")
+        self._xyz = [field(name, 4 * i, 7, 1) for i, name in enumerate("xyz")]
+        self._types = t
+        self._sequence = 0
+
+    def _head(self, stamp: Stamp, frame: str) -> Any:
+        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
+        return self._header(self._sequence, self._time(*stamp), frame)
+
+    def _turn(self, yaw: float) -> Any:
+        return self._quaternion(0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0))
+
+    def pose(self, pose: Pose) -> Any:
+        """geometry_msgs/Pose."""
+        return self._pose(self._point(pose.x, pose.y, 0.0), self._turn(pose.th))
+
+    def odometry(
+        self,
+        stamp: Stamp,
+        pose: Pose,
+        twist: Twist,
+        frame: str,
+        child: str,
+        *,
+        exact: bool = False,
+        covariance: bool = True,
+    ) -> Any:
+        """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`; `exact`: it is the truth."""
+        spread = (TRUTH_COVARIANCE if exact else ODOMETRY_COVARIANCE) if covariance else _NO_COVARIANCE
+        motion = self._twist(self._vector(twist.vx, twist.vy, 0.0), self._vector(0.0, 0.0, twist.w))
+        return self._odometry(
+            self._head(stamp, frame), child, self._pose_cov(self.pose(pose), spread), self._twist_cov(motion, spread)
+        )
+
+    def scan(self, stamp: Stamp, scan: LaserScan, frame: str, step: float, *, inf: bool = True) -> Any:
+        """sensor_msgs/LaserScan; where nothing was met the range is infinite (REP-117) or, without `inf`, the greatest."""
+        ranges = scan.ranges.astype(F4)
+        if inf:
+            ranges[scan.intensities == 0] = np.inf
+        return self._scan(
+            self._head(stamp, frame), scan.angle_min, scan.angle_max, scan.angle_increment, 0.0, step, scan.range_min, scan.range_max,
+            ranges, scan.intensities.astype(F4),
+        )  # fmt: skip
+
+    def cloud2(self, stamp: Stamp, points: NDArray[np.float64], frame: str) -> Any:
+        """sensor_msgs/PointCloud2 of points (n, 2), m; z is 0."""
+        n = len(points)
+        data = np.zeros((n, 3), "<f4")
+        data[:, :2] = points
+        return self._cloud2(
+            self._head(stamp, frame), 1, n, self._xyz, False, 12, 12 * n, data.reshape(-1).view(np.uint8), True
+        )
+
+    def cloud(self, stamp: Stamp, points: NDArray[np.float64], frame: str) -> Any:
+        """sensor_msgs/PointCloud of points (n, 2), m; z is 0."""
+        return self._cloud(self._head(stamp, frame), [self._point32(x, y, 0.0) for x, y in points.tolist()], [])
+
+    def tf(self, stamp: Stamp, transforms: Iterable[Transform]) -> Any:
+        """tf2_msgs/TFMessage."""
+        made = []
+        for parent, child, pose in transforms:
+            place = self._transform(self._vector(pose.x, pose.y, 0.0), self._turn(pose.th))
+            made.append(self._stamped(self._head(stamp, parent), child, place))
+        return self._tf(made)
+
+    def clock(self, stamp: Stamp) -> Any:
+        """rosgraph_msgs/Clock."""
+        return self._types("rosgraph_msgs/Clock")(self._time(*stamp))
+
+    def value(self, name: str, value: Any) -> Any:
+        """A type of std_msgs that holds one value."""
+        return self._types(f"std_msgs/{name}")(value)
+
+    def battery(self, stamp: Stamp, volts: float, share: float, status: int, capacity_wh: float) -> Any:
+        """sensor_msgs/BatteryState; what is not measured is NaN. `share`: state of charge, 0 … 1; `status`: by its constants."""
+        nan = math.nan
+        kind = self._types("sensor_msgs/BatteryState")
+        known: dict[str, Any] = {
+            "header": self._head(stamp, ""), "voltage": volts, "temperature": nan, "current": nan, "charge": nan, "capacity": nan,
+            "design_capacity": capacity_wh / volts if capacity_wh and volts else nan, "percentage": share,
+            "power_supply_status": status, "power_supply_health": 0, "power_supply_technology": 0, "present": True,
+            "cell_voltage": _EMPTY, "cell_temperature": _EMPTY, "location": "", "serial_number": "",
+        }  # fmt: skip
+        names = [f for f in kind.__dataclass_fields__ if not f.startswith("__")]
+        return kind(**{n: known[n] for n in names if n in known})
+
+    def bumpers(self, stamp: Stamp, frame: str, front: Sequence[bool], rear: Sequence[bool]) -> Any:
+        """rosaria/BumperState."""
+        both = (np.array(front, np.bool_), np.array(rear, np.bool_))
+        return self._types("rosaria/BumperState")(self._head(stamp, frame), *both)
+
+    def fix(self, stamp: Stamp, fix: Fix, frame: str) -> Any:
+        """sensor_msgs/NavSatFix; without a usable fix, status −1."""
+        status = self._types("sensor_msgs/NavSatStatus")(0 if fix.dop > 0.0 else -1, 1)
+        spread = np.zeros(9)
+        spread[::4] = fix.dop**2
+        return self._types("sensor_msgs/NavSatFix")(
+            self._head(stamp, frame),
+            status,
+            fix.latitude,
+            fix.longitude,
+            fix.altitude,
+            spread,
+            1 if fix.dop > 0.0 else 0,
+        )
+
+    def map(self, stamp: Stamp, raster: Raster, frame: str) -> Any:
+        """nav_msgs/OccupancyGrid: 100 solid, 0 free."""
+        rows, columns = raster.solid.shape
+        info = self._types("nav_msgs/MapMetaData")(
+            self._time(*stamp), raster.resolution, columns, rows, self.pose(Pose(raster.x, raster.y, 0.0))
+        )
+        cells = np.where(raster.solid, np.int8(100), np.int8(0)).reshape(-1)
+        return self._types("nav_msgs/OccupancyGrid")(self._head(stamp, frame), info, cells)
+
+    def diagnostics(self, stamp: Stamp, entries: Iterable[tuple[str, int, str, Iterable[tuple[str, str]]]]) -> Any:
+        """diagnostic_msgs/DiagnosticArray of (name, level, message, values); level 0 OK, 1 warning, 2 error."""
+        pair, status = self._types("diagnostic_msgs/KeyValue"), self._types("diagnostic_msgs/DiagnosticStatus")
+        made = [
+            status(level, name, text, name, [pair(k, v) for k, v in values]) for name, level, text, values in entries
+        ]
+        return self._types("diagnostic_msgs/DiagnosticArray")(self._head(stamp, ""), made)
+
+    def fiducials(self, stamp: Stamp, found: Iterable[Fiducial], frame: str) -> Any:
+        """botyard_msgs/FiducialArray."""
+        one = self._types("botyard_msgs/Fiducial")
+        made = [one(f.id, f.range, f.bearing, self.pose(f.pose)) for f in found]
+        return self._types("botyard_msgs/FiducialArray")(self._head(stamp, frame), made)
+
+    def blobs(self, stamp: Stamp, found: Iterable[Blob], image: tuple[int, int], frame: str) -> Any:
+        """botyard_msgs/BlobArray."""
+        one = self._types("botyard_msgs/Blob")
+        made = [one(b.channel, b.color, b.left, b.top, b.right, b.bottom, b.range, b.bearing) for b in found]
+        return self._types("botyard_msgs/BlobArray")(self._head(stamp, frame), *image, made)
+
+    def log(self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()) -> Any:
+        """rosgraph_msgs/Log; levels 1, 2, 4, 8, 16."""
+        return self._types("rosgraph_msgs/Log")(self._head(stamp, ""), level, node, text, "", "", 0, list(topics))

@@ -1,0 +1,197 @@
+"""ROS message types: their classes, bytes, definitions and sums, for ROS 1 (its own wire form) and ROS 2 (CDR). The bytes are rosbags'.
+
+Messages are objects of the ROS 1 classes, whatever they are sent by: they have all fields of their ROS 2 namesakes, and ``header.seq``
+besides. So a message is made once and encoded once for each wire form. Names are those of ROS 1, ``nav_msgs/Odometry``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from botyard.errors import PeerError, WorldError
+
+EXTRA: Final = {
+    "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
+    "rosaria/BumperState": "std_msgs/Header header\nbool[] front_bumpers\nbool[] rear_bumpers",
+    "botyard_msgs/Fiducial": "int32 id\nfloat64 range\nfloat64 bearing\ngeometry_msgs/Pose pose",
+    "botyard_msgs/FiducialArray": "std_msgs/Header header\nbotyard_msgs/Fiducial[] fiducials",
+    "botyard_msgs/Blob": (
+        "int32 channel\nstring color\nuint32 left\nuint32 top\nuint32 right\nuint32 bottom\nfloat64 range\nfloat64 bearing"
+    ),
+    "botyard_msgs/BlobArray": "std_msgs/Header header\nuint32 width\nuint32 height\nbotyard_msgs/Blob[] blobs",
+}
+"""Types that rosbags does not bring along: of ROS packages by their definitions, and our own."""
+SERVICES: Final = {
+    "std_srvs/Empty": ("", ""),
+    "std_srvs/SetBool": ("bool data", "bool success\nstring message"),
+    "std_srvs/Trigger": ("", "bool success\nstring message"),
+    "nav_msgs/GetMap": ("", "nav_msgs/OccupancyGrid map"),
+    "dynamic_reconfigure/Reconfigure": ("dynamic_reconfigure/Config config", "dynamic_reconfigure/Config config"),
+    "roscpp/GetLoggers": ("", "roscpp/Logger[] loggers"),
+    "roscpp/SetLoggerLevel": ("string logger\nstring level", ""),
+    "botyard_msgs/Step": ("uint32 steps", "bool success\nstring message"),
+    "botyard_msgs/SetSpeed": ("float64 factor", "bool success\nstring message"),
+    "botyard_msgs/AddRobot": (
+        "string model\nstring name\nbool anywhere\ngeometry_msgs/Pose2D pose", "bool success\nstring message\nstring name",
+    ),
+    "botyard_msgs/RemoveRobot": ("string name", "bool success\nstring message"),
+    "botyard_msgs/SetPose": ("string name\ngeometry_msgs/Pose2D pose", "bool success\nstring message"),
+    "botyard_msgs/LoadMap": ("string name", "bool success\nstring message"),
+}  # fmt: skip
+"""Requests and responses of services."""
+_FIELD: Final = re.compile(r"^\s*([A-Za-z][\w/]*)(\[\d*\])?\s+(\w+)\s*(=.*)?$")
+_PLAIN: Final = frozenset(
+    [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    + ["bool", "byte", "char", "float32", "float64", "string", "time", "duration"]
+)
+
+
+def full(name: str) -> str:
+    """Rosbags' name of a type: ``nav_msgs/Odometry`` → ``nav_msgs/msg/Odometry``."""
+    return name if name.count("/") > 1 else name.replace("/", "/msg/")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceType:
+    """A type of services.
+
+    Attributes
+    ----------
+    name : str
+        For example ``std_srvs/Empty``.
+    request, response : str
+        Names of its messages.
+    md5 : str
+        Sum of its definition, ROS 1.
+    """
+
+    name: str
+    request: str
+    response: str
+    md5: str
+
+
+class Types:
+    """All message types."""
+
+    def __init__(self, distro: str = "jazzy") -> None:
+        try:
+            from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+        except ImportError:
+            raise WorldError('ROS interfaces need an extra: pip install "botyard[ros]"') from None
+        self._one = get_typestore(Stores.ROS1_NOETIC)
+        stores = {"humble": Stores.ROS2_HUMBLE, "jazzy": Stores.ROS2_JAZZY, "kilted": Stores.ROS2_KILTED}
+        if distro not in stores:
+            raise WorldError(f'ROS 2 distribution: expected one of {", ".join(stores)}, found "{distro}"')
+        self.distro = distro
+        self._two_store = stores[distro]
+        self._two: Any = None
+        self._get_typestore = get_typestore
+        self._parse = get_types_from_msg
+        for name, text in EXTRA.items():
+            self._add(self._one, name, text)
+        for name, (request, response) in SERVICES.items():
+            self._add(self._one, f"{name}Request", request)
+            self._add(self._one, f"{name}Response", response)
+        self._definitions: dict[str, tuple[str, str]] = {}
+
+    def _add(self, store: Any, name: str, text: str) -> None:
+        if full(name) not in store.types:
+            store.register(self._parse(text + "\n", full(name)))
+
+    @property
+    def _ros2(self) -> Any:
+        """The store of ROS 2 types, made when first used."""
+        if self._two is None:
+            self._two = self._get_typestore(self._two_store)
+            for name, text in EXTRA.items():
+                self._add(self._two, name, text)
+        return self._two
+
+    def __getitem__(self, name: str) -> Any:
+        """The class of a type; WorldError when it is not known."""
+        found = self._one.types.get(full(name))
+        if found is None:
+            raise WorldError(f'no ROS message type "{name}"')
+        return found
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a type of a name."""
+        return full(name) in self._one.types
+
+    def encode_ros1(self, message: Any, name: str) -> bytes:
+        """Bytes of a message in ROS 1's form."""
+        return bytes(self._one.serialize_ros1(message, full(name)))
+
+    def decode_ros1(self, data: bytes, name: str) -> Any:
+        """A message from bytes in ROS 1's form.
+
+        Raises
+        ------
+        PeerError
+            They are not of this type.
+        """
+        return _decoded(lambda: self._one.deserialize_ros1(data, full(name)), data, name)
+
+    def encode_cdr(self, message: Any, name: str) -> bytes:
+        """Bytes of a message in CDR, little-endian, with its four bytes of header."""
+        return bytes(self._ros2.serialize_cdr(message, full(name)))
+
+    def decode_cdr(self, data: bytes, name: str) -> Any:
+        """A message from CDR.
+
+        Raises
+        ------
+        PeerError
+            It is not of this type.
+        """
+        return _decoded(lambda: self._ros2.deserialize_cdr(data, full(name)), data, name)
+
+    def definition(self, name: str) -> tuple[str, str]:
+        """Full text of a message's definition, and its MD5 sum (ROS 1)."""
+        if name not in self._definitions:
+            text, md5 = self._one.generate_msgdef(full(name))
+            self._definitions[name] = (text, md5)
+        return self._definitions[name]
+
+    def service(self, name: str) -> ServiceType:
+        """A type of services by its name. KeyError when it is not known."""
+        request, response = SERVICES[name]
+        text = self._md5_text(request) + self._md5_text(response)
+        return ServiceType(name, f"{name}Request", f"{name}Response", hashlib.md5(text.encode()).hexdigest())
+
+    def _md5_text(self, text: str) -> str:
+        """What of a definition goes into a service's sum: types of messages are replaced by their own sums."""
+        lines = []
+        for line in text.split("\n"):
+            match = _FIELD.match(line)
+            if match is None:
+                continue
+            kind, array, field, _ = match.groups()
+            lines.append(f"{kind}{array or ''} {field}" if kind in _PLAIN else f"{self.definition(kind)[1]} {field}")
+        return "\n".join(lines)
+
+
+def _decoded(decode: Any, data: bytes, name: str) -> Any:
+    try:
+        return decode()
+    except (
+        Exception
+    ) as error:  # rosbags raises whatever comes: IndexError, struct.error, UnicodeDecodeError, AssertionError …
+        raise PeerError(f"{len(data)} bytes that are no {name}: {error!r}"[:300]) from None
+
+
+@cache
+def types(distro: str = "jazzy") -> Types:
+    """The types, made once.
+
+    Raises
+    ------
+    WorldError
+        The extra is not installed; no such distribution.
+    """
+    return Types(distro)

@@ -1,0 +1,263 @@
+"""Connections that peers open to a node: a subscriber of a topic, or a client of a service (wiki.ros.org/ROS/TCPROS), without sockets."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from botyard.errors import PeerError
+from botyard.protocols.tcpros import wire
+
+ANY: Final = "*"
+
+
+class Offer(Protocol):
+    """A topic that is published, or a service that is served."""
+
+    @property
+    def name(self) -> str:
+        """Absolute name."""
+        ...
+
+    @property
+    def type_name(self) -> str:
+        """For example ``nav_msgs/Odometry``."""
+        ...
+
+    @property
+    def md5(self) -> str:
+        """Sum of its definition."""
+        ...
+
+
+class TopicOffer(Offer, Protocol):
+    """A topic that is published."""
+
+    @property
+    def definition(self) -> str:
+        """The full text of the message's definition."""
+        ...
+
+    @property
+    def latched(self) -> bool:
+        """Whether new subscribers get the last message."""
+        ...
+
+    @property
+    def queue(self) -> int:
+        """Messages that wait for a slow subscriber; more push the oldest out."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """A subscriber is there."""
+
+    offer: TopicOffer
+    caller: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """A client calls a service with these bytes."""
+
+    offer: Offer
+    body: bytes
+
+
+Event = Subscribed | Requested
+
+
+class Incoming:
+    """One connection to a node.
+
+    Parameters
+    ----------
+    node : str
+        Name of the node.
+    topics, services : mapping
+        What it offers, by absolute name; looked at when the peer has said what it wants.
+    """
+
+    def __init__(self, node: str, topics: Mapping[str, TopicOffer], services: Mapping[str, Offer]) -> None:
+        self._node = node
+        self._topics = topics
+        self._services = services
+        self._frames = wire.Frames()
+        self._out = bytearray()
+        self._events: deque[Event] = deque()
+        self.header: dict[str, str] | None = None
+        self.topic: TopicOffer | None = None
+        self.service: Offer | None = None
+        self.problem = ""
+        """Why the connection was refused or given up."""
+        self.is_closing = False
+        """The connection ends when everything is written."""
+
+    @property
+    def caller(self) -> str:
+        """Name of the node at the other end, as it says."""
+        return (self.header or {}).get("callerid", "?")
+
+    @property
+    def wants_no_delay(self) -> bool:
+        """The peer prefers small delays to few packets."""
+        return (self.header or {}).get("tcp_nodelay") == "1"
+
+    def receive_data(self, data: bytes) -> None:
+        """Bytes came from the peer."""
+        if self.is_closing:
+            return
+        try:
+            for body in self._frames.receive(data):
+                if self.header is None:
+                    self._greet(wire.decode_header(body))
+                elif self.service is not None:
+                    self._events.append(Requested(self.service, body))
+                if self.problem or (self.header or {}).get("probe") == "1":
+                    return
+        except PeerError as error:
+            self._refuse(str(error))
+
+    def _greet(self, header: dict[str, str]) -> None:
+        self.header = header
+        if "service" in header:
+            self._begin_service(header)
+        else:
+            self._begin_topic(header)
+
+    def _begin_service(self, header: dict[str, str]) -> None:
+        offer = self._services.get(header["service"])
+        if offer is None:
+            self._refuse(f"service [{header['service']}] is not served by {self._node}")
+            return
+        if header.get("md5sum", ANY) not in (ANY, offer.md5):
+            self._refuse(f"request from [{self.caller}]: md5sums do not match: [{header['md5sum']}] vs. [{offer.md5}]")
+            return
+        self._out += wire.encode_header(
+            {
+                "callerid": self._node,
+                "service": offer.name,
+                "type": offer.type_name,
+                "md5sum": offer.md5,
+                "request_type": f"{offer.type_name}Request",
+                "response_type": f"{offer.type_name}Response",
+            }
+        )
+        if header.get("probe") == "1":
+            self.is_closing = True
+        else:
+            self.service = offer
+
+    def _begin_topic(self, header: dict[str, str]) -> None:
+        name = header.get("topic", "")
+        offer = self._topics.get(name)
+        if offer is None:
+            self._refuse(f"topic [{name}] is not published by {self._node}")
+            return
+        if header.get("type", ANY) not in (ANY, offer.type_name) or header.get("md5sum", ANY) not in (ANY, offer.md5):
+            self._refuse(
+                f"topic [{name}]: the publisher has {offer.type_name} [{offer.md5}], "
+                f"the subscriber wants {header.get('type')} [{header.get('md5sum')}]"
+            )
+            return
+        self._out += wire.encode_header(
+            {
+                "callerid": self._node,
+                "topic": offer.name,
+                "type": offer.type_name,
+                "md5sum": offer.md5,
+                "message_definition": offer.definition,
+                "latching": "1" if offer.latched else "0",
+            }
+        )
+        self.topic = offer
+        self._events.append(Subscribed(offer, self.caller))
+
+    def _refuse(self, reason: str) -> None:
+        self.problem = reason
+        self._out += wire.encode_header({"error": reason})
+        self.is_closing = True
+
+    # -- what the server writes
+
+    def answer(self, body: bytes) -> None:
+        """Answer the oldest request."""
+        self._out += wire.success(body)
+        self._after_answer()
+
+    def fail(self, reason: str) -> None:
+        """Say that the oldest request failed."""
+        self._out += wire.failure(reason)
+        self._after_answer()
+
+    def _after_answer(self) -> None:
+        if (self.header or {}).get("persistent") != "1":
+            self.is_closing = True
+
+    def data_to_send(self) -> bytes:
+        """What is to be written; asked for once."""
+        data = bytes(self._out)
+        self._out.clear()
+        return data
+
+    def next_event(self) -> Event | None:
+        """The next event, if there is one."""
+        return self._events.popleft() if self._events else None
+
+
+def subscriber_header(node: str, topic: str, type_name: str, md5: str, definition: str) -> bytes:
+    """What a subscriber says first."""
+    return wire.encode_header(
+        {
+            "callerid": node,
+            "topic": topic,
+            "type": type_name,
+            "md5sum": md5,
+            "message_definition": definition,
+            "tcp_nodelay": "1",
+        }
+    )
+
+
+class Subscription:
+    """A connection that a node opens to a publisher: messages come out.
+
+    Parameters
+    ----------
+    node, topic : str
+        Who wants what.
+    type_name, md5, definition : str
+        Of the message.
+    """
+
+    def __init__(self, node: str, topic: str, type_name: str, md5: str, definition: str) -> None:
+        self._md5 = md5
+        self._topic = topic
+        self._frames = wire.Frames()
+        self._greeted = False
+        self.caller = "?"
+        self.hello = subscriber_header(node, topic, type_name, md5, definition)
+
+    def receive_data(self, data: bytes) -> list[bytes]:
+        """Bytes came from the publisher: the messages that they complete.
+
+        Raises
+        ------
+        PeerError
+            The publisher refuses, or what it says makes no sense.
+        """
+        messages = self._frames.receive(data)
+        if messages and not self._greeted:
+            header = wire.decode_header(messages.pop(0))
+            self._greeted = True
+            if "error" in header:
+                raise PeerError(f"topic {self._topic}: the publisher refuses: {header['error'][:300]}")
+            if header.get("md5sum", ANY) not in (ANY, self._md5):
+                raise PeerError(
+                    f"topic {self._topic}: md5sums do not match: [{header.get('md5sum')}] vs. [{self._md5}]"
+                )
+            self.caller = header.get("callerid", "?")
+        return messages
