@@ -83,6 +83,12 @@ class ModelError(BotyardError):
     exit_code = ExitCode.ROBOT_INIT
 
 
+class RosMasterError(BotyardError):
+    """There is no ROS master (exit code 235)."""
+
+    exit_code = ExitCode.ROS_MASTER
+
+
 class WorldError(BotyardError):
     """The simulated world could not be set up as asked (exit code 252)."""
 

@@ -238,6 +238,7 @@ def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, inde
 
 async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> int:
     """Open the ports, say "ready", run until told to end."""
+    from botyard.cli.ros import begin_ros
     from botyard.model.world import Program
     from botyard.servers.hub import Hub
     from botyard.servers.tcp import LoopHost
@@ -279,6 +280,7 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
         try:
             await yard.open()
             await _announce(stack, yard, o)
+            await begin_ros(stack, yard, o)
             if o.joystick is not None:
                 _plug_joystick(stack, hub, o.joystick)
             page = None

@@ -63,6 +63,12 @@ class RunOptions:
     allow_client_exit: bool
     no_network_discovery: bool
     mdns: bool
+    ros1: bool
+    ros_master: str | None
+    ros_names: str
+    ros_time: str | None
+    ros_wait: bool
+    cmd_vel_timeout: float
     cwd: str | None
     map_dir: tuple[str, ...]
     log_file: str | None
@@ -250,6 +256,33 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Do not answer programs that look for robots in the network (UDP port 30718).",
     ),
     click.option("--mdns", is_flag=True, help='Announce the robots by multicast DNS (needs the extra "discovery").'),
+    click.option("--ros1", "-ros1", is_flag=True, help="Be a ROS 1 node at the master of ROS_MASTER_URI."),
+    click.option(
+        "--ros-master",
+        metavar="URI|embedded",
+        help="The same, at this master; embedded: a master in the simulator (embedded:PORT).",
+    ),
+    click.option(
+        "--ros-names",
+        type=click.Choice(["default", "amrisim", "stage", "rosaria"]),
+        default="default",
+        show_default=True,
+        help="Names of topics, services and frames: /<robot>/…, or those of another program.",
+    ),
+    click.option(
+        "--ros-time",
+        type=click.Choice(["sim", "wall"]),
+        help="Stamps of messages: simulated time, with /clock, or wall time. [default: sim; wall with names amrisim and rosaria]",
+    ),
+    click.option("--ros-wait", is_flag=True, help="Wait for a ROS master that is not there, also when noninteractive."),
+    click.option(
+        "--cmd-vel-timeout",
+        type=click.FloatRange(0.0),
+        default=0.6,
+        show_default=True,
+        metavar="S",
+        help="A robot stops after so much simulated time without cmd_vel; 0 is never.",
+    ),
     click.option("--cwd", "-cwd", metavar="FOLDER", help="Change to this folder first; clients may load maps from it."),
     click.option(
         "--map-dir", metavar="FOLDER", multiple=True, help="Clients may load maps from this folder too. Repeatable."

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from botyard.controllers.crew import employ
-from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
+from botyard.errors import BotyardError, ModelError, PortError, WorldError, did_you_mean
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
@@ -124,6 +124,22 @@ class Yard:
         spec = self.find_model(model) if isinstance(model, str) else model
         robot = self.hub.sim.add_robot(spec, name, pose=pose)
         self._prepare(robot)
+        return robot
+
+    def add_by_client(self, model: str, name: str, pose: Pose | None) -> Robot:
+        """Add a robot that a client asked for, by a model's name, and open its port; see `add`.
+
+        Raises
+        ------
+        BotyardError
+            No such model (clients name no files), the name is taken, or the pose is absurd.
+        """
+        if "/" in model or "\\" in model or model.lower().endswith((".p", ".toml")):
+            raise ModelError(f'no robot model "{model}": clients ask for models by their names')
+        robot = self.add(model, name or None, pose)
+        task = asyncio.ensure_future(self._open_for([robot]))
+        self.hub.tasks.add(task)
+        task.add_done_callback(self.hub.tasks.discard)
         return robot
 
     def add_many(self, model: str, near: Pose, count: int) -> list[Robot]:
@@ -307,7 +323,7 @@ class Yard:
         ------
         WorldError
             There is no such interface.
-        PortError
+        BotyardError
             It cannot be started.
         """
         interface = self.interfaces.get(name)
@@ -318,7 +334,7 @@ class Yard:
         interface.on = on
         try:
             await (interface.start() if on else interface.stop())
-        except PortError:
+        except BotyardError:
             interface.on = False
             raise
         log.info("interface %s %s", name, "started" if on else "stopped")

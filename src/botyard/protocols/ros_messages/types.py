@@ -119,6 +119,12 @@ class Types:
             raise WorldError(f'no ROS message type "{name}"')
         return found
 
+    def empty(self, name: str) -> Any:
+        """A message of a type without fields (rosbags gives it one that stands for none)."""
+        kind = self[name]
+        fillers = [f for f in kind.__dataclass_fields__ if not f.startswith("__")]
+        return kind(*(0 for _ in fillers))
+
     def knows(self, name: str) -> bool:
         """Whether there is a type of a name."""
         return full(name) in self._one.types

@@ -1,0 +1,139 @@
+"""The ROS interfaces of ``botyard run``: which are on, and switching them while the simulator runs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from botyard.cli.runoptions import RunOptions
+from botyard.errors import CommandLineError, PeerError, RosMasterError
+from botyard.servers.yard import Interface, Yard
+
+if TYPE_CHECKING:
+    from botyard.servers.ros1 import Ros1, Ros1Master
+    from botyard.servers.rosgraph import RosGraph
+
+EMBEDDED = "embedded"
+DEFAULT_MASTER = "http://localhost:11311"
+
+log = logging.getLogger("botyard.ros")
+
+
+class RosInterfaces:
+    """Makes the graph and its transports when they are first switched on.
+
+    Parameters
+    ----------
+    yard : Yard
+        The running simulator.
+    o : RunOptions
+        Names, times, addresses.
+    """
+
+    def __init__(self, yard: Yard, o: RunOptions) -> None:
+        self._yard = yard
+        self._o = o
+        self._graph: RosGraph | None = None
+        self._ros1: Ros1 | None = None
+        self._master: Ros1Master | None = None
+
+    def register(self) -> None:
+        """Let them be switched on the page."""
+        self._yard.interfaces["ros1"] = Interface(
+            f"ROS 1 (TCPROS), master {self._master_name()}", False, self.start_ros1, self.stop_ros1
+        )
+
+    def graph(self) -> RosGraph:
+        """The graph, made once.
+
+        Raises
+        ------
+        WorldError
+            The extra is not installed.
+        """
+        if self._graph is None:
+            from botyard.protocols.ros_messages.types import types
+            from botyard.servers.rosgraph import RosGraph
+
+            o = self._o
+            sim_time = o.ros_time == "sim" if o.ros_time else o.ros_names in ("default", "stage")
+            self._graph = RosGraph(
+                self._yard.hub, self._yard, types(), profile=o.ros_names, sim_time=sim_time, timeout=o.cmd_vel_timeout
+            )
+        return self._graph
+
+    def _master_name(self) -> str:
+        return self._o.ros_master or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
+
+    async def start_ros1(self) -> None:
+        """Connect to the master, or be it.
+
+        Raises
+        ------
+        RosMasterError
+            There is none, and nobody wants to wait for it.
+        PortError
+            A port of the embedded master is taken.
+        """
+        from botyard.servers.ros1 import MASTER_PORT, Ros1, Ros1Master
+
+        graph, o = self.graph(), self._o
+        uri = self._master_name()
+        name, _, port = uri.partition(":")
+        if name == EMBEDDED:
+            if port and not port.isdigit():
+                raise CommandLineError(f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{uri}"')
+            self._master = Ros1Master(o.bind_to_address, int(port or MASTER_PORT))
+            await self._master.start()
+            uri = self._master.uri
+            log.info("ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri)
+        ros = Ros1(graph.types, uri, bound=o.bind_to_address, on_shutdown=self._killed, sim_time=graph.sim_time)
+        try:
+            await ros.start()
+        except PeerError as error:
+            if o.noninteractive and not o.ros_wait:
+                await ros.close()
+                raise RosMasterError(
+                    f"no ROS master: {error} (--ros-master embedded starts one, --ros-wait waits for it)"
+                ) from None
+            log.warning("no ROS master: %s. It is waited for; --ros-master embedded starts one in the simulator", error)
+            ros.wait()
+        self._ros1 = ros
+        graph.add(ros)
+        self._yard.interfaces["ros1"].on = True
+
+    def _killed(self) -> None:
+        """``rosnode kill``: the interface goes, the simulator stays."""
+        import asyncio
+
+        task = asyncio.ensure_future(self._yard.switch("ros1", False))
+        self._yard.hub.tasks.add(task)
+        task.add_done_callback(self._yard.hub.tasks.discard)
+
+    async def stop_ros1(self) -> None:
+        """Leave the master."""
+        ros, self._ros1 = self._ros1, None
+        if ros is not None:
+            if self._graph is not None:
+                self._graph.remove(ros)
+            await ros.close()
+        if self._master is not None:
+            self._master.close()
+            self._master = None
+
+    async def close(self) -> None:
+        """Leave all."""
+        if self._graph is not None:
+            self._graph.close()
+        await self.stop_ros1()
+
+
+async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
+    """Register the ROS interfaces, and start those that are asked for, until the stack is left."""
+    interfaces = RosInterfaces(yard, o)
+    interfaces.register()
+    stack.push_async_callback(interfaces.close)
+    if o.ros1 or o.ros_master is not None:
+        await interfaces.start_ros1()

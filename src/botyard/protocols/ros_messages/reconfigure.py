@@ -1,0 +1,128 @@
+"""dynamic_reconfigure's side of a server: the acceleration limits of a robot, by ROSARIA's names (reference ros.md §3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botyard.engine import commands as cmd
+from botyard.errors import WorldError
+from botyard.protocols.robotport import RobotPort
+from botyard.protocols.ros_messages.messages import Stamp
+from botyard.protocols.ros_messages.robot import Service, Topic
+from botyard.protocols.ros_messages.types import Types
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A limit that can be changed: its name, unit and meaning, and where it goes."""
+
+    name: str
+    unit: str
+    about: str
+    axis: str
+    ramp: str
+
+
+PARAMETERS: Final = (
+    Parameter("trans_accel", "m/s²", "translational acceleration", "x", "accel"),
+    Parameter("trans_decel", "m/s²", "translational deceleration", "x", "decel"),
+    Parameter("lat_accel", "m/s²", "lateral acceleration", "y", "accel"),
+    Parameter("lat_decel", "m/s²", "lateral deceleration", "y", "decel"),
+    Parameter("rot_accel", "rad/s²", "rotational acceleration", "a", "accel"),
+    Parameter("rot_decel", "rad/s²", "rotational deceleration", "a", "decel"),
+)
+LIMIT: Final = 100.0
+"""No ramp is steeper than this."""
+_AXES: Final = {"x": 0, "y": 1, "a": 2}
+
+
+class Reconfigure:
+    """Serves the limits of one robot.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot.
+    prefix : str
+        What names of topics and services begin with.
+    types : Types
+        Message types.
+    settled : callable
+        Lets queued commands take effect when time stands still.
+    """
+
+    def __init__(self, port: RobotPort, prefix: str, types: Types, settled: Callable[[], None] = lambda: None) -> None:
+        self._port = port
+        self._prefix = prefix
+        self._types = types
+        self._settled = settled
+
+    def topics(self) -> list[Topic]:
+        """``parameter_descriptions`` and ``parameter_updates``, latched."""
+        return [
+            Topic(
+                f"{self._prefix}parameter_descriptions", "dynamic_reconfigure/ConfigDescription", self._description, "which limits there are",
+                version=lambda: 0, ros1_only=True,
+            ),
+            Topic(
+                f"{self._prefix}parameter_updates", "dynamic_reconfigure/Config", lambda _: self.config(self._values()), "limits in force",
+                version=lambda: tuple(self._values().items()), ros1_only=True,
+            ),
+        ]  # fmt: skip
+
+    def service(self) -> Service:
+        """``set_parameters``."""
+        return Service(
+            f"{self._prefix}set_parameters", "dynamic_reconfigure/Reconfigure", self._set, "change limits", True
+        )
+
+    def _values(self) -> dict[str, float]:
+        state = self._port.state()
+        return {p.name: float(getattr(getattr(state, p.ramp), p.axis)) for p in PARAMETERS}
+
+    def config(self, values: dict[str, float]) -> Any:
+        """dynamic_reconfigure/Config of these values."""
+        t = self._types
+        double, group = t["dynamic_reconfigure/DoubleParameter"], t["dynamic_reconfigure/GroupState"]
+        return t["dynamic_reconfigure/Config"](
+            bools=[], ints=[], strs=[], doubles=[double(name, value) for name, value in values.items()],
+            groups=[group(name="Default", state=True, id=0, parent=0)],
+        )  # fmt: skip
+
+    def _description(self, _stamp: Stamp) -> Any:
+        t = self._types
+        described = [
+            t["dynamic_reconfigure/ParamDescription"](
+                name=p.name, type="double", level=0, description=f"{p.about}, {p.unit}", edit_method=""
+            )
+            for p in PARAMETERS
+        ]
+        group = t["dynamic_reconfigure/Group"](name="Default", type="", parameters=described, parent=0, id=0)
+        names = [p.name for p in PARAMETERS]
+        return t["dynamic_reconfigure/ConfigDescription"](
+            groups=[group], max=self.config(dict.fromkeys(names, LIMIT)), min=self.config(dict.fromkeys(names, 0.0)),
+            dflt=self.config(self._defaults()),
+        )  # fmt: skip
+
+    def _defaults(self) -> dict[str, float]:
+        limits = self._port.spec.limits
+        return {p.name: float(getattr(getattr(limits, p.ramp), p.axis)) for p in PARAMETERS}
+
+    def _set(self, request: Any) -> Any:
+        known = {p.name: p for p in PARAMETERS}
+        values = self._values()
+        for entry in request.config.doubles:
+            parameter = known.get(str(entry.name))
+            if parameter is None:
+                continue  # a client may send what other servers have
+            value = float(entry.value)
+            if not (math.isfinite(value) and 0.0 <= value <= LIMIT):
+                raise WorldError(f"{parameter.name}: expected 0 … {LIMIT:g} {parameter.unit}, found {value:g}")
+            values[parameter.name] = value
+            accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
+            self._port.submit(cmd.SetRamp(_AXES[parameter.axis], accel=accel, decel=decel))
+        self._settled()
+        return self._types["dynamic_reconfigure/ReconfigureResponse"](config=self.config(values))

@@ -1,0 +1,369 @@
+"""The topics of a robot and of the world: what each is made of, whatever it is sent by. Nothing is made for a topic that nobody wants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.devices.battery import ChargeState
+from botyard.engine import commands as cmd
+from botyard.geometry import Pose
+from botyard.protocols.robotport import RobotPort
+from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
+from botyard.protocols.ros_messages.naming import Names
+
+SLOW: Final = 1.0
+"""Period of what changes slowly, s of simulated time: battery, diagnostics."""
+_CHARGING, _DISCHARGING, _FULL = 1, 2, 4  # sensor_msgs/BatteryState
+
+
+@dataclass(slots=True, eq=False)
+class Topic:
+    """Something that is published.
+
+    Attributes
+    ----------
+    name : str
+        Absolute name.
+    type_name : str
+        For example ``nav_msgs/Odometry``.
+    make : callable
+        The message of the present state; None: there is nothing to say.
+    version : callable or None
+        Of a latched topic: changes when there is something new to say. New subscribers get the last message.
+    queue : int
+        Messages that wait for a slow subscriber.
+    period : float
+        Simulated time between two messages, s; 0: every step.
+    wanted : callable
+        Told when the first subscriber has come, and when the last has gone.
+    about : str
+        One line for people.
+    ros1_only : bool
+        ROS 2 has no such type.
+    """
+
+    name: str
+    type_name: str
+    make: Callable[[Stamp], Any]
+    about: str
+    version: Callable[[], Hashable] | None = None
+    queue: int = 10
+    period: float = 0.0
+    wanted: Callable[[bool], None] = lambda _on: None
+    ros1_only: bool = False
+
+    @property
+    def latched(self) -> bool:
+        """Whether new subscribers get the last message."""
+        return self.version is not None
+
+
+@dataclass(slots=True, eq=False)
+class Input:
+    """A topic that is listened to."""
+
+    name: str
+    type_name: str
+    take: Callable[[Any], None]
+    about: str
+
+
+@dataclass(slots=True, eq=False)
+class Service:
+    """Something that can be called: `serve` takes a request and gives a response, or raises a `BotyardError`."""
+
+    name: str
+    type_name: str
+    serve: Callable[[Any], Any]
+    about: str
+    ros1_only: bool = False
+
+
+class RobotTopics:
+    """What a robot publishes, listens to and serves.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot.
+    names : Names
+        Its names.
+    messages : Messages
+        Makes messages.
+    scan_step : callable
+        Simulated time between two scans, s.
+    """
+
+    def __init__(self, port: RobotPort, names: Names, messages: Messages, scan_step: Callable[[], float]) -> None:
+        self.port = port
+        self.names = names
+        self._m = messages
+        self._step = scan_step
+        n = names
+        self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
+
+    # -- what is published
+
+    def topics(self) -> list[Topic]:
+        """The topics, each once."""
+        n, spec, profile = self.names, self.port.spec, self.names.profile
+        found: list[Topic] = []
+
+        def add(name: str, type_name: str, make: Callable[[Stamp], Any], about: str, **options: Any) -> None:
+            found.append(Topic(n.topic(name), type_name, make, about, **options))
+
+        if profile != "stage":
+            add(
+                "pose", "nav_msgs/Odometry", self._odometry, "where odometry believes the robot to be, and its velocity"
+            )
+        if profile in ("default", "stage"):
+            add("odom", "nav_msgs/Odometry", self._odometry, "the same as pose, by the name that most programs expect")
+            add("base_pose_ground_truth", "nav_msgs/Odometry", self._truth, "where it really is")
+        if spec.sonar is not None and profile != "stage":
+            subscribe = self.port.subscribe_sonar
+            add("sonar", "sensor_msgs/PointCloud", self._sonar_cloud, "sonar readings as points", wanted=subscribe)
+            add(
+                "sonar_pointcloud2", "sensor_msgs/PointCloud2", self._sonar_cloud2, "the same as PointCloud2", wanted=subscribe
+            )  # fmt: skip
+        if profile != "amrisim":
+            for i in range(self.port.n_lasers):
+                found.append(self._scan_topic(i))
+        if profile != "stage":
+            add(
+                "motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=lambda: self.port.state().motors
+            )  # fmt: skip
+        if profile in ("default", "rosaria"):
+            add("battery_voltage", "std_msgs/Float64", self._volts, "battery voltage, V", period=SLOW)
+            add("battery_state_of_charge", "std_msgs/Float32", self._share, "state of charge, 0 … 1", period=SLOW)
+            add(
+                "battery_recharge_state", "std_msgs/Int8", self._recharge, "what the charger does", version=lambda: self._charge_state
+            )  # fmt: skip
+            if spec.bumpers.front or spec.bumpers.rear:
+                add("bumper_state", "rosaria/BumperState", self._bumpers, "pressed bumper segments")
+        if profile == "default":
+            add(
+                "battery_state",
+                "sensor_msgs/BatteryState",
+                self._battery,
+                "the battery in ROS's own terms",
+                period=SLOW,
+            )
+            add("fix", "sensor_msgs/NavSatFix", self._fix, "GPS, in georeferenced maps", period=SLOW)
+            if spec.fiducial_finder is not None:
+                add("fiducials", "botyard_msgs/FiducialArray", self._fiducials, "marks in sight")
+            if spec.blob_finder is not None:
+                add("blobs", "botyard_msgs/BlobArray", self._blobs, "coloured patches in sight")
+        return found
+
+    def transform(self) -> Transform:
+        """Odom → base_link, at every step."""
+        return Transform(self._odom, self._base, self.port.state().pose_odom)
+
+    def static_transforms(self) -> list[Transform]:
+        """base_link → sensors."""
+        n = self.names
+        found = [
+            Transform(self._base, n.laser_frame_id(i), laser.pose) for i, laser in enumerate(self.port.spec.lasers)
+        ]
+        if self.port.spec.sonar is not None:
+            found.append(Transform(self._base, n.frame_id("sonar"), Pose()))
+        if n.profile == "default":
+            found.append(
+                Transform(self._base, n.frame_id("gps"), Pose(self.port.spec.gps.x, self.port.spec.gps.y, 0.0))
+            )
+            for finder, frame in ((self.port.spec.fiducial_finder, "fiducial"), (self.port.spec.blob_finder, "camera")):
+                if finder is not None:
+                    found.append(Transform(self._base, n.frame_id(frame), finder.pose))
+        return found
+
+    def _scan_topic(self, i: int) -> Topic:
+        n = self.names
+        name = n.scan_topic(i, self.port.n_lasers, self.port.spec.lasers[i].type_name)
+
+        def make(stamp: Stamp) -> Any:
+            return self._m.scan(
+                stamp, self.port.laser(i), n.laser_frame_id(i), self._step(), inf=n.profile == "default"
+            )
+
+        return Topic(
+            name,
+            "sensor_msgs/LaserScan",
+            make,
+            f"scans of laser {i}",
+            wanted=lambda on: self.port.subscribe_laser(i, on),
+        )
+
+    def _odometry(self, stamp: Stamp) -> Any:
+        state = self.port.state()
+        # AMRISim and stage_ros say nothing of the uncertainty
+        known = self.names.profile in ("default", "rosaria")
+        child = "" if self.names.profile == "stage" else self._base
+        return self._m.odometry(stamp, state.pose_odom, state.twist, self._odom, child, covariance=known)
+
+    def _truth(self, stamp: Stamp) -> Any:
+        state = self.port.state()
+        frame = self._odom if self.names.profile == "stage" else "map"
+        return self._m.odometry(stamp, state.pose_world, state.twist, frame, self._base, exact=True)
+
+    def _sonar_points(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """End points of readings in the robot's frame, m; AMRISim leaves out those that met nothing."""
+        readings, spec = self.port.sonar(), self.port.spec.sonar
+        if readings is None or spec is None:
+            return np.zeros((0, 2))
+        mounts = np.array([t.pose for t in spec.transducers])
+        ranges = readings.ranges
+        x = mounts[:, 0] + ranges * np.cos(mounts[:, 2])
+        y = mounts[:, 1] + ranges * np.sin(mounts[:, 2])
+        points = np.stack([x, y], axis=1)
+        return points if self.names.profile == "rosaria" else points[ranges < readings.range_max]
+
+    def _sonar_frame(self) -> str:
+        return self.names.frame_id("sonar") if self.names.profile == "rosaria" else self._base
+
+    def _sonar_cloud(self, stamp: Stamp) -> Any:
+        return self._m.cloud(stamp, self._sonar_points(), self._sonar_frame())
+
+    def _sonar_cloud2(self, stamp: Stamp) -> Any:
+        return self._m.cloud2(stamp, self._sonar_points(), self._sonar_frame())
+
+    def _motors_state(self, stamp: Stamp) -> Any:
+        return self._m.value("Bool", self.port.state().motors)
+
+    def _volts(self, stamp: Stamp) -> Any:
+        return self._m.value("Float64", self.port.electrics.volts)
+
+    def _share(self, stamp: Stamp) -> Any:
+        return self._m.value("Float32", self.port.electrics.charge / 100.0)
+
+    @property
+    def _charge_state(self) -> int:
+        return int(self.port.electrics.battery.charge_state)
+
+    def _recharge(self, stamp: Stamp) -> Any:
+        return self._m.value("Int8", self._charge_state)
+
+    def _battery(self, stamp: Stamp) -> Any:
+        electrics = self.port.electrics
+        charging = electrics.battery.charge_state
+        status = (
+            _DISCHARGING
+            if charging is ChargeState.NOT_CHARGING
+            else _FULL
+            if charging is ChargeState.FLOAT
+            else _CHARGING
+        )
+        capacity = self.port.spec.battery.capacity_wh
+        return self._m.battery(stamp, electrics.volts, electrics.charge / 100.0, status, capacity)
+
+    def _bumpers(self, stamp: Stamp) -> Any:
+        spec, pressed = self.port.spec.bumpers, self.port.state().bumpers
+        front = [bool(pressed.front >> i & 1) for i in range(spec.front)]
+        rear = [bool(pressed.rear >> i & 1) for i in range(spec.rear)]
+        return self._m.bumpers(stamp, self._base, front, rear)
+
+    def _fix(self, stamp: Stamp) -> Any:
+        fix = self.port.fix()
+        return None if fix is None else self._m.fix(stamp, fix, self.names.frame_id("gps"))
+
+    def _fiducials(self, stamp: Stamp) -> Any:
+        return self._m.fiducials(stamp, self.port.fiducials(), self.names.frame_id("fiducial"))
+
+    def _blobs(self, stamp: Stamp) -> Any:
+        finder = self.port.spec.blob_finder
+        image = finder.image if finder is not None else (0, 0)
+        return self._m.blobs(stamp, self.port.blobs(), image, self.names.frame_id("camera"))
+
+    def diagnostics(self) -> tuple[str, int, str, list[tuple[str, str]]]:
+        """Name, level, message and values for /diagnostics."""
+        state, electrics = self.port.state(), self.port.electrics
+        level, text = (0, "OK")
+        if electrics.battery.is_low:
+            level, text = 2, "battery empty"
+        elif electrics.estop_pressed or state.estop:
+            level, text = 1, "emergency stop"
+        elif state.stalled:
+            level, text = 1, "stalled"
+        elif not state.motors:
+            level, text = 1, "motors off"
+        values = [("motors", str(state.motors)), ("stalled", str(state.stalled)), ("voltage", f"{electrics.volts:.2f}")]
+        return self.port.name, level, text, [*values, ("charge", f"{electrics.charge:.0f}")]
+
+
+class Driver:
+    """Carries out cmd_vel for a robot, and stops it when nothing more comes.
+
+    Parameters
+    ----------
+    port : RobotPort
+        The robot.
+    claim, release : callable
+        Say that ROS commands the robot, and no longer.
+    timeout : float
+        The robot stops after so much simulated time without a command, s; 0: never.
+    log : callable
+        Takes a warning.
+    """
+
+    def __init__(
+        self,
+        port: RobotPort,
+        claim: Callable[[], None],
+        release: Callable[[], None],
+        timeout: float,
+        log: Callable[[str], None],
+    ) -> None:
+        self._port = port
+        self._claim, self._release = claim, release
+        self._timeout_us = round(timeout * 1e6)
+        self._log = log
+        self._last_us = -1
+        self._warned = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether ROS commands the robot at present."""
+        return self._last_us >= 0
+
+    def twist(self, message: Any) -> None:
+        """geometry_msgs/Twist: m/s and rad/s."""
+        v, vy, w = float(message.linear.x), float(message.linear.y), float(message.angular.z)
+        if not (math.isfinite(v) and math.isfinite(vy) and math.isfinite(w)):
+            self._log("cmd_vel with values that are not finite: ignored")
+            return
+        if not self._port.state().motors:
+            if not self._warned:
+                self._log("cmd_vel ignored: the motors are off (service enable_motors)")
+            self._warned = True
+            return
+        self._warned = False
+        if self._last_us < 0:
+            self._claim()
+        self._last_us = self._port.time_us
+        self._port.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+
+    def stamped(self, message: Any) -> None:
+        """geometry_msgs/TwistStamped."""
+        self.twist(message.twist)
+
+    def tick(self) -> None:
+        """A step is done: stop if nothing has come for too long."""
+        if self._last_us < 0 or not self._timeout_us:
+            return
+        if self._port.time_us - self._last_us > self._timeout_us:
+            self.end()
+
+    def end(self) -> None:
+        """ROS commands the robot no longer: it stops."""
+        if self._last_us >= 0:
+            self._last_us = -1
+            self._port.submit(cmd.Stop())
+            self._release()
+
+    def enable(self, on: bool) -> None:
+        """Switch the motors."""
+        self._port.submit(cmd.EnableMotors(on and self._port.electrics.may_drive))

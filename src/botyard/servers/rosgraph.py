@@ -1,0 +1,548 @@
+"""The simulator as ROS sees it: the topics, inputs and services of all robots and of the world, offered by any number of transports.
+
+A message is made once, when a transport has a reader for it, and encoded once for each wire form.
+"""
+
+from __future__ import annotations
+
+import logging
+import time as wall
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from botyard.errors import BotyardError, WorldError
+from botyard.geometry import Pose
+from botyard.model.raster import Raster, rasterise
+from botyard.model.world import THING
+from botyard.protocols.ros_messages.messages import Messages, Stamp
+from botyard.protocols.ros_messages.naming import NODE, graph_name, names_of
+from botyard.protocols.ros_messages.reconfigure import Reconfigure
+from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.types import Types
+from botyard.servers.hub import Hub
+from botyard.servers.yard import Yard
+from botyard.simulation import Robot
+
+SOURCE: Final = "ros"
+"""In whose name ROS commands robots and reads sensors."""
+MAP_CELL: Final = 0.05
+"""Edge of a cell of the published map, m."""
+CMD_VEL_TIMEOUT: Final = 0.6
+"""A robot stops after so much simulated time without cmd_vel, s (as the drivers of the real ones do)."""
+
+log = logging.getLogger("botyard.ros")
+
+
+class Once:
+    """A message and its bytes, made when first asked for."""
+
+    def __init__(self, types: Types, type_name: str, message: Any) -> None:
+        self._types = types
+        self.type_name = type_name
+        self.message = message
+        self._ros1: bytes | None = None
+        self._cdr: bytes | None = None
+
+    @property
+    def ros1(self) -> bytes:
+        """ROS 1's form."""
+        if self._ros1 is None:
+            self._ros1 = self._types.encode_ros1(self.message, self.type_name)
+        return self._ros1
+
+    @property
+    def cdr(self) -> bytes:
+        """CDR."""
+        if self._cdr is None:
+            self._cdr = self._types.encode_cdr(self.message, self.type_name)
+        return self._cdr
+
+
+class Publication(Protocol):
+    """A topic, as one transport publishes it."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody reads it there, or the transport keeps the last message for those to come."""
+        ...
+
+    @property
+    def greets(self) -> bool:
+        """Whether each new reader of a latched topic gets its present message at once; else the transport keeps it for them."""
+        ...
+
+    def send(self, message: Once) -> None:
+        """Send a message; never blocks."""
+        ...
+
+    def close(self) -> None:
+        """Publish it no longer."""
+        ...
+
+
+class Handle(Protocol):
+    """An input or a service, as one transport offers it."""
+
+    def close(self) -> None:
+        """Offer it no longer."""
+        ...
+
+
+class Transport(Protocol):
+    """A way to reach ROS programs."""
+
+    def advertise(self, node: str, topic: Topic, fresh: Callable[[], Once | None]) -> Publication:
+        """Publish a topic; `fresh` makes the present message of a latched one for a new reader."""
+        ...
+
+    def listen(self, node: str, entry: Input) -> Handle:
+        """Listen to a topic."""
+        ...
+
+    def serve(self, node: str, service: Service) -> Handle:
+        """Serve."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Live:
+    """A topic that is offered, and what was said of it last."""
+
+    topic: Topic
+    node: str
+    publications: dict[Transport, Publication] = field(default_factory=dict)
+    wanted: bool = False
+    due_us: int = 0
+    said: Hashable = None
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    """A robot, or the world."""
+
+    node: str
+    topics: list[_Live]
+    inputs: list[Input]
+    services: list[Service]
+    driver: Driver | None = None
+    robot: RobotTopics | None = None
+    handles: dict[Transport, list[Handle]] = field(default_factory=dict)
+
+
+class _LogLines(logging.Handler):
+    """The last warnings and errors, with levels of rosgraph_msgs/Log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: deque[tuple[int, str]] = deque(maxlen=100)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        self.lines.append((8 if record.levelno >= logging.ERROR else 4, record.getMessage()[:1000]))
+
+
+class RosGraph:
+    """Offers the simulator to transports.
+
+    Parameters
+    ----------
+    hub, yard : Hub, Yard
+        The running simulator.
+    types : Types
+        Message types.
+    profile : str
+        Names, see `botyard.protocols.ros_messages.naming`.
+    sim_time : bool
+        Stamps are simulated time, and /clock says it; else wall time.
+    timeout : float
+        Of cmd_vel, s; 0: never.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        yard: Yard,
+        types: Types,
+        *,
+        profile: str = "default",
+        sim_time: bool = True,
+        timeout: float = CMD_VEL_TIMEOUT,
+    ) -> None:
+        self._hub = hub
+        self._yard = yard
+        self._sim = hub.sim
+        self.types = types
+        self.profile = profile
+        self.sim_time = sim_time
+        self._timeout = timeout
+        self._m = Messages(types)
+        self._transports: list[Transport] = []
+        self._rows: object = None
+        self._raster: tuple[object, Raster | None] = (None, None)
+        self._map_version = 0
+        self._members: dict[str, _Member] = {}
+        self._world = self._world_member()
+        self._log = _LogLines()
+        logging.getLogger("botyard").addHandler(self._log)
+        hub.attach(self)
+
+    def close(self) -> None:
+        """Offer nothing any more."""
+        self._hub.detach(self)
+        logging.getLogger("botyard").removeHandler(self._log)
+        for transport in tuple(self._transports):
+            self.remove(transport)
+        for member in self._members.values():
+            if member.driver is not None:
+                member.driver.end()
+
+    # -- transports
+
+    def add(self, transport: Transport) -> None:
+        """Offer everything by another transport, too."""
+        self._transports.append(transport)
+        self._sync()
+        for member in (self._world, *self._members.values()):
+            self._offer(member, transport)
+
+    def remove(self, transport: Transport) -> None:
+        """Do so no longer."""
+        if transport in self._transports:
+            self._transports.remove(transport)
+        for member in (self._world, *self._members.values()):
+            self._withdraw(member, transport)
+
+    def _offer(self, member: _Member, transport: Transport) -> None:
+        for live in member.topics:
+            live.publications[transport] = transport.advertise(
+                live.node,
+                live.topic,
+                lambda live=live: self._fresh(live),  # type: ignore[misc]
+            )
+        handles = member.handles.setdefault(transport, [])
+        handles += [transport.listen(member.node, entry) for entry in member.inputs]
+        handles += [transport.serve(member.node, service) for service in member.services]
+
+    def _withdraw(self, member: _Member, transport: Transport) -> None:
+        for live in member.topics:
+            publication = live.publications.pop(transport, None)
+            if publication is not None:
+                publication.close()
+        for handle in member.handles.pop(transport, []):
+            handle.close()
+
+    # -- robots come and go
+
+    def _sync(self) -> None:
+        rows = self._sim.fleet.rows
+        if rows is self._rows:
+            return
+        self._rows = rows
+        robots = {n: r for n, r in self._sim.robots.items() if r.spec.drive and r.spec.name != THING}
+        for name in [n for n in self._members if n not in robots]:
+            member = self._members.pop(name)
+            for transport in self._transports:
+                self._withdraw(member, transport)
+        for name, robot in robots.items():
+            if name not in self._members:
+                member = self._members[name] = self._robot_member(robot, len(robots) == 1)
+                for transport in self._transports:
+                    self._offer(member, transport)
+
+    def _robot_member(self, robot: Robot, alone: bool) -> _Member:
+        names = names_of(robot.name, self.profile, alone)
+        port = robot.port(SOURCE)
+        topics = RobotTopics(port, names, self._m, lambda: self._sim.dt)
+
+        def conflict() -> None:
+            others = [s for s in robot.clients if s != SOURCE]
+            if others:
+                log.warning(
+                    "%s: ROS and %s command it at the same time; the last command counts", robot.name, ", ".join(others)
+                )
+            robot.claim(SOURCE)
+
+        driver = Driver(
+            port,
+            conflict,
+            lambda: robot.release(SOURCE),
+            self._timeout,
+            lambda text: log.warning("%s: %s", robot.name, text),
+        )
+        inputs = [Input(names.topic("cmd_vel"), "geometry_msgs/Twist", driver.twist, "velocity: m/s and rad/s")]
+        services = []
+        if self.profile != "stage":
+            services = [
+                Service(
+                    names.topic("enable_motors"),
+                    "std_srvs/Empty",
+                    self._empty(lambda: driver.enable(True)),
+                    "motors on",
+                ),
+                Service(
+                    names.topic("disable_motors"),
+                    "std_srvs/Empty",
+                    self._empty(lambda: driver.enable(False)),
+                    "motors off",
+                ),
+            ]
+        if self.profile == "default":
+            inputs += [
+                Input(names.topic("cmd_vel_stamped"), "geometry_msgs/TwistStamped", driver.stamped, "velocity, with a header"),
+                Input(names.topic("enable_motors_cmd"), "std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off"),
+                Input(
+                    names.topic("set_pose"), "geometry_msgs/PoseStamped", lambda m: self._place(robot.name, m.pose), "put it there"
+                ),
+            ]  # fmt: skip
+        offered = topics.topics()
+        if self.profile in ("default", "rosaria"):
+            limits = Reconfigure(port, names.prefix, self.types, self._hub.settle)
+            offered += limits.topics()
+            services.append(limits.service())
+        lives = [_Live(t, names.node) for t in offered]
+        return _Member(names.node, lives, inputs, services, driver, topics)
+
+    def _place(self, name: str, pose: Any) -> None:
+        q = pose.orientation
+        yaw = float(np.arctan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z)))
+        self._put(name, float(pose.position.x), float(pose.position.y), yaw)
+
+    def _put(self, name: str, x: float, y: float, yaw: float) -> None:
+        try:
+            self._sim.put(name, Pose(x, y, yaw), SOURCE)
+        except KeyError:
+            raise WorldError(f'there is no robot or thing "{name}"') from None
+        self._hub.settle()
+
+    # -- the world
+
+    def _empty(self, act: Callable[[], None]) -> Callable[[Any], Any]:
+        """A service of std_srvs/Empty."""
+
+        def serve(_request: Any) -> Any:
+            act()
+            return self.types.empty("std_srvs/EmptyResponse")
+
+        return serve
+
+    def _result(self, type_name: str, act: Callable[[Any], str | None]) -> Callable[[Any], Any]:
+        """A service that says whether it worked, and why not."""
+
+        def serve(request: Any) -> Any:
+            try:
+                text = act(request)
+            except BotyardError as error:
+                return self.types[f"{type_name}Response"](success=False, message=str(error))
+            return self.types[f"{type_name}Response"](success=True, message=text or "")
+
+        return serve
+
+    def _world_member(self) -> _Member:
+        node = "/stageros" if self.profile == "stage" else f"/{NODE}"
+        topics = [
+            Topic("/tf", "tf2_msgs/TFMessage", self._tf, "odom → base_link of every robot", queue=100),
+            Topic("/tf_static", "tf2_msgs/TFMessage", self._tf_static, "base_link → sensors", version=lambda: tuple(self._members)),
+            Topic("/rosout", "rosgraph_msgs/Log", self._log_line, "warnings and errors of the simulator", queue=100, ros1_only=True),
+        ]  # fmt: skip
+        services: list[Service] = []
+        inputs: list[Input] = []
+        if self.sim_time:
+            topics.append(Topic("/clock", "rosgraph_msgs/Clock", self._clock, "simulated time", queue=1))
+        if self.profile == "default":
+            topics += [
+                Topic(
+                    "/map", "nav_msgs/OccupancyGrid", self._map, "the static map", version=self._version_of_map, queue=1
+                ),
+                Topic(
+                    "/diagnostics",
+                    "diagnostic_msgs/DiagnosticArray",
+                    self._diagnostics,
+                    "how the robots are",
+                    period=SLOW,
+                ),
+            ]
+            services += self._world_services(f"{node}/")
+            inputs += [
+                Input(f"{node}/pause_cmd", "std_msgs/Bool", lambda m: self._pause(bool(m.data)), "let time stand still, or go on"),
+                Input(f"{node}/step_cmd", "std_msgs/UInt32", lambda m: self._steps(int(m.data)), "so many steps, then stand still"),
+                Input(f"{node}/set_speed_cmd", "std_msgs/Float64", lambda m: self._speed(float(m.data)), "simulated per wall time"),
+                Input(f"{node}/load_map_cmd", "std_msgs/String", lambda m: self._load(str(m.data)), "another map or world"),
+            ]  # fmt: skip
+        if self.profile in ("default", "stage"):
+            services.append(
+                Service(
+                    "/reset_positions", "std_srvs/Empty", self._empty(self._reset), "all robots back to their starts"
+                )
+            )
+        if self.profile in ("amrisim", "rosaria"):
+            topics = topics[:3]
+        return _Member(node, [_Live(t, node) for t in topics], inputs, services)
+
+    def _world_services(self, prefix: str) -> list[Service]:
+        def service(name: str, type_name: str, act: Callable[[Any], str | None], about: str) -> Service:
+            return Service(prefix + name, type_name, self._result(type_name, act), about)
+
+        return [
+            service("pause", "std_srvs/Trigger", lambda _: self._pause(True), "let time stand still"),
+            service("resume", "std_srvs/Trigger", lambda _: self._pause(False), "let time go on"),
+            service("step", "botyard_msgs/Step", lambda r: self._steps(int(r.steps)), "so many steps, then stand still"),
+            service("set_speed", "botyard_msgs/SetSpeed", lambda r: self._speed(float(r.factor)), "simulated per wall time"),
+            Service(f"{prefix}add_robot", "botyard_msgs/AddRobot", self._add_robot, "another robot"),
+            service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: self._remove(str(r.name)), "take it away"),
+            service(
+                "set_pose", "botyard_msgs/SetPose", lambda r: self._put(str(r.name), r.pose.x, r.pose.y, r.pose.theta), "put it there"
+            ),
+            service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(str(r.name)), "another map or world"),
+            Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map"),
+        ]  # fmt: skip
+
+    def _pause(self, on: bool) -> None:
+        (self._hub.pause if on else self._hub.resume)()
+
+    def _steps(self, count: int) -> None:
+        if not 1 <= count <= 1_000_000:
+            raise WorldError(f"steps: expected 1 … 1000000, found {count}")
+        self._hub.step_and_pause(count)
+
+    def _speed(self, factor: float) -> None:
+        if not (factor == 0.0 or 0.01 <= factor <= 1000.0):
+            raise WorldError(f"speed: expected 0 (as fast as possible) or 0.01 … 1000, found {factor:g}")
+        self._hub.set_speed(factor)
+
+    def _add_robot(self, request: Any) -> Any:
+        response = self.types["botyard_msgs/AddRobotResponse"]
+        try:
+            pose = None if request.anywhere else Pose(request.pose.x, request.pose.y, request.pose.theta)
+            robot = self._yard.add_by_client(str(request.model), str(request.name), pose)
+        except BotyardError as error:
+            return response(success=False, message=str(error), name="")
+        self._hub.settle()
+        return response(success=True, message="", name=robot.name)
+
+    def _remove(self, name: str) -> None:
+        self._yard.remove([name])
+        self._hub.settle()
+
+    def _load(self, name: str) -> None:
+        self._yard.world.load(name)
+
+    def _reset(self) -> None:
+        for robot in self._sim.robots.values():
+            robot.port(SOURCE).reset_pose()
+        self._hub.settle()
+
+    # -- what the world says
+
+    def stamp(self) -> Stamp:
+        """The time of the present state."""
+        return Stamp.of_us(self._sim.snapshot.time_us) if self.sim_time else Stamp.of_seconds(wall.time())
+
+    def _tf(self, stamp: Stamp) -> Any:
+        return self._m.tf(stamp, [m.robot.transform() for m in self._members.values() if m.robot is not None])
+
+    def _tf_static(self, stamp: Stamp) -> Any:
+        return self._m.tf(
+            stamp, [t for m in self._members.values() if m.robot is not None for t in m.robot.static_transforms()]
+        )
+
+    def _log_line(self, stamp: Stamp) -> Any:
+        """One line a step: a flood of them must not hold up what matters."""
+        if not self._log.lines:
+            return None
+        level, text = self._log.lines.popleft()
+        return self._m.log(stamp, level, self._world.node, text)
+
+    def _clock(self, stamp: Stamp) -> Any:
+        return self._m.clock(stamp) if stamp != (0, 0) else None  # 0 means that time has not begun
+
+    def _diagnostics(self, stamp: Stamp) -> Any:
+        return self._m.diagnostics(
+            stamp, [m.robot.diagnostics() for m in self._members.values() if m.robot is not None]
+        )
+
+    def _version_of_map(self) -> int:
+        if self._raster[0] is not self._sim.scene:
+            self._raster = (self._sim.scene, None)
+            self._map_version += 1
+        return self._map_version
+
+    def _map(self, stamp: Stamp) -> Any:
+        self._version_of_map()
+        scene, raster = self._raster
+        if raster is None:
+            try:
+                raster = rasterise(self._sim.scene, MAP_CELL)
+            except WorldError:  # no map, or one too large
+                raster = Raster(np.zeros((0, 0), np.bool_), 0.0, 0.0, MAP_CELL)
+            self._raster = (scene, raster)
+        return self._m.map(stamp, raster, "map")
+
+    def _get_map(self, _request: Any) -> Any:
+        return self.types["nav_msgs/GetMapResponse"](map=self._map(self.stamp()))
+
+    # -- every step
+
+    def on_snapshot(self, now: float) -> None:
+        """A step is done: publish what is wanted and due."""
+        try:
+            self._publish()
+        except Exception:  # a fault of ours must not stop the run loop, on which all robots depend
+            log.exception("internal error while publishing")
+
+    def _publish(self) -> None:
+        if not self._transports:
+            return
+        self._sync()
+        stamp, time_us = self.stamp(), self._sim.snapshot.time_us
+        for member in (self._world, *self._members.values()):
+            if member.driver is not None:
+                member.driver.tick()
+            for live in member.topics:
+                self._say(live, stamp, time_us)
+
+    def _say(self, live: _Live, stamp: Stamp, time_us: int) -> None:
+        readers = [p for p in live.publications.values() if p.is_wanted]
+        topic = live.topic
+        if bool(readers) != live.wanted:
+            live.wanted = bool(readers)
+            topic.wanted(live.wanted)
+            # readers that were greeted have the last message of a latched topic already
+            live.said = topic.version() if topic.version and all(p.greets for p in readers) else None
+        if not readers:
+            return
+        if topic.version is not None:
+            version = topic.version()
+            if version == live.said:
+                return
+            live.said = version
+        elif topic.period:
+            if time_us < live.due_us:
+                return
+            live.due_us = time_us + round(topic.period * 1e6)
+        message = topic.make(stamp)
+        if message is None:
+            return
+        once = Once(self.types, topic.type_name, message)
+        for publication in readers:
+            publication.send(once)
+
+    def _fresh(self, live: _Live) -> Once | None:
+        """The present message of a latched topic, for a reader that has just come."""
+        message = live.topic.make(self.stamp())
+        return None if message is None else Once(self.types, live.topic.type_name, message)
+
+    # -- for people
+
+    def describe(self) -> Iterable[tuple[str, str, str, str]]:
+        """Kind, name, type and meaning of everything that is offered."""
+        for member in (self._world, *self._members.values()):
+            yield from (("topic", t.topic.name, t.topic.type_name, t.topic.about) for t in member.topics)
+            yield from (("input", i.name, i.type_name, i.about) for i in member.inputs)
+            yield from (("service", s.name, s.type_name, s.about) for s in member.services)
+
+
+__all__ = ["CMD_VEL_TIMEOUT", "SOURCE", "Handle", "Once", "Publication", "RosGraph", "Transport", "graph_name"]
