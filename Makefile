@@ -35,12 +35,16 @@ web: $(VENV)/.core
 run: web
 	$(BIN)/botyard run --map office --robot p3dx --robot amigo:bob --controller wander $(ARGS)
 
-# programs of the system that tests talk to: a browser, and a display for it
+# programs of the system that tests talk to: a browser and a display for it, and ROS 1
+ROS1 := python3-roslaunch python3-rosmaster python3-rostopic python3-rosservice python3-rosnode python3-rospy python3-rosbag python3-rosparam \
+  python3-rosmsg python3-dynamic-reconfigure python3-tf2-ros python3-tf2-msgs python3-rosgraph-msgs python3-nav-msgs python3-sensor-msgs \
+  python3-diagnostic-msgs python3-std-srvs ros-std-srvs ros-nav-msgs ros-sensor-msgs ros-std-msgs ros-geometry-msgs ros-tf2-msgs ros-rosgraph-msgs
+
 peers:
-	@command -v chromium >/dev/null && command -v Xvfb >/dev/null || { \
+	@command -v chromium >/dev/null && command -v Xvfb >/dev/null && /usr/bin/python3 -c 'import rospy, diagnostic_msgs' 2>/dev/null || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb >/dev/null; } \
-	  || echo "Chromium and Xvfb are not here and cannot be installed: tests of the page in a browser are skipped"
+	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb $(ROS1) >/dev/null; } \
+	  || echo "Chromium, Xvfb and ROS 1 are not here and cannot be installed: tests that need them are skipped"
 
 # They run compiled, on all cores, and the engine's once more without the compiler: real tracebacks, coverage, and proof that both
 # give the same results.

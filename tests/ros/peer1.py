@@ -1,0 +1,152 @@
+"""A rospy program with several parts, run by Debian's own Python; prints what it finds as JSON."""
+
+import json
+import sys
+import threading
+
+import rospy
+from geometry_msgs.msg import Twist
+
+
+def message_class(name):
+    """A message class by its name."""
+    package, kind = name.split("/")
+    return getattr(__import__(f"{package}.msg", fromlist=[kind]), kind)
+
+
+def plain(message):
+    """A message as dictionaries and lists; long lists by their length and first values."""
+    if hasattr(message, "to_sec"):
+        return message.to_sec()
+    if hasattr(message, "__slots__"):
+        return {n: plain(getattr(message, n)) for n in message.__slots__ if not n.startswith("_")}
+    if isinstance(message, (list, tuple)):
+        return [plain(m) for m in message[:400]]
+    if isinstance(message, bytes):
+        return len(message)
+    return repr(message) if message != message or message in (float("inf"),) else message
+
+
+def listen(topics, seconds):
+    """The first message of each topic, how many came, and who sent them."""
+    found = {}
+    lock = threading.Lock()
+
+    def take(message, name):
+        with lock:
+            entry = found.setdefault(name, {"count": 0, "first": plain(message)})
+            entry["count"] += 1
+            entry["last"] = plain(message)
+            entry["caller"] = message._connection_header["callerid"]
+            entry["latching"] = message._connection_header.get("latching")
+
+    for name, kind in topics:
+        rospy.Subscriber(name, message_class(kind), take, name)
+    rospy.rostime.wallsleep(seconds)
+    return found
+
+
+def drive(topic, v, w, seconds, stamped=False):
+    """Publish velocities at 10 Hz."""
+    if stamped:
+        from geometry_msgs.msg import TwistStamped as Kind
+    else:
+        Kind = Twist
+    out = rospy.Publisher(topic, Kind, queue_size=1)
+    message = Kind()
+    twist = message.twist if stamped else message
+    twist.linear.x, twist.angular.z = v, w
+    for _ in range(int(seconds * 10)):
+        out.publish(message)
+        rospy.rostime.wallsleep(0.1)
+    return True
+
+
+def transform(parent, child):
+    """A transform by tf2."""
+    import tf2_ros
+
+    buffer = tf2_ros.Buffer()
+    tf2_ros.TransformListener(buffer)
+    for _ in range(100):
+        rospy.rostime.wallsleep(0.1)
+        try:
+            return plain(buffer.lookup_transform(parent, child, rospy.Time(0)).transform)
+        except tf2_ros.TransformException as error:
+            last = str(error)
+    return last
+
+
+def call(name, kind, *args):
+    """Call a service of std_srvs or nav_msgs."""
+    package, srv = kind.split("/")
+    module = __import__(f"{package}.srv", fromlist=[srv])
+    rospy.wait_for_service(name, 5)
+    try:
+        return plain(rospy.ServiceProxy(name, getattr(module, srv))(*args))
+    except rospy.ServiceException as error:
+        return f"error: {error}"
+
+
+def many_calls(name, count):
+    """Persistent calls of an Empty service."""
+    from std_srvs.srv import Empty
+
+    proxy = rospy.ServiceProxy(name, Empty, persistent=True)
+    for _ in range(count):
+        proxy()
+    return count
+
+
+def reconfigure(node, values):
+    """The limits of a robot by dynamic_reconfigure's own client."""
+    import dynamic_reconfigure.client
+
+    client = dynamic_reconfigure.client.Client(node, timeout=5)
+    before = dict(client.get_configuration(timeout=5))
+    after = dict(client.update_configuration(values))
+    described = [p["name"] for p in client.get_parameter_descriptions(timeout=5)]
+    for config in (before, after):
+        config.pop("groups", None)
+    return [before, after, described]
+
+
+def talk(topic, text, seconds):
+    """Say something, to other rospy programs."""
+    from std_msgs.msg import String
+
+    out = rospy.Publisher(topic, String, queue_size=5)
+    for _ in range(int(seconds * 10)):
+        out.publish(text)
+        rospy.rostime.wallsleep(0.1)
+    return True
+
+
+def params(values):
+    """Set parameters, and read them in all ways."""
+    for key, value in values.items():
+        rospy.set_param(key, value)
+    return {
+        "got": {key: rospy.get_param(key) for key in values},
+        "has": rospy.has_param("/nothing/there"),
+        "default": rospy.get_param("~mine", 5),
+        "names": sorted(n for n in rospy.get_param_names() if n.startswith("/t/")),
+        "search": rospy.search_param("a"),
+    }
+
+
+def sim_time(seconds):
+    """How far rospy's clock goes, and how far that of the wall."""
+    begin = rospy.Time.now().to_sec()
+    while begin == 0.0:
+        rospy.rostime.wallsleep(0.05)
+        begin = rospy.Time.now().to_sec()
+    rospy.rostime.wallsleep(seconds)
+    return rospy.Time.now().to_sec() - begin
+
+
+if __name__ == "__main__":
+    rospy.init_node("peer", anonymous=True, disable_signals=True)
+    result = globals()[sys.argv[1]](*json.loads(sys.argv[2]))
+    print("RESULT " + json.dumps(result), flush=True)
+    rospy.signal_shutdown("done")

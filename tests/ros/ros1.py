@@ -1,0 +1,163 @@
+"""Running real ROS 1 programs against a simulator: masters, tools, rospy scripts, and a plain service client."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+import xmlrpc.client
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from botyard.protocols.ros_messages.types import types
+from botyard.protocols.tcpros import wire
+from tests.ports import free_port
+
+PEER = Path(__file__).parent / "peer1.py"
+
+
+class Ros1World:
+    """A folder, a master's port, and the processes that use them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port(30)
+        self.uri = f"http://127.0.0.1:{self.port}/"
+        self.robots = self.port + 1
+        self._processes: list[subprocess.Popen[str]] = []
+        self.env = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("ROS", "PYTHON", "VIRTUAL_ENV"))},
+            "PATH": "/usr/bin:/bin", "ROS_MASTER_URI": self.uri, "ROS_IP": "127.0.0.1", "ROS_HOME": str(folder / "home"),
+            "ROS_LOG_DIR": str(folder / "log"), "ROS_PACKAGE_PATH": "/usr/share", "ROS_ROOT": "/usr/share/ros", "PYTHONUNBUFFERED": "1",
+        }  # fmt: skip
+        (folder / "home").mkdir()
+        (folder / "log").mkdir()
+
+    def close(self) -> None:
+        """Stop everything, the youngest first."""
+        for process in reversed(self._processes):
+            stop(process)
+
+    def spawn(self, *args: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        """A process whose output goes to a file."""
+        path = self.folder / f"out{len(self._processes)}.log"
+        with path.open("w") as out:
+            process = subprocess.Popen(
+                args, env=env or self.env, stdout=out, stderr=subprocess.STDOUT, text=True, cwd=self.folder
+            )
+        process.log = path  # type: ignore[attr-defined]
+        self._processes.append(process)
+        return process
+
+    # -- masters
+
+    def master(self) -> subprocess.Popen[str]:
+        """Debian's master."""
+        process = self.spawn("/usr/bin/rosmaster", "--core", "-p", str(self.port))
+        wait(lambda: self.ask("getPid")[0] == 1)
+        return process
+
+    def ask(self, method: str, *args: Any) -> Any:
+        """Call the master; [0, …] when it is not there."""
+        try:
+            with xmlrpc.client.ServerProxy(self.uri) as proxy:
+                return getattr(proxy, method)("/test", *args)
+        except OSError:
+            return [0, "", None]
+
+    def known(self) -> tuple[set[str], set[str], set[str]]:
+        """Names of the topics that are published and subscribed, and of the services."""
+        published, subscribed, services = self.ask("getSystemState")[2]
+        return {t for t, _ in published}, {t for t, _ in subscribed}, {s for s, _ in services}
+
+    # -- the simulator
+
+    def botyard(self, *args: str) -> subprocess.Popen[str]:
+        """A simulator, when it is ready."""
+        env = {**os.environ, "ROS_MASTER_URI": self.uri, "ROS_IP": "127.0.0.1"}
+        process = self.spawn(
+            sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-p", str(self.robots), *args, env=env
+        )
+        wait(lambda: "ready" in output(process) or process.poll() is not None, 60.0)
+        assert process.poll() is None, output(process)
+        return process
+
+    # -- tools
+
+    def tool(self, *args: str, seconds: float = 20.0) -> str:
+        """What one of Debian's tools prints."""
+        done = subprocess.run(
+            args, env=self.env, capture_output=True, text=True, timeout=seconds, check=False, cwd=self.folder
+        )
+        return done.stdout + done.stderr
+
+    def rospy(self, what: str, *args: Any, seconds: float = 25.0) -> Any:
+        """What a function of the rospy script gives."""
+        done = subprocess.run(
+            ["/usr/bin/python3", str(PEER), what, json.dumps(args)], env=self.env, capture_output=True, text=True, timeout=seconds,
+            check=False, cwd=self.folder,
+        )  # fmt: skip
+        lines = [x for x in done.stdout.splitlines() if x.startswith("RESULT ")]
+        assert lines, done.stdout + done.stderr
+        return json.loads(lines[-1].removeprefix("RESULT "))
+
+    def rospy_later(self, what: str, *args: Any) -> subprocess.Popen[str]:
+        """The same in the background."""
+        return self.spawn("/usr/bin/python3", str(PEER), what, json.dumps(args))
+
+    def service(self, path: str, type_name: str, /, **fields: Any) -> Any:
+        """Call a service of a type that Debian's tools do not know."""
+        t = types()
+        kind = t.service(type_name)
+        uri = self.ask("lookupService", path)[2]
+        host, port = uri.removeprefix("rosrpc://").rstrip("/").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as s:
+            s.sendall(wire.encode_header({"callerid": "/test", "service": path, "md5sum": kind.md5}))
+            s.sendall(wire.frame(t.encode_ros1(t[kind.request](**fields), kind.request)))
+            header = wire.decode_header(read(s, struct.unpack("<I", read(s, 4))[0]))
+            assert "error" not in header, header
+            good = read(s, 1) == b"\x01"
+            body = read(s, struct.unpack("<I", read(s, 4))[0])
+        return t.decode_ros1(body, kind.response) if good else body.decode()
+
+
+def read(s: socket.socket, size: int) -> bytes:
+    """So many bytes."""
+    data = b""
+    while len(data) < size:
+        more = s.recv(size - len(data))
+        assert more, "the connection ended"
+        data += more
+    return data
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    """What a process has printed so far."""
+    text: str = process.log.read_text()  # type: ignore[attr-defined]
+    return text
+
+
+def wait(holds: Callable[[], Any], seconds: float = 15.0) -> Any:
+    """Wait until something holds; its value."""
+    end = time.monotonic() + seconds
+    while not (value := holds()):
+        assert time.monotonic() < end, f"it did not come to hold within {seconds} s"
+        time.sleep(0.05)
+    return value
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """End a process."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(5)
