@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 
-from bench import clients, page, peers, rays, scaling, scenes, startup, worlds
+from bench import clients, page, peers, rays, ros, scaling, scenes, startup, worlds
 
 ALL = {
     "rays": rays.main,
@@ -12,6 +12,7 @@ ALL = {
     "peers": peers.main,
     "clients": clients.main,
     "page": page.main,
+    "ros": ros.main,
     "startup": startup.main,
     "worlds": worlds.main,
     "scaling": scaling.main,

@@ -6,7 +6,7 @@ next step; everything that is read comes from the last snapshot, so no protocol 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from botyard.devices.bumpers import Bumpers
@@ -15,6 +15,7 @@ from botyard.devices.finders import Blob, Fiducial
 from botyard.devices.gps import Fix
 from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.laser import LaserScan
+from botyard.devices.ranging import Bundle
 from botyard.devices.sonar import SonarReadings
 from botyard.engine.commands import Command
 from botyard.engine.layout import F8, I2, State
@@ -93,6 +94,10 @@ class Fleet(Protocol):
     @property
     def is_exact(self) -> bool:
         """False when readings are rounded before anybody gets them."""
+        ...
+
+    def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
+        """The beams of a sensor: (robot, kind, index)."""
         ...
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:

@@ -254,7 +254,7 @@ class _Connection(asyncio.Protocol):
         self._node.connections.discard(self)
         topic = self.session.topic
         if isinstance(topic, _Publication):
-            topic.readers.discard(self)
+            topic.lost(self)
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -324,9 +324,12 @@ class _Connection(asyncio.Protocol):
 class _Publication:
     """A topic of a node; a `Publication` of the graph and a `TopicOffer` of sessions."""
 
-    def __init__(self, node: _Node, topic: Topic, types: Types, fresh: Callable[[], Once | None]) -> None:
+    def __init__(
+        self, node: _Node, topic: Topic, types: Types, fresh: Callable[[], Once | None], changed: Callable[[], None]
+    ) -> None:
         self._node = node
         self._fresh = fresh
+        self._changed = changed
         self.name, self.type_name = topic.name, topic.type_name
         self.definition, self.md5 = types.definition(topic.type_name)
         self.latched, self.queue = topic.latched, topic.queue
@@ -344,10 +347,16 @@ class _Publication:
         if reader.session.wants_no_delay:
             reader.no_delay()
         self.readers.add(reader)
+        self._changed()
         if self.latched:
             last = self._fresh()
             if last is not None:
                 reader.send(wire.frame(last.ros1), self.queue)
+
+    def lost(self, reader: _Connection) -> None:
+        """A subscriber has gone."""
+        self.readers.discard(reader)
+        self._changed()
 
     def send(self, message: Once) -> None:
         """Send a message to all subscribers."""
@@ -708,10 +717,12 @@ class Ros1:
             self._nodes[name] = _Node(self, name)
         return self._nodes[name]
 
-    def advertise(self, node: str, topic: Topic, fresh: Callable[[], Once | None]) -> _Publication:
+    def advertise(
+        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+    ) -> _Publication:
         """Publish a topic."""
         owner = self._node(node)
-        made = owner.topics[topic.name] = _Publication(owner, topic, self.types, fresh)
+        made = owner.topics[topic.name] = _Publication(owner, topic, self.types, fresh, changed)
         owner.tell(*made.register())
         return made
 

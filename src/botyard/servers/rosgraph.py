@@ -38,27 +38,50 @@ log = logging.getLogger("botyard.ros")
 
 
 class Once:
-    """A message and its bytes, made when first asked for."""
+    """A message and its bytes, made when first asked for.
 
-    def __init__(self, types: Types, type_name: str, message: Any) -> None:
+    Parameters
+    ----------
+    types : Types
+        Message types.
+    topic : Topic
+        What it is of.
+    stamp : Stamp
+        Of the present state.
+    """
+
+    def __init__(self, types: Types, topic: Topic, stamp: Stamp) -> None:
         self._types = types
-        self.type_name = type_name
-        self.message = message
+        self._topic = topic
+        self._stamp = stamp
+        self._quick = topic.quick
+        self.message = topic.make(stamp) if topic.quick is None else None
         self._ros1: bytes | None = None
         self._cdr: bytes | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """There is nothing to say."""
+        return self.message is None and self._quick is None
 
     @property
     def ros1(self) -> bytes:
         """ROS 1's form."""
         if self._ros1 is None:
-            self._ros1 = self._types.encode_ros1(self.message, self.type_name)
+            quick = self._quick
+            self._ros1 = (
+                quick("ros1", self._stamp) if quick else self._types.encode_ros1(self.message, self._topic.type_name)
+            )
         return self._ros1
 
     @property
     def cdr(self) -> bytes:
         """CDR."""
         if self._cdr is None:
-            self._cdr = self._types.encode_cdr(self.message, self.type_name)
+            quick = self._quick
+            self._cdr = (
+                quick("cdr", self._stamp) if quick else self._types.encode_cdr(self.message, self._topic.type_name)
+            )
         return self._cdr
 
 
@@ -95,8 +118,18 @@ class Handle(Protocol):
 class Transport(Protocol):
     """A way to reach ROS programs."""
 
-    def advertise(self, node: str, topic: Topic, fresh: Callable[[], Once | None]) -> Publication:
-        """Publish a topic; `fresh` makes the present message of a latched one for a new reader."""
+    def advertise(
+        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+    ) -> Publication:
+        """Publish a topic.
+
+        Parameters
+        ----------
+        fresh : callable
+            Makes the present message of a latched topic for a new reader.
+        changed : callable
+            To be called when `Publication.is_wanted` has changed, from the simulator's thread.
+        """
         ...
 
     def listen(self, node: str, entry: Input) -> Handle:
@@ -115,6 +148,7 @@ class _Live:
     topic: Topic
     node: str
     publications: dict[Transport, Publication] = field(default_factory=dict)
+    readers: list[Publication] = field(default_factory=list)
     wanted: bool = False
     due_us: int = 0
     said: Hashable = None
@@ -185,6 +219,8 @@ class RosGraph:
         self._raster: tuple[object, Raster | None] = (None, None)
         self._map_version = 0
         self._members: dict[str, _Member] = {}
+        self._stale = True
+        self._active: list[_Live] = []
         self._world = self._world_member()
         self._log = _LogLines()
         logging.getLogger("botyard").addHandler(self._log)
@@ -218,20 +254,25 @@ class RosGraph:
 
     def _offer(self, member: _Member, transport: Transport) -> None:
         for live in member.topics:
-            live.publications[transport] = transport.advertise(
-                live.node,
-                live.topic,
-                lambda live=live: self._fresh(live),  # type: ignore[misc]
-            )
+            live.publications[transport] = self._advertised(transport, live)
+        self._refresh()
         handles = member.handles.setdefault(transport, [])
         handles += [transport.listen(member.node, entry) for entry in member.inputs]
         handles += [transport.serve(member.node, service) for service in member.services]
+
+    def _advertised(self, transport: Transport, live: _Live) -> Publication:
+        return transport.advertise(live.node, live.topic, lambda: self._fresh(live), self._refresh)
+
+    def _refresh(self) -> None:
+        """Somebody has begun or ended to read something."""
+        self._stale = True
 
     def _withdraw(self, member: _Member, transport: Transport) -> None:
         for live in member.topics:
             publication = live.publications.pop(transport, None)
             if publication is not None:
                 publication.close()
+        self._refresh()
         for handle in member.handles.pop(transport, []):
             handle.close()
 
@@ -256,7 +297,7 @@ class RosGraph:
     def _robot_member(self, robot: Robot, alone: bool) -> _Member:
         names = names_of(robot.name, self.profile, alone)
         port = robot.port(SOURCE)
-        topics = RobotTopics(port, names, self._m, lambda: self._sim.dt)
+        topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt)
 
         def conflict() -> None:
             others = [s for s in robot.clients if s != SOURCE]
@@ -498,22 +539,32 @@ class RosGraph:
             return
         self._sync()
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
-        for member in (self._world, *self._members.values()):
+        for member in self._members.values():
             if member.driver is not None:
                 member.driver.tick()
+        if self._stale:
+            self._activate()
+        for live in self._active:
+            self._say(live, stamp, time_us)
+
+    def _activate(self) -> None:
+        """Find the topics that somebody reads; sensors behind the others rest."""
+        self._stale = False
+        self._active = []
+        for member in (self._world, *self._members.values()):
             for live in member.topics:
-                self._say(live, stamp, time_us)
+                live.readers = [p for p in live.publications.values() if p.is_wanted]
+                if bool(live.readers) != live.wanted:
+                    live.wanted = bool(live.readers)
+                    live.topic.wanted(live.wanted)
+                    # readers that were greeted have the last message of a latched topic already
+                    greeted = live.topic.version is not None and all(p.greets for p in live.readers)
+                    live.said = live.topic.version() if greeted and live.topic.version is not None else None
+                if live.wanted:
+                    self._active.append(live)
 
     def _say(self, live: _Live, stamp: Stamp, time_us: int) -> None:
-        readers = [p for p in live.publications.values() if p.is_wanted]
         topic = live.topic
-        if bool(readers) != live.wanted:
-            live.wanted = bool(readers)
-            topic.wanted(live.wanted)
-            # readers that were greeted have the last message of a latched topic already
-            live.said = topic.version() if topic.version and all(p.greets for p in readers) else None
-        if not readers:
-            return
         if topic.version is not None:
             version = topic.version()
             if version == live.said:
@@ -523,17 +574,16 @@ class RosGraph:
             if time_us < live.due_us:
                 return
             live.due_us = time_us + round(topic.period * 1e6)
-        message = topic.make(stamp)
-        if message is None:
+        once = Once(self.types, topic, stamp)
+        if once.is_nothing:
             return
-        once = Once(self.types, topic.type_name, message)
-        for publication in readers:
+        for publication in live.readers:
             publication.send(once)
 
     def _fresh(self, live: _Live) -> Once | None:
         """The present message of a latched topic, for a reader that has just come."""
-        message = live.topic.make(self.stamp())
-        return None if message is None else Once(self.types, live.topic.type_name, message)
+        once = Once(self.types, live.topic, self.stamp())
+        return None if once.is_nothing else once
 
     # -- for people
 

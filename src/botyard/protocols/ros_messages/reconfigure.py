@@ -64,7 +64,8 @@ class Reconfigure:
         """``parameter_descriptions`` and ``parameter_updates``, latched."""
         return [
             Topic(
-                f"{self._prefix}parameter_descriptions", "dynamic_reconfigure/ConfigDescription", self._description, "which limits there are",
+                f"{self._prefix}parameter_descriptions", "dynamic_reconfigure/ConfigDescription", self._description,
+                "which limits there are",
                 version=lambda: 0, ros1_only=True,
             ),
             Topic(

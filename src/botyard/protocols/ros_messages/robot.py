@@ -15,6 +15,8 @@ from botyard.geometry import Pose
 from botyard.protocols.robotport import RobotPort
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
+from botyard.protocols.ros_messages.quick import QuickCloud, QuickOdometry, QuickScan
+from botyard.protocols.ros_messages.types import Types
 
 SLOW: Final = 1.0
 """Period of what changes slowly, s of simulated time: battery, diagnostics."""
@@ -45,6 +47,8 @@ class Topic:
         One line for people.
     ros1_only : bool
         ROS 2 has no such type.
+    quick : callable or None
+        The bytes of the present message in a wire form (``ros1`` or ``cdr``), made without its object.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Topic:
     period: float = 0.0
     wanted: Callable[[bool], None] = lambda _on: None
     ros1_only: bool = False
+    quick: Callable[[str, Stamp], bytes] | None = None
 
     @property
     def latched(self) -> bool:
@@ -93,17 +98,25 @@ class RobotTopics:
         The robot.
     names : Names
         Its names.
-    messages : Messages
-        Makes messages.
+    messages, types : Messages, Types
+        Make messages and their bytes.
     scan_step : callable
         Simulated time between two scans, s.
     """
 
-    def __init__(self, port: RobotPort, names: Names, messages: Messages, scan_step: Callable[[], float]) -> None:
+    def __init__(
+        self, port: RobotPort, names: Names, messages: Messages, types: Types, scan_step: Callable[[], float]
+    ) -> None:
         self.port = port
         self.names = names
         self._m = messages
+        self._types = types
         self._step = scan_step
+        ring = port.spec.sonar
+        mounts = np.array([t.pose for t in ring.transducers] if ring is not None else [], np.float64).reshape(-1, 3)
+        self._mounts = mounts[:, :2]
+        self._rays = np.stack([np.cos(mounts[:, 2]), np.sin(mounts[:, 2])], axis=1)
+        self._farthest = ring.range_max if ring is not None else 0.0
         n = names
         self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
 
@@ -113,22 +126,40 @@ class RobotTopics:
         """The topics, each once."""
         n, spec, profile = self.names, self.port.spec, self.names.profile
         found: list[Topic] = []
+        odometry = self._quick_odometry(False)
 
         def add(name: str, type_name: str, make: Callable[[Stamp], Any], about: str, **options: Any) -> None:
             found.append(Topic(n.topic(name), type_name, make, about, **options))
 
         if profile != "stage":
             add(
-                "pose", "nav_msgs/Odometry", self._odometry, "where odometry believes the robot to be, and its velocity"
+                "pose",
+                "nav_msgs/Odometry",
+                self._odometry,
+                "where odometry believes the robot to be, and its velocity",
+                quick=odometry,
             )
         if profile in ("default", "stage"):
-            add("odom", "nav_msgs/Odometry", self._odometry, "the same as pose, by the name that most programs expect")
-            add("base_pose_ground_truth", "nav_msgs/Odometry", self._truth, "where it really is")
+            add(
+                "odom",
+                "nav_msgs/Odometry",
+                self._odometry,
+                "the same as pose, by the name that most programs expect",
+                quick=odometry,
+            )
+            add(
+                "base_pose_ground_truth",
+                "nav_msgs/Odometry",
+                self._truth,
+                "where it really is",
+                quick=self._quick_odometry(True),
+            )
         if spec.sonar is not None and profile != "stage":
             subscribe = self.port.subscribe_sonar
             add("sonar", "sensor_msgs/PointCloud", self._sonar_cloud, "sonar readings as points", wanted=subscribe)
             add(
-                "sonar_pointcloud2", "sensor_msgs/PointCloud2", self._sonar_cloud2, "the same as PointCloud2", wanted=subscribe
+                "sonar_pointcloud2", "sensor_msgs/PointCloud2", self._sonar_cloud2, "the same as PointCloud2", wanted=subscribe,
+                quick=self._quick_cloud(),
             )  # fmt: skip
         if profile != "amrisim":
             for i in range(self.port.n_lasers):
@@ -196,6 +227,7 @@ class RobotTopics:
             make,
             f"scans of laser {i}",
             wanted=lambda on: self.port.subscribe_laser(i, on),
+            quick=self._quick_scan(i, make),
         )
 
     def _odometry(self, stamp: Stamp) -> Any:
@@ -210,17 +242,89 @@ class RobotTopics:
         frame = self._odom if self.names.profile == "stage" else "map"
         return self._m.odometry(stamp, state.pose_world, state.twist, frame, self._base, exact=True)
 
+    # -- the same as bytes, without objects
+
+    def _quick_odometry(self, exact: bool) -> Callable[[str, Stamp], bytes]:
+        """Odometry, or the truth, out of the state's arrays."""
+        made: list[QuickOdometry] = []
+        fleet, name = self.port.fleet, self.port.name
+
+        def quick(wire: str, stamp: Stamp) -> bytes:
+            if not made:
+                made.append(self._odometry_template(exact))
+            state = fleet.state
+            row = fleet.rows[name]
+            x, y, th = (state.pose if exact else state.odom)[row].tolist()
+            velocity = state.vel[row].tolist()
+            return made[0].bytes(wire, stamp, (x, y, th), velocity, (math.sin(th / 2.0), math.cos(th / 2.0)))
+
+        return quick
+
+    def _odometry_template(self, exact: bool) -> QuickOdometry:
+        stage = self.names.profile == "stage"
+        if exact:
+            return QuickOdometry(
+                self._types, self._m, self._odom if stage else "map", self._base, exact=True, covariance=True
+            )
+        known = self.names.profile in ("default", "rosaria")
+        return QuickOdometry(
+            self._types, self._m, self._odom, "" if stage else self._base, exact=False, covariance=known
+        )
+
+    def _quick_scan(self, index: int, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
+        """A scan out of the readings of the step, as long as the laser is configured as it is."""
+        made: dict[object, QuickScan] = {}
+        fleet, name, inf = self.port.fleet, self.port.name, self.names.profile == "default"
+
+        def quick(wire: str, stamp: Stamp) -> bytes:
+            span = fleet.span(name, "laser", index)
+            if span is None or not fleet.is_exact:  # not taken in this step, or rounded
+                return self._slow(wire, make(stamp), "sensor_msgs/LaserScan")
+            bundles = fleet.bundles((name, "laser", index))
+            template = made.get(bundles)
+            if template is None:
+                made.clear()
+                template = made[bundles] = QuickScan(self._types, self._m, make)
+            all_ranges, returns = fleet.readings
+            seen = returns[span[0] : span[1]]
+            ranges = all_ranges[span[0] : span[1]].astype(np.float32)
+            if inf:
+                ranges[seen == 0] = np.inf
+            return template.bytes(wire, stamp, ranges, seen.astype(np.float32))
+
+        return quick
+
+    def _quick_cloud(self) -> Callable[[str, Stamp], bytes]:
+        """A sonar ring's points."""
+        made: list[QuickCloud] = []
+
+        def quick(wire: str, stamp: Stamp) -> bytes:
+            if not made:
+                made.append(QuickCloud(self._types, self._m, self._sonar_frame()))
+            points = self._sonar_points()
+            flat = np.zeros((len(points), 3), np.float32)
+            flat[:, :2] = points
+            return made[0].bytes(wire, stamp, flat)
+
+        return quick
+
+    def _slow(self, wire: str, message: Any, type_name: str) -> bytes:
+        encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
+        return encode(message, type_name)
+
     def _sonar_points(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """End points of readings in the robot's frame, m; AMRISim leaves out those that met nothing."""
-        readings, spec = self.port.sonar(), self.port.spec.sonar
-        if readings is None or spec is None:
-            return np.zeros((0, 2))
-        mounts = np.array([t.pose for t in spec.transducers])
-        ranges = readings.ranges
-        x = mounts[:, 0] + ranges * np.cos(mounts[:, 2])
-        y = mounts[:, 1] + ranges * np.sin(mounts[:, 2])
-        points = np.stack([x, y], axis=1)
-        return points if self.names.profile == "rosaria" else points[ranges < readings.range_max]
+        """End points of readings in the robot's frame, (n, 2), m; AMRISim leaves out those that met nothing."""
+        fleet, name = self.port.fleet, self.port.name
+        span = fleet.span(name, "sonar", 0)
+        if span is not None and fleet.is_exact:
+            ranges = fleet.readings[0][span[0] : span[1]]
+        else:
+            readings = self.port.sonar()
+            if readings is None:
+                return np.zeros((0, 2))
+            ranges = readings.ranges
+        points: np.ndarray[Any, np.dtype[np.float64]] = self._mounts + ranges[:, None] * self._rays
+        return points if self.names.profile == "rosaria" else points[ranges < self._farthest]
 
     def _sonar_frame(self) -> str:
         return self.names.frame_id("sonar") if self.names.profile == "rosaria" else self._base
