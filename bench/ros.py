@@ -1,4 +1,4 @@
-"""The ROS interfaces: CPU of the simulator for 100 robots × (Odometry, LaserScan of 181, PointCloud2) at 10 Hz, all read by another process.
+"""The ROS interfaces: CPU for 100 robots × (Odometry, LaserScan of 181, PointCloud2) at 10 Hz, all read by another process.
 
 Against the same run with the interface off, and with it on but nobody listening; % of a core over some seconds.
 """

@@ -121,18 +121,17 @@ class Messages:
             ranges, scan.intensities.astype(F4),
         )  # fmt: skip
 
-    def cloud2(self, stamp: Stamp, points: NDArray[np.float64], frame: str) -> Any:
-        """sensor_msgs/PointCloud2 of points (n, 2), m; z is 0."""
+    def cloud2(self, stamp: Stamp, points: NDArray[np.float32], frame: str) -> Any:
+        """sensor_msgs/PointCloud2 of points (n, 3), m."""
         n = len(points)
-        data = np.zeros((n, 3), "<f4")
-        data[:, :2] = points
+        data = np.ascontiguousarray(points, "<f4")
         return self._cloud2(
             self._head(stamp, frame), 1, n, self._xyz, False, 12, 12 * n, data.reshape(-1).view(np.uint8), True
         )
 
-    def cloud(self, stamp: Stamp, points: NDArray[np.float64], frame: str) -> Any:
-        """sensor_msgs/PointCloud of points (n, 2), m; z is 0."""
-        return self._cloud(self._head(stamp, frame), [self._point32(x, y, 0.0) for x, y in points.tolist()], [])
+    def cloud(self, stamp: Stamp, points: NDArray[np.float32], frame: str) -> Any:
+        """sensor_msgs/PointCloud of points (n, 3), m."""
+        return self._cloud(self._head(stamp, frame), [self._point32(*xyz) for xyz in points.tolist()], [])
 
     def tf(self, stamp: Stamp, transforms: Iterable[Transform]) -> Any:
         """tf2_msgs/TFMessage."""

@@ -145,7 +145,7 @@ class QuickCloud:
     def __init__(self, types: Types, messages: Messages, frame: str) -> None:
         self._sequence = 0
         self._made: dict[str, tuple[bytearray, bytes, _Header, int, int]] = {}
-        message = _marked(messages.cloud2(_MARKED, np.zeros((1, 2)), frame))
+        message = _marked(messages.cloud2(_MARKED, np.zeros((1, 3), np.float32), frame))
         width, row, size = 0x1A2B_3C4D, 0x1A2B_3C4E, 8
         message.width, message.row_step = width, row
         message.data = np.frombuffer(b"\xfe\xdc\xba\x98\x76\x54\x32\x11", np.uint8)

@@ -114,8 +114,10 @@ class RobotTopics:
         self._step = scan_step
         ring = port.spec.sonar
         mounts = np.array([t.pose for t in ring.transducers] if ring is not None else [], np.float64).reshape(-1, 3)
-        self._mounts = mounts[:, :2]
-        self._rays = np.stack([np.cos(mounts[:, 2]), np.sin(mounts[:, 2])], axis=1)
+        flat = np.zeros(len(mounts))
+        self._mounts = np.stack([mounts[:, 0], mounts[:, 1], flat], axis=1).astype(np.float32)
+        self._rays = np.stack([np.cos(mounts[:, 2]), np.sin(mounts[:, 2]), flat], axis=1).astype(np.float32)
+        self._keeps_all = names.profile == "rosaria"
         self._farthest = ring.range_max if ring is not None else 0.0
         n = names
         self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
@@ -301,10 +303,7 @@ class RobotTopics:
         def quick(wire: str, stamp: Stamp) -> bytes:
             if not made:
                 made.append(QuickCloud(self._types, self._m, self._sonar_frame()))
-            points = self._sonar_points()
-            flat = np.zeros((len(points), 3), np.float32)
-            flat[:, :2] = points
-            return made[0].bytes(wire, stamp, flat)
+            return made[0].bytes(wire, stamp, self._sonar_points())
 
         return quick
 
@@ -312,19 +311,20 @@ class RobotTopics:
         encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
         return encode(message, type_name)
 
-    def _sonar_points(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """End points of readings in the robot's frame, (n, 2), m; AMRISim leaves out those that met nothing."""
-        fleet, name = self.port.fleet, self.port.name
-        span = fleet.span(name, "sonar", 0)
-        if span is not None and fleet.is_exact:
+    def _sonar_points(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """End points of readings in the robot's frame, (n, 3), m; AMRISim leaves out those that met nothing."""
+        fleet = self.port.fleet
+        span = fleet.span(self.port.name, "sonar", 0) if fleet.is_exact else None
+        if span is not None:
             ranges = fleet.readings[0][span[0] : span[1]]
         else:
             readings = self.port.sonar()
             if readings is None:
-                return np.zeros((0, 2))
+                return np.zeros((0, 3), np.float32)
             ranges = readings.ranges
-        points: np.ndarray[Any, np.dtype[np.float64]] = self._mounts + ranges[:, None] * self._rays
-        return points if self.names.profile == "rosaria" else points[ranges < self._farthest]
+        points: np.ndarray[Any, np.dtype[np.float32]] = ranges.astype(np.float32)[:, None] * self._rays
+        points += self._mounts
+        return points if self._keeps_all else points[ranges < self._farthest]
 
     def _sonar_frame(self) -> str:
         return self.names.frame_id("sonar") if self.names.profile == "rosaria" else self._base

@@ -1,0 +1,246 @@
+"""ROS messages: types and sums, both wire forms, templates against objects, names."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botyard.errors import PeerError, WorldError
+from botyard.formats.models import find_robot
+from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
+from botyard.protocols.ros_messages.messages import Messages, Stamp
+from botyard.protocols.ros_messages.naming import PROFILES, graph_name, names_of
+from botyard.protocols.ros_messages.robot import Driver, RobotTopics
+from botyard.protocols.ros_messages.types import SERVICES, Types, types
+from botyard.simulation import Robot, Simulation
+
+TYPES = types()
+STAMP = Stamp(12, 340_000_000)
+
+
+def robot(profile: str = "default", **changes: object) -> tuple[Robot, RobotTopics]:
+    sim = Simulation.load("office", seed=3)
+    spec = replace(find_robot("p3dx-equipped"), **changes)
+    one = sim.add_robot(spec, "ann", pose=(10.0, 14.0, 0.3))
+    one.command(v=0.3, w=0.4)
+    sim.step(5)
+    port = one.port("ros")
+    return one, RobotTopics(port, names_of("ann", profile, True), Messages(TYPES), TYPES, lambda: sim.dt)
+
+
+# -- types
+
+
+def test_sums_are_those_of_ros() -> None:
+    """MD5 sums that ROS's own tools give (reference ros.md §3; rosmsg md5, rossrv md5)."""
+    for name, md5 in {
+        "nav_msgs/Odometry": "cd5e73d190d741a2f92e81eda573aca7", "sensor_msgs/LaserScan": "90c7ef2dc6895d81024acba2ac42f369",
+        "tf2_msgs/TFMessage": "94810edda583a504dfda3829e70d7eec", "sensor_msgs/PointCloud2": "1158d486dd51d683ce2f1be655c3c181",
+    }.items():  # fmt: skip
+        assert TYPES.definition(name)[1] == md5, name
+    for name, md5 in {
+        "std_srvs/Empty": "d41d8cd98f00b204e9800998ecf8427e", "std_srvs/SetBool": "09fb03525b03e7ea1fd3992bafd87e16",
+        "std_srvs/Trigger": "937c9679a518e3a18d831e57125ea522", "nav_msgs/GetMap": "6cdd0a18e0aff5b0a3ca2326a89b54ff",
+        "dynamic_reconfigure/Reconfigure": "bb125d226a21982a4a98760418dc2672", "roscpp/GetLoggers": "32e97e85527d4678a8f9279894bb64b0",
+    }.items():  # fmt: skip
+        assert TYPES.service(name).md5 == md5, name
+    assert len({TYPES.service(n).md5 for n in SERVICES}) > 8
+
+
+def test_unknown_types_and_distributions() -> None:
+    with pytest.raises(WorldError, match='no ROS message type "a/B"'):
+        TYPES["a/B"]
+    with pytest.raises(WorldError, match="expected one of humble, jazzy, kilted"):
+        Types("hydro")
+    assert TYPES.knows("std_msgs/Bool") and not TYPES.knows("std_msgs/Boole")
+
+
+@given(
+    st.binary(max_size=200),
+    st.sampled_from(["geometry_msgs/Twist", "std_msgs/String", "nav_msgs/OccupancyGrid", "std_msgs/Bool"]),
+)
+def test_no_bytes_raise_anything_but_a_peers_error(data: bytes, name: str) -> None:
+    for decode in (TYPES.decode_ros1, TYPES.decode_cdr):
+        try:
+            decode(data, name)
+        except PeerError:
+            continue
+
+
+@pytest.mark.parametrize("distro", ["humble", "jazzy"])
+def test_one_object_is_encoded_in_both_forms(distro: str) -> None:
+    """Every topic's message, made once of the ROS 1 classes, is valid CDR too and says the same."""
+    two = Types(distro)
+    finders = {"fiducial_finder": FiducialFinderSpec(), "blob_finder": BlobFinderSpec(colors=("red",))}
+    _, topics = robot(**finders)
+    for topic in topics.topics():
+        message = topic.make(STAMP)
+        one = TYPES.decode_ros1(TYPES.encode_ros1(message, topic.type_name), topic.type_name)
+        other = two.decode_cdr(two.encode_cdr(message, topic.type_name), topic.type_name)
+        assert flat(other) == flat(one), topic.name
+
+
+def flat(message: object) -> object:
+    """A message as plain values, without what only ROS 1 has."""
+    if isinstance(message, np.ndarray):
+        return message.tolist()
+    if isinstance(message, list):
+        return [flat(m) for m in message]
+    if hasattr(message, "__dataclass_fields__"):
+        names = [f for f in message.__dataclass_fields__ if not f.startswith("__") and f != "seq" and not f.isupper()]
+        return {n: flat(getattr(message, n)) for n in names}
+    return "nan" if isinstance(message, float) and math.isnan(message) else message
+
+
+# -- templates
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("wire", ["ros1", "cdr"])
+@pytest.mark.parametrize("read", [True, False])
+def test_quick_bytes_are_those_of_the_objects(profile: str, wire: str, read: bool) -> None:
+    one, topics = robot(profile)
+    if read:  # the readings of a step, or taken when asked for
+        one.laser.subscribe("x")
+        assert one.sonar is not None
+        one.sonar.subscribe("x")
+        one.simulation.step()
+    encode = TYPES.encode_ros1 if wire == "ros1" else TYPES.encode_cdr
+    decode = TYPES.decode_ros1 if wire == "ros1" else TYPES.decode_cdr
+    quick = [t for t in topics.topics() if t.quick is not None]
+    assert len(quick) >= 2
+    for topic in quick:
+        assert topic.quick is not None
+        for _ in range(2):
+            fast, slow = topic.quick(wire, STAMP), encode(topic.make(STAMP), topic.type_name)
+            assert len(fast) == len(slow), topic.name
+            a, b = flat(decode(fast, topic.type_name)), flat(decode(slow, topic.type_name))
+            assert a == b, topic.name
+            one.simulation.step()
+    with_seq = TYPES.decode_ros1(quick[0].quick("ros1", STAMP), quick[0].type_name)
+    assert with_seq.header.seq > 0
+
+
+@settings(max_examples=20)
+@given(st.integers(2, 300), st.floats(-1.5, 0.5), st.floats(0.002, 0.02))
+def test_a_scan_follows_the_lasers_configuration(count: int, first: float, step: float) -> None:
+    one, topics = SHARED
+    one.laser.subscribe("x")
+    one.laser.configure(first, step, count)
+    one.simulation.step()
+    topic = next(t for t in topics.topics() if t.type_name == "sensor_msgs/LaserScan")
+    assert topic.quick is not None
+    scan = TYPES.decode_ros1(topic.quick("ros1", STAMP), topic.type_name)
+    assert len(scan.ranges) == len(scan.intensities) == count
+    assert (scan.angle_min, scan.angle_increment) == pytest.approx((first, step), rel=1e-5)
+
+
+SHARED = robot()
+
+
+def test_nothing_met_is_infinite_or_the_greatest_range() -> None:
+    for profile, value in (("default", math.inf), ("stage", 32.766)):
+        sim = Simulation()
+        one = sim.add_robot("p3dx", "ann")
+        topics = RobotTopics(one.port("x"), names_of("ann", profile, True), Messages(TYPES), TYPES, lambda: 0.1)
+        topic = next(t for t in topics.topics() if t.type_name == "sensor_msgs/LaserScan")
+        assert topic.quick is not None
+        scan = TYPES.decode_cdr(topic.quick("cdr", STAMP), topic.type_name)
+        assert scan.ranges[0] == pytest.approx(value, abs=0.01)
+
+
+# -- names
+
+
+@given(st.text(max_size=12))
+def test_any_robots_name_is_a_legal_name_in_the_graph(name: str) -> None:
+    clean = graph_name(name)
+    assert clean[0].isalpha() or clean.startswith("r_")
+    assert all(c.isascii() and (c.isalnum() or c == "_") for c in clean) or not name.isascii()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_names_of_two_robots_differ(profile: str) -> None:
+    found = []
+    for name in ("a", "b"):
+        sim = Simulation()
+        port = sim.add_robot("p3dx", name).port("x")
+        topics = RobotTopics(port, names_of(name, profile, False), Messages(TYPES), TYPES, lambda: 0.1)
+        found.append({t.name for t in topics.topics()} | {t.child for t in topics.static_transforms()})
+    assert not found[0] & found[1]
+    assert all(n.startswith("/") or not n.startswith("/") for n in found[0])
+    assert not any(t.child.startswith("/") for t in topics.static_transforms()), "frames have no slash in front (tf2)"
+
+
+# -- cmd_vel
+
+
+class Log(list[str]):
+    def __call__(self, text: str) -> None:
+        self.append(text)
+
+
+def twist(v: float, w: float = 0.0, vy: float = 0.0) -> object:
+    vector = TYPES["geometry_msgs/Vector3"]
+    return TYPES["geometry_msgs/Twist"](vector(v, vy, 0.0), vector(0.0, 0.0, w))
+
+
+def driver(timeout: float = 0.6) -> tuple[Robot, Driver, Log]:
+    one = Simulation().add_robot("p3dx", "ann")
+    log = Log()
+    return one, Driver(one.port("ros"), lambda: one.claim("ros"), lambda: one.release("ros"), timeout, log), log
+
+
+def test_a_robot_stops_when_commands_end() -> None:
+    one, d, _ = driver()
+    d.twist(twist(0.3))
+    assert one.clients == ("ros",)
+    for _ in range(6):
+        one.simulation.step()
+        d.tick()
+    assert one.velocity.vx > 0.1 and d.is_active
+    for _ in range(30):
+        one.simulation.step()
+        d.tick()
+    assert one.velocity.vx == pytest.approx(0.0, abs=1e-9)
+    assert one.clients == () and not d.is_active
+
+
+def test_without_a_timeout_it_drives_on() -> None:
+    one, d, _ = driver(0.0)
+    d.twist(twist(0.3))
+    for _ in range(50):
+        one.simulation.step()
+        d.tick()
+    assert one.velocity.vx > 0.25
+    d.end()
+    one.simulation.step(20)
+    assert one.velocity.vx == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_nonsense_is_not_driven(bad: float) -> None:
+    one, d, log = driver()
+    d.twist(twist(bad))
+    one.simulation.step(3)
+    assert one.velocity.vx == 0.0 and "not finite" in log[0]
+
+
+def test_motors_off_are_told_once() -> None:
+    one, d, log = driver()
+    d.enable(False)
+    one.simulation.step()
+    for _ in range(3):
+        d.twist(twist(0.3))
+    one.simulation.step()
+    assert len(log) == 1 and "motors are off" in log[0]
+    d.enable(True)
+    one.simulation.step()
+    d.twist(twist(0.3))
+    one.simulation.step(3)
+    assert one.velocity.vx > 0.0
