@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import CommandLineError, PeerError, RosMasterError
@@ -13,6 +14,7 @@ from botyard.servers.yard import Interface, Yard
 
 if TYPE_CHECKING:
     from botyard.servers.ros1 import Ros1, Ros1Master
+    from botyard.servers.ros2 import Ros2
     from botyard.servers.rosgraph import RosGraph
 
 EMBEDDED = "embedded"
@@ -38,12 +40,14 @@ class RosInterfaces:
         self._graph: RosGraph | None = None
         self._ros1: Ros1 | None = None
         self._master: Ros1Master | None = None
+        self._ros2: Ros2 | None = None
 
     def register(self) -> None:
         """Let them be switched on the page."""
         self._yard.interfaces["ros1"] = Interface(
             f"ROS 1 (TCPROS), master {self._master_name()}", False, self.start_ros1, self.stop_ros1
         )
+        self._yard.interfaces["ros2"] = Interface("ROS 2 (DDS)", False, self.start_ros2, self.stop_ros2)
 
     def graph(self) -> RosGraph:
         """The graph, made once.
@@ -60,9 +64,20 @@ class RosInterfaces:
             o = self._o
             sim_time = o.ros_time == "sim" if o.ros_time else o.ros_names in ("default", "stage")
             self._graph = RosGraph(
-                self._yard.hub, self._yard, types(), profile=o.ros_names, sim_time=sim_time, timeout=o.cmd_vel_timeout
+                self._yard.hub,
+                self._yard,
+                types(self._distro()),
+                profile=o.ros_names,
+                sim_time=sim_time,
+                timeout=o.cmd_vel_timeout,
             )
         return self._graph
+
+    def _distro(self) -> str:
+        """The distribution whose types are spoken; ROS 1's (noetic) says nothing of ROS 2."""
+        from botyard.protocols.dds.environment import DISTROS
+
+        return DISTROS.get(self._o.ros_distro or os.environ.get("ROS_DISTRO", ""), "jazzy")
 
     def _master_name(self) -> str:
         return self._o.ros_master or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
@@ -106,9 +121,12 @@ class RosInterfaces:
 
     def _killed(self) -> None:
         """``rosnode kill``: the interface goes, the simulator stays."""
+        self._later(self._yard.switch("ros1", False))
+
+    def _later(self, work: Coroutine[Any, Any, Any]) -> None:
         import asyncio
 
-        task = asyncio.ensure_future(self._yard.switch("ros1", False))
+        task = asyncio.ensure_future(work)
         self._yard.hub.tasks.add(task)
         task.add_done_callback(self._yard.hub.tasks.discard)
 
@@ -123,11 +141,40 @@ class RosInterfaces:
             self._master.close()
             self._master = None
 
+    async def start_ros2(self) -> None:
+        """Enter the DDS domain.
+
+        Raises
+        ------
+        WorldError
+            The extra is not installed; an environment variable makes no sense.
+        PeerError
+            The network cannot be used so.
+        """
+        from botyard.protocols.dds.environment import Environment
+        from botyard.servers.ros2 import Ros2
+
+        environment = Environment.read(domain=self._o.ros_domain_id)
+        graph = self.graph()
+        self._ros2 = Ros2(graph.types, environment)
+        graph.add(self._ros2)
+        self._yard.interfaces["ros2"].on = True
+        log.info("ROS 2: domain %d, as %s", environment.domain, graph.node)
+
+    async def stop_ros2(self) -> None:
+        """Leave the domain."""
+        ros, self._ros2 = self._ros2, None
+        if ros is not None:
+            if self._graph is not None:
+                self._graph.remove(ros)
+            await ros.close()
+
     async def close(self) -> None:
         """Leave all."""
         if self._graph is not None:
             self._graph.close()
         await self.stop_ros1()
+        await self.stop_ros2()
 
 
 async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
@@ -137,3 +184,5 @@ async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
     stack.push_async_callback(interfaces.close)
     if o.ros1 or o.ros_master is not None:
         await interfaces.start_ros1()
+    if o.ros2 or o.ros_domain_id is not None:
+        await interfaces.start_ros2()

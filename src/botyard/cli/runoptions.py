@@ -68,6 +68,9 @@ class RunOptions:
     ros_names: str
     ros_time: str | None
     ros_wait: bool
+    ros2: bool
+    ros_domain_id: int | None
+    ros_distro: str | None
     cmd_vel_timeout: float
     cwd: str | None
     map_dir: tuple[str, ...]
@@ -275,6 +278,17 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Stamps of messages: simulated time, with /clock, or wall time. [default: sim; wall with names amrisim and rosaria]",
     ),
     click.option("--ros-wait", is_flag=True, help="Wait for a ROS master that is not there, also when noninteractive."),
+    click.option(
+        "--ros2", is_flag=True, help="Be a ROS 2 node (DDS), in the domain and range that ROS_DOMAIN_ID … say."
+    ),
+    click.option(
+        "--ros-domain-id", type=click.IntRange(0, 232), metavar="N", help="The same, instead of ROS_DOMAIN_ID."
+    ),
+    click.option(
+        "--ros-distro",
+        type=click.Choice(["humble", "iron", "jazzy", "kilted", "rolling"]),
+        help="ROS 2 distribution of the peers. [default: ROS_DISTRO, or jazzy; iron and later understand each other]",
+    ),
     click.option(
         "--cmd-vel-timeout",
         type=click.FloatRange(0.0),

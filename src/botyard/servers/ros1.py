@@ -613,6 +613,7 @@ class Ros1:
         sim_time: bool = True,
     ) -> None:
         self.types = types
+        self.wire = "ros1"
         self.master_uri = master_uri
         self.bound = bound
         self.host = advertised_host(bound)

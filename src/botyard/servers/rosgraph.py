@@ -118,6 +118,11 @@ class Handle(Protocol):
 class Transport(Protocol):
     """A way to reach ROS programs."""
 
+    @property
+    def wire(self) -> str:
+        """Its wire form: ``ros1`` or ``cdr``."""
+        ...
+
     def advertise(
         self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
     ) -> Publication:
@@ -168,15 +173,18 @@ class _Member:
 
 
 class _LogLines(logging.Handler):
-    """The last warnings and errors, with levels of rosgraph_msgs/Log."""
+    """The last warnings and errors, as they wait for either ROS's log: whether it is an error, and the text."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self.lines: deque[tuple[int, str]] = deque(maxlen=100)
+        self.ros1: deque[tuple[bool, str]] = deque(maxlen=100)
+        self.ros2: deque[tuple[bool, str]] = deque(maxlen=100)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a line."""
-        self.lines.append((8 if record.levelno >= logging.ERROR else 4, record.getMessage()[:1000]))
+        line = (record.levelno >= logging.ERROR, record.getMessage()[:1000])
+        self.ros1.append(line)
+        self.ros2.append(line)
 
 
 class RosGraph:
@@ -236,6 +244,11 @@ class RosGraph:
             if member.driver is not None:
                 member.driver.end()
 
+    @property
+    def node(self) -> str:
+        """The node of the world."""
+        return self._world.node
+
     # -- transports
 
     def add(self, transport: Transport) -> None:
@@ -253,12 +266,14 @@ class RosGraph:
             self._withdraw(member, transport)
 
     def _offer(self, member: _Member, transport: Transport) -> None:
+        known = ("", transport.wire)
         for live in member.topics:
-            live.publications[transport] = self._advertised(transport, live)
+            if live.topic.only in known:
+                live.publications[transport] = self._advertised(transport, live)
         self._refresh()
         handles = member.handles.setdefault(transport, [])
         handles += [transport.listen(member.node, entry) for entry in member.inputs]
-        handles += [transport.serve(member.node, service) for service in member.services]
+        handles += [transport.serve(member.node, service) for service in member.services if service.only in known]
 
     def _advertised(self, transport: Transport, live: _Live) -> Publication:
         return transport.advertise(live.node, live.topic, lambda: self._fresh(live), self._refresh)
@@ -387,7 +402,8 @@ class RosGraph:
         topics = [
             Topic("/tf", "tf2_msgs/TFMessage", self._tf, "odom → base_link of every robot", queue=100),
             Topic("/tf_static", "tf2_msgs/TFMessage", self._tf_static, "base_link → sensors", version=lambda: tuple(self._members)),
-            Topic("/rosout", "rosgraph_msgs/Log", self._log_line, "warnings and errors of the simulator", queue=100, ros1_only=True),
+            Topic("/rosout", "rosgraph_msgs/Log", self._log_line, "warnings and errors of the simulator", queue=100, only="ros1"),
+            Topic("/rosout", "rcl_interfaces/Log", self._log_line2, "warnings and errors of the simulator", queue=100, only="cdr"),
         ]  # fmt: skip
         services: list[Service] = []
         inputs: list[Input] = []
@@ -420,7 +436,7 @@ class RosGraph:
                 )
             )
         if self.profile in ("amrisim", "rosaria"):
-            topics = topics[:3]
+            topics = topics[:4]
         return _Member(node, [_Live(t, node) for t in topics], inputs, services)
 
     def _world_services(self, prefix: str) -> list[Service]:
@@ -492,10 +508,17 @@ class RosGraph:
 
     def _log_line(self, stamp: Stamp) -> Any:
         """One line a step: a flood of them must not hold up what matters."""
-        if not self._log.lines:
+        if not self._log.ros1:
             return None
-        level, text = self._log.lines.popleft()
-        return self._m.log(stamp, level, self._world.node, text)
+        is_error, text = self._log.ros1.popleft()
+        return self._m.log(stamp, 8 if is_error else 4, self._world.node, text)
+
+    def _log_line2(self, stamp: Stamp) -> Any:
+        if not self._log.ros2:
+            return None
+        is_error, text = self._log.ros2.popleft()
+        kind = self.types.two("rcl_interfaces/Log")
+        return self._m.log2(kind, stamp, 40 if is_error else 30, self._world.node, text)
 
     def _clock(self, stamp: Stamp) -> Any:
         return self._m.clock(stamp) if stamp != (0, 0) else None  # 0 means that time has not begun

@@ -214,3 +214,7 @@ class Messages:
     def log(self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()) -> Any:
         """rosgraph_msgs/Log; levels 1, 2, 4, 8, 16."""
         return self._types("rosgraph_msgs/Log")(self._head(stamp, ""), level, node, text, "", "", 0, list(topics))
+
+    def log2(self, kind: Any, stamp: Stamp, level: int, node: str, text: str) -> Any:
+        """rcl_interfaces/Log, of that class; levels 10, 20, 30, 40, 50."""
+        return kind(self._time(*stamp), level, node.lstrip("/").replace("/", "."), text, "", "", 0)

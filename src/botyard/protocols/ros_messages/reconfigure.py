@@ -66,18 +66,18 @@ class Reconfigure:
             Topic(
                 f"{self._prefix}parameter_descriptions", "dynamic_reconfigure/ConfigDescription", self._description,
                 "which limits there are",
-                version=lambda: 0, ros1_only=True,
+                version=lambda: 0, only="ros1",
             ),
             Topic(
                 f"{self._prefix}parameter_updates", "dynamic_reconfigure/Config", lambda _: self.config(self._values()), "limits in force",
-                version=lambda: tuple(self._values().items()), ros1_only=True,
+                version=lambda: tuple(self._values().items()), only="ros1",
             ),
         ]  # fmt: skip
 
     def service(self) -> Service:
         """``set_parameters``."""
         return Service(
-            f"{self._prefix}set_parameters", "dynamic_reconfigure/Reconfigure", self._set, "change limits", True
+            f"{self._prefix}set_parameters", "dynamic_reconfigure/Reconfigure", self._set, "change limits", only="ros1"
         )
 
     def _values(self) -> dict[str, float]:

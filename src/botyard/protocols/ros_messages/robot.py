@@ -45,8 +45,8 @@ class Topic:
         Told when the first subscriber has come, and when the last has gone.
     about : str
         One line for people.
-    ros1_only : bool
-        ROS 2 has no such type.
+    only : str
+        ``ros1`` or ``cdr``: the wire form that knows its type; empty: both.
     quick : callable or None
         The bytes of the present message in a wire form (``ros1`` or ``cdr``), made without its object.
     """
@@ -59,7 +59,7 @@ class Topic:
     queue: int = 10
     period: float = 0.0
     wanted: Callable[[bool], None] = lambda _on: None
-    ros1_only: bool = False
+    only: str = ""
     quick: Callable[[str, Stamp], bytes] | None = None
 
     @property
@@ -86,7 +86,7 @@ class Service:
     type_name: str
     serve: Callable[[Any], Any]
     about: str
-    ros1_only: bool = False
+    only: str = ""
 
 
 class RobotTopics:

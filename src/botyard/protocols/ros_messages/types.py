@@ -43,6 +43,19 @@ SERVICES: Final = {
     "botyard_msgs/LoadMap": ("string name", "bool success\nstring message"),
 }  # fmt: skip
 """Requests and responses of services."""
+ROS2_SERVICES: Final = {
+    "rcl_interfaces/DescribeParameters": ("string[] names", "rcl_interfaces/ParameterDescriptor[] descriptors"),
+    "rcl_interfaces/GetParameters": ("string[] names", "rcl_interfaces/ParameterValue[] values"),
+    "rcl_interfaces/GetParameterTypes": ("string[] names", "uint8[] types"),
+    "rcl_interfaces/ListParameters": ("string[] prefixes\nuint64 depth", "rcl_interfaces/ListParametersResult result"),
+    "rcl_interfaces/SetParameters": ("rcl_interfaces/Parameter[] parameters", "rcl_interfaces/SetParametersResult[] results"),
+    "rcl_interfaces/SetParametersAtomically": (
+        "rcl_interfaces/Parameter[] parameters", "rcl_interfaces/SetParametersResult result",
+    ),
+}  # fmt: skip
+"""Those of ROS 2 only."""
+ROS1_PACKAGES: Final = frozenset(["dynamic_reconfigure", "roscpp"])
+"""Packages that ROS 2 does not have."""
 _FIELD: Final = re.compile(r"^\s*([A-Za-z][\w/]*)(\[\d*\])?\s+(\w+)\s*(=.*)?$")
 _PLAIN: Final = frozenset(
     [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -51,8 +64,13 @@ _PLAIN: Final = frozenset(
 
 
 def full(name: str) -> str:
-    """Rosbags' name of a type: ``nav_msgs/Odometry`` → ``nav_msgs/msg/Odometry``."""
+    """Rosbags' name of a type, and ROS 2's: ``nav_msgs/Odometry`` → ``nav_msgs/msg/Odometry``."""
     return name if name.count("/") > 1 else name.replace("/", "/msg/")
+
+
+def service_name(name: str) -> str:
+    """ROS 2's name of a type of services: ``std_srvs/Empty`` → ``std_srvs/srv/Empty``."""
+    return name if name.count("/") > 1 else name.replace("/", "/srv/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +125,28 @@ class Types:
     def _ros2(self) -> Any:
         """The store of ROS 2 types, made when first used."""
         if self._two is None:
-            self._two = self._get_typestore(self._two_store)
+            store = self._two = self._get_typestore(self._two_store)
             for name, text in EXTRA.items():
-                self._add(self._two, name, text)
+                self._add(store, name, text)
+            for name, texts in (SERVICES | ROS2_SERVICES).items():
+                if name.split("/")[0] not in ROS1_PACKAGES:
+                    self._add_service(store, service_name(name), *texts)
+            for name, (constants, fields) in store.fielddefs.items():
+                store.fielddefs[name] = (constants, [(field, _as_rosidl(kind)) for field, kind in fields])
         return self._two
+
+    def _add_service(self, store: Any, name: str, request: str, response: str) -> None:
+        """Register a type of services as rosidl describes it: its two messages, the event of introspection, and what holds the three."""
+        event = f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] request\n{name}_Response[<=1] response"
+        parts = {f"{name}_Request": request, f"{name}_Response": response}
+        if "service_msgs/msg/ServiceEventInfo" in store.types:  # not in Humble
+            parts[f"{name}_Event"] = event
+            parts[name] = (
+                f"{name}_Request request_message\n{name}_Response response_message\n{name}_Event event_message"
+            )
+        for part, text in parts.items():
+            ((constants, fields),) = self._parse(text + "\n", part).values()
+            store.register({part: (constants, [(field, _as_rosidl(kind)) for field, kind in fields])})
 
     def __getitem__(self, name: str) -> Any:
         """The class of a type; WorldError when it is not known."""
@@ -157,6 +193,20 @@ class Types:
         """
         return _decoded(lambda: self._ros2.deserialize_cdr(data, full(name)), data, name)
 
+    def two(self, name: str) -> Any:
+        """The class of a type that only ROS 2 has; KeyError when it is not known."""
+        return self._ros2.types[full(name)]
+
+    def fields(self, name: str) -> list[tuple[str, Any]]:
+        """Names and kinds of a ROS 2 type's fields, as rosbags describes them."""
+        return list(self._ros2.fielddefs[full(name)][1])
+
+    def hash(self, name: str) -> str:
+        """``RIHS01_…`` of a ROS 2 type of messages or services (REP-2011); empty for Humble, which has none."""
+        if self.distro == "humble":
+            return ""
+        return str(self._ros2.hash_rihs01(full(name)))
+
     def definition(self, name: str) -> tuple[str, str]:
         """Full text of a message's definition, and its MD5 sum (ROS 1)."""
         if name not in self._definitions:
@@ -180,6 +230,15 @@ class Types:
             kind, array, field, _ = match.groups()
             lines.append(f"{kind}{array or ''} {field}" if kind in _PLAIN else f"{self.definition(kind)[1]} {field}")
         return "\n".join(lines)
+
+
+def _as_rosidl(kind: Any) -> Any:
+    """A field's kind as rosidl sees it, which counts in hashes: ``char`` is ``uint8``; messages of services are not in ``msg``."""
+    if isinstance(kind, tuple):
+        if kind and kind[0] == "char":
+            return ("uint8", *kind[1:])
+        return tuple(_as_rosidl(part) for part in kind)
+    return kind.replace("/srv/msg/", "/srv/") if isinstance(kind, str) else kind
 
 
 def _decoded(decode: Any, data: bytes, name: str) -> Any:

@@ -1,0 +1,94 @@
+"""Domain and range of discovery, as the environment variables of ROS 2 say them, in Cyclone DDS's configuration (reference ros.md §4)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from xml.sax.saxutils import quoteattr
+
+from botyard.errors import WorldError
+
+RANGES: Final = ("SUBNET", "LOCALHOST", "OFF", "SYSTEM_DEFAULT")
+DISTROS: Final = {
+    "humble": "humble", "iron": "jazzy", "jazzy": "jazzy", "kilted": "kilted", "rolling": "kilted",
+}  # fmt: skip
+"""Distributions of ROS 2, and whose types stand for theirs."""
+LAST_DOMAIN: Final = 232
+_PARTICIPANTS: Final = 32
+"""How many participants of this machine are looked for where there is no multicast (rmw_cyclonedds looks for as many)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the variables say.
+
+    Attributes
+    ----------
+    domain : int
+        ``ROS_DOMAIN_ID``.
+    reach : str
+        ``ROS_AUTOMATIC_DISCOVERY_RANGE``, one of `RANGES`.
+    peers : tuple of str
+        ``ROS_STATIC_PEERS``.
+    """
+
+    domain: int = 0
+    reach: str = "SUBNET"
+    peers: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, variables: Mapping[str, str] = os.environ, domain: int | None = None) -> Environment:
+        """Read the variables.
+
+        Parameters
+        ----------
+        domain : int or None
+            Instead of ``ROS_DOMAIN_ID``.
+
+        Raises
+        ------
+        WorldError
+            One of them makes no sense.
+        """
+        if domain is None:
+            text = variables.get("ROS_DOMAIN_ID", "").strip() or "0"
+            if not text.isdigit():
+                raise WorldError(f'ROS_DOMAIN_ID: expected 0 … {LAST_DOMAIN}, found "{text}"')
+            domain = int(text)
+        if not 0 <= domain <= LAST_DOMAIN:
+            raise WorldError(f"ROS 2 domain: expected 0 … {LAST_DOMAIN}, found {domain}")
+        reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").strip().upper()
+        if not reach:  # the older variable, which the newer one overrides
+            reach = "LOCALHOST" if variables.get("ROS_LOCALHOST_ONLY", "").strip() == "1" else "SUBNET"
+        if reach not in RANGES:
+            raise WorldError(f'ROS_AUTOMATIC_DISCOVERY_RANGE: expected one of {", ".join(RANGES)}, found "{reach}"')
+        peers = tuple(p for p in re.split(r"[;,\s]+", variables.get("ROS_STATIC_PEERS", "")) if p)
+        return cls(domain, reach, peers)
+
+    def configuration(self) -> str:
+        """Cyclone's XML.
+
+        Default policies are said aloud, without which the readers of ``@foxglove/rtps`` understand nothing.
+        """
+        general, discovery = "", ""
+        peers = list(self.peers)
+        if self.reach in ("LOCALHOST", "OFF"):
+            general += "<AllowMulticast>false</AllowMulticast>"
+        if self.reach == "LOCALHOST":
+            peers.insert(0, "localhost")
+        if self.reach == "OFF":
+            peers = []
+            discovery += f"<Tag>botyard-{os.getpid()}</Tag>"
+        if self.reach == "LOCALHOST" or peers:
+            discovery += f"<ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>{_PARTICIPANTS}</MaxAutoParticipantIndex>"
+        if peers:
+            discovery += "<Peers>" + "".join(f"<Peer address={quoteattr(p)}/>" for p in peers) + "</Peers>"
+        return (
+            "<CycloneDDS><Domain>"
+            f"<General>{general}</General><Discovery>{discovery}</Discovery>"
+            "<Compatibility><ExplicitlyPublishQosSetToDefault>true</ExplicitlyPublishQosSetToDefault></Compatibility>"
+            "</Domain></CycloneDDS>"
+        )

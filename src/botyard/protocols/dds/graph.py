@@ -1,0 +1,65 @@
+"""What ``ros2 node list`` and ``ros2 topic info -v`` see: which reader and writer belongs to which node (rmw_dds_common)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from botyard.protocols.dds.naming import GRAPH_TYPE, split_name
+from botyard.protocols.ros_messages.types import Types
+
+GID = 16
+"""Bytes of a DDS identifier."""
+
+
+class Graph:
+    """Our nodes and their endpoints; one participant carries them all.
+
+    Parameters
+    ----------
+    types : Types
+        Message types: Humble's identifiers are longer.
+    participant : bytes
+        Identifier of the participant, 16 bytes.
+    """
+
+    def __init__(self, types: Types, participant: bytes) -> None:
+        self._types = types
+        self._participant = participant
+        self._gid = types.two("rmw_dds_common/Gid")
+        ((_, kind),) = types.fields("rmw_dds_common/Gid")
+        self._length = int(kind[1][1])
+        self._nodes: dict[str, tuple[dict[bytes, None], dict[bytes, None]]] = {}
+
+    def add(self, node: str, *, reader: bytes | None = None, writer: bytes | None = None) -> None:
+        """An endpoint of a node is there."""
+        readers, writers = self._nodes.setdefault(node, ({}, {}))
+        if reader is not None:
+            readers[reader] = None
+        if writer is not None:
+            writers[writer] = None
+
+    def remove(self, node: str, *, reader: bytes | None = None, writer: bytes | None = None) -> None:
+        """An endpoint has gone; a node without any goes with it."""
+        readers, writers = self._nodes.get(node, ({}, {}))
+        if reader is not None:
+            readers.pop(reader, None)
+        if writer is not None:
+            writers.pop(writer, None)
+        if not readers and not writers:
+            self._nodes.pop(node, None)
+
+    def _id(self, gid: bytes) -> Any:
+        return self._gid(np.frombuffer(gid.ljust(self._length, b"\0"), np.uint8))
+
+    def encode(self) -> bytes:
+        """CDR of rmw_dds_common/msg/ParticipantEntitiesInfo."""
+        t = self._types
+        node = t.two("rmw_dds_common/NodeEntitiesInfo")
+        nodes = [
+            node(*split_name(name), [self._id(g) for g in readers], [self._id(g) for g in writers])
+            for name, (readers, writers) in self._nodes.items()
+        ]
+        message = t.two("rmw_dds_common/ParticipantEntitiesInfo")(self._id(self._participant), nodes)
+        return t.encode_cdr(message, GRAPH_TYPE)

@@ -1,0 +1,395 @@
+"""Cyclone DDS as a pipe of bytes: writers and readers of one participant, and who reads what.
+
+The library's own classes only describe types and policies; the bytes are ours (reference ros.md §4). What happens is waited for in a
+thread of its own, because listeners that call Python can lock up with the library's threads, and is told in the simulator's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes as ct
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
+
+from botyard.errors import PeerError, WorldError
+from botyard.protocols.dds.environment import Environment
+from botyard.protocols.dds.naming import ENCLAVE, type_name
+from botyard.protocols.ros_messages.types import Types
+
+_PATIENCE: Final = 100_000_000
+"""The waiting thread looks up so often, ns, to see whether it is to end."""
+_AT_ONCE: Final = 256
+"""Most samples taken from a reader, and most events waited for, at a time."""
+_ANY_STATE: Final = 0xFFFF
+_SIZES: Final = {
+    "bool": "bool", "byte": "uint8", "octet": "uint8", "char": "uint8", "int8": "int8", "uint8": "uint8", "int16": "int16",
+    "uint16": "uint16", "int32": "int32", "uint32": "uint32", "int64": "int64", "uint64": "uint64", "float32": "float32",
+    "float64": "float64",
+}  # fmt: skip
+
+log = logging.getLogger("botyard.ros")
+
+
+class _Matched(ct.Structure):
+    """dds_publication_matched_status."""
+
+    _fields_ = (
+        ("total_count", ct.c_uint32),
+        ("total_count_change", ct.c_int32),
+        ("current_count", ct.c_uint32),
+        ("current_count_change", ct.c_int32),
+        ("last_subscription_handle", ct.c_uint64),
+    )
+
+
+def _library() -> Any:
+    """The part of Cyclone's C interface that its Python classes do not hand on: waiting, and what has happened.
+
+    Raises
+    ------
+    WorldError
+        The extra is not installed, or its binding is not one that this was written for.
+    """
+    try:
+        from cyclonedds.internal import DDS
+
+        library = ct.CDLL(DDS._dll_handle._name)  # our own handle: argument types are set for each
+    except ImportError:
+        raise WorldError(
+            'ROS 2 over DDS needs an extra: pip install "botyard[ros2]" (on Linux it has wheels for x86-64 only; '
+            "--zenoh works everywhere)"
+        ) from None
+    entity = ct.c_int32
+    library.dds_create_waitset.argtypes = (entity,)
+    library.dds_create_waitset.restype = entity
+    library.dds_waitset_attach.argtypes = (entity, entity, ct.c_ssize_t)
+    library.dds_waitset_detach.argtypes = (entity, entity)
+    library.dds_waitset_wait.argtypes = (entity, ct.POINTER(ct.c_ssize_t), ct.c_size_t, ct.c_int64)
+    library.dds_get_publication_matched_status.argtypes = (entity, ct.POINTER(_Matched))
+    library.dds_delete.argtypes = (entity,)
+    return library
+
+
+def _idl_types() -> Any:
+    """Cyclone's words for types, which type checkers do not see as the generics that they are."""
+    from cyclonedds.idl import types
+
+    return types
+
+
+class Types2:
+    """Types of messages as Cyclone wants them described.
+
+    Parameters
+    ----------
+    types : Types
+        Where the descriptions are.
+    """
+
+    def __init__(self, types: Types) -> None:
+        self._types = types
+        self._made: dict[tuple[str, bool], Any] = {}
+
+    def __call__(self, name: str, request_header: bool = False) -> Any:
+        """A class of a type, made once; with rmw_cyclonedds's header of requests before its fields."""
+        from cyclonedds.idl import make_idl_struct
+
+        idl = _idl_types()
+        key = (name, request_header)
+        if key not in self._made:
+            fields: dict[str, Any] = {"rmw_client": idl.uint64, "rmw_sequence": idl.int64} if request_header else {}
+            own = self._types.fields(name) or [("structure_needs_at_least_one_member", (1, ("uint8", 0)))]
+            fields.update((field, self._field(kind)) for field, kind in own)
+            self._made[key] = make_idl_struct(name.replace("/", "_"), type_name(name), fields)
+        return self._made[key]
+
+    def _field(self, kind: Any) -> Any:
+        """A kind as rosbags describes it: (1 base, 2 message, 3 array, 4 sequence, what)."""
+        idl: Any = _idl_types()
+        sort, what = int(kind[0]), kind[1]
+        if sort == 1:
+            base, limit = what
+            if base in ("string", "wstring"):
+                return idl.bounded_str[limit] if limit else str
+            return bool if base == "bool" else getattr(idl, _SIZES[base])
+        if sort == 2:
+            return self(what)
+        item, count = what
+        if sort == 3:
+            return idl.array[self._field(item), count]
+        return idl.sequence[self._field(item), count] if count else idl.sequence[self._field(item)]
+
+
+class Writer:
+    """Sends to a topic; made by `Pipe.writer`."""
+
+    def __init__(self, pipe: Pipe, entity: Any, changed: Callable[[], None]) -> None:
+        from cyclonedds._clayer import ddspy_write
+
+        self._pipe = pipe
+        self._entity = entity
+        self._write = ddspy_write
+        self._changed = changed
+        self.ref: int = entity._ref
+        self.gid: bytes = entity.guid.bytes
+        self.readers = 0
+        """How many readers there are."""
+
+    def send(self, data: bytes) -> bool:
+        """Send CDR; False when it was dropped, because a reliable reader has not taken what came before. Never blocks."""
+        return bool(self._write(self.ref, data + bytes(-len(data) % 4)) >= 0)
+
+    def woken(self) -> None:
+        """Readers have come or gone."""
+        status = _Matched()
+        if self._pipe.library.dds_get_publication_matched_status(self.ref, ct.byref(status)) == 0:
+            self.readers = int(status.current_count)
+            self._changed()
+
+    def close(self) -> None:
+        """Be no longer there."""
+        self._pipe.drop(self)
+        self._entity = None
+
+
+class Reader:
+    """Receives from a topic; made by `Pipe.reader`."""
+
+    def __init__(self, pipe: Pipe, entity: Any, take: Callable[[bytes], None]) -> None:
+        from cyclonedds._clayer import ddspy_take
+
+        self._pipe = pipe
+        self._entity = entity
+        self._read = ddspy_take
+        self._take = take
+        self.ref: int = entity._ref
+        self.gid: bytes = entity.guid.bytes
+
+    def woken(self) -> None:
+        """Something has come."""
+        while self._entity is not None:
+            samples = self._read(self.ref, _ANY_STATE, _AT_ONCE)
+            if not isinstance(samples, list):  # a code: there is nothing
+                return
+            for data, info in samples:
+                if info.valid_data and self._entity is not None:
+                    self._take(bytes(data))
+            if len(samples) < _AT_ONCE:
+                return
+
+    def close(self) -> None:
+        """Be no longer there."""
+        self._pipe.drop(self)
+        self._entity = None
+
+
+_End = TypeVar("_End", Writer, Reader)
+
+
+class Pipe:
+    """A participant of a domain.
+
+    Parameters
+    ----------
+    types : Types
+        Message types.
+    environment : Environment
+        Domain and range of discovery. ``CYCLONEDDS_URI`` adds to it, as it does to every program that uses Cyclone.
+
+    Raises
+    ------
+    WorldError
+        The extra is not installed.
+    PeerError
+        Cyclone cannot use the network so.
+    """
+
+    _domains: Final[dict[tuple[int, str], Any]] = {}  # a process can configure a domain once
+
+    def __init__(self, types: Types, environment: Environment) -> None:
+        self.library = _library()
+        from cyclonedds.core import DDSException, DDSStatus
+        from cyclonedds.domain import Domain, DomainParticipant
+        from cyclonedds.pub import Publisher
+        from cyclonedds.qos import Policy, Qos
+        from cyclonedds.sub import Subscriber
+
+        self._status = DDSStatus
+        self._error = DDSException
+        self._described = Types2(types)
+        configuration = environment.configuration()
+        try:
+            key = (environment.domain, configuration)
+            if key not in self._domains:
+                self._domains[key] = Domain(environment.domain, configuration)
+            self._participant: Any = DomainParticipant(environment.domain, qos=Qos(Policy.Userdata(ENCLAVE)))
+            self._publisher: Any = Publisher(self._participant)
+            self._subscriber: Any = Subscriber(self._participant)
+        except DDSException as error:
+            raise PeerError(f"DDS domain {environment.domain} cannot be entered: {error}") from None
+        self.gid: bytes = self._participant.guid.bytes
+        self._topics: WeakValueDictionary[str, Any] = WeakValueDictionary()  # the ends of a topic keep it
+        self._ends: dict[int, Writer | Reader] = {}
+        self._waitset = int(self.library.dds_create_waitset(self._participant._ref))
+        self._loop = asyncio.get_running_loop()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._wait, name="botyard-dds", daemon=True)
+        self._thread.start()
+
+    # -- ends
+
+    def _topic(self, name: str, kind: str, request_header: bool) -> Any:
+        from cyclonedds.topic import Topic
+
+        topic = self._topics.get(name)
+        if topic is None:
+            topic = self._topics[name] = Topic(self._participant, name, self._described(kind, request_header))
+        return topic
+
+    def _qos(self, reliable: bool, transient: bool, depth: int, user_data: bytes) -> Any:
+        from cyclonedds.qos import Policy, Qos
+
+        policies = [
+            Policy.Reliability.Reliable(0) if reliable else Policy.Reliability.BestEffort,  # 0: a write never waits
+            Policy.Durability.TransientLocal if transient else Policy.Durability.Volatile,
+            Policy.History.KeepLast(depth),
+            # plain CDR, as ROS 2 has it: XCDR2 would align 64-bit numbers to 4
+            Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=False),
+        ]
+        return Qos(*policies, *([Policy.Userdata(user_data)] if user_data else []))
+
+    def writer(
+        self,
+        name: str,
+        kind: str,
+        user_data: bytes = b"",
+        *,
+        transient: bool = False,
+        depth: int = 10,
+        request_header: bool = False,
+        changed: Callable[[], None] = lambda: None,
+    ) -> Writer:
+        """A reliable writer, which readers of both sorts can match.
+
+        Parameters
+        ----------
+        name : str
+            DDS name of the topic.
+        kind : str
+            ROS 2 name of its type.
+        transient : bool
+            The last `depth` messages are kept for readers to come.
+        changed : callable
+            Called when readers have come or gone.
+
+        Raises
+        ------
+        PeerError
+            Cyclone refuses.
+        """
+        from cyclonedds.pub import DataWriter
+
+        try:
+            entity = DataWriter(
+                self._publisher,
+                self._topic(name, kind, request_header),
+                qos=self._qos(True, transient, depth, user_data),
+            )
+        except self._error as error:
+            raise PeerError(f"no writer of {name}: {error}") from None
+        entity.set_status_mask(self._status.PublicationMatched)
+        return self._attached(Writer(self, entity, changed))
+
+    def reader(
+        self,
+        name: str,
+        kind: str,
+        take: Callable[[bytes], None],
+        user_data: bytes = b"",
+        *,
+        reliable: bool = False,
+        transient: bool = False,
+        depth: int = 10,
+        request_header: bool = False,
+    ) -> Reader:
+        """A reader; one of best effort can match writers of both sorts.
+
+        Parameters
+        ----------
+        take : callable
+            Called with each message's CDR.
+
+        Raises
+        ------
+        PeerError
+            Cyclone refuses.
+        """
+        from cyclonedds.sub import DataReader
+
+        try:
+            entity = DataReader(
+                self._subscriber,
+                self._topic(name, kind, request_header),
+                qos=self._qos(reliable, transient, depth, user_data),
+            )
+        except self._error as error:
+            raise PeerError(f"no reader of {name}: {error}") from None
+        entity.set_status_mask(self._status.DataAvailable)
+        return self._attached(Reader(self, entity, take))
+
+    def _attached(self, end: _End) -> _End:
+        self._ends[end.ref] = end
+        self.library.dds_waitset_attach(self._waitset, end.ref, end.ref)
+        return end
+
+    def drop(self, end: Writer | Reader) -> None:
+        """Forget an end; it is deleted with its entity."""
+        if self._ends.pop(end.ref, None) is not None:
+            self.library.dds_waitset_detach(self._waitset, end.ref)
+
+    # -- what happens
+
+    def _wait(self) -> None:
+        """The thread: wait until something happens, let the loop look at it, wait again."""
+        events = (ct.c_ssize_t * _AT_ONCE)()
+        seen = threading.Event()
+        while not self._closing.is_set():
+            count = self.library.dds_waitset_wait(self._waitset, events, _AT_ONCE, _PATIENCE)
+            if count < 0:
+                return
+            if count == 0:
+                continue
+            seen.clear()
+            refs = list(events[: min(count, _AT_ONCE)])
+            try:
+                self._loop.call_soon_threadsafe(self._woken, refs, seen)
+            except RuntimeError:  # the loop has ended
+                return
+            while not seen.wait(0.1):
+                if self._closing.is_set():
+                    return
+
+    def _woken(self, refs: list[int], seen: threading.Event) -> None:
+        try:
+            for ref in refs:
+                end = self._ends.get(ref)
+                if end is not None:
+                    end.woken()
+        except Exception:  # a fault of ours must not end the receiving of everything else
+            log.exception("internal error while receiving")
+        finally:
+            seen.set()
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self._closing.set()
+        self._thread.join(2.0)
+        for end in tuple(self._ends.values()):
+            end.close()
+        self.library.dds_delete(self._waitset)
+        self._topics.clear()
+        self._publisher = self._subscriber = None
+        self._participant = None
