@@ -40,11 +40,16 @@ ROS1 := python3-roslaunch python3-rosmaster python3-rostopic python3-rosservice 
   python3-rosmsg python3-dynamic-reconfigure python3-tf2-ros python3-tf2-msgs python3-rosgraph-msgs python3-nav-msgs python3-sensor-msgs \
   python3-diagnostic-msgs python3-std-srvs ros-std-srvs ros-nav-msgs ros-sensor-msgs ros-std-msgs ros-geometry-msgs ros-tf2-msgs ros-rosgraph-msgs
 
-peers:
-	@command -v chromium >/dev/null && command -v Xvfb >/dev/null && /usr/bin/python3 -c 'import rospy, diagnostic_msgs' 2>/dev/null || { \
+# a peer on the middleware of ROS 2, compiled by its tests, and the means to give it a network of its own
+ROS2 := g++ libfastrtps-dev libfastcdr-dev iproute2 util-linux
+
+peers: $(VENV)/.all
+	@command -v chromium >/dev/null && command -v Xvfb >/dev/null && /usr/bin/python3 -c 'import rospy, diagnostic_msgs' 2>/dev/null \
+	  && command -v g++ ip unshare >/dev/null && [ -d /usr/include/fastdds ] || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb $(ROS1) >/dev/null; } \
-	  || echo "Chromium, Xvfb and ROS 1 are not here and cannot be installed: tests that need them are skipped"
+	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb $(ROS1) $(ROS2) >/dev/null; } \
+	  || echo "Chromium, Xvfb, ROS 1 and Fast DDS are not here and cannot be installed: tests that need them are skipped"
+	@$(BIN)/python tools/build_web.py --install-node packages tests/ros/npm
 
 # They run compiled, on all cores, and the engine's once more without the compiler: real tracebacks, coverage, and proof that both
 # give the same results.

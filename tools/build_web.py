@@ -73,22 +73,22 @@ def node_folder(install: bool) -> Path:
     return Path(sys.executable).parent
 
 
-def run_npm(*args: str, install: bool = False) -> None:
-    """Run npm in ``web/``."""
+def run_npm(*args: str, install: bool = False, where: Path = WEB) -> None:
+    """Run npm in a folder."""
     folder = node_folder(install)
     npm = shutil.which("npm", path=str(folder)) or "npm"
     path = os.pathsep.join([str(folder), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path, "npm_config_update_notifier": "false"}
-    subprocess.run([npm, *args], cwd=WEB, env=environment, check=True)
+    subprocess.run([npm, *args], cwd=where, env=environment, check=True)
 
 
-def install_packages(install: bool) -> None:
-    """``npm ci``, if the lock file has changed since."""
-    marker = WEB / "node_modules/.botyard-lock"
-    lock = hashlib.sha256((WEB / "package-lock.json").read_bytes()).hexdigest()
+def install_packages(install: bool, where: Path = WEB) -> None:
+    """``npm ci`` in a folder, if its lock file has changed since."""
+    marker = where / "node_modules/.botyard-lock"
+    lock = hashlib.sha256((where / "package-lock.json").read_bytes()).hexdigest()
     if marker.is_file() and marker.read_text("utf-8") == lock:
         return
-    run_npm("ci", "--no-audit", "--no-fund", "--loglevel=error", install=install)
+    run_npm("ci", "--no-audit", "--no-fund", "--loglevel=error", install=install, where=where)
     marker.write_text(lock, "utf-8")
 
 
@@ -105,6 +105,10 @@ def build(install: bool = False) -> None:
 def main() -> None:
     install = "--install-node" in sys.argv
     tasks = [a for a in sys.argv[1:] if not a.startswith("-")]
+    if tasks[:1] == ["packages"]:  # of another folder: peers of tests
+        for folder in tasks[1:]:
+            install_packages(install, ROOT / folder)
+        return
     if not tasks:
         build(install)
         return

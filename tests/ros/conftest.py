@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.ros.ros1 import Ros1World
+from tests.ros.ros2 import Ros2World
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 
@@ -34,6 +36,43 @@ def debian_ros() -> None:
 def world(debian_ros: None, tmp_path: Path) -> Iterator[Ros1World]:
     """A place for ROS 1 programs, with a free port for a master; everything is stopped at the end."""
     one = Ros1World(tmp_path)
+    try:
+        yield one
+    finally:
+        one.close()
+
+
+def _missing_for_ros2() -> str | None:
+    if shutil.which("g++") is None or not Path("/usr/include/fastdds").is_dir():
+        return "g++ and Debian's libfastrtps-dev"
+    if not (Path(__file__).parent / "npm/node_modules/@foxglove/ros2").is_dir():
+        return "@foxglove/ros2"
+    alone = subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode == 0
+    return None if alone else "the right to make a network namespace (root)"
+
+
+@pytest.fixture(scope="session")
+def fastdds_peer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Fast DDS peer, compiled."""
+    missing = _missing_for_ros2()
+    if missing is not None:
+        if os.environ.get("CI"):
+            pytest.fail(f"tests of ROS 2 need {missing}, and in CI they must run (make peers)")
+        pytest.skip(f"needs {missing} (make peers)")
+    program = tmp_path_factory.mktemp("fastdds") / "peer"
+    source = Path(__file__).parent / "fastdds_peer.cpp"
+    subprocess.run(
+        ["g++", "-O1", "-std=c++17", str(source), "-lfastrtps", "-lfastcdr", "-o", str(program)],
+        check=True,
+        timeout=300,
+    )
+    return program
+
+
+@pytest.fixture
+def world2(fastdds_peer: Path, tmp_path: Path) -> Iterator[Ros2World]:
+    """A network for ROS 2 programs; everything in it is stopped at the end."""
+    one = Ros2World(tmp_path, fastdds_peer)
     try:
         yield one
     finally:

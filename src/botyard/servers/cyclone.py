@@ -100,7 +100,7 @@ class Types2:
         idl = _idl_types()
         key = (name, request_header)
         if key not in self._made:
-            fields: dict[str, Any] = {"rmw_client": idl.uint64, "rmw_sequence": idl.int64} if request_header else {}
+            fields: dict[str, Any] = {"rmw_guid": idl.uint64, "rmw_seq": idl.int64} if request_header else {}
             own = self._types.fields(name) or [("structure_needs_at_least_one_member", (1, ("uint8", 0)))]
             fields.update((field, self._field(kind)) for field, kind in own)
             self._made[key] = make_idl_struct(name.replace("/", "_"), type_name(name), fields)

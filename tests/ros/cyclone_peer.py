@@ -1,0 +1,224 @@
+"""A ROS 2 peer as rmw_cyclonedds_cpp behaves, on Cyclone's own serialiser: ``cyclone_peer.py WHAT JSON-ARGUMENTS``; prints ``RESULT JSON``.
+
+It shares nothing with the simulator but the middleware: its types are its own classes, their bytes are Cyclone's.
+(No postponed annotations: Cyclone looks at them.)
+"""
+
+import json
+import os
+import struct
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
+from cyclonedds.core import Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.idl import IdlStruct
+from cyclonedds.idl import types as idl
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+RELIABLE = Qos(
+    Policy.Reliability.Reliable(duration(milliseconds=100)),
+    Policy.History.KeepLast(10),
+    Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=False),
+)
+LATCHED = RELIABLE + Qos(Policy.Durability.TransientLocal)
+
+
+@dataclass
+class Vector3(IdlStruct, typename="geometry_msgs::msg::dds_::Vector3_"):
+    x: float
+    y: float
+    z: float
+
+
+@dataclass
+class Twist(IdlStruct, typename="geometry_msgs::msg::dds_::Twist_"):
+    linear: Vector3
+    angular: Vector3
+
+
+@dataclass
+class Time(IdlStruct, typename="builtin_interfaces::msg::dds_::Time_"):
+    sec: idl.int32
+    nanosec: idl.uint32
+
+
+@dataclass
+class Clock(IdlStruct, typename="rosgraph_msgs::msg::dds_::Clock_"):
+    clock: Time
+
+
+@dataclass
+class Header(IdlStruct, typename="std_msgs::msg::dds_::Header_"):
+    stamp: Time
+    frame_id: str
+
+
+@dataclass
+class TwistStamped(IdlStruct, typename="geometry_msgs::msg::dds_::TwistStamped_"):
+    header: Header
+    twist: Twist
+
+
+@dataclass
+class Gid(IdlStruct, typename="rmw_dds_common::msg::dds_::Gid_"):
+    data: idl.array[idl.uint8, 16]
+
+
+@dataclass
+class NodeInfo(IdlStruct, typename="rmw_dds_common::msg::dds_::NodeEntitiesInfo_"):
+    node_namespace: idl.bounded_str[256]
+    node_name: idl.bounded_str[256]
+    reader_gid_seq: idl.sequence[Gid]
+    writer_gid_seq: idl.sequence[Gid]
+
+
+@dataclass
+class ParticipantInfo(IdlStruct, typename="rmw_dds_common::msg::dds_::ParticipantEntitiesInfo_"):
+    gid: Gid
+    node_entities_info_seq: idl.sequence[NodeInfo]
+
+
+@dataclass
+class EmptyRequest(IdlStruct, typename="std_srvs::srv::dds_::Empty_Request_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    structure_needs_at_least_one_member: idl.uint8
+
+
+@dataclass
+class EmptyResponse(IdlStruct, typename="std_srvs::srv::dds_::Empty_Response_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    structure_needs_at_least_one_member: idl.uint8
+
+
+@dataclass
+class TriggerRequest(IdlStruct, typename="std_srvs::srv::dds_::Trigger_Request_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    structure_needs_at_least_one_member: idl.uint8
+
+
+@dataclass
+class TriggerResponse(IdlStruct, typename="std_srvs::srv::dds_::Trigger_Response_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    success: bool
+    message: str
+
+
+@dataclass
+class Pose2D(IdlStruct, typename="geometry_msgs::msg::dds_::Pose2D_"):
+    x: float
+    y: float
+    theta: float
+
+
+@dataclass
+class AddRobotRequest(IdlStruct, typename="botyard_msgs::srv::dds_::AddRobot_Request_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    model: str
+    name: str
+    anywhere: bool
+    pose: Pose2D
+
+
+@dataclass
+class AddRobotResponse(IdlStruct, typename="botyard_msgs::srv::dds_::AddRobot_Response_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    success: bool
+    message: str
+    name: str
+
+
+SERVICES = {
+    "std_srvs/Empty": (EmptyRequest, EmptyResponse),
+    "std_srvs/Trigger": (TriggerRequest, TriggerResponse),
+    "botyard_msgs/AddRobot": (AddRobotRequest, AddRobotResponse),
+}
+participant = DomainParticipant(int(os.environ.get("ROS_DOMAIN_ID", "0")))
+
+
+def drive(topic: str, v: float, w: float, seconds: float, stamped: bool = False) -> None:
+    """Publish a velocity, twenty times a second."""
+    writer: Any = DataWriter(
+        participant, Topic(participant, f"rt{topic}", TwistStamped if stamped else Twist), RELIABLE
+    )
+    twist = Twist(Vector3(v, 0.0, 0.0), Vector3(0.0, 0.0, w))
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        writer.write(TwistStamped(Header(Time(0, 0), ""), twist) if stamped else twist)
+        time.sleep(0.05)
+
+
+def clock(seconds: float) -> list[float]:
+    """The clocks that come in some time."""
+    reader: Any = DataReader(participant, Topic(participant, "rt/clock", Clock), RELIABLE)
+    times = []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        times += [m.clock.sec + m.clock.nanosec * 1e-9 for m in reader.take(N=100)]
+        time.sleep(0.02)
+    return times
+
+
+def graph(wanted: str, seconds: float = 10.0) -> dict[str, Any]:
+    """Our nodes by `ros_discovery_info`: counts of readers and writers, and how many of those are really there."""
+    info: Any = DataReader(participant, Topic(participant, "ros_discovery_info", ParticipantInfo), LATCHED)
+    ends: Any = BuiltinDataReader(participant, BuiltinTopicDcpsPublication)
+    nodes: dict[str, Any] = {}
+    there: set[bytes] = set()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        there |= {s.key.bytes for s in ends.take(N=1000) if s.sample_info.valid_data}
+        for message in info.take(N=10):
+            nodes = {
+                f"{n.node_namespace.rstrip('/')}/{n.node_name}": (
+                    len(n.reader_gid_seq),
+                    len(n.writer_gid_seq),
+                    [bytes(g.data) for g in n.writer_gid_seq],
+                )
+                for n in message.node_entities_info_seq
+            }
+        if wanted in nodes and set(nodes[wanted][2]) <= there:
+            break
+        time.sleep(0.1)
+    return {name: [readers, writers, len(set(gids) & there)] for name, (readers, writers, gids) in nodes.items()}
+
+
+def call(name: str, kind: str, fields: list[Any], times: int = 1) -> list[dict[str, Any]]:
+    """Call a service, as a client of rmw_cyclonedds_cpp; fields of a pose are a list."""
+    request, response = SERVICES[kind]
+    writer: Any = DataWriter(participant, Topic(participant, f"rq{name}Request", request), RELIABLE)
+    reader: Any = DataReader(participant, Topic(participant, f"rr{name}Reply", response), RELIABLE)
+    end = time.monotonic() + 10.0
+    while time.monotonic() < end and not (writer.get_matched_subscriptions() and reader.get_matched_publications()):
+        time.sleep(0.02)
+    time.sleep(0.3)
+    client = struct.unpack("<Q", os.urandom(8))[0]
+    plain = [Pose2D(*f) if isinstance(f, list) else f for f in fields] or [0]
+    answers: list[dict[str, Any]] = []
+    for sequence in range(1, times + 1):
+        writer.write(request(client, sequence, *plain))
+        end = time.monotonic() + 5.0
+        while len(answers) < sequence and time.monotonic() < end:
+            for answer in reader.take(N=10):
+                if answer.rmw_guid == client:
+                    answers.append(
+                        {k: v for k, v in vars(answer).items() if k not in ("rmw_guid", "rmw_seq", "sample_info")}
+                    )
+            time.sleep(0.002)
+    return answers
+
+
+if __name__ == "__main__":
+    print("RESULT " + json.dumps(globals()[sys.argv[1]](*json.loads(sys.argv[2]))), flush=True)

@@ -1,0 +1,165 @@
+"""ROS 2 over DDS, against peers that are not ours."""
+
+from __future__ import annotations
+
+import math
+import re
+import signal
+import struct
+import time
+
+import pytest
+
+from tests.ros.ros1 import output, wait
+from tests.ros.ros2 import STORE, Ros2World
+
+pytestmark = pytest.mark.xdist_group("ros2")
+ODOMETRY, SCAN, CLOUD2 = "nav_msgs/msg/Odometry", "sensor_msgs/msg/LaserScan", "sensor_msgs/msg/PointCloud2"
+TF, MAP, CLOCK, BOOL = (
+    "tf2_msgs/msg/TFMessage",
+    "nav_msgs/msg/OccupancyGrid",
+    "rosgraph_msgs/msg/Clock",
+    "std_msgs/msg/Bool",
+)
+GRAPH = "rmw_dds_common/msg/ParticipantEntitiesInfo"
+ALL = {
+    "/ann/odom": (ODOMETRY, "rv"), "/ann/base_scan": (SCAN, "bv"), "/ann/sonar_pointcloud2": (CLOUD2, "bv"), "/tf": (TF, "rv"),
+    "/tf_static": (TF, "rt"), "/map": (MAP, "rt"), "/clock": (CLOCK, "bv"), "/ann/motors_state": (BOOL, "rt"),
+}  # fmt: skip
+
+
+def twist(v: float, w: float) -> bytes:
+    """CDR of geometry_msgs/msg/Twist, by hand."""
+    return b"\0\1\0\0" + struct.pack("<6d", v, 0, 0, 0, 0, w)
+
+
+def test_fast_dds_reads_and_drives(world2: Ros2World) -> None:
+    """ROS 2's default middleware gets every kind of topic, knows types by their hashes, and drives a robot."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "-r", "p3dx:bob", "--ros2")
+    got, text = world2.fast(
+        6, {**ALL, "ros_discovery_info": (GRAPH, "rt")}, {"/ann/cmd_vel": ("geometry_msgs/msg/Twist", twist(0.1, 0.5))}
+    )
+    assert set(ALL) <= set(got), text[-2000:]
+    for topic in ("/ann/odom", "/ann/base_scan", "/tf", "/clock"):
+        assert got[topic][0] >= 40, (topic, got[topic][0])
+    odometry = got.last("/ann/odom", ODOMETRY)
+    assert odometry.header.frame_id == "ann/odom"
+    assert odometry.child_frame_id == "ann/base_link"
+    assert odometry.twist.twist.angular.z == pytest.approx(0.5, abs=0.05)
+    assert odometry.twist.twist.linear.x == pytest.approx(0.1, abs=0.02)
+    scan = got.last("/ann/base_scan", SCAN)
+    assert len(scan.ranges) == 181
+    assert len(scan.intensities) == 181
+    assert scan.angle_max - scan.angle_min == pytest.approx(math.pi, abs=1e-3)
+    assert got.last("/ann/motors_state", BOOL).data
+    grid = got.last("/map", MAP)
+    assert len(grid.data) == grid.info.width * grid.info.height > 10_000
+    assert {t.child_frame_id for t in got.last("/tf", TF).transforms} == {"ann/base_link", "bob/base_link"}
+    assert "ann/base_laser" in {t.child_frame_id for t in got.last("/tf_static", TF).transforms}
+    users = dict(re.findall(r"WRITER (rt/\S+) \S+ (\S+)", text))
+    assert users["rt/ann/odom"] == f"typehash={STORE.hash_rihs01(ODOMETRY)};"
+    assert users["rt/map"] == f"typehash={STORE.hash_rihs01(MAP)};"
+    graph = got.last("ros_discovery_info", GRAPH)
+    assert [n.node_name for n in graph.node_entities_info_seq] == ["botyard"]
+
+
+def test_typescript_rtps_reads(world2: Ros2World) -> None:
+    """A third implementation of RTPS, which wants every policy said aloud."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+    wanted = {k: ALL[k] for k in ("/ann/odom", "/ann/base_scan", "/tf", "/tf_static", "/clock")}
+    got, text = world2.fox(7, wanted)
+    assert set(got) == set(wanted), text[-2000:]
+    assert got["/ann/odom"][0] >= 40
+    assert got.last("/ann/odom", ODOMETRY).header.frame_id == "ann/odom"
+    assert "TOPIC /ann/battery_state" in text
+
+
+def test_services_of_rmw_cyclonedds(world2: Ros2World) -> None:
+    """Its clients are answered, in order; requests of other RMWs, which nobody can answer through Cyclone, harm nobody."""
+    sim = world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+    answers = world2.cyclone("call", "/botyard/pause", "std_srvs/Trigger", [])
+    assert answers == [{"success": True, "message": ""}]
+    assert len(set(world2.cyclone("clock", 1.0))) <= 1, "time stands still"
+    assert (
+        world2.cyclone("call", "/botyard/resume", "std_srvs/Trigger", [], 50) == [{"success": True, "message": ""}] * 50
+    )
+    times = world2.cyclone("clock", 1.0)
+    assert times[-1] > times[0]
+    (answer,) = world2.cyclone(
+        "call", "/botyard/add_robot", "botyard_msgs/AddRobot", ["p3dx", "cid", False, [12.0, 14.0, 1.0]]
+    )
+    assert answer == {"success": True, "message": "", "name": "cid"}
+    (answer,) = world2.cyclone(
+        "call", "/botyard/add_robot", "botyard_msgs/AddRobot", ["p3xd", "dan", True, [0.0, 0.0, 0.0]]
+    )
+    assert not answer["success"]
+    assert "p3xd" in answer["message"]
+    got, _ = world2.fast(3, {"/cid/odom": (ODOMETRY, "rv")}, {})
+    assert got["/cid/odom"][0] > 10
+    bare = {"rq/ann/enable_motorsRequest": ("std_srvs/srv/Empty_Request", bytes.fromhex("0001000000"))}
+    rubbish = {"/ann/cmd_vel": ("geometry_msgs/msg/Twist", bytes.fromhex("00010000ffff"))}
+    world2.fast(3, {}, bare | rubbish)
+    for topic in ("rq/ann/enable_motorsRequest", "rt/ann/cmd_vel"):  # Cyclone itself looks at what comes
+        wait(lambda topic=topic: f"deserialization {topic}" in output(sim))
+    assert len(world2.cyclone("call", "/ann/enable_motors", "std_srvs/Empty", [])) == 1
+    assert "internal error" not in output(sim)
+
+
+def test_the_graph_follows_robots(world2: Ros2World) -> None:
+    """Every writer that ros_discovery_info names is there; names of a profile; a stamped velocity."""
+    world2.botyard(
+        "-m", "office", "-r", "p3dx:ann", "-r", "p3dx:bob", "--ros2", "--ros-names", "amrisim", ROS_DOMAIN_ID="7"
+    )
+    assert world2.cyclone("graph", "/AMRISim_ann", 3.0) == {}, "another domain"
+    world2.env["ROS_DOMAIN_ID"] = "7"
+    nodes = world2.cyclone("graph", "/AMRISim_ann")
+    assert {"/botyard", "/AMRISim_ann", "/AMRISim_bob"} == set(nodes)
+    for name, (readers, writers, there) in nodes.items():
+        assert there == writers, (name, readers, writers, there)
+
+
+def test_a_hundred_robots_come_and_go(world2: Ros2World) -> None:
+    """A hundred robots appear, are seen and disappear; the simulator goes on."""
+    sim = world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+    before = world2.cyclone("graph", "/botyard")["/botyard"]
+    for k in range(10):
+        answers = world2.cyclone(
+            "call", "/botyard/add_robot", "botyard_msgs/AddRobot", ["p3dx", "", True, [0.0, 0.0, 0.0]], 10
+        )
+        assert [a["success"] for a in answers] == [True] * 10, (k, answers, output(sim))
+    nodes = world2.cyclone("graph", "/botyard", 20.0)
+    _, writers, there = nodes["/botyard"]
+    assert there == writers > 50 * before[1] / 2
+    got, _ = world2.fast(3, {"/ann/odom": (ODOMETRY, "rv")}, {})
+    assert got["/ann/odom"][0] > 10
+    assert "internal error" not in output(sim)
+
+
+def test_two_robots_by_ros2_and_one_by_stamped_twists(world2: Ros2World) -> None:
+    """Plain velocities drive one robot, stamped ones another; both stop when their commander falls silent."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "-r", "p3dx:bob", "--ros2")
+    world2.cyclone_later("drive", "/ann/cmd_vel", 0.0, 0.4, 8.0)
+    world2.cyclone_later("drive", "/bob/cmd_vel_stamped", 0.0, -0.4, 8.0, True)
+    topics = {"/ann/odom": (ODOMETRY, "rv"), "/bob/odom": (ODOMETRY, "rv")}
+    got, _ = world2.fast(5, topics, {})
+    assert got.last("/ann/odom", ODOMETRY).twist.twist.angular.z == pytest.approx(0.4, abs=0.05)
+    assert got.last("/bob/odom", ODOMETRY).twist.twist.angular.z == pytest.approx(-0.4, abs=0.05)
+    got, _ = world2.fast(7, topics, {})
+    assert got.last("/ann/odom", ODOMETRY).twist.twist.angular.z == 0.0
+    assert got.last("/bob/odom", ODOMETRY).twist.twist.angular.z == 0.0
+
+
+def test_a_reader_that_stops_reading(world2: Ros2World) -> None:
+    """A reliable reader whose process stands still holds nobody up."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "--ros2")
+    stuck = world2.spawn(
+        str(world2.fastdds_peer), "60", "sub", "rt/ann/base_scan", "sensor_msgs::msg::dds_::LaserScan_", "rv"
+    )
+    wait(lambda: "WRITER rt/ann/base_scan" in output(stuck))
+    time.sleep(1.0)  # until they are matched, and messages flow
+    stuck.send_signal(signal.SIGSTOP)
+    got, _ = world2.fast(8, {"/ann/base_scan": (SCAN, "rv"), "/clock": (CLOCK, "rv")}, {})
+    assert got["/ann/base_scan"][0] > 60
+    assert got["/clock"][0] > 60
+    stuck.send_signal(signal.SIGCONT)
+    stuck.terminate()
