@@ -253,8 +253,8 @@ class RosGraph:
 
     def add(self, transport: Transport) -> None:
         """Offer everything by another transport, too."""
-        self._transports.append(transport)
         self._sync()
+        self._transports.append(transport)
         for member in (self._world, *self._members.values()):
             self._offer(member, transport)
 
