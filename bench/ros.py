@@ -47,6 +47,29 @@ async def main():
 asyncio.run(main())
 """
 
+READER2 = """
+import asyncio, sys, time
+from botyard.protocols.dds.environment import Environment
+from botyard.protocols.dds.naming import topic_name
+from botyard.protocols.ros_messages.types import full, types
+from botyard.servers.cyclone import Pipe
+_, _, robots, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+topics = {topics!r}
+async def main():
+    counts = [0, 0]
+    def take(data):
+        counts[0] += 1; counts[1] += len(data)
+    pipe = Pipe(types(), Environment.read())
+    ends = [pipe.reader(topic_name(f"/r{{i}}/{{n}}"), full(k), take, reliable=True) for i in range(robots) for n, k in topics]
+    await asyncio.sleep(6); before = counts[:]; begin = time.perf_counter()
+    print("reading", flush=True)
+    await asyncio.sleep(seconds)
+    dt = time.perf_counter() - begin
+    print((counts[0] - before[0]) / dt, (counts[1] - before[1]) / dt / 1e6, flush=True)
+    pipe.close()
+asyncio.run(main())
+"""
+
 
 def cpu_of(pid: int) -> float:
     """CPU seconds of a process."""
@@ -54,7 +77,7 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run(robots: int, options: list[str], read: bool) -> tuple[float, str]:
+def run(robots: int, options: list[str], read: bool, reader_code: str = READER) -> tuple[float, str]:
     """% of a core that a simulator takes, and what the reader got."""
     with tempfile.TemporaryDirectory() as folder:
         world = Path(folder) / "w.yaml"
@@ -80,7 +103,7 @@ def run(robots: int, options: list[str], read: bool) -> tuple[float, str]:
                     break
             if read:
                 time.sleep(10.0)  # until everything is registered
-                code = READER.format(topics=TOPICS)
+                code = reader_code.format(topics=TOPICS)
                 args = [
                     sys.executable,
                     "-c",
@@ -121,3 +144,8 @@ def main() -> None:
     print(
         f"   ROS 1, all 300 topics read            {busy:5.1f} %   ({busy - off:+.1f}; with the scans themselves)   {got}"
     )
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    idle, _ = run(robots, ["--ros2"], False)
+    print(f"   ROS 2 (DDS), nobody listens           {idle:5.1f} %   ({idle - off:+.1f})")
+    busy, got = run(robots, ["--ros2"], True, READER2)
+    print(f"   ROS 2 (DDS), all 300 topics read      {busy:5.1f} %   ({busy - off:+.1f})   {got}")

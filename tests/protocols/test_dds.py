@@ -1,0 +1,119 @@
+"""ROS 2's names, user data, requests, graph and environment on DDS, without a network."""
+
+from __future__ import annotations
+
+import struct
+import xml.etree.ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.errors import PeerError, WorldError
+from botyard.protocols.dds import naming
+from botyard.protocols.dds.environment import Environment
+from botyard.protocols.dds.graph import Graph
+from botyard.protocols.dds.requests import join_response, split_request
+from botyard.protocols.ros_messages.types import SERVICES, types
+
+TYPES = types()
+
+
+def test_names() -> None:
+    """By the ROS 2 design's mapping."""
+    assert naming.topic_name("/ann/odom") == "rt/ann/odom"
+    assert naming.request_topic("/ann/stop") == "rq/ann/stopRequest"
+    assert naming.response_topic("/ann/stop") == "rr/ann/stopReply"
+    assert naming.type_name("std_srvs/srv/Empty_Request") == "std_srvs::srv::dds_::Empty_Request_"
+    assert naming.split_name("/botyard") == ("/", "botyard")
+    assert naming.split_name("/a/b/c") == ("/a/b", "c")
+    assert naming.service_data(bytes(range(16))) == b"serviceid=0.1.2.3.4.5.6.7.8.9.a.b.c.d.e.f;"
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        # what Jazzy's rosidl says (reference ros.md §4)
+        ("std_srvs/srv/SetBool", "abe9e4bb6b41b40e6789712c00ec8871923e089af3f667a79992a428cff2da0a"),
+        ("std_srvs/srv/Empty", "5888399dedec5ccc85ea6451949fd2c9f97bfdf963f9a588821639fcd31b5d19"),
+        ("std_srvs/srv/Trigger", "eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f"),
+        ("rmw_dds_common/msg/Gid", "ab6f21cfbb0a6dbb837161e1110c2051a2850ed9f9c53944d7115d9bcebedf71"),
+        ("rmw_dds_common/msg/ParticipantEntitiesInfo", "91a0593bacdcc50ea9bdcf849a938b128412cc1ea821245c663bcd26f83c295e"),
+    ],
+)  # fmt: skip
+def test_hashes(name: str, digest: str) -> None:
+    """Of messages and of services, also where a field is a char."""
+    assert TYPES.hash(name) == f"RIHS01_{digest}"
+    assert types("humble").hash(name) == ""
+
+
+def test_every_service_has_a_hash() -> None:
+    """All of ours that ROS 2 can know."""
+    for name in SERVICES:
+        if name.split("/")[0] not in ("dynamic_reconfigure", "roscpp"):
+            assert TYPES.hash(name.replace("/", "/srv/")).startswith("RIHS01_")
+
+
+@given(st.binary(min_size=1, max_size=60), st.integers(0, 2**64 - 1), st.integers(1, 2**63 - 1), st.booleans())
+def test_requests_are_answered_to_whom_they_came_from(body: bytes, client: int, number: int, little: bool) -> None:
+    """The header is found and repeated, in our byte order."""
+    mark = "<" if little else ">"
+    data = bytes([0, little, 0, 0]) + struct.pack(f"{mark}Qq", client, number) + body
+    request = split_request(data)
+    assert request.body == bytes([0, little, 0, 0]) + body
+    response = join_response(request, b"\0\1\0\0abc")
+    assert response == b"\0\1\0\0" + struct.pack("<Qq", client, number) + b"abc"
+
+
+@given(st.binary(max_size=20))
+def test_requests_without_the_header_are_refused(data: bytes) -> None:
+    """Those of other RMWs."""
+    with pytest.raises(PeerError, match="rmw_cyclonedds"):
+        split_request(data)
+
+
+@pytest.mark.parametrize(("distro", "length"), [("humble", 24), ("jazzy", 16), ("kilted", 16)])
+def test_graph(distro: str, length: int) -> None:
+    """Ends are listed by node, in the length that the distribution wants; a node goes with its last end."""
+    store = types(distro)
+    graph = Graph(store, b"p" * 16)
+    graph.add("/botyard", writer=b"w" * 16)
+    graph.add("/botyard", reader=b"r" * 16)
+    graph.add("/a/b", writer=b"x" * 16)
+    message = store.decode_cdr(graph.encode(), naming.GRAPH_TYPE)
+    assert bytes(message.gid.data) == (b"p" * 16).ljust(length, b"\0")
+    first, second = message.node_entities_info_seq
+    assert (first.node_namespace, first.node_name) == ("/", "botyard")
+    assert (second.node_namespace, second.node_name) == ("/a", "b")
+    assert bytes(first.writer_gid_seq[0].data) == (b"w" * 16).ljust(length, b"\0")
+    graph.remove("/a/b", writer=b"x" * 16)
+    graph.remove("/botyard", reader=b"r" * 16)
+    (only,) = store.decode_cdr(graph.encode(), naming.GRAPH_TYPE).node_entities_info_seq
+    assert only.node_name == "botyard"
+    assert len(only.reader_gid_seq) == 0
+    graph.remove("/nobody", writer=b"x" * 16)
+
+
+def test_environment() -> None:
+    """The variables of ROS 2."""
+    assert Environment.read({}) == Environment(0, "SUBNET", ())
+    assert Environment.read({"ROS_DOMAIN_ID": "42", "ROS_LOCALHOST_ONLY": "1"}) == Environment(42, "LOCALHOST", ())
+    both = {"ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "off"}
+    assert Environment.read(both).reach == "OFF", "the newer variable counts"
+    assert Environment.read({"ROS_STATIC_PEERS": "10.0.0.1;b.local"}, 3) == Environment(
+        3, "SUBNET", ("10.0.0.1", "b.local")
+    )
+    for wrong in ({"ROS_DOMAIN_ID": "x"}, {"ROS_DOMAIN_ID": "233"}, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "WORLD"}):
+        with pytest.raises(WorldError, match="expected"):
+            Environment.read(wrong)
+
+
+def test_configuration() -> None:
+    """Cyclone's words for it."""
+    local = ET.fromstring(Environment(0, "LOCALHOST", ('a"<b',)).configuration())
+    assert local.findtext(".//AllowMulticast") == "false"
+    assert [p.get("address") for p in local.iterfind(".//Peer")] == ["localhost", 'a"<b']
+    plain = ET.fromstring(Environment().configuration())
+    assert plain.find(".//Peer") is None
+    assert plain.findtext(".//ExplicitlyPublishQosSetToDefault") == "true"
+    assert ET.fromstring(Environment(0, "OFF", ("x",)).configuration()).find(".//Peer") is None
