@@ -78,8 +78,9 @@ bench: $(VENV)/.all
 maps: $(VENV)/.core
 	$(BIN)/python tools/author_maps.py
 
-compatibility: $(VENV)/.core
+compatibility: $(VENV)/.all
 	$(BIN)/python tools/compatibility.py
+	$(BIN)/python tools/ros_reference.py
 
 clean:
 	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tools import compatibility
+from tools import compatibility, ros_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = compatibility.read()
@@ -34,6 +34,7 @@ CITED = [
     "WLD",
     "TOL",
     "MAP",
+    "ROS",
 ]
 
 
@@ -46,6 +47,10 @@ def functions(path: str) -> frozenset[str]:
 
 def test_the_page_is_up_to_date() -> None:
     assert compatibility.PAGE.read_text("utf-8") == compatibility.page(DATA), 'run "make compatibility"'
+
+
+def test_the_ros_reference_is_up_to_date() -> None:
+    assert ros_reference.PAGE.read_text("utf-8") == ros_reference.page(), 'run "make compatibility"'
 
 
 @pytest.mark.parametrize("row", DATA["features"])

@@ -612,6 +612,7 @@ class RosGraph:
 
     def describe(self) -> Iterable[tuple[str, str, str, str]]:
         """Kind, name, type and meaning of everything that is offered."""
+        self._sync()
         for member in (self._world, *self._members.values()):
             yield from (("topic", t.topic.name, t.topic.type_name, t.topic.about) for t in member.topics)
             yield from (("input", i.name, i.type_name, i.about) for i in member.inputs)

@@ -1,0 +1,167 @@
+"""What ROS is offered, by a transport that only writes down what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from botyard.engine.commands import EnableMotors
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.types import types
+from botyard.servers.hub import Hub
+from botyard.servers.rosgraph import Once, RosGraph
+from botyard.servers.tcp import LoopHost
+from botyard.servers.worldcontrol import WorldControl
+from botyard.servers.yard import Yard
+from botyard.simulation import Simulation
+
+
+@dataclass(eq=False)
+class Paper:
+    """A publication, an input or a service."""
+
+    topic: Topic | None = None
+    is_wanted: bool = False
+    greets: bool = False
+    is_open: bool = True
+    sent: list[Once] = field(default_factory=list)
+
+    def send(self, message: Once) -> None:
+        self.sent.append(message)
+
+    def close(self) -> None:
+        assert self.is_open
+        self.is_open = False
+
+
+class Recorder:
+    """A transport."""
+
+    def __init__(self, wire: str = "cdr") -> None:
+        self.wire = wire
+        self.papers: list[tuple[str, Paper]] = []
+        self.changed: Callable[[], None] = lambda: None
+
+    def advertise(
+        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+    ) -> Paper:
+        self.changed = changed
+        return self._paper(topic.name, topic)
+
+    def listen(self, node: str, entry: Input) -> Paper:
+        return self._paper(entry.name)
+
+    def serve(self, node: str, service: Service) -> Paper:
+        return self._paper(service.name)
+
+    def _paper(self, name: str, topic: Topic | None = None) -> Paper:
+        paper = Paper(topic)
+        self.papers.append((name, paper))
+        return paper
+
+    def __getitem__(self, name: str) -> Paper:
+        (paper,) = [p for n, p in self.papers if n == name and p.is_open]
+        return paper
+
+    @property
+    def names(self) -> list[str]:
+        return [n for n, p in self.papers if p.is_open]
+
+
+def made(robots: int = 2) -> tuple[Simulation, Hub, RosGraph]:
+    sim = Simulation.load("office", seed=1)
+    for k in range(robots):
+        sim.add_robot("p3dx", f"r{k}", pose=(10.0 + k, 14.0, 0.0))
+    hub = Hub(sim)
+    yard = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
+    return sim, hub, RosGraph(hub, yard, types())
+
+
+def resting(sim: Simulation) -> bool:
+    """Whether no laser is read by anybody."""
+    return not any(sim._devices.is_read(laser._key) for robot in sim.robots.values() for laser in robot.lasers)
+
+
+def step(sim: Simulation, graph: RosGraph) -> None:
+    sim.step(1)
+    graph.on_snapshot(0.0)
+
+
+def test_nothing_is_made_for_nobody() -> None:
+    """Sensors behind topics that nobody reads rest; with a reader they work; when it goes they rest again."""
+
+    async def run() -> None:
+        sim, _, graph = made()
+        paper = Recorder()
+        graph.add(paper)
+        step(sim, graph)
+        assert all(not p.sent for _, p in paper.papers)
+        assert resting(sim)
+        scan = paper["/r0/base_scan"]
+        scan.is_wanted = True
+        paper.changed()
+        for _ in range(10):
+            step(sim, graph)
+        assert len(scan.sent) >= 5
+        assert all(p is scan or not p.sent for _, p in paper.papers)
+        assert not resting(sim)
+        scan.is_wanted = False
+        paper.changed()
+        count = len(scan.sent)
+        step(sim, graph)
+        assert len(scan.sent) == count
+        assert resting(sim)
+
+    asyncio.run(run())
+
+
+def test_everything_is_offered_once_and_taken_back() -> None:
+    """Robots there before a transport, and those that come later; a transport that goes; types of the other ROS are left out."""
+
+    async def run() -> None:
+        sim, _, graph = made()
+        two, one = Recorder(), Recorder("ros1")
+        graph.add(two)
+        assert len(two.names) == len(set(two.names))
+        assert "/r1/odom" in two.names
+        assert "/r1/set_parameters" not in two.names
+        graph.add(one)
+        assert "/r1/set_parameters" in one.names
+        sim.add_robot("p3dx", "late", pose=(14.0, 14.0, 0.0))
+        step(sim, graph)
+        assert "/late/odom" in two.names
+        assert "/late/odom" in one.names
+        sim.remove_robots(["r0"])
+        step(sim, graph)
+        assert not [n for n in two.names if n.startswith("/r0/")]
+        graph.remove(two)
+        assert two.names == []
+        assert "/late/odom" in one.names
+        graph.close()
+        assert one.names == []
+
+    asyncio.run(run())
+
+
+def test_latched_topics_are_said_again_only_when_they_change() -> None:
+    """The motors' state, to a transport that keeps the last message itself."""
+
+    async def run() -> None:
+        sim, _, graph = made(1)
+        paper = Recorder()
+        graph.add(paper)
+        state = paper["/r0/motors_state"]
+        state.is_wanted = True
+        paper.changed()
+        for _ in range(5):
+            step(sim, graph)
+        assert len(state.sent) == 1
+        was = state.sent[0].message.data
+        sim.robots["r0"].port("other").submit(EnableMotors(not was))
+        for _ in range(5):
+            step(sim, graph)
+        assert [m.message.data for m in state.sent] == [was, not was]
+
+    asyncio.run(run())

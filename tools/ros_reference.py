@@ -1,0 +1,71 @@
+"""Writes docs/reference/ros.md from what the simulator offers. Run by ``make compatibility``; a test compares the two."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from botyard.formats.models import find_robot
+from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.ros_messages.naming import PROFILES
+from botyard.protocols.ros_messages.types import EXTRA, SERVICES, types
+from botyard.servers.hub import Hub
+from botyard.servers.rosgraph import RosGraph
+from botyard.servers.tcp import LoopHost
+from botyard.servers.worldcontrol import WorldControl
+from botyard.servers.yard import Yard
+from botyard.simulation import Simulation
+
+PAGE = Path(__file__).resolve().parent.parent / "docs/reference/ros.md"
+HEADINGS = {"topic": "Published", "input": "Listened to", "service": "Services"}
+INTRODUCTION = """\
+<!-- made by tools/ros_reference.py from the program: change that, then run "make compatibility" -->
+# Topics and services
+
+What the simulator offers to ROS programs, by `--ros-names`; the tables are made from a world with one robot, `ann`, that has every sensor
+(several robots: `/<robot>/…` in every profile). A topic without a subscriber costs nothing. Types that only one ROS has are offered there
+only. How to connect: [howto/ros.md](../howto/ros.md).
+"""
+
+
+async def offered(profile: str) -> list[tuple[str, str, str, str]]:
+    """Everything of a profile."""
+    sim = Simulation.load("office", seed=1)
+    spec = replace(find_robot("p3dx-equipped"), fiducial_finder=FiducialFinderSpec(), blob_finder=BlobFinderSpec())
+    sim.add_robot(spec, "ann", pose=(10.0, 14.0, 0.0))
+    hub = Hub(sim)
+    graph = RosGraph(hub, Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings()), types(), profile=profile)
+    return list(graph.describe())
+
+
+def own_types() -> str:
+    """Definitions of types that are not in every ROS."""
+    out = ["\n## Types of our own\n\n"]
+    for name, text in EXTRA.items():
+        if name.startswith(("botyard_msgs/", "rosaria/")):
+            out.append(f"`{name}.msg`\n\n```\n{text}\n```\n\n")
+    for name, (request, response) in SERVICES.items():
+        if name.startswith("botyard_msgs/"):
+            out.append(f"`{name}.srv`\n\n```\n{request}\n---\n{response}\n```\n\n")
+    return "".join(out).rstrip() + "\n"
+
+
+def page() -> str:
+    """The whole page."""
+    out = [INTRODUCTION]
+    for profile in PROFILES:
+        out.append(f"\n## `--ros-names {profile}`\n")
+        rows = asyncio.run(offered(profile))
+        for kind, heading in HEADINGS.items():
+            of_kind = [r for r in rows if r[0] == kind]
+            if of_kind:
+                out.append(f"\n{heading}:\n\n| name | type | |\n|---|---|---|\n")
+                out += [f"| `{name}` | {type_name} | {about} |\n" for _, name, type_name, about in of_kind]
+    return "".join(out) + own_types()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
+    print(f"written: {PAGE}")
