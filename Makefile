@@ -50,6 +50,7 @@ peers: $(VENV)/.all
 	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb $(ROS1) $(ROS2) >/dev/null; } \
 	  || echo "Chromium, Xvfb, ROS 1 and Fast DDS are not here and cannot be installed: tests that need them are skipped"
 	@$(BIN)/python tools/build_web.py --install-node packages tests/ros/npm
+	@[ -d .venv-zenoh/lib ] || { $(PYTHON) -m venv .venv-zenoh && .venv-zenoh/bin/python -m pip install --quiet --disable-pip-version-check "zenoh-ros2-sdk==0.1.8"; }
 
 # They run compiled, on all cores, and the engine's once more without the compiler: real tracebacks, coverage, and proof that both
 # give the same results.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.ros.ros1 import Ros1World
-from tests.ros.ros2 import Ros2World
+from tests.ros.ros2 import ZENOH_PYTHON, Ros2World
 
 DEBIAN_PYTHON = "/usr/bin/python3"
 
@@ -47,6 +47,8 @@ def _missing_for_ros2() -> str | None:
         return "g++ and Debian's libfastrtps-dev"
     if not (Path(__file__).parent / "npm/node_modules/@foxglove/ros2").is_dir():
         return "@foxglove/ros2"
+    if not ZENOH_PYTHON.exists():
+        return "zenoh-ros2-sdk"
     alone = subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode == 0
     return None if alone else "the right to make a network namespace (root)"
 

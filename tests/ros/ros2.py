@@ -19,6 +19,8 @@ from tests.ros.ros1 import output, stop, wait
 HERE: Final = Path(__file__).parent
 CYCLONE_PEER: Final = HERE / "cyclone_peer.py"
 NPM: Final = HERE / "npm"
+ZENOH_PYTHON: Final = HERE.parent.parent / ".venv-zenoh/bin/python"
+"""Of an environment with zenoh-ros2-sdk, which ``make peers`` makes."""
 STORE: Final = get_typestore(Stores.ROS2_JAZZY)
 """ROS 2's types, without anything of ours."""
 LOOPBACK: Final = "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && echo there && exec sleep 3600"
@@ -90,7 +92,7 @@ class Ros2World:
     def botyard(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """A simulator, when it is ready."""
         process = self.spawn(sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", *args, **env)
-        wait(lambda: "ready" in output(process) or process.poll() is not None, 60.0)
+        wait(lambda: "botyard ready" in output(process) or process.poll() is not None, 60.0)
         assert process.poll() is None, output(process)
         return process
 
@@ -131,6 +133,13 @@ class Ros2World:
                 _, topic, count, data = line.split(" ")
                 got[topic.removeprefix("rt")] = (int(count), data)
         return got
+
+    def zenoh(self, seconds: float) -> Any:
+        """What the zenoh-ros2-sdk peer sees while it turns ann, and after it has paused the world."""
+        text = self.run(str(ZENOH_PYTHON), str(HERE / "zenoh_peer.py"), str(seconds))
+        lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
+        assert lines, text
+        return json.loads(lines[-1].removeprefix("RESULT "))
 
     def cyclone(self, what: str, *args: Any) -> Any:
         """What a function of the rmw_cyclonedds peer gives."""

@@ -15,6 +15,7 @@ from botyard.servers.yard import Interface, Yard
 if TYPE_CHECKING:
     from botyard.servers.ros1 import Ros1, Ros1Master
     from botyard.servers.ros2 import Ros2
+    from botyard.servers.ros2zenoh import Ros2Zenoh
     from botyard.servers.rosgraph import RosGraph
 
 EMBEDDED = "embedded"
@@ -41,6 +42,7 @@ class RosInterfaces:
         self._ros1: Ros1 | None = None
         self._master: Ros1Master | None = None
         self._ros2: Ros2 | None = None
+        self._zenoh: Ros2Zenoh | None = None
 
     def register(self) -> None:
         """Let them be switched on the page."""
@@ -48,6 +50,7 @@ class RosInterfaces:
             f"ROS 1 (TCPROS), master {self._master_name()}", False, self.start_ros1, self.stop_ros1
         )
         self._yard.interfaces["ros2"] = Interface("ROS 2 (DDS)", False, self.start_ros2, self.stop_ros2)
+        self._yard.interfaces["zenoh"] = Interface("ROS 2 (Zenoh)", False, self.start_zenoh, self.stop_zenoh)
 
     def graph(self) -> RosGraph:
         """The graph, made once.
@@ -169,12 +172,41 @@ class RosInterfaces:
                 self._graph.remove(ros)
             await ros.close()
 
+    async def start_zenoh(self) -> None:
+        """Open a Zenoh session, as or at a router.
+
+        Raises
+        ------
+        WorldError
+            The extra is not installed; an environment variable makes no sense.
+        PeerError
+            The router's port is taken.
+        """
+        from botyard.protocols.dds.environment import Environment
+        from botyard.servers.ros2zenoh import Ros2Zenoh
+
+        o, graph = self._o, self.graph()
+        domain = Environment.read(domain=o.ros_domain_id).domain
+        self._zenoh = Ros2Zenoh(graph.types, domain, router=o.zenoh_router, bound=o.bind_to_address)
+        graph.add(self._zenoh)
+        self._yard.interfaces["zenoh"].on = True
+        log.info("ROS 2 over Zenoh: domain %d, as %s", domain, graph.node)
+
+    async def stop_zenoh(self) -> None:
+        """Close the session."""
+        ros, self._zenoh = self._zenoh, None
+        if ros is not None:
+            if self._graph is not None:
+                self._graph.remove(ros)
+            await ros.close()
+
     async def close(self) -> None:
         """Leave all."""
         if self._graph is not None:
             self._graph.close()
         await self.stop_ros1()
         await self.stop_ros2()
+        await self.stop_zenoh()
 
 
 async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
@@ -186,3 +218,5 @@ async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
         await interfaces.start_ros1()
     if o.ros2 or o.ros_domain_id is not None:
         await interfaces.start_ros2()
+    if o.zenoh or o.zenoh_router:
+        await interfaces.start_zenoh()

@@ -71,6 +71,8 @@ class RunOptions:
     ros2: bool
     ros_domain_id: int | None
     ros_distro: str | None
+    zenoh: bool
+    zenoh_router: bool
     cmd_vel_timeout: float
     cwd: str | None
     map_dir: tuple[str, ...]
@@ -281,6 +283,10 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--ros2", is_flag=True, help="Be a ROS 2 node (DDS), in the domain and range that ROS_DOMAIN_ID … say."
     ),
+    click.option(
+        "--zenoh", is_flag=True, help="Be a ROS 2 node over Zenoh (rmw_zenoh), by the router at localhost:7447."
+    ),
+    click.option("--zenoh-router", is_flag=True, help="The same, and be that router: no rmw_zenohd is needed."),
     click.option(
         "--ros-domain-id", type=click.IntRange(0, 232), metavar="N", help="The same, instead of ROS_DOMAIN_ID."
     ),

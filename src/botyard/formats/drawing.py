@@ -95,16 +95,7 @@ def read_svg(source: Source, options: Options) -> World:
         raise _missing(source) from None
     try:
         drawing = svg.SVG.parse(io.BytesIO(source.data), ppi=96)
-    except (
-        ValueError,
-        SyntaxError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        ZeroDivisionError,
-        RecursionError,
-    ) as error:
+    except Exception as error:  # of damaged files the library raises whatever comes
         raise MapError(f"not an SVG drawing: {error}", source.name) from None
     size = options.scale(UNIT, source.name, "a unit of the drawing")
     box = drawing.viewbox
@@ -178,12 +169,11 @@ def read_dxf(source: Source, options: Options) -> World:
     try:
         from ezdxf import disassemble, recover, units
         from ezdxf.enums import InsertUnits
-        from ezdxf.lldxf.const import DXFError
     except ImportError:
         raise _missing(source) from None
     try:
         document, _ = recover.read(io.BytesIO(source.data))
-    except (DXFError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except Exception as error:  # of damaged files the library raises whatever comes, AssertionError among it
         raise MapError(f"not a DXF drawing: {error}", source.name) from None
     named = document.units
     if options.resolution is None and named and named != InsertUnits.Unitless:
@@ -201,15 +191,7 @@ def read_dxf(source: Source, options: Options) -> World:
             points = [(v.x, v.y) for v in shape.vertices()]
             if len(points) > 1:
                 layers.setdefault(entity.dxf.layer, []).append(points)
-    except (
-        DXFError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        ZeroDivisionError,
-        RecursionError,
-        KeyError,
-    ) as error:
+    except Exception as error:  # as above
         raise MapError(f"an entity of the drawing cannot be read: {error}", source.name) from None
     return _to_world(layers, source, size, options)
 

@@ -1,0 +1,247 @@
+"""ROS 2 over Zenoh, as rmw_zenoh speaks it: the graph's topics, inputs and services in one session, which can also be the router.
+
+Zenoh calls back in threads of its own; everything is handed to the simulator's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from botyard.errors import BotyardError, PeerError, WorldError
+from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.zenoh_keys import GID, LATCHED, ROUTER, VOLATILE, Tokens, attachment, data_key
+from botyard.servers.rosgraph import Once
+
+ROUTER_PORT: Final = 7447
+
+log = logging.getLogger("botyard.ros")
+
+
+class _End:
+    """Something that a node has in the session; `close` takes it and its token back."""
+
+    def __init__(self, ros: Ros2Zenoh, node: str, sort: str, name: str, kind: str, qos: str = VOLATILE) -> None:
+        self._ros = ros
+        self._node = node
+        digest = ros.types.hash(kind)
+        self.key = data_key(ros.domain, name, kind, digest)
+        ros.know(node)
+        self._token: Any = ros.token(ros.tokens.end(node, sort, name, kind, digest, qos))
+        self._declared: list[Any] = []
+        self.is_open = True
+
+    def close(self) -> None:
+        """Be no longer there."""
+        self.is_open = False
+        self._token.undeclare()
+        for declared in self._declared:
+            declared.undeclare()
+        self._ros.forget(self._node)
+
+
+class _Publication(_End):
+    """A topic, see `botyard.servers.rosgraph.Publication`."""
+
+    greets = False
+
+    def __init__(self, ros: Ros2Zenoh, node: str, topic: Topic, changed: Callable[[], None]) -> None:
+        self._latched = topic.latched
+        super().__init__(ros, node, "MP", topic.name, full(topic.type_name), LATCHED if topic.latched else VOLATILE)
+        zenoh = ros.zenoh
+        drop = zenoh.CongestionControl.DROP  # a slow peer must not hold up the simulator
+        self._matched = False
+        if topic.latched:
+            self._publisher = zenoh.ext.declare_advanced_publisher(
+                ros.session,
+                self.key,
+                congestion_control=drop,
+                cache=zenoh.ext.CacheConfig(1),
+                publisher_detection=True,
+            )
+        else:
+            self._publisher = ros.session.declare_publisher(self.key, congestion_control=drop)
+            self._declared.append(
+                self._publisher.declare_matching_listener(lambda status: ros.soon(self._match, status))
+            )
+        self._changed = changed
+        self._declared.append(self._publisher)
+        self._gid = os.urandom(GID)
+        self._sequence = 0
+
+    def _match(self, status: Any) -> None:
+        self._matched = bool(status.matching)
+        self._changed()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is a reader, or there may be one that wants the last message."""
+        return self._latched or self._matched
+
+    def send(self, message: Once) -> None:
+        """Send a message."""
+        self._sequence += 1
+        self._publisher.put(message.cdr, attachment=attachment(self._sequence, time.time_ns(), self._gid))
+
+
+class _Listening(_End):
+    """An input."""
+
+    def __init__(self, ros: Ros2Zenoh, node: str, entry: Input) -> None:
+        super().__init__(ros, node, "MS", entry.name, full(entry.type_name))
+        self._entry = entry
+        self._declared.append(
+            ros.session.declare_subscriber(self.key, lambda sample: ros.soon(self._take, sample.payload.to_bytes()))
+        )
+
+    def _take(self, data: bytes) -> None:
+        entry = self._entry
+        if not self.is_open:
+            return
+        try:
+            entry.take(self._ros.types.decode_cdr(data, entry.type_name))
+        except BotyardError as error:
+            log.warning("Zenoh: %s: %s", entry.name, error)
+        except Exception:
+            log.exception("internal error while taking a message of %s", entry.name)
+
+
+class _Serving(_End):
+    """A service."""
+
+    def __init__(self, ros: Ros2Zenoh, node: str, service: Service) -> None:
+        kind = service_name(service.type_name)
+        super().__init__(ros, node, "SS", service.name, kind)
+        self._service = service
+        self._request, self._response = f"{kind}_Request", f"{kind}_Response"
+        self._declared.append(
+            ros.session.declare_queryable(self.key, lambda query: ros.soon(self._take, query), complete=True)
+        )
+
+    def _take(self, query: Any) -> None:
+        types, name = self._ros.types, self._service.name
+        try:
+            with query:
+                data = b"" if query.payload is None else query.payload.to_bytes()
+                response = self._service.serve(types.decode_cdr(data, self._request))
+                told = {} if query.attachment is None else {"attachment": query.attachment.to_bytes()}
+                query.reply(query.key_expr, types.encode_cdr(response, self._response), **told)
+        except BotyardError as error:
+            log.warning("Zenoh: %s: %s", name, error)
+        except Exception:
+            log.exception("internal error in the service %s", name)
+
+
+class Ros2Zenoh:
+    """The transport.
+
+    Parameters
+    ----------
+    types : Types
+        Message types, of the distribution whose peers are served.
+    domain : int
+        ``ROS_DOMAIN_ID``.
+    router : bool
+        Be the router that nodes look for, too; else connect to it.
+    bound : str
+        Address to listen on as a router.
+
+    Raises
+    ------
+    WorldError
+        The extra is not installed.
+    PeerError
+        The router's port is taken, or the configuration is wrong.
+    """
+
+    wire = "cdr"
+
+    def __init__(self, types: Types, domain: int, *, router: bool = False, bound: str = "127.0.0.1") -> None:
+        try:
+            import zenoh
+            import zenoh.ext
+        except ImportError:
+            raise WorldError('ROS 2 over Zenoh needs an extra: pip install "botyard[zenoh]"') from None
+        self.zenoh: Any = zenoh
+        self.types = types
+        self.domain = domain
+        self._loop = asyncio.get_running_loop()
+        try:
+            self.session: Any = zenoh.open(_configuration(zenoh, router, bound))
+        except zenoh.ZError as error:
+            raise PeerError(f"Zenoh: {str(error).partition(' at /')[0]}") from None  # without where in its source
+        self.tokens = Tokens(domain, str(self.session.zid()))
+        self._nodes: dict[str, tuple[Any, int]] = {}
+
+    def soon(self, act: Callable[..., None], *args: Any) -> None:
+        """Do something in the simulator's loop; from any thread."""
+        try:
+            self._loop.call_soon_threadsafe(act, *args)
+        except RuntimeError:
+            log.debug("Zenoh: the loop has ended")
+
+    def token(self, key: str) -> Any:
+        """Say that something is there, until the token is undeclared."""
+        return self.session.liveliness().declare_token(key)
+
+    def know(self, node: str) -> None:
+        """An end of a node is there."""
+        key = self.tokens.node(node)
+        if key is not None:
+            self._nodes[node] = (self.token(key), 0)
+        token, ends = self._nodes[node]
+        self._nodes[node] = (token, ends + 1)
+
+    def forget(self, node: str) -> None:
+        """An end has gone; a node goes with its last one."""
+        token, ends = self._nodes[node]
+        if ends > 1:
+            self._nodes[node] = (token, ends - 1)
+            return
+        token.undeclare()
+        del self._nodes[node]
+        self.tokens.forget(node)
+
+    def advertise(
+        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+    ) -> _Publication:
+        """Publish a topic."""
+        return _Publication(self, node, topic, changed)
+
+    def listen(self, node: str, entry: Input) -> _Listening:
+        """Listen to a topic."""
+        return _Listening(self, node, entry)
+
+    def serve(self, node: str, service: Service) -> _Serving:
+        """Serve."""
+        return _Serving(self, node, service)
+
+    async def close(self) -> None:
+        """Leave."""
+        await asyncio.get_running_loop().run_in_executor(None, self.session.close)
+
+
+def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
+    """Zenoh's configuration: rmw_zenoh's own defaults, or the file of ``ZENOH_SESSION_CONFIG_URI``."""
+    path = os.environ.get("ZENOH_SESSION_CONFIG_URI")
+    if path and not router:
+        return zenoh.Config.from_file(path)
+    config = zenoh.Config()
+    config.insert_json5("scouting/multicast/enabled", "false")
+    # what keeps last messages for readers to come tells them apart by their stamps
+    config.insert_json5("timestamping/enabled", "true")
+    if router:
+        host = f"[{bound}]" if ":" in bound else bound
+        config.insert_json5("mode", '"router"')
+        config.insert_json5("listen/endpoints", f'["tcp/{host}:{ROUTER_PORT}"]')
+        config.insert_json5("listen/exit_on_failure", "true")
+    else:
+        config.insert_json5("mode", '"peer"')
+        config.insert_json5("connect/endpoints", f'["{ROUTER}"]')
+        config.insert_json5("listen/endpoints", '["tcp/localhost:0"]')
+    return config

@@ -1,0 +1,46 @@
+"""ROS 2 over Zenoh, against a package that speaks rmw_zenoh."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ros.ros1 import output, wait
+from tests.ros.ros2 import Ros2World
+
+pytestmark = pytest.mark.xdist_group("ros2")
+
+
+def test_a_peer_reads_drives_and_calls_with_us_as_the_router(world2: Ros2World) -> None:
+    """Topics both ways, the kept map, a service, the graph."""
+    sim = world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router")
+    seen = world2.zenoh(4.0)
+    assert seen["counts"]["odom"] >= 35
+    assert seen["counts"]["scan"] >= 35
+    assert seen["ranges"] == 181
+    assert seen["frame"] == "ann/odom"
+    assert seen["turning"] == pytest.approx(0.3, abs=0.05)
+    assert seen["counts"]["map"] == 1
+    assert min(seen["map"]) > 100
+    assert seen["paused"] is True
+    assert seen["while_paused"] == 0
+    assert {"/ann/odom", "/ann/cmd_vel", "/clock", "/map", "/tf_static"} <= set(seen["topics"])
+    assert {"/ann/enable_motors", "/botyard/add_robot"} <= set(seen["services"])
+    assert "internal error" not in output(sim)
+
+
+def test_a_router_that_comes_later(world2: Ros2World) -> None:
+    """Nodes wait for their router, and find each other through it."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh", "-p", "8101")
+    router = world2.botyard("-m", "office", "-r", "p3dx:bob", "--zenoh-router", "-p", "8201", "--ros-names", "amrisim")
+    wait(lambda: "Zenoh" in output(router))
+    seen = world2.zenoh(6.0)
+    assert {"/ann/odom", "/AMRISim_bob/pose"} <= set(seen["topics"])
+    assert seen["counts"]["odom"] >= 20
+    assert seen["turning"] == pytest.approx(0.3, abs=0.05)
+
+
+def test_the_routers_port_is_taken(world2: Ros2World) -> None:
+    """A clear message."""
+    world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router", "-p", "8101")
+    with pytest.raises(AssertionError, match="Zenoh"):
+        world2.botyard("-m", "office", "-r", "p3dx:bob", "--zenoh-router", "-p", "8201")

@@ -1,0 +1,89 @@
+"""A ROS 2 peer on the package zenoh-ros2-sdk, which speaks rmw_zenoh: run in an environment of its own; prints ``RESULT JSON``."""
+
+import json
+import os
+import sys
+import time
+
+import zenoh.ext
+import zenoh_ros2_sdk.discovery as discovery
+from rosbags.typesys import Stores, get_typestore
+from zenoh_ros2_sdk import ROS2Publisher, ROS2ServiceClient, ROS2Subscriber
+from zenoh_ros2_sdk.session import ZenohSession
+
+STORE = get_typestore(Stores.ROS2_JAZZY)
+ODOMETRY, SCAN, TWIST, MAP = (
+    "nav_msgs/msg/Odometry",
+    "sensor_msgs/msg/LaserScan",
+    "geometry_msgs/msg/Twist",
+    "nav_msgs/msg/OccupancyGrid",
+)
+
+
+def about(name):
+    """Definition and hash of a type."""
+    return {"msg_definition": STORE.generate_msgdef(name, ros_version=2)[0], "type_hash": STORE.hash_rihs01(name)}
+
+
+counts, last = {}, {}
+
+
+def keep(topic):
+    """A callback."""
+
+    def take(message):
+        counts[topic] = counts.get(topic, 0) + 1
+        last[topic] = message
+
+    return take
+
+
+seconds = float(sys.argv[1])
+subscribers = [
+    ROS2Subscriber("/ann/odom", ODOMETRY, keep("odom"), **about(ODOMETRY)),
+    ROS2Subscriber("/ann/base_scan", SCAN, keep("scan"), **about(SCAN)),
+]
+session = ZenohSession.get_instance()
+history = zenoh.ext.HistoryConfig(detect_late_publishers=True)
+map_key = f"0/map/nav_msgs::msg::dds_::OccupancyGrid_/{STORE.hash_rihs01(MAP)}"
+map_reader = zenoh.ext.declare_advanced_subscriber(
+    session.session, map_key, lambda s: keep("map")(s.payload.to_bytes()), history=history
+)
+velocity = ROS2Publisher("/ann/cmd_vel", TWIST, **about(TWIST))
+time.sleep(1.0)
+vector = STORE.types["geometry_msgs/msg/Vector3"]
+end = time.monotonic() + seconds
+while time.monotonic() < end:
+    velocity.publish(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.3))
+    time.sleep(0.05)
+turning = last["odom"].twist.twist.angular.z if "odom" in last else None
+client = ROS2ServiceClient(
+    "/botyard/pause",
+    "std_srvs/srv/Trigger",
+    request_definition="",
+    response_definition="bool success\nstring message",
+    type_hash="RIHS01_eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f",
+)
+answer = client.call()
+time.sleep(0.5)
+before = counts.get("odom", 0)
+time.sleep(1.0)
+grid = STORE.deserialize_cdr(last["map"], MAP) if "map" in last else None
+print(
+    "RESULT "
+    + json.dumps(
+        {
+            "counts": counts,
+            "turning": turning,
+            "ranges": len(last["scan"].ranges) if "scan" in last else None,
+            "frame": last["odom"].header.frame_id if "odom" in last else None,
+            "map": None if grid is None else [grid.info.width, grid.info.height],
+            "paused": None if answer is None else bool(answer.success),
+            "while_paused": counts.get("odom", 0) - before,
+            "topics": sorted(name for name, _ in discovery.get_topic_names_and_types()),
+            "services": sorted(name for name, _ in discovery.get_service_names_and_types()),
+        }
+    ),
+    flush=True,
+)
+os._exit(0)  # threads of the package would keep it
