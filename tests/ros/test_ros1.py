@@ -382,3 +382,16 @@ def test_the_embedded_master_serves_rospy_programs(world: Ros1World) -> None:
     before, after, _ = world.rospy("reconfigure", "/ann", {"trans_accel": 2.0})
     assert after["trans_accel"] == 2.0 != before["trans_accel"]
     assert world.rospy("transform", "ann/odom", "ann/base_link")["rotation"]["w"] == pytest.approx(1.0, abs=0.2)
+
+
+def test_the_rospy_example_drives(world: Ros1World) -> None:
+    """examples/ros1/avoid.py, as a user runs it."""
+    world.botyard("-m", "office", "-r", "p3dx:ann", "--ros-master", f"embedded:{world.port}")
+    truth = [["/ann/base_pose_ground_truth", "nav_msgs/Odometry"]]
+    before = world.rospy("listen", truth, 1.0)
+    example = Path(__file__).resolve().parents[2] / "examples/ros1/avoid.py"
+    said = world.tool("/usr/bin/python3", str(example), "8", seconds=30)
+    assert "Traceback" not in said
+    after = world.rospy("listen", truth, 1.0)
+    start, end = (m["/ann/base_pose_ground_truth"]["last"]["pose"]["pose"]["position"] for m in (before, after))
+    assert math.dist((start["x"], start["y"]), (end["x"], end["y"])) > 0.5
