@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
+
 from botyard.engine.commands import EnableMotors
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
@@ -165,3 +167,75 @@ def test_latched_topics_are_said_again_only_when_they_change() -> None:
         assert [m.message.data for m in state.sent] == [was, not was]
 
     asyncio.run(run())
+
+
+def test_a_transport_that_comes_later_gets_what_is_latched() -> None:
+    """Also when the first one has had it, and nothing changes."""
+
+    async def run() -> None:
+        sim, _, graph = made(1)
+        first, second = Recorder(), Recorder()
+        graph.add(first)
+        first["/map"].is_wanted = True
+        first.changed()
+        step(sim, graph)
+        assert len(first["/map"].sent) == 1
+        graph.add(second)
+        second["/map"].is_wanted = True
+        second.changed()
+        step(sim, graph)
+        assert len(second["/map"].sent) == 1
+        step(sim, graph)
+        assert len(second["/map"].sent) == 1
+
+    asyncio.run(run())
+
+
+def test_dds_is_switched_off_and_on_again() -> None:
+    """In one process: the second participant offers and hears what the first did."""
+    cyclonedds = pytest.importorskip("cyclonedds")
+    assert cyclonedds
+    from botyard.protocols.dds.environment import Environment
+    from botyard.servers.cyclone import Pipe
+    from botyard.servers.ros2 import Ros2
+
+    async def run() -> None:
+        sim, _, graph = made(1)
+        place = Environment(domain=77, reach="OFF")
+        for _ in range(2):
+            got: list[bytes] = []
+            ros = Ros2(graph.types, place)
+            graph.add(ros)
+            peer = Pipe(graph.types, place)
+            peer.reader("rt/r0/odom", "nav_msgs/msg/Odometry", got.append, reliable=True)
+            late: list[bytes] = []
+            peer.reader("rt/map", "nav_msgs/msg/OccupancyGrid", late.append, reliable=True, transient=True)
+            driver = peer.writer("rt/r0/cmd_vel", "geometry_msgs/msg/Twist")
+            for _ in range(100):
+                if len(got) > 5 and late and turning(sim):
+                    break
+                driver.send(twist())
+                step(sim, graph)
+                await asyncio.sleep(0.02)
+            assert graph.types.decode_cdr(got[-1], "nav_msgs/Odometry").header.frame_id == "r0/odom"
+            assert late
+            assert turning(sim) > 0.0
+            peer.close()
+            graph.remove(ros)
+            await ros.close()
+            for _ in range(50):
+                step(sim, graph)
+            assert turning(sim) == 0.0, "nobody commands it any more"
+
+    asyncio.run(run())
+
+
+def twist() -> bytes:
+    """CDR of a turn to the left."""
+    kind, vector = types()["geometry_msgs/Twist"], types()["geometry_msgs/Vector3"]
+    return types().encode_cdr(kind(vector(0.0, 0.0, 0.0), vector(0.0, 0.0, 0.5)), "geometry_msgs/Twist")
+
+
+def turning(sim: Simulation) -> float:
+    """How fast the first robot turns, rad/s."""
+    return sim.robots["r0"].port("other").state().twist.w

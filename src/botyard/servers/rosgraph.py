@@ -240,9 +240,6 @@ class RosGraph:
         logging.getLogger("botyard").removeHandler(self._log)
         for transport in tuple(self._transports):
             self.remove(transport)
-        for member in self._members.values():
-            if member.driver is not None:
-                member.driver.end()
 
     @property
     def node(self) -> str:
@@ -264,6 +261,8 @@ class RosGraph:
             self._transports.remove(transport)
         for member in (self._world, *self._members.values()):
             self._withdraw(member, transport)
+            if not self._transports and member.driver is not None:
+                member.driver.end()  # nobody is left who could stop it
 
     def _offer(self, member: _Member, transport: Transport) -> None:
         known = ("", transport.wire)
@@ -576,13 +575,16 @@ class RosGraph:
         self._active = []
         for member in (self._world, *self._members.values()):
             for live in member.topics:
-                live.readers = [p for p in live.publications.values() if p.is_wanted]
+                before, live.readers = live.readers, [p for p in live.publications.values() if p.is_wanted]
+                new = [p for p in live.readers if p not in before]
                 if bool(live.readers) != live.wanted:
                     live.wanted = bool(live.readers)
                     live.topic.wanted(live.wanted)
-                    # readers that were greeted have the last message of a latched topic already
-                    greeted = live.topic.version is not None and all(p.greets for p in live.readers)
-                    live.said = live.topic.version() if greeted and live.topic.version is not None else None
+                if new and live.topic.version is not None:
+                    if not all(p.greets for p in new):
+                        live.said = None
+                    elif len(new) == len(live.readers):  # all of them were greeted: they have the last message already
+                        live.said = live.topic.version()
                 if live.wanted:
                     self._active.append(live)
 
