@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import signal
 import struct
+import sys
 import time
 
 import pytest
 
-from tests.ros.ros1 import output, wait
+from tests.ros.ros1 import PEER, output, wait
 from tests.ros.ros2 import STORE, Ros2World
 
 pytestmark = pytest.mark.xdist_group("ros2")
@@ -163,3 +165,35 @@ def test_a_reader_that_stops_reading(world2: Ros2World) -> None:
     assert got["/clock"][0] > 60
     stuck.send_signal(signal.SIGCONT)
     stuck.terminate()
+
+
+PIONEER = """
+import time
+from botyard.clients.pioneer import PioneerClient
+with PioneerClient("127.0.0.1", 8103) as robot:
+    robot.enable()
+    end = time.monotonic() + 12
+    while time.monotonic() < end and robot.update():
+        robot.rvel(17)
+"""
+
+
+def test_rospy_ros2_and_a_pioneer_client_drive_three_robots_at_once(world2: Ros2World, debian_ros: None) -> None:
+    """All kinds of clients in one world, each with its robot."""
+    sim = world2.botyard(
+        "-m", "office", "-r", "p3dx:ann", "-r", "p3dx:bob", "-r", "p3dx:cid", "--ros2", "--ros-master", "embedded", "-p", "8101"
+    )  # fmt: skip
+    ros1 = {
+        "PATH": "/usr/bin:/bin",
+        "ROS_MASTER_URI": "http://127.0.0.1:11311",
+        "ROS_IP": "127.0.0.1",
+        "ROS_HOME": str(world2.folder),
+    }
+    world2.spawn("/usr/bin/python3", str(PEER), "drive", json.dumps(["/ann/cmd_vel", 0.0, 0.5, 12]), **ros1)
+    world2.cyclone_later("drive", "/bob/cmd_vel", 0.0, -0.4, 12.0)
+    world2.spawn(sys.executable, "-c", PIONEER)
+    turns = {"ann": 0.5, "bob": -0.4, "cid": math.radians(17)}
+    got, _ = world2.fast(6, {f"/{name}/odom": (ODOMETRY, "rv") for name in turns}, {})
+    for name, turn in turns.items():
+        assert got.last(f"/{name}/odom", ODOMETRY).twist.twist.angular.z == pytest.approx(turn, abs=0.05), name
+    assert "at the same time" not in output(sim), "no two of them command one robot"
