@@ -342,10 +342,9 @@ def test_names_of_other_programs(world: Ros1World, profile: str, node: str, topi
     world.botyard("-m", "office", "-r", "p3dx:ann", "--ros1", "--ros-names", profile)
     wanted = {"/tf"} | {t if t.startswith("/") else f"{node}/{t}" for t in topics}
     wait(lambda: wanted <= world.known()[0])
-    published, subscribed, services = world.known()
-    assert (f"{node}/cmd_vel" if profile != "stage" else "/cmd_vel") in subscribed
-    assert ("/reset_positions" if profile == "stage" else f"{node}/enable_motors") in services
-    assert "/map" not in published
+    wait(lambda: (f"{node}/cmd_vel" if profile != "stage" else "/cmd_vel") in world.known()[1])
+    wait(lambda: ("/reset_positions" if profile == "stage" else f"{node}/enable_motors") in world.known()[2])
+    assert "/map" not in world.known()[0]
     odometry = "/odom" if profile == "stage" else f"{node}/pose"
     message = world.rospy("listen", [[odometry, "nav_msgs/Odometry"]], 1.0)[odometry]
     assert message["first"]["header"]["frame_id"] == frame

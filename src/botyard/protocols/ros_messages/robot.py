@@ -168,7 +168,7 @@ class RobotTopics:
                 found.append(self._scan_topic(i))
         if profile != "stage":
             add(
-                "motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=lambda: self.port.state().motors
+                "motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=self._motors_on
             )  # fmt: skip
         if profile in ("default", "rosaria"):
             add("battery_voltage", "std_msgs/Float64", self._volts, "battery voltage, V", period=SLOW)
@@ -195,7 +195,8 @@ class RobotTopics:
 
     def transform(self) -> Transform:
         """Odom → base_link, at every step."""
-        return Transform(self._odom, self._base, self.port.state().pose_odom)
+        fleet = self.port.fleet
+        return Transform(self._odom, self._base, Pose(*fleet.state.odom[fleet.rows[self.port.name]].tolist()))
 
     def static_transforms(self) -> list[Transform]:
         """base_link → sensors."""
@@ -335,8 +336,13 @@ class RobotTopics:
     def _sonar_cloud2(self, stamp: Stamp) -> Any:
         return self._m.cloud2(stamp, self._sonar_points(), self._sonar_frame())
 
+    def _motors_on(self) -> bool:
+        """Looked at in every step, hence not by `RobotPort.state`, which gathers everything."""
+        fleet = self.port.fleet
+        return bool(fleet.state.motors[fleet.rows[self.port.name]])
+
     def _motors_state(self, stamp: Stamp) -> Any:
-        return self._m.value("Bool", self.port.state().motors)
+        return self._m.value("Bool", self._motors_on())
 
     def _volts(self, stamp: Stamp) -> Any:
         return self._m.value("Float64", self.port.electrics.volts)
