@@ -20,6 +20,7 @@ from botyard.model.raster import Raster, rasterise
 from botyard.model.world import THING
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import NODE, graph_name, names_of
+from botyard.protocols.ros_messages.quick import Readings32
 from botyard.protocols.ros_messages.reconfigure import Reconfigure
 from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
 from botyard.protocols.ros_messages.types import Types
@@ -222,6 +223,7 @@ class RosGraph:
         self.sim_time = sim_time
         self._timeout = timeout
         self._m = Messages(types)
+        self._readings = Readings32()
         self._transports: list[Transport] = []
         self._rows: object = None
         self._raster: tuple[object, Raster | None] = (None, None)
@@ -311,7 +313,7 @@ class RosGraph:
     def _robot_member(self, robot: Robot, alone: bool) -> _Member:
         names = names_of(robot.name, self.profile, alone)
         port = robot.port(SOURCE)
-        topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt)
+        topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._readings)
 
         def conflict() -> None:
             others = [s for s in robot.clients if s != SOURCE]
@@ -559,6 +561,7 @@ class RosGraph:
     def _publish(self) -> None:
         if not self._transports:
             return
+        self._readings.forget()
         self._sync()
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
         for member in self._members.values():

@@ -113,6 +113,27 @@ class QuickOdometry:
         return bytes(data)
 
 
+class Readings32:
+    """Ranges and returns of all sensors of a step as ROS sends them, converted once for all scans and clouds of the step."""
+
+    def __init__(self) -> None:
+        self._made: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]] | None = None
+
+    def forget(self) -> None:
+        """There is another state."""
+        self._made = None
+
+    def of(
+        self, readings: tuple[NDArray[np.float64], NDArray[np.int16]]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+        """Ranges, ranges with infinity where nothing was met, and intensities; each (n,)."""
+        if self._made is None:
+            ranges, returns = readings
+            plain = ranges.astype(np.float32)
+            self._made = plain, np.where(returns == 0, np.float32(np.inf), plain), returns.astype(np.float32)
+        return self._made
+
+
 class QuickScan:
     """sensor_msgs/LaserScan of one laser as it is configured."""
 
@@ -136,7 +157,7 @@ class QuickScan:
         head, header = self._made[wire]
         self._sequence += 1
         header.fill(head, stamp, self._sequence)
-        return b"".join((head, self._length, ranges.tobytes(), self._length, intensities.tobytes()))
+        return b"".join((head, self._length, ranges.data, self._length, intensities.data))
 
 
 class QuickCloud:

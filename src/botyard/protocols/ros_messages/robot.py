@@ -15,7 +15,7 @@ from botyard.geometry import Pose
 from botyard.protocols.robotport import RobotPort
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
-from botyard.protocols.ros_messages.quick import QuickCloud, QuickOdometry, QuickScan
+from botyard.protocols.ros_messages.quick import QuickCloud, QuickOdometry, QuickScan, Readings32
 from botyard.protocols.ros_messages.types import Types
 
 SLOW: Final = 1.0
@@ -102,11 +102,20 @@ class RobotTopics:
         Make messages and their bytes.
     scan_step : callable
         Simulated time between two scans, s.
+    readings : Readings32
+        Those of the present step, shared by all robots; whoever publishes forgets them before each step's messages.
     """
 
     def __init__(
-        self, port: RobotPort, names: Names, messages: Messages, types: Types, scan_step: Callable[[], float]
+        self,
+        port: RobotPort,
+        names: Names,
+        messages: Messages,
+        types: Types,
+        scan_step: Callable[[], float],
+        readings: Readings32,
     ) -> None:
+        self.readings = readings
         self.port = port
         self.names = names
         self._m = messages
@@ -288,12 +297,9 @@ class RobotTopics:
             if template is None:
                 made.clear()
                 template = made[bundles] = QuickScan(self._types, self._m, make)
-            all_ranges, returns = fleet.readings
-            seen = returns[span[0] : span[1]]
-            ranges = all_ranges[span[0] : span[1]].astype(np.float32)
-            if inf:
-                ranges[seen == 0] = np.inf
-            return template.bytes(wire, stamp, ranges, seen.astype(np.float32))
+            plain, infinite, seen = self.readings.of(fleet.readings)
+            part = slice(*span)
+            return template.bytes(wire, stamp, (infinite if inf else plain)[part], seen[part])
 
         return quick
 
@@ -318,12 +324,14 @@ class RobotTopics:
         span = fleet.span(self.port.name, "sonar", 0) if fleet.is_exact else None
         if span is not None:
             ranges = fleet.readings[0][span[0] : span[1]]
+            short = self.readings.of(fleet.readings)[0][span[0] : span[1]]
         else:
             readings = self.port.sonar()
             if readings is None:
                 return np.zeros((0, 3), np.float32)
             ranges = readings.ranges
-        points: np.ndarray[Any, np.dtype[np.float32]] = ranges.astype(np.float32)[:, None] * self._rays
+            short = ranges.astype(np.float32)
+        points: np.ndarray[Any, np.dtype[np.float32]] = short[:, None] * self._rays
         points += self._mounts
         return points if self._keeps_all else points[ranges < self._farthest]
 
