@@ -140,7 +140,36 @@ class AddRobotResponse(IdlStruct, typename="botyard_msgs::srv::dds_::AddRobot_Re
     name: str
 
 
+@dataclass
+class ParameterValue(IdlStruct, typename="rcl_interfaces::msg::dds_::ParameterValue_"):
+    type: idl.uint8
+    bool_value: bool
+    integer_value: idl.int64
+    double_value: float
+    string_value: str
+    byte_array_value: idl.sequence[idl.uint8]
+    bool_array_value: idl.sequence[bool]
+    integer_array_value: idl.sequence[idl.int64]
+    double_array_value: idl.sequence[float]
+    string_array_value: idl.sequence[str]
+
+
+@dataclass
+class GetParametersRequest(IdlStruct, typename="rcl_interfaces::srv::dds_::GetParameters_Request_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    names: idl.sequence[str]
+
+
+@dataclass
+class GetParametersResponse(IdlStruct, typename="rcl_interfaces::srv::dds_::GetParameters_Response_"):
+    rmw_guid: idl.uint64
+    rmw_seq: idl.int64
+    values: idl.sequence[ParameterValue]
+
+
 SERVICES = {
+    "rcl_interfaces/GetParameters": (GetParametersRequest, GetParametersResponse),
     "std_srvs/Empty": (EmptyRequest, EmptyResponse),
     "std_srvs/Trigger": (TriggerRequest, TriggerResponse),
     "botyard_msgs/AddRobot": (AddRobotRequest, AddRobotResponse),
@@ -205,7 +234,7 @@ def call(name: str, kind: str, fields: list[Any], times: int = 1) -> list[dict[s
         time.sleep(0.02)
     time.sleep(0.3)
     client = struct.unpack("<Q", os.urandom(8))[0]
-    plain = [Pose2D(*f) if isinstance(f, list) else f for f in fields] or [0]
+    plain = [Pose2D(*f) if isinstance(f, list) and len(f) == 3 else f for f in fields] or [0]
     answers: list[dict[str, Any]] = []
     for sequence in range(1, times + 1):
         writer.write(request(client, sequence, *plain))
@@ -221,4 +250,4 @@ def call(name: str, kind: str, fields: list[Any], times: int = 1) -> list[dict[s
 
 
 if __name__ == "__main__":
-    print("RESULT " + json.dumps(globals()[sys.argv[1]](*json.loads(sys.argv[2]))), flush=True)
+    print("RESULT " + json.dumps(globals()[sys.argv[1]](*json.loads(sys.argv[2])), default=vars), flush=True)

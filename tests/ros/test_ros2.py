@@ -98,6 +98,12 @@ def test_services_of_rmw_cyclonedds(world2: Ros2World) -> None:
     assert "p3xd" in answer["message"]
     got, _ = world2.fast(3, {"/cid/odom": (ODOMETRY, "rv")}, {})
     assert got["/cid/odom"][0] > 10
+    (answer,) = world2.cyclone(
+        "call", "/botyard/get_parameters", "rcl_interfaces/GetParameters", [["ann.trans_accel", "use_sim_time"]]
+    )
+    limit, sim_time = answer["values"]
+    assert (limit["type"], limit["double_value"]) == (3, pytest.approx(0.3))
+    assert (sim_time["type"], sim_time["bool_value"]) == (1, True)
     bare = {"rq/ann/enable_motorsRequest": ("std_srvs/srv/Empty_Request", bytes.fromhex("0001000000"))}
     rubbish = {"/ann/cmd_vel": ("geometry_msgs/msg/Twist", bytes.fromhex("00010000ffff"))}
     world2.fast(3, {}, bare | rubbish)

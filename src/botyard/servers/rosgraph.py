@@ -10,6 +10,7 @@ import time as wall
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -20,8 +21,9 @@ from botyard.model.raster import Raster, rasterise
 from botyard.model.world import THING
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import NODE, graph_name, names_of
+from botyard.protocols.ros_messages.parameters import Parameters, Value
 from botyard.protocols.ros_messages.quick import Readings32
-from botyard.protocols.ros_messages.reconfigure import Reconfigure
+from botyard.protocols.ros_messages.reconfigure import LIMIT, PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
 from botyard.protocols.ros_messages.types import Types
 from botyard.servers.hub import Hub
@@ -170,7 +172,12 @@ class _Member:
     services: list[Service]
     driver: Driver | None = None
     robot: RobotTopics | None = None
+    limits: Reconfigure | None = None
     handles: dict[Transport, list[Handle]] = field(default_factory=dict)
+
+
+def _limit(limits: Reconfigure, name: str) -> float:
+    return limits.values()[name]
 
 
 class _LogLines(logging.Handler):
@@ -356,12 +363,13 @@ class RosGraph:
                 ),
             ]  # fmt: skip
         offered = topics.topics()
+        limits = None
         if self.profile in ("default", "rosaria"):
             limits = Reconfigure(port, names.prefix, self.types, self._hub.settle)
             offered += limits.topics()
             services.append(limits.service())
         lives = [_Live(t, names.node) for t in offered]
-        return _Member(names.node, lives, inputs, services, driver, topics)
+        return _Member(names.node, lives, inputs, services, driver, topics, limits)
 
     def _place(self, name: str, pose: Any) -> None:
         q = pose.orientation
@@ -424,6 +432,7 @@ class RosGraph:
                 ),
             ]
             services += self._world_services(f"{node}/")
+            services += Parameters(node, self.types, self._parameters).services()
             inputs += [
                 Input(f"{node}/pause_cmd", "std_msgs/Bool", lambda m: self._pause(bool(m.data)), "let time stand still, or go on"),
                 Input(f"{node}/step_cmd", "std_msgs/UInt32", lambda m: self._steps(int(m.data)), "so many steps, then stand still"),
@@ -439,6 +448,17 @@ class RosGraph:
         if self.profile in ("amrisim", "rosaria"):
             topics = topics[:4]
         return _Member(node, [_Live(t, node) for t in topics], inputs, services)
+
+    def _parameters(self) -> dict[str, Value]:
+        """ROS 2's parameters of the node: limits of every robot, and whether time is simulated."""
+        found = {"use_sim_time": Value(lambda: self.sim_time, "whether stamps are simulated time")}
+        for name, member in self._members.items():
+            if (limits := member.limits) is None:
+                continue
+            for p in PARAMETERS:
+                get, put = partial(_limit, limits, p.name), partial(limits.change, p)
+                found[f"{graph_name(name)}.{p.name}"] = Value(get, f"{p.about}, {p.unit}", put, LIMIT)
+        return found
 
     def _world_services(self, prefix: str) -> list[Service]:
         def service(name: str, type_name: str, act: Callable[[Any], str | None], about: str) -> Service:

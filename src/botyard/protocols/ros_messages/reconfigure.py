@@ -69,8 +69,8 @@ class Reconfigure:
                 version=lambda: 0, only="ros1",
             ),
             Topic(
-                f"{self._prefix}parameter_updates", "dynamic_reconfigure/Config", lambda _: self.config(self._values()), "limits in force",
-                version=lambda: tuple(self._values().items()), only="ros1",
+                f"{self._prefix}parameter_updates", "dynamic_reconfigure/Config", lambda _: self.config(self.values()), "limits in force",
+                version=lambda: tuple(self.values().items()), only="ros1",
             ),
         ]  # fmt: skip
 
@@ -80,7 +80,8 @@ class Reconfigure:
             f"{self._prefix}set_parameters", "dynamic_reconfigure/Reconfigure", self._set, "change limits", only="ros1"
         )
 
-    def _values(self) -> dict[str, float]:
+    def values(self) -> dict[str, float]:
+        """The limits in force."""
         state = self._port.state()
         return {p.name: float(getattr(getattr(state, p.ramp), p.axis)) for p in PARAMETERS}
 
@@ -112,18 +113,27 @@ class Reconfigure:
         limits = self._port.spec.limits
         return {p.name: float(getattr(getattr(limits, p.ramp), p.axis)) for p in PARAMETERS}
 
+    def change(self, parameter: Parameter, value: float) -> None:
+        """Change a limit.
+
+        Raises
+        ------
+        WorldError
+            It is not within 0 … `LIMIT`.
+        """
+        if not (math.isfinite(value) and 0.0 <= value <= LIMIT):
+            raise WorldError(f"{parameter.name}: expected 0 … {LIMIT:g} {parameter.unit}, found {value:g}")
+        accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
+        self._port.submit(cmd.SetRamp(_AXES[parameter.axis], accel=accel, decel=decel))
+        self._settled()
+
     def _set(self, request: Any) -> Any:
         known = {p.name: p for p in PARAMETERS}
-        values = self._values()
+        values = self.values()
         for entry in request.config.doubles:
             parameter = known.get(str(entry.name))
             if parameter is None:
                 continue  # a client may send what other servers have
-            value = float(entry.value)
-            if not (math.isfinite(value) and 0.0 <= value <= LIMIT):
-                raise WorldError(f"{parameter.name}: expected 0 … {LIMIT:g} {parameter.unit}, found {value:g}")
-            values[parameter.name] = value
-            accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
-            self._port.submit(cmd.SetRamp(_AXES[parameter.axis], accel=accel, decel=decel))
-        self._settled()
+            self.change(parameter, float(entry.value))
+            values[parameter.name] = float(entry.value)
         return self._types["dynamic_reconfigure/ReconfigureResponse"](config=self.config(values))

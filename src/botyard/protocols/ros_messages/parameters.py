@@ -1,0 +1,167 @@
+"""ROS 2's parameter services of a node (``ros2 param``): the acceleration limits of every robot, as ``<robot>.trans_accel`` and so on.
+
+Messages: rcl_interfaces. What is asked for and is not there is "not set", as rclcpp answers; what is refused says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.errors import BotyardError
+from botyard.protocols.ros_messages.robot import Service
+from botyard.protocols.ros_messages.types import Types
+
+NOT_SET: Final = 0
+BOOL: Final = 1
+DOUBLE: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A parameter.
+
+    Attributes
+    ----------
+    get : callable
+        Its value, bool or float.
+    about : str
+        Unit and meaning.
+    put : callable or None
+        Changes it, or raises a `BotyardError`; None: it cannot be changed.
+    limit : float
+        Greatest value of a number; the least is 0.
+    """
+
+    get: Callable[[], bool | float]
+    about: str
+    put: Callable[[float], None] | None = None
+    limit: float = math.inf
+
+
+class Parameters:
+    """The services of a node.
+
+    Parameters
+    ----------
+    node : str
+        Its name.
+    types : Types
+        Message types.
+    values : callable
+        The parameters that there are now, by name.
+    """
+
+    def __init__(self, node: str, types: Types, values: Callable[[], Mapping[str, Value]]) -> None:
+        self._node = node
+        self._types = types
+        self._values = values
+
+    def services(self) -> list[Service]:
+        """What is served."""
+        serving: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
+            "DescribeParameters": (self._describe, "what parameters are"),
+            "GetParameters": (self._get, "values"),
+            "GetParameterTypes": (self._kinds, "types of values"),
+            "ListParameters": (self._list, "names"),
+            "SetParameters": (self._set, "change values"),
+            "SetParametersAtomically": (self._set_all, "change all of these values, or none"),
+        }
+        return [self._service(name, *entry) for name, entry in serving.items()]
+
+    def _service(self, name: str, answer: Callable[[Any], dict[str, Any]], about: str) -> Service:
+        path = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+        response = f"rcl_interfaces/srv/{name}_Response"
+
+        def serve(request: Any) -> Any:
+            return self._types.two(response)(**answer(request))
+
+        return Service(f"{self._node}/{path}", f"rcl_interfaces/{name}", serve, about, only="cdr")
+
+    # -- values
+
+    def _packed(self, value: bool | float | None) -> Any:
+        kind = self._types.two("rcl_interfaces/ParameterValue")
+        sort = NOT_SET if value is None else BOOL if isinstance(value, bool) else DOUBLE
+        return kind(
+            type=sort, bool_value=value is True, integer_value=0, double_value=float(value or 0.0), string_value="",
+            byte_array_value=np.zeros(0, np.uint8), bool_array_value=np.zeros(0, np.bool_), integer_array_value=np.zeros(0, np.int64),
+            double_array_value=np.zeros(0), string_array_value=[],
+        )  # fmt: skip
+
+    def _get(self, request: Any) -> dict[str, Any]:
+        values = self._values()
+        return {"values": [self._packed(values[n].get() if n in values else None) for n in request.names]}
+
+    def _kinds(self, request: Any) -> dict[str, Any]:
+        values = self._values()
+        kinds = [self._packed(values[n].get() if n in values else None).type for n in request.names]
+        return {"types": np.array(kinds, np.uint8)}
+
+    def _list(self, request: Any) -> dict[str, Any]:
+        names = list(self._values())
+        if request.prefixes:
+            names = [n for n in names if any(n == p or n.startswith(f"{p}.") for p in request.prefixes)]
+        if request.depth:
+            names = [n for n in names if n.count(".") < request.depth]
+        prefixes = sorted({n.rpartition(".")[0] for n in names if "." in n})
+        return {"result": self._types.two("rcl_interfaces/ListParametersResult")(names, prefixes)}
+
+    def _describe(self, request: Any) -> dict[str, Any]:
+        values = self._values()
+        return {"descriptors": [self._described(n, values.get(n)) for n in request.names]}
+
+    def _described(self, name: str, value: Value | None) -> Any:
+        t = self._types.two
+        ranges = []
+        if value is not None and math.isfinite(value.limit):
+            ranges = [t("rcl_interfaces/FloatingPointRange")(0.0, value.limit, 0.0)]
+        return t("rcl_interfaces/ParameterDescriptor")(
+            name=name, type=NOT_SET if value is None else self._packed(value.get()).type,
+            description="" if value is None else value.about, additional_constraints="", read_only=value is None or value.put is None,
+            dynamic_typing=False, floating_point_range=ranges, integer_range=[],
+        )  # fmt: skip
+
+    # -- changes
+
+    def _complaint(self, parameter: Any) -> str:
+        """Why a change is refused; empty: it is not."""
+        value = self._values().get(str(parameter.name))
+        if value is None:
+            return f"there is no parameter {parameter.name}"
+        if value.put is None:
+            return f"{parameter.name} cannot be changed"
+        if parameter.value.type != DOUBLE:
+            return f"{parameter.name}: expected a double"
+        number = float(parameter.value.double_value)
+        if not (math.isfinite(number) and 0.0 <= number <= value.limit):
+            return f"{parameter.name}: expected 0 … {value.limit:g}, found {number:g}"
+        return ""
+
+    def _change(self, parameter: Any) -> str:
+        complaint = self._complaint(parameter)
+        put = self._values()[str(parameter.name)].put if not complaint else None
+        if put is None:
+            return complaint
+        try:
+            put(float(parameter.value.double_value))
+        except BotyardError as error:
+            return str(error)
+        return ""
+
+    def _result(self, complaint: str) -> Any:
+        return self._types.two("rcl_interfaces/SetParametersResult")(not complaint, complaint)
+
+    def _set(self, request: Any) -> dict[str, Any]:
+        return {"results": [self._result(self._change(p)) for p in request.parameters]}
+
+    def _set_all(self, request: Any) -> dict[str, Any]:
+        complaint = next((c for c in map(self._complaint, request.parameters) if c), "")
+        if not complaint:
+            for parameter in request.parameters:
+                complaint = complaint or self._change(parameter)
+        return {"result": self._result(complaint)}

@@ -1,0 +1,102 @@
+"""ROS 2's parameter services, without a network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from botyard.errors import WorldError
+from botyard.protocols.ros_messages.parameters import BOOL, DOUBLE, NOT_SET, Parameters, Value
+from botyard.protocols.ros_messages.types import types
+
+TYPES = types()
+held = {"ann.trans_accel": 0.3, "bob.trans_accel": 0.4}
+
+
+def refuse(_value: float) -> None:
+    raise WorldError("not today")
+
+
+def values() -> dict[str, Value]:
+    found = {n: Value(lambda n=n: held[n], "m/s²", lambda v, n=n: held.__setitem__(n, v), 100.0) for n in held}
+    return found | {"use_sim_time": Value(lambda: True, "about time"), "stuck": Value(lambda: 1.0, "", refuse, 5.0)}
+
+
+def call(name: str, **fields: Any) -> Any:
+    """A request's answer, both through their bytes."""
+    service = next(s for s in Parameters("/n", TYPES, values).services() if s.type_name == f"rcl_interfaces/{name}")
+    kind = f"rcl_interfaces/srv/{name}"
+    request = TYPES.encode_cdr(TYPES.two(f"{kind}_Request")(**fields), f"{kind}_Request")
+    answer = service.serve(TYPES.decode_cdr(request, f"{kind}_Request"))
+    return TYPES.decode_cdr(TYPES.encode_cdr(answer, f"{kind}_Response"), f"{kind}_Response")
+
+
+def wanted(name: str, value: float, sort: int = DOUBLE) -> Any:
+    """rcl_interfaces/msg/Parameter."""
+    packed = Parameters("/n", TYPES, values)._packed(value)
+    packed.type = sort
+    return TYPES.two("rcl_interfaces/Parameter")(name, packed)
+
+
+def test_names_of_services() -> None:
+    """Those that ros2 param looks for."""
+    names = {s.name for s in Parameters("/n", TYPES, values).services()}
+    assert names == {
+        f"/n/{x}"
+        for x in (
+            "describe_parameters",
+            "get_parameters",
+            "get_parameter_types",
+            "list_parameters",
+            "set_parameters",
+            "set_parameters_atomically",
+        )
+    }
+    assert all(s.only == "cdr" for s in Parameters("/n", TYPES, values).services())
+
+
+def test_values_are_listed_got_and_described() -> None:
+    """What is not there is not set."""
+    assert call("ListParameters", prefixes=[], depth=0).result.names == list(values())
+    assert call("ListParameters", prefixes=["ann"], depth=0).result.names == ["ann.trans_accel"]
+    assert call("ListParameters", prefixes=[], depth=1).result.names == ["use_sim_time", "stuck"]
+    names = ["ann.trans_accel", "use_sim_time", "nothing"]
+    got = call("GetParameters", names=names).values
+    assert [v.type for v in got] == [DOUBLE, BOOL, NOT_SET]
+    assert got[0].double_value == held["ann.trans_accel"]
+    assert got[1].bool_value
+    assert list(call("GetParameterTypes", names=names).types) == [DOUBLE, BOOL, NOT_SET]
+    ann, time, nothing = call("DescribeParameters", names=names).descriptors
+    assert (ann.read_only, ann.floating_point_range[0].to_value) == (False, 100.0)
+    assert (time.read_only, len(time.floating_point_range)) == (True, 0)
+    assert nothing.type == NOT_SET
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sort", "reason"),
+    [
+        ("nothing", 1.0, DOUBLE, "no parameter"),
+        ("use_sim_time", 1.0, DOUBLE, "cannot be changed"),
+        ("ann.trans_accel", 1.0, BOOL, "expected a double"),
+        ("ann.trans_accel", -1.0, DOUBLE, "expected 0 … 100, found -1"),
+        ("ann.trans_accel", float("nan"), DOUBLE, "found nan"),
+        ("stuck", 2.0, DOUBLE, "not today"),
+    ],
+)
+def test_what_is_refused_says_why(name: str, value: float, sort: int, reason: str) -> None:
+    """One by one: the others are changed."""
+    results = call("SetParameters", parameters=[wanted(name, value, sort), wanted("bob.trans_accel", 0.7)]).results
+    assert [r.successful for r in results] == [False, True]
+    assert reason in results[0].reason
+    assert held["bob.trans_accel"] == 0.7
+
+
+def test_all_or_nothing() -> None:
+    """What is refused keeps the rest from being changed."""
+    before = dict(held)
+    result = call("SetParametersAtomically", parameters=[wanted("bob.trans_accel", 0.9), wanted("nothing", 1.0)]).result
+    assert not result.successful
+    assert held == before
+    assert call("SetParametersAtomically", parameters=[wanted("bob.trans_accel", 0.9)]).result.successful
+    assert held["bob.trans_accel"] == 0.9
