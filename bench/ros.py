@@ -1,6 +1,7 @@
 """The ROS interfaces: CPU for 100 robots × (Odometry, LaserScan of 181, PointCloud2) at 10 Hz, all read by another process.
 
-Against the same run with the interface off, and with it on but nobody listening; % of a core over some seconds.
+In % of a core, over some seconds, against references of the same run: the simulator without ROS, the simulator with its sensors read but
+no ROS, and for DDS and Zenoh a bare program that sends as many bytes as often through the same library and does nothing else.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 SECONDS = 15.0
 PORT = 21700
+ROBOTS = 100
 TOPICS = (
     ("odom", "nav_msgs/Odometry"),
     ("base_scan", "sensor_msgs/LaserScan"),
@@ -70,6 +72,73 @@ async def main():
 asyncio.run(main())
 """
 
+SENSORS = """
+import sys, time
+from botyard import Simulation
+sim = Simulation.load(sys.argv[1])
+for robot in sim.robots.values():
+    robot.laser.subscribe("bench"); robot.port("bench").subscribe_sonar(True)
+sim.step(5); print("ready", flush=True)
+begin, n = time.perf_counter(), 0
+while True:
+    sim.step(); n += 1
+    time.sleep(max(0.0, begin + 0.1 * n - time.perf_counter()))
+"""
+SIZES = (712, 1556, 330)
+"""Bytes of the three messages."""
+BARE2 = """
+import asyncio, sys, time
+import numpy as np
+from botyard.protocols.dds.environment import Environment
+from botyard.protocols.dds.naming import topic_name
+from botyard.protocols.ros_messages.types import full, types
+from botyard.servers.cyclone import Pipe
+fields = {{"ranges": np.zeros(181, np.float32), "intensities": np.zeros(181, np.float32), "data": np.zeros(190, np.uint8)}}
+async def main():
+    t = types()
+    pipe = Pipe(t, Environment.read())
+    ends = [(pipe.writer(topic_name(f"/r{{i}}/{{n}}"), full(k)), t.encode_cdr(t.filled(full(k), fields), full(k)))
+            for i in range(100) for n, k in {topics!r}]
+    print("ready", flush=True)
+    begin, n = time.perf_counter(), 0
+    while True:
+        for writer, data in ends: writer.send(data)
+        n += 1
+        await asyncio.sleep(max(0.0, begin + 0.1 * n - time.perf_counter()))
+asyncio.run(main())
+"""
+READER_ZENOH = """
+import sys, time, zenoh
+robots, seconds = int(sys.argv[3]), float(sys.argv[4])
+counts = [0, 0]
+def take(sample):
+    counts[0] += 1; counts[1] += len(sample.payload)
+config = zenoh.Config()
+config.insert_json5("mode", '"client"'); config.insert_json5("connect/endpoints", '["tcp/127.0.0.1:7447"]')
+session = zenoh.open(config)
+ends = [session.declare_subscriber(f"0/r{{i}}/{{n}}/**", take) for i in range(robots) for n, _ in {topics!r}]
+time.sleep(6); before = counts[:]; begin = time.perf_counter()
+print("reading", flush=True)
+time.sleep(seconds)
+dt = time.perf_counter() - begin
+print((counts[0] - before[0]) / dt, (counts[1] - before[1]) / dt / 1e6, flush=True)
+session.close()
+"""
+BARE_ZENOH = """
+import time, zenoh
+config = zenoh.Config()
+config.insert_json5("mode", '"router"'); config.insert_json5("listen/endpoints", '["tcp/127.0.0.1:7447"]')
+session = zenoh.open(config)
+ends = [(session.declare_publisher(f"0/r{{i}}/{{n}}/type/hash"), bytes(size)) for i in range(100)
+        for (n, _), size in zip({topics!r}, {sizes!r})]
+print("ready", flush=True)
+begin, n = time.perf_counter(), 0
+while True:
+    for publisher, data in ends: publisher.put(data, attachment=bytes(33))
+    n += 1
+    time.sleep(max(0.0, begin + 0.1 * n - time.perf_counter()))
+"""
+
 
 def cpu_of(pid: int) -> float:
     """CPU seconds of a process."""
@@ -77,75 +146,65 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run(robots: int, options: list[str], read: bool, reader_code: str = READER) -> tuple[float, str]:
-    """% of a core that a simulator takes, and what the reader got."""
-    with tempfile.TemporaryDirectory() as folder:
-        world = Path(folder) / "w.yaml"
-        rows = "".join(f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n" for i in range(robots))
-        world.write_text(f"botyard: 1\nmap: warehouse\nrobots:\n{rows}")
-        command = [
-            sys.executable,
-            "-m",
-            "botyard",
-            str(world),
-            "--noninteractive",
-            "--no-gui",
-            "-p",
-            str(PORT),
-            *options,
-        ]
-        simulator = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        reader = None
-        try:
-            assert simulator.stdout is not None
-            for line in simulator.stdout:
-                if "ready" in line:
-                    break
-            if read:
-                time.sleep(10.0)  # until everything is registered
-                code = reader_code.format(topics=TOPICS)
-                args = [
-                    sys.executable,
-                    "-c",
-                    code,
-                    f"http://127.0.0.1:{PORT + 500}/",
-                    "/botyard",
-                    str(robots),
-                    str(SECONDS),
-                ]
-                reader = subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
-                assert reader.stdout is not None
-                assert reader.stdout.readline().strip() == "reading"
-            else:
-                time.sleep(13.0)
-            before, begin = cpu_of(simulator.pid), time.perf_counter()
-            time.sleep(SECONDS - 1.0)
-            share = 100.0 * (cpu_of(simulator.pid) - before) / (time.perf_counter() - begin)
-            got = ""
-            if reader is not None and reader.stdout is not None:
-                rate, megabytes = map(float, reader.stdout.readline().split())
-                got = f"{rate:6.0f} messages/s, {megabytes:.1f} MB/s"
-            return share, got
-        finally:
-            for process in (reader, simulator):
-                if process is not None:
-                    process.terminate()
-                    process.wait()
+def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
+    """% of a core that a program takes, and what the reader got."""
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    reader = None
+    try:
+        assert program.stdout is not None
+        for line in program.stdout:
+            if "ready" in line:
+                break
+        if reader_code:
+            time.sleep(10.0)  # until everything is registered
+            args = [
+                sys.executable,
+                "-c",
+                reader_code.format(topics=TOPICS),
+                f"http://127.0.0.1:{PORT + 500}/",
+                "/botyard",
+            ]
+            reader = subprocess.Popen([*args, str(ROBOTS), str(SECONDS)], stdout=subprocess.PIPE, text=True)
+            assert reader.stdout is not None
+            assert reader.stdout.readline().strip() == "reading"
+        else:
+            time.sleep(13.0)
+        before, begin = cpu_of(program.pid), time.perf_counter()
+        time.sleep(SECONDS - 1.0)
+        share = 100.0 * (cpu_of(program.pid) - before) / (time.perf_counter() - begin)
+        got = ""
+        if reader is not None and reader.stdout is not None:
+            rate, megabytes = map(float, reader.stdout.readline().split())
+            got = f"{rate:.0f} messages/s, {megabytes:.1f} MB/s"
+        return share, got
+    finally:
+        for process in (reader, program):
+            if process is not None:
+                process.terminate()
+                process.wait()
 
 
 def main() -> None:
-    robots = 100
-    master = ["--ros-master", f"embedded:{PORT + 500}"]
-    off, _ = run(robots, [], False)
-    print(f"   {robots} robots, no ROS                      {off:5.1f} % of a core")
-    idle, _ = run(robots, master, False)
-    print(f"   ROS 1, nobody listens                 {idle:5.1f} %   ({idle - off:+.1f})")
-    busy, got = run(robots, master, True)
-    print(
-        f"   ROS 1, all 300 topics read            {busy:5.1f} %   ({busy - off:+.1f}; with the scans themselves)   {got}"
-    )
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-    idle, _ = run(robots, ["--ros2"], False)
-    print(f"   ROS 2 (DDS), nobody listens           {idle:5.1f} %   ({idle - off:+.1f})")
-    busy, got = run(robots, ["--ros2"], True, READER2)
-    print(f"   ROS 2 (DDS), all 300 topics read      {busy:5.1f} %   ({busy - off:+.1f})   {got}")
+    with tempfile.TemporaryDirectory() as folder:
+        world = Path(folder) / "w.yaml"
+        rows = "".join(f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n" for i in range(ROBOTS))
+        world.write_text(f"botyard: 1\nmap: warehouse\nrobots:\n{rows}")
+        simulator = [sys.executable, "-m", "botyard", str(world), "--noninteractive", "--no-gui", "-p", str(PORT)]
+        off, _ = run(simulator)
+        print(f"   {ROBOTS} robots, no ROS                      {off:5.1f} % of a core")
+        sensors, _ = run([sys.executable, "-c", SENSORS, str(world)])
+        print(f"   their lasers and sonars read, no ROS  {sensors:5.1f} %   (what is below is compared with this)")
+        cases = (
+            ("ROS 1", ["--ros-master", f"embedded:{PORT + 500}"], READER, ""),
+            ("ROS 2, DDS", ["--ros2"], READER2, BARE2),
+            ("ROS 2, Zenoh", ["--zenoh-router"], READER_ZENOH, BARE_ZENOH),
+        )
+        for name, options, reader, bare in cases:
+            idle, _ = run([*simulator, *options])
+            print(f"   {name + ', nobody listens':37} {idle:5.1f} %   ({idle - off:+.1f} against no ROS)")
+            busy, got = run([*simulator, *options], reader)
+            print(f"   {name + ', all 300 topics read':37} {busy:5.1f} %   ({busy - sensors:+.1f})   {got}")
+            if bare:
+                alone, got = run([sys.executable, "-c", bare.format(topics=TOPICS, sizes=SIZES)], reader)
+                print(f"   {name + ', the library alone':37} {alone:5.1f} %   {got}")

@@ -15,8 +15,8 @@ from botyard.formats.models import find_robot
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, graph_name, names_of
-from botyard.protocols.ros_messages.quick import Readings32
 from botyard.protocols.ros_messages.robot import Driver, RobotTopics
+from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import SERVICES, Types, types
 from botyard.simulation import Robot, Simulation
 
@@ -31,7 +31,7 @@ def robot(profile: str = "default", **changes: object) -> tuple[Robot, RobotTopi
     one.command(v=0.3, w=0.4)
     sim.step(5)
     port = one.port("ros")
-    return one, RobotTopics(port, names_of("ann", profile, True), Messages(TYPES), TYPES, lambda: sim.dt, Readings32())
+    return one, RobotTopics(port, names_of("ann", profile, True), Messages(TYPES), TYPES, lambda: sim.dt, StepData())
 
 
 # -- types
@@ -123,7 +123,7 @@ def test_quick_bytes_are_those_of_the_objects(profile: str, wire: str, read: boo
             a, b = flat(decode(fast, topic.type_name)), flat(decode(slow, topic.type_name))
             assert a == b, topic.name
             one.simulation.step()
-            topics.readings.forget()
+            topics.data.forget()
     with_seq = TYPES.decode_ros1(quick[0].quick("ros1", STAMP), quick[0].type_name)
     assert with_seq.header.seq > 0
 
@@ -135,7 +135,7 @@ def test_a_scan_follows_the_lasers_configuration(count: int, first: float, step:
     one.laser.subscribe("x")
     one.laser.configure(first, step, count)
     one.simulation.step()
-    topics.readings.forget()
+    topics.data.forget()
     topic = next(t for t in topics.topics() if t.type_name == "sensor_msgs/LaserScan")
     assert topic.quick is not None
     scan = TYPES.decode_ros1(topic.quick("ros1", STAMP), topic.type_name)
@@ -151,7 +151,7 @@ def test_nothing_met_is_infinite_or_the_greatest_range() -> None:
         sim = Simulation()
         one = sim.add_robot("p3dx", "ann")
         topics = RobotTopics(
-            one.port("x"), names_of("ann", profile, True), Messages(TYPES), TYPES, lambda: 0.1, Readings32()
+            one.port("x"), names_of("ann", profile, True), Messages(TYPES), TYPES, lambda: 0.1, StepData()
         )
         topic = next(t for t in topics.topics() if t.type_name == "sensor_msgs/LaserScan")
         assert topic.quick is not None
@@ -175,7 +175,7 @@ def test_names_of_two_robots_differ(profile: str) -> None:
     for name in ("a", "b"):
         sim = Simulation()
         port = sim.add_robot("p3dx", name).port("x")
-        topics = RobotTopics(port, names_of(name, profile, False), Messages(TYPES), TYPES, lambda: 0.1, Readings32())
+        topics = RobotTopics(port, names_of(name, profile, False), Messages(TYPES), TYPES, lambda: 0.1, StepData())
         found.append({t.name for t in topics.topics()} | {t.child for t in topics.static_transforms()})
     assert not found[0] & found[1]
     assert all(n.startswith("/") or not n.startswith("/") for n in found[0])

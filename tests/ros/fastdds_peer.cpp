@@ -1,6 +1,7 @@
 // A peer on eProsima Fast DDS, the middleware that ROS 2 uses by default, so that another implementation than ours judges what is sent.
-//   fastdds_peer SECONDS [sub TOPIC TYPE QOS]... [pub TOPIC TYPE HEX]...
-// QOS: r reliable or b best effort, then v volatile or t transient local. HEX: CDR with its header; written ten times a second.
+//   fastdds_peer SECONDS [sub TOPIC TYPE QOS]... [pub TOPIC TYPE HEX]... [latch TOPIC TYPE HEX]...
+// QOS: r reliable or b best effort, then v volatile or t transient local. HEX: CDR with its header; written ten times a second;
+// latch offers it to readers that come later, too.
 // Says what writers it discovers (WRITER topic type user-data) and, at the end, what came (GOT topic count last-as-hex).
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
@@ -106,6 +107,7 @@ int main(int argc, char** argv) {
       for (size_t k = 0; k + 1 < rest.size(); k += 2) bytes.push_back(std::stoi(rest.substr(k, 2), nullptr, 16));
       fast::DataWriterQos qos;
       qos.reliability().kind = fast::RELIABLE_RELIABILITY_QOS;
+      if (what == "latch") qos.durability().kind = fast::TRANSIENT_LOCAL_DURABILITY_QOS;
       qos.endpoint().history_memory_policy = dynamic;
       writers.emplace_back(publisher->create_datawriter(topic, qos), bytes);
     }

@@ -122,6 +122,21 @@ def talk(topic, text, seconds):
     return True
 
 
+def serve_map(cells, width, resolution, x, y, seconds):
+    """Be a map_server."""
+    from nav_msgs.msg import OccupancyGrid
+
+    grid = OccupancyGrid()
+    grid.info.width, grid.info.height, grid.info.resolution = width, len(cells) // width, resolution
+    grid.info.origin.position.x, grid.info.origin.position.y = x, y
+    grid.info.origin.orientation.w = 1.0
+    grid.data = cells
+    out = rospy.Publisher("/map", OccupancyGrid, queue_size=1, latch=True)
+    out.publish(grid)
+    rospy.rostime.wallsleep(seconds)
+    return True
+
+
 def params(values):
     """Set parameters, and read them in all ways."""
     for key, value in values.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import socket
 import struct
 import subprocess
@@ -96,7 +97,7 @@ def test_messages_say_what_is_so(world: Ros1World) -> None:
     assert ("ann/base_link", "ann/base_laser") in {
         (t["header"]["frame_id"], t["child_frame_id"]) for t in first["/tf_static"]["transforms"]
     }
-    assert {s["name"] for s in first["/diagnostics"]["status"]} == {"ann", "bob"}
+    assert {s["name"] for s in first["/diagnostics"]["status"]} == {"simulator", "ann", "bob"}
     assert world.rospy("transform", "ann/odom", "ann/base_laser")["translation"]["x"] == pytest.approx(
         mounted["transform"]["translation"]["x"], abs=0.02
     )
@@ -394,3 +395,35 @@ def test_the_rospy_example_drives(world: Ros1World) -> None:
     after = world.rospy("listen", truth, 1.0)
     start, end = (m["/ann/base_pose_ground_truth"]["last"]["pose"]["pose"]["position"] for m in (before, after))
     assert math.dist((start["x"], start["y"]), (end["x"], end["y"])) > 0.5
+
+
+def test_a_map_comes_from_a_map_server(world: Ros1World) -> None:
+    """``-m ros:/map`` (TODO-016): a room of 4 m × 3 m around the origin; /map stays the map_server's."""
+    world.master()
+    width, height = 80, 60
+    cells = [100 if x in (0, width - 1) or y in (0, height - 1) else 0 for y in range(height) for x in range(width)]
+    server = world.rospy_later("serve_map", cells, width, 0.05, -2.0, -1.5, 60.0)
+    world.botyard("-m", "ros:/map", "-r", "p3dx:ann", "--start", "0,0,0", "--ros1")
+    wait(lambda: "/ann/base_scan" in world.known()[0])
+    scan = world.rospy("listen", [["/ann/base_scan", "sensor_msgs/LaserScan"]], 1.5)["/ann/base_scan"]["first"]
+    assert scan["ranges"][0] == pytest.approx(1.45, abs=0.02), "the wall to the right"
+    assert scan["ranges"][180] == pytest.approx(1.45, abs=0.02)
+    publishers = dict(world.ask("getSystemState")[2][0])["/map"]
+    assert publishers != [] and "/botyard" not in publishers
+    assert "/static_map" not in world.known()[2]
+    stop(server)
+
+
+def test_a_map_that_does_not_come(world: Ros1World) -> None:
+    process = world.spawn(
+        sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-m", "ros:/map", "-p", str(world.robots),
+        env={**os.environ},
+    )  # fmt: skip
+    assert process.wait(20) == 255
+    assert "expected --ros1 or --ros2" in output(process)
+    env = {**os.environ, "ROS_MASTER_URI": world.uri}
+    process = world.spawn(
+        sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-m", "ros:/map", "--ros1", env=env
+    )
+    assert process.wait(20) == 235
+    assert "cannot be reached" in output(process)

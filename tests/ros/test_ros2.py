@@ -10,8 +10,10 @@ import struct
 import sys
 import time
 
+import numpy as np
 import pytest
 
+from botyard.protocols.ros_messages.types import types
 from tests.ros.ros1 import PEER, output, wait
 from tests.ros.ros2 import STORE, Ros2World
 
@@ -203,3 +205,21 @@ def test_rospy_ros2_and_a_pioneer_client_drive_three_robots_at_once(world2: Ros2
     for name, turn in turns.items():
         assert got.last(f"/{name}/odom", ODOMETRY).twist.twist.angular.z == pytest.approx(turn, abs=0.05), name
     assert "at the same time" not in output(sim), "no two of them command one robot"
+
+
+def test_a_map_comes_from_a_map_server(world2: Ros2World) -> None:
+    """``-m ros:/map``: a latched map of Fast DDS, which is ROS 2's usual middleware."""
+    t = types()
+    grid = t.filled("nav_msgs/msg/OccupancyGrid", {})
+    grid.info.width, grid.info.height, grid.info.resolution = 80, 60, 0.05
+    grid.info.origin.position.x, grid.info.origin.position.y, grid.info.origin.orientation.w = -2.0, -1.5, 1.0
+    cells = np.zeros((60, 80), np.int8)
+    cells[[0, -1], :] = cells[:, [0, -1]] = 100
+    grid.data = cells.reshape(-1)
+    data = t.encode_cdr(grid, "nav_msgs/OccupancyGrid").hex()
+    world2.spawn(str(world2.fastdds_peer), "60", "latch", "rt/map", "nav_msgs::msg::dds_::OccupancyGrid_", data)
+    world2.botyard("-m", "ros:/map", "-r", "p3dx:ann", "--start", "0,0,0", "--ros2")
+    got, _ = world2.fast(6, {"/ann/base_scan": (SCAN, "rv")}, {})
+    scan = got.last("/ann/base_scan", SCAN)
+    assert scan.ranges[0] == pytest.approx(1.45, abs=0.02)
+    assert scan.ranges[180] == pytest.approx(1.45, abs=0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -9,10 +10,11 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from botyard.cli.runoptions import RunOptions
-from botyard.errors import CommandLineError, PeerError, RosMasterError
+from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterError
 from botyard.servers.yard import Interface, Yard
 
 if TYPE_CHECKING:
+    from botyard.model.scene import Scene
     from botyard.servers.ros1 import Ros1, Ros1Master
     from botyard.servers.ros2 import Ros2
     from botyard.servers.ros2zenoh import Ros2Zenoh
@@ -41,13 +43,17 @@ class RosInterfaces:
         self._graph: RosGraph | None = None
         self._ros1: Ros1 | None = None
         self._master: Ros1Master | None = None
+        self._is_master = False
         self._ros2: Ros2 | None = None
         self._zenoh: Ros2Zenoh | None = None
 
     def register(self) -> None:
         """Let them be switched on the page."""
         self._yard.interfaces["ros1"] = Interface(
-            f"ROS 1 (TCPROS), master {self._master_name()}", False, self.start_ros1, self.stop_ros1
+            f"ROS 1 (TCPROS), master {self._master_name()}", False, self.start_ros1, self.stop_ros1, self._masterless
+        )
+        self._yard.interfaces["rosmaster"] = Interface(
+            f"a ROS 1 master in the simulator, port {self._master_port()}", False, self.start_master, self.stop_master
         )
         self._yard.interfaces["ros2"] = Interface("ROS 2 (DDS)", False, self.start_ros2, self.stop_ros2)
         self._yard.interfaces["zenoh"] = Interface("ROS 2 (Zenoh)", False, self.start_zenoh, self.stop_zenoh)
@@ -69,21 +75,54 @@ class RosInterfaces:
             self._graph = RosGraph(
                 self._yard.hub,
                 self._yard,
-                types(self._distro()),
+                types(_distro(self._o)),
                 profile=o.ros_names,
                 sim_time=sim_time,
                 timeout=o.cmd_vel_timeout,
             )
         return self._graph
 
-    def _distro(self) -> str:
-        """The distribution whose types are spoken; ROS 1's (noetic) says nothing of ROS 2."""
-        from botyard.protocols.dds.environment import DISTROS
-
-        return DISTROS.get(self._o.ros_distro or os.environ.get("ROS_DISTRO", ""), "jazzy")
-
     def _master_name(self) -> str:
-        return self._o.ros_master or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
+        return f"{EMBEDDED}:{self._master_port()}" if self._is_master else _master_name(self._o)
+
+    def _master_port(self) -> int:
+        """The port of a master of our own: that of the one that we were told of, or the usual one."""
+        from botyard.servers.ros1 import MASTER_PORT
+
+        port = (self._o.ros_master or os.environ.get("ROS_MASTER_URI") or "").rstrip("/").rpartition(":")[2]
+        return int(port) if port.isdigit() else MASTER_PORT
+
+    def _masterless(self) -> str:
+        if self._ros1 is None or self._ros1.is_registered:
+            return ""
+        return f"There is no ROS master at {self._ros1.master_uri}."
+
+    async def start_master(self) -> None:
+        """Be the master ourselves; ROS 1 is switched on with it.
+
+        Raises
+        ------
+        PortError
+            The port is taken.
+        """
+        was_on = self._ros1 is not None
+        self._is_master = True
+        await self.stop_ros1()
+        try:
+            await self.start_ros1()
+        except BotyardError:
+            self._is_master = False
+            if was_on:
+                await self.start_ros1()
+            raise
+
+    async def stop_master(self) -> None:
+        """Be it no longer; ROS 1 looks for another one."""
+        was_on = self._ros1 is not None
+        await self.stop_ros1()
+        self._is_master = False
+        if was_on and not (self._o.ros_master or "").startswith(EMBEDDED):
+            await self.start_ros1()
 
     async def start_ros1(self) -> None:
         """Connect to the master, or be it.
@@ -105,6 +144,7 @@ class RosInterfaces:
                 raise CommandLineError(f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{uri}"')
             self._master = Ros1Master(o.bind_to_address, int(port or MASTER_PORT))
             await self._master.start()
+            self._yard.interfaces["rosmaster"].on = True
             uri = self._master.uri
             log.info("ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri)
         ros = Ros1(graph.types, uri, bound=o.bind_to_address, on_shutdown=self._killed, sim_time=graph.sim_time)
@@ -127,8 +167,6 @@ class RosInterfaces:
         self._later(self._yard.switch("ros1", False))
 
     def _later(self, work: Coroutine[Any, Any, Any]) -> None:
-        import asyncio
-
         task = asyncio.ensure_future(work)
         self._yard.hub.tasks.add(task)
         task.add_done_callback(self._yard.hub.tasks.discard)
@@ -143,6 +181,8 @@ class RosInterfaces:
         if self._master is not None:
             self._master.close()
             self._master = None
+        for name in ("ros1", "rosmaster"):
+            self._yard.interfaces[name].on = False
 
     async def start_ros2(self) -> None:
         """Enter the DDS domain.
@@ -207,6 +247,49 @@ class RosInterfaces:
         await self.stop_ros1()
         await self.stop_ros2()
         await self.stop_zenoh()
+
+
+def _distro(o: RunOptions) -> str:
+    """The distribution whose types are spoken; ROS 1's (noetic) says nothing of ROS 2."""
+    from botyard.protocols.dds.environment import DISTROS
+
+    return DISTROS.get(o.ros_distro or os.environ.get("ROS_DISTRO", ""), "jazzy")
+
+
+def _master_name(o: RunOptions) -> str:
+    return o.ros_master or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
+
+
+def map_from_ros(name: str, o: RunOptions) -> Scene:
+    """The map that is published on a topic (``-m ros:/map``), by the interface that is switched on.
+
+    Raises
+    ------
+    CommandLineError
+        None is, or there cannot be a map there.
+    MapError
+        None came.
+    RosMasterError
+        There is no master.
+    """
+    from botyard.protocols.dds.environment import Environment
+    from botyard.protocols.ros_messages.types import types
+    from botyard.servers import rosmap
+
+    known = types(_distro(o))
+    try:
+        if o.ros1 or o.ros_master is not None:
+            uri = _master_name(o)
+            if uri.startswith(EMBEDDED):
+                raise CommandLineError(f"-m {name}: with a master of our own there is no map before we have started")
+            log.info("waiting for the map on %s of ROS 1 (%s)", name.removeprefix(rosmap.SCHEME), uri)
+            return asyncio.run(rosmap.map_of_ros1(name, known, uri, o.bind_to_address))
+        if o.ros2 or o.ros_domain_id is not None:
+            log.info("waiting for the map on %s of ROS 2", name.removeprefix(rosmap.SCHEME))
+            return asyncio.run(rosmap.map_of_ros2(name, known, Environment.read(domain=o.ros_domain_id)))
+    except PeerError as error:
+        raise RosMasterError(f"-m {name}: {error}") from None
+    raise CommandLineError(f"-m {name}: expected --ros1 or --ros2 with it, which says where the topic is")
 
 
 async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:

@@ -117,6 +117,10 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
         nothing = World(scene=Scene())
         return nothing if _asks(o) else with_user_things(nothing, replace(_reading(o), warn=remark)), o
     options = replace(_reading(o), warn=remark, is_program=is_controller)
+    if name.startswith("ros:"):
+        from botyard.cli.ros import map_from_ros
+
+        return with_user_things(World(scene=map_from_ros(name, o)), options), o
     world = load_world(name, options)
     if not o.stageworld:
         world = with_user_things(world, options)

@@ -98,7 +98,8 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "-map",
         "map",
         metavar="FILE",
-        help='Map, world or scenario file of any format ("botyard convert --help" lists them), or the name of a shipped map.',
+        help='Map, world or scenario file of any format ("botyard convert --help" lists them), the name of a shipped map, '
+        "or a ROS topic: ros:/map.",
     ),
     click.option(
         "-W",

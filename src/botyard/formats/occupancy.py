@@ -179,16 +179,40 @@ def _from_bag(source: Source) -> tuple[NDArray[np.int8], float, Pose]:
         raise MapError(f"the bag cannot be read: {error}", source.name) from None
     if message is None:
         raise MapError("no nav_msgs/OccupancyGrid in this bag", source.name)
+    return _parts(message, source.name)
+
+
+def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
+    """Cells, m a cell and the origin of a message object, of rosbags' class."""
     info, q = message.info, message.info.origin.orientation
     yaw = math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
     cells = np.asarray(message.data, np.int8)
-    if len(cells) != info.width * info.height or not info.resolution > 0.0:
-        raise MapError(f"expected {info.width} × {info.height} cells, found {len(cells)}", source.name)
-    return (
-        cells.reshape(info.height, info.width),
-        float(info.resolution),
-        Pose(info.origin.position.x, info.origin.position.y, yaw),
-    )
+    if len(cells) != info.width * info.height:
+        raise MapError(f"expected {info.width} × {info.height} cells, found {len(cells)}", name)
+    origin = Pose(float(info.origin.position.x), float(info.origin.position.y), yaw)
+    resolution = float(info.resolution)
+    if not (1e-6 <= resolution <= 1e4 and all(abs(v) <= 1e9 for v in origin)):
+        raise MapError(f"expected a resolution and an origin in m, found {resolution:g} at {tuple(origin)}", name)
+    return cells.reshape(info.height, info.width), resolution, origin
 
 
-__all__ = ["BAGS", "OCCUPIED", "fits", "grid_to_scene", "parse", "read"]
+def message_to_scene(message: Any, name: str) -> Scene:
+    """A map that came by ROS as walls.
+
+    Parameters
+    ----------
+    message : object
+        nav_msgs/OccupancyGrid, as rosbags has it.
+    name : str
+        Where it came from.
+
+    Raises
+    ------
+    MapError
+        Its numbers do not fit together.
+    """
+    cells, resolution, origin = _parts(message, name)
+    return grid_to_scene(cells, resolution, origin, name=name, source=name)
+
+
+__all__ = ["BAGS", "OCCUPIED", "fits", "grid_to_scene", "message_to_scene", "parse", "read"]

@@ -180,7 +180,10 @@ class PageDesk:
         return msg.Status(
             clients=clients, subscriptions=sim.fleet.subscriptions, viewers=len(self.viewers), overruns=self.hub.overruns,
             driven=driven,
-            interfaces=[msg.InterfaceState(name=n, on=i.on, about=i.about) for n, i in self.yard.interfaces.items()],
+            interfaces=[
+                msg.InterfaceState(name=n, on=i.on, about=i.about, problem=i.problem() if i.on else "")
+                for n, i in self.yard.interfaces.items()
+            ],
         )  # fmt: skip
 
     def _details(self, names: Sequence[str]) -> msg.Details:

@@ -235,6 +235,12 @@ class Hub:
             return False
         return True
 
+    def step_now(self, count: int) -> None:
+        """So many steps at once, between two of the loop; everyone is told of each."""
+        loop = asyncio.get_running_loop()
+        for _ in range(count):
+            self.step_once(loop.time())
+
     def step_once(self, now: float) -> None:
         """One step, and everyone is told."""
         self.sim.step()

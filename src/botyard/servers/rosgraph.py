@@ -19,14 +19,15 @@ from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
 from botyard.model.raster import Raster, rasterise
 from botyard.model.world import THING
-from botyard.protocols.ros_messages.messages import Messages, Stamp
+from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.naming import NODE, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value
-from botyard.protocols.ros_messages.quick import Readings32
 from botyard.protocols.ros_messages.reconfigure import LIMIT, PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
 from botyard.servers.hub import Hub
+from botyard.servers.rossimulator import RosSimulator
 from botyard.servers.yard import Yard
 from botyard.simulation import Robot
 
@@ -230,11 +231,12 @@ class RosGraph:
         self.sim_time = sim_time
         self._timeout = timeout
         self._m = Messages(types)
-        self._readings = Readings32()
+        self._data = StepData()
         self._transports: list[Transport] = []
         self._rows: object = None
         self._raster: tuple[object, Raster | None] = (None, None)
         self._map_version = 0
+        self._maps = not self._sim.scene.source.startswith("ros:")  # else the topic is another's
         self._members: dict[str, _Member] = {}
         self._stale = True
         self._active: list[_Live] = []
@@ -309,6 +311,8 @@ class RosGraph:
         robots = {n: r for n, r in self._sim.robots.items() if r.spec.drive and r.spec.name != THING}
         for name in [n for n in self._members if n not in robots]:
             member = self._members.pop(name)
+            if member.robot is not None:
+                member.robot.close()
             for transport in self._transports:
                 self._withdraw(member, transport)
         for name, robot in robots.items():
@@ -320,7 +324,7 @@ class RosGraph:
     def _robot_member(self, robot: Robot, alone: bool) -> _Member:
         names = names_of(robot.name, self.profile, alone)
         port = robot.port(SOURCE)
-        topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._readings)
+        topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._data)
 
         def conflict() -> None:
             others = [s for s in robot.clients if s != SOURCE]
@@ -372,9 +376,7 @@ class RosGraph:
         return _Member(names.node, lives, inputs, services, driver, topics, limits)
 
     def _place(self, name: str, pose: Any) -> None:
-        q = pose.orientation
-        yaw = float(np.arctan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z)))
-        self._put(name, float(pose.position.x), float(pose.position.y), yaw)
+        self._put(name, float(pose.position.x), float(pose.position.y), yaw_of(pose.orientation))
 
     def _put(self, name: str, x: float, y: float, yaw: float) -> None:
         try:
@@ -418,21 +420,26 @@ class RosGraph:
         inputs: list[Input] = []
         if self.sim_time:
             topics.append(Topic("/clock", "rosgraph_msgs/Clock", self._clock, "simulated time", queue=1))
-        if self.profile == "default":
-            topics += [
+        if self.profile == "default" and self._maps:
+            topics.append(
                 Topic(
                     "/map", "nav_msgs/OccupancyGrid", self._map, "the static map", version=self._version_of_map, queue=1
-                ),
+                )
+            )
+        if self.profile == "default":
+            topics.append(
                 Topic(
                     "/diagnostics",
                     "diagnostic_msgs/DiagnosticArray",
                     self._diagnostics,
-                    "how the robots are",
+                    "how the simulator and the robots are",
                     period=SLOW,
-                ),
-            ]
+                )
+            )
             services += self._world_services(f"{node}/")
             services += Parameters(node, self.types, self._parameters).services()
+            standard = RosSimulator(node, self.types, self._m, self._hub, self._yard, self.stamp, SOURCE)
+            services += standard.services()
             inputs += [
                 Input(f"{node}/pause_cmd", "std_msgs/Bool", lambda m: self._pause(bool(m.data)), "let time stand still, or go on"),
                 Input(f"{node}/step_cmd", "std_msgs/UInt32", lambda m: self._steps(int(m.data)), "so many steps, then stand still"),
@@ -475,7 +482,7 @@ class RosGraph:
                 "set_pose", "botyard_msgs/SetPose", lambda r: self._put(str(r.name), r.pose.x, r.pose.y, r.pose.theta), "put it there"
             ),
             service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(str(r.name)), "another map or world"),
-            Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map"),
+            *([Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map")] if self._maps else []),
         ]  # fmt: skip
 
     def _pause(self, on: bool) -> None:
@@ -545,9 +552,24 @@ class RosGraph:
         return self._m.clock(stamp) if stamp != (0, 0) else None  # 0 means that time has not begun
 
     def _diagnostics(self, stamp: Stamp) -> Any:
-        return self._m.diagnostics(
-            stamp, [m.robot.diagnostics() for m in self._members.values() if m.robot is not None]
-        )
+        robots = [m.robot.diagnostics() for m in self._members.values() if m.robot is not None]
+        return self._m.diagnostics(stamp, [self._health(), *robots])
+
+    def _health(self) -> tuple[str, int, str, list[tuple[str, str]]]:
+        """The simulator itself, as SIMSTAT says it to Pioneer clients."""
+        hub, sim = self._hub, self._sim
+        ratio = hub.ratio
+        late = not hub.is_paused and 0.0 < ratio < 0.9 * hub.speed
+        level, text = (1, "slower than wanted") if late else (0, "paused" if hub.is_paused else "OK")
+        values = {
+            "map": sim.scene.name,
+            "robots": len(sim.robots),
+            "time": f"{sim.time:.3f}",
+            "real-time ratio": f"{ratio:.3f}",
+            "step time, ms": f"{1e3 * hub.step_time:.3f}",
+            "overruns": hub.overruns,
+        }
+        return "simulator", level, text, [(k, str(v)) for k, v in values.items()]
 
     def _version_of_map(self) -> int:
         if self._raster[0] is not self._sim.scene:
@@ -581,7 +603,7 @@ class RosGraph:
     def _publish(self) -> None:
         if not self._transports:
             return
-        self._readings.forget()
+        self._data.forget()
         self._sync()
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
         for member in self._members.values():

@@ -41,12 +41,15 @@ class Interface:
         Whether it serves at present.
     start, stop : callable
         Switch it; `start` may raise a `PortError`.
+    problem : callable
+        Why it is on but serves nobody, for people; empty: it does.
     """
 
     about: str
     on: bool
     start: Callable[[], Awaitable[None]]
     stop: Callable[[], Awaitable[None]]
+    problem: Callable[[], str] = str
 
 
 class Yard:

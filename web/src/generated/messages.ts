@@ -250,6 +250,7 @@ export interface InterfaceState {
   name: string;
   on: boolean;
   about: string;
+  problem: string;
 }
 
 /** The start dialog is wanted; what it should propose. */

@@ -59,6 +59,11 @@ class Transform(NamedTuple):
     pose: Pose
 
 
+def yaw_of(turn: Any) -> float:
+    """Yaw of a geometry_msgs/Quaternion, rad; what is not planar about it is left out."""
+    return math.atan2(2.0 * (turn.w * turn.z + turn.x * turn.y), 1.0 - 2.0 * (turn.y * turn.y + turn.z * turn.z))
+
+
 class Messages:
     """Makes messages of the ROS 1 classes, which every transport can encode; see `Types`."""
 
@@ -66,7 +71,7 @@ class Messages:
         t = types.__getitem__
         self._time = t("builtin_interfaces/Time")
         self._duration = t("builtin_interfaces/Duration")
-        self._header = t("std_msgs/Header")
+        self._header_type = t("std_msgs/Header")
         self._point, self._quaternion, self._vector = (
             t(f"geometry_msgs/{n}") for n in ("Point", "Quaternion", "Vector3")
         )
@@ -82,9 +87,10 @@ class Messages:
         self._types = t
         self._sequence = 0
 
-    def _head(self, stamp: Stamp, frame: str) -> Any:
+    def header(self, stamp: Stamp, frame: str) -> Any:
+        """std_msgs/Header, numbered."""
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        return self._header(self._sequence, self._time(*stamp), frame)
+        return self._header_type(self._sequence, self._time(*stamp), frame)
 
     def _turn(self, yaw: float) -> Any:
         return self._quaternion(0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0))
@@ -92,6 +98,14 @@ class Messages:
     def pose(self, pose: Pose) -> Any:
         """geometry_msgs/Pose."""
         return self._pose(self._point(pose.x, pose.y, 0.0), self._turn(pose.th))
+
+    def vector(self, x: float, y: float, z: float = 0.0) -> Any:
+        """geometry_msgs/Vector3."""
+        return self._vector(x, y, z)
+
+    def twist(self, twist: Twist) -> Any:
+        """geometry_msgs/Twist."""
+        return self._twist(self._vector(twist.vx, twist.vy, 0.0), self._vector(0.0, 0.0, twist.w))
 
     def odometry(
         self,
@@ -106,9 +120,9 @@ class Messages:
     ) -> Any:
         """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`; `exact`: it is the truth."""
         spread = (TRUTH_COVARIANCE if exact else ODOMETRY_COVARIANCE) if covariance else _NO_COVARIANCE
-        motion = self._twist(self._vector(twist.vx, twist.vy, 0.0), self._vector(0.0, 0.0, twist.w))
+        motion = self.twist(twist)
         return self._odometry(
-            self._head(stamp, frame), child, self._pose_cov(self.pose(pose), spread), self._twist_cov(motion, spread)
+            self.header(stamp, frame), child, self._pose_cov(self.pose(pose), spread), self._twist_cov(motion, spread)
         )
 
     def scan(self, stamp: Stamp, scan: LaserScan, frame: str, step: float, *, inf: bool = True) -> Any:
@@ -117,7 +131,7 @@ class Messages:
         if inf:
             ranges[scan.intensities == 0] = np.inf
         return self._scan(
-            self._head(stamp, frame), scan.angle_min, scan.angle_max, scan.angle_increment, 0.0, step, scan.range_min, scan.range_max,
+            self.header(stamp, frame), scan.angle_min, scan.angle_max, scan.angle_increment, 0.0, step, scan.range_min, scan.range_max,
             ranges, scan.intensities.astype(F4),
         )  # fmt: skip
 
@@ -126,19 +140,19 @@ class Messages:
         n = len(points)
         data = np.ascontiguousarray(points, "<f4")
         return self._cloud2(
-            self._head(stamp, frame), 1, n, self._xyz, False, 12, 12 * n, data.reshape(-1).view(np.uint8), True
+            self.header(stamp, frame), 1, n, self._xyz, False, 12, 12 * n, data.reshape(-1).view(np.uint8), True
         )
 
     def cloud(self, stamp: Stamp, points: NDArray[np.float32], frame: str) -> Any:
         """sensor_msgs/PointCloud of points (n, 3), m."""
-        return self._cloud(self._head(stamp, frame), [self._point32(*xyz) for xyz in points.tolist()], [])
+        return self._cloud(self.header(stamp, frame), [self._point32(*xyz) for xyz in points.tolist()], [])
 
     def tf(self, stamp: Stamp, transforms: Iterable[Transform]) -> Any:
         """tf2_msgs/TFMessage."""
         made = []
         for parent, child, pose in transforms:
             place = self._transform(self._vector(pose.x, pose.y, 0.0), self._turn(pose.th))
-            made.append(self._stamped(self._head(stamp, parent), child, place))
+            made.append(self._stamped(self.header(stamp, parent), child, place))
         return self._tf(made)
 
     def clock(self, stamp: Stamp) -> Any:
@@ -154,7 +168,7 @@ class Messages:
         nan = math.nan
         kind = self._types("sensor_msgs/BatteryState")
         known: dict[str, Any] = {
-            "header": self._head(stamp, ""), "voltage": volts, "temperature": nan, "current": nan, "charge": nan, "capacity": nan,
+            "header": self.header(stamp, ""), "voltage": volts, "temperature": nan, "current": nan, "charge": nan, "capacity": nan,
             "design_capacity": capacity_wh / volts if capacity_wh and volts else nan, "percentage": share,
             "power_supply_status": status, "power_supply_health": 0, "power_supply_technology": 0, "present": True,
             "cell_voltage": _EMPTY, "cell_temperature": _EMPTY, "location": "", "serial_number": "",
@@ -165,7 +179,7 @@ class Messages:
     def bumpers(self, stamp: Stamp, frame: str, front: Sequence[bool], rear: Sequence[bool]) -> Any:
         """rosaria/BumperState."""
         both = (np.array(front, np.bool_), np.array(rear, np.bool_))
-        return self._types("rosaria/BumperState")(self._head(stamp, frame), *both)
+        return self._types("rosaria/BumperState")(self.header(stamp, frame), *both)
 
     def fix(self, stamp: Stamp, fix: Fix, frame: str) -> Any:
         """sensor_msgs/NavSatFix; without a usable fix, status −1."""
@@ -173,7 +187,7 @@ class Messages:
         spread = np.zeros(9)
         spread[::4] = fix.dop**2
         return self._types("sensor_msgs/NavSatFix")(
-            self._head(stamp, frame),
+            self.header(stamp, frame),
             status,
             fix.latitude,
             fix.longitude,
@@ -189,7 +203,7 @@ class Messages:
             self._time(*stamp), raster.resolution, columns, rows, self.pose(Pose(raster.x, raster.y, 0.0))
         )
         cells = np.where(raster.solid, np.int8(100), np.int8(0)).reshape(-1)
-        return self._types("nav_msgs/OccupancyGrid")(self._head(stamp, frame), info, cells)
+        return self._types("nav_msgs/OccupancyGrid")(self.header(stamp, frame), info, cells)
 
     def diagnostics(self, stamp: Stamp, entries: Iterable[tuple[str, int, str, Iterable[tuple[str, str]]]]) -> Any:
         """diagnostic_msgs/DiagnosticArray of (name, level, message, values); level 0 OK, 1 warning, 2 error."""
@@ -197,23 +211,23 @@ class Messages:
         made = [
             status(level, name, text, name, [pair(k, v) for k, v in values]) for name, level, text, values in entries
         ]
-        return self._types("diagnostic_msgs/DiagnosticArray")(self._head(stamp, ""), made)
+        return self._types("diagnostic_msgs/DiagnosticArray")(self.header(stamp, ""), made)
 
     def fiducials(self, stamp: Stamp, found: Iterable[Fiducial], frame: str) -> Any:
         """botyard_msgs/FiducialArray."""
         one = self._types("botyard_msgs/Fiducial")
         made = [one(f.id, f.range, f.bearing, self.pose(f.pose)) for f in found]
-        return self._types("botyard_msgs/FiducialArray")(self._head(stamp, frame), made)
+        return self._types("botyard_msgs/FiducialArray")(self.header(stamp, frame), made)
 
     def blobs(self, stamp: Stamp, found: Iterable[Blob], image: tuple[int, int], frame: str) -> Any:
         """botyard_msgs/BlobArray."""
         one = self._types("botyard_msgs/Blob")
         made = [one(b.channel, b.color, b.left, b.top, b.right, b.bottom, b.range, b.bearing) for b in found]
-        return self._types("botyard_msgs/BlobArray")(self._head(stamp, frame), *image, made)
+        return self._types("botyard_msgs/BlobArray")(self.header(stamp, frame), *image, made)
 
     def log(self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()) -> Any:
         """rosgraph_msgs/Log; levels 1, 2, 4, 8, 16."""
-        return self._types("rosgraph_msgs/Log")(self._head(stamp, ""), level, node, text, "", "", 0, list(topics))
+        return self._types("rosgraph_msgs/Log")(self.header(stamp, ""), level, node, text, "", "", 0, list(topics))
 
     def log2(self, kind: Any, stamp: Stamp, level: int, node: str, text: str) -> Any:
         """rcl_interfaces/Log, of that class; levels 10, 20, 30, 40, 50."""

@@ -6,13 +6,13 @@ with the frames' names and CDR's padding, is always rosbags'; tests compare the 
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from botyard.geometry import Pose, Twist
 from botyard.protocols.ros_messages.messages import Messages, Stamp
@@ -23,6 +23,9 @@ _SEC, _NSEC, _SEQ = 0x5EC0_5EC1, 0x5AFE_0001, 0x5E90_0001
 """Marks of a header's numbers."""
 _MARKS: Final = tuple(-(7.25e77 + k * 1e74) for k in range(8))
 """Marks of doubles, which no constant of a message holds."""
+
+
+_ONE, _TWO, _THREE, _DOUBLES6, _DOUBLES7 = (struct.Struct(f) for f in ("<I", "<II", "<III", "<6d", "<7d"))
 
 
 class TemplateError(Exception):
@@ -44,19 +47,20 @@ def _encode(types: Types, wire: str, message: Any, type_name: str) -> bytes:
 class _Header:
     """Where a header's stamp, and in ROS 1 its sequence number, stand."""
 
-    seq: int
-    stamp: int
+    has_seq: bool
+    at: int
 
     @classmethod
     def of(cls, data: bytes, wire: str) -> _Header:
-        return cls(
-            _find(data, struct.pack("<I", _SEQ)) if wire == "ros1" else -1, _find(data, struct.pack("<II", _SEC, _NSEC))
-        )
+        if wire == "ros1":  # the number and the stamp stand side by side
+            return cls(True, _find(data, struct.pack("<III", _SEQ, _SEC, _NSEC)))
+        return cls(False, _find(data, struct.pack("<II", _SEC, _NSEC)))
 
     def fill(self, data: bytearray, stamp: Stamp, sequence: int) -> None:
-        struct.pack_into("<II", data, self.stamp, stamp.sec, stamp.nanosec)
-        if self.seq >= 0:
-            struct.pack_into("<I", data, self.seq, sequence & 0xFFFFFFFF)
+        if self.has_seq:
+            _THREE.pack_into(data, self.at, sequence & 0xFFFFFFFF, stamp.sec, stamp.nanosec)
+        else:
+            _TWO.pack_into(data, self.at, stamp.sec, stamp.nanosec)
 
 
 _MARKED: Final = Stamp(_SEC, _NSEC)
@@ -88,50 +92,30 @@ class QuickOdometry:
         message = _marked(messages.odometry(_MARKED, pose, twist, frame, child, exact=exact, covariance=covariance))
         turn = message.pose.pose.orientation
         turn.z, turn.w = _MARKS[2], _MARKS[3]
-        self._made: dict[str, tuple[bytearray, _Header, tuple[int, ...]]] = {}
+        self._made: dict[str, tuple[bytearray, _Header, int, int]] = {}
         for wire in WIRES:
             data = _encode(types, wire, message, "nav_msgs/Odometry")
-            at = tuple(_find(data, struct.pack("<d", mark)) for mark in _MARKS[:7])
-            self._made[wire] = bytearray(data), _Header.of(data, wire), at
+            x, y, z, w, vx, vy, turning = (_find(data, struct.pack("<d", mark)) for mark in _MARKS[:7])
+            if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):
+                raise TemplateError("a pose is seven numbers in a row, a twist six")
+            self._made[wire] = bytearray(data), _Header.of(data, wire), x, vx
 
     def bytes(
         self,
         wire: str,
         stamp: Stamp,
-        pose: tuple[float, float, float],
-        velocity: tuple[float, float, float],
-        turn: tuple[float, float],
+        pose: Sequence[float],
+        velocity: Sequence[float],
     ) -> bytes:
-        """The message: x, y, yaw; forward, leftward and turning velocity; sine and cosine of half the yaw."""
-        data, header, at = self._made[wire]
+        """The message of x, y (m), yaw (rad); forward, leftward (m/s) and turning velocity (rad/s)."""
+        data, header, at, twist = self._made[wire]
         self._count += 1
         header.fill(data, stamp, self._count)
-        struct.pack_into("<dd", data, at[0], pose[0], pose[1])
-        struct.pack_into("<dd", data, at[2], turn[0], turn[1])
-        struct.pack_into("<dd", data, at[4], velocity[0], velocity[1])
-        struct.pack_into("<d", data, at[6], velocity[2])
+        x, y, yaw = pose
+        v, vy, w = velocity
+        _DOUBLES7.pack_into(data, at, x, y, 0.0, 0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0))
+        _DOUBLES6.pack_into(data, twist, v, vy, 0.0, 0.0, 0.0, w)
         return bytes(data)
-
-
-class Readings32:
-    """Ranges and returns of all sensors of a step as ROS sends them, converted once for all scans and clouds of the step."""
-
-    def __init__(self) -> None:
-        self._made: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]] | None = None
-
-    def forget(self) -> None:
-        """There is another state."""
-        self._made = None
-
-    def of(
-        self, readings: tuple[NDArray[np.float64], NDArray[np.int16]]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        """Ranges, ranges with infinity where nothing was met, and intensities; each (n,)."""
-        if self._made is None:
-            ranges, returns = readings
-            plain = ranges.astype(np.float32)
-            self._made = plain, np.where(returns == 0, np.float32(np.inf), plain), returns.astype(np.float32)
-        return self._made
 
 
 class QuickScan:
@@ -152,12 +136,12 @@ class QuickScan:
             self._made[wire] = bytearray(data[:-8]), _Header.of(data, wire)
         self._length = struct.pack("<I", self.count)
 
-    def bytes(self, wire: str, stamp: Stamp, ranges: NDArray[np.float32], intensities: NDArray[np.float32]) -> bytes:
-        """The message of these readings."""
+    def bytes(self, wire: str, stamp: Stamp, ranges: memoryview, intensities: memoryview) -> bytes:
+        """The message of these readings, `count` float32 each."""
         head, header = self._made[wire]
         self._sequence += 1
         header.fill(head, stamp, self._sequence)
-        return b"".join((head, self._length, ranges.data, self._length, intensities.data))
+        return b"".join((head, self._length, ranges, self._length, intensities))
 
 
 class QuickCloud:
@@ -178,12 +162,12 @@ class QuickCloud:
                 _find(data, struct.pack("<I", row)),
             )  # fmt: skip
 
-    def bytes(self, wire: str, stamp: Stamp, points: NDArray[np.float32]) -> bytes:
-        """The message of points (n, 3) of float32, m."""
+    def bytes(self, wire: str, stamp: Stamp, points: bytes) -> bytes:
+        """The message of points, three float32 each, m."""
         head, tail, header, width, row = self._made[wire]
         self._sequence += 1
-        n = len(points)
+        size = len(points)
         header.fill(head, stamp, self._sequence)
-        struct.pack_into("<I", head, width, n)
-        struct.pack_into("<I", head, row, 12 * n)
-        return b"".join((head, struct.pack("<I", 12 * n), points.tobytes(), tail))
+        _ONE.pack_into(head, width, size // 12)
+        _ONE.pack_into(head, row, size)
+        return b"".join((head, _ONE.pack(size), points, tail))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.devices.battery import ChargeState
 from botyard.engine import commands as cmd
@@ -15,7 +16,8 @@ from botyard.geometry import Pose
 from botyard.protocols.robotport import RobotPort
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
-from botyard.protocols.ros_messages.quick import QuickCloud, QuickOdometry, QuickScan, Readings32
+from botyard.protocols.ros_messages.quick import QuickCloud, QuickOdometry, QuickScan
+from botyard.protocols.ros_messages.stepdata import StepData, ring_of
 from botyard.protocols.ros_messages.types import Types
 
 SLOW: Final = 1.0
@@ -102,8 +104,8 @@ class RobotTopics:
         Make messages and their bytes.
     scan_step : callable
         Simulated time between two scans, s.
-    readings : Readings32
-        Those of the present step, shared by all robots; whoever publishes forgets them before each step's messages.
+    data : StepData
+        What the messages of a step have in common, shared by all robots.
     """
 
     def __init__(
@@ -113,9 +115,9 @@ class RobotTopics:
         messages: Messages,
         types: Types,
         scan_step: Callable[[], float],
-        readings: Readings32,
+        data: StepData,
     ) -> None:
-        self.readings = readings
+        self.data = data
         self.port = port
         self.names = names
         self._m = messages
@@ -123,13 +125,16 @@ class RobotTopics:
         self._step = scan_step
         ring = port.spec.sonar
         mounts = np.array([t.pose for t in ring.transducers] if ring is not None else [], np.float64).reshape(-1, 3)
-        flat = np.zeros(len(mounts))
-        self._mounts = np.stack([mounts[:, 0], mounts[:, 1], flat], axis=1).astype(np.float32)
-        self._rays = np.stack([np.cos(mounts[:, 2]), np.sin(mounts[:, 2]), flat], axis=1).astype(np.float32)
-        self._keeps_all = names.profile == "rosaria"
-        self._farthest = ring.range_max if ring is not None else 0.0
+        # AMRISim leaves out readings that met nothing, ROSARIA does not
+        farthest = math.inf if names.profile == "rosaria" or ring is None else ring.range_max
+        self._ring = ring_of(port.name, mounts, farthest)
+        data.add(self._ring)
         n = names
         self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
+
+    def close(self) -> None:
+        """The robot has gone."""
+        self.data.remove(self._ring)
 
     # -- what is published
 
@@ -259,16 +264,13 @@ class RobotTopics:
     def _quick_odometry(self, exact: bool) -> Callable[[str, Stamp], bytes]:
         """Odometry, or the truth, out of the state's arrays."""
         made: list[QuickOdometry] = []
-        fleet, name = self.port.fleet, self.port.name
+        fleet, name, data = self.port.fleet, self.port.name, self.data
+        which = "pose" if exact else "odom"
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             if not made:
                 made.append(self._odometry_template(exact))
-            state = fleet.state
-            row = fleet.rows[name]
-            x, y, th = (state.pose if exact else state.odom)[row].tolist()
-            velocity = state.vel[row].tolist()
-            return made[0].bytes(wire, stamp, (x, y, th), velocity, (math.sin(th / 2.0), math.cos(th / 2.0)))
+            return made[0].bytes(wire, stamp, data.row(fleet, which, name), data.row(fleet, "vel", name))
 
         return quick
 
@@ -285,32 +287,33 @@ class RobotTopics:
 
     def _quick_scan(self, index: int, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
         """A scan out of the readings of the step, as long as the laser is configured as it is."""
-        made: dict[object, QuickScan] = {}
-        fleet, name, inf = self.port.fleet, self.port.name, self.names.profile == "default"
+        made: dict[int, QuickScan] = {}
+        fleet, name, data, inf = self.port.fleet, self.port.name, self.data, self.names.profile == "default"
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             span = fleet.span(name, "laser", index)
             if span is None or not fleet.is_exact:  # not taken in this step, or rounded
-                return self._slow(wire, make(stamp), "sensor_msgs/LaserScan")
-            bundles = fleet.bundles((name, "laser", index))
-            template = made.get(bundles)
-            if template is None:
+                message = make(stamp)
+                data.forget_readings()
+                return self._slow(wire, message, "sensor_msgs/LaserScan")
+            template = made.get(fleet.layout)
+            if template is None:  # it may be configured otherwise
                 made.clear()
-                template = made[bundles] = QuickScan(self._types, self._m, make)
-            plain, infinite, seen = self.readings.of(fleet.readings)
-            part = slice(*span)
-            return template.bytes(wire, stamp, (infinite if inf else plain)[part], seen[part])
+                template = made[fleet.layout] = QuickScan(self._types, self._m, make)
+            return template.bytes(wire, stamp, *data.scan(fleet, span, inf))
 
         return quick
 
     def _quick_cloud(self) -> Callable[[str, Stamp], bytes]:
         """A sonar ring's points."""
         made: list[QuickCloud] = []
+        fleet, data, ring = self.port.fleet, self.data, self._ring
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             if not made:
                 made.append(QuickCloud(self._types, self._m, self._sonar_frame()))
-            return made[0].bytes(wire, stamp, self._sonar_points())
+            points = data.cloud(fleet, ring)
+            return made[0].bytes(wire, stamp, self._sonar_points().tobytes() if points is None else points)
 
         return quick
 
@@ -318,22 +321,15 @@ class RobotTopics:
         encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
         return encode(message, type_name)
 
-    def _sonar_points(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """End points of readings in the robot's frame, (n, 3), m; AMRISim leaves out those that met nothing."""
-        fleet = self.port.fleet
-        span = fleet.span(self.port.name, "sonar", 0) if fleet.is_exact else None
-        if span is not None:
-            ranges = fleet.readings[0][span[0] : span[1]]
-            short = self.readings.of(fleet.readings)[0][span[0] : span[1]]
-        else:
-            readings = self.port.sonar()
-            if readings is None:
-                return np.zeros((0, 3), np.float32)
-            ranges = readings.ranges
-            short = ranges.astype(np.float32)
-        points: np.ndarray[Any, np.dtype[np.float32]] = short[:, None] * self._rays
-        points += self._mounts
-        return points if self._keeps_all else points[ranges < self._farthest]
+    def _sonar_points(self) -> NDArray[np.float32]:
+        """End points of readings in the robot's frame, (n, 3), m."""
+        readings, ring = self.port.sonar(), self._ring
+        self.data.forget_readings()
+        if readings is None:
+            return np.zeros((0, 3), np.float32)
+        points: NDArray[np.float32] = readings.ranges.astype(np.float32)[:, None] * ring.rays
+        points += ring.mounts
+        return points[readings.ranges < ring.farthest]
 
     def _sonar_frame(self) -> str:
         return self.names.frame_id("sonar") if self.names.profile == "rosaria" else self._base

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
+
 from botyard.errors import PeerError, WorldError
+from botyard.protocols.ros_messages import simulation_interfaces as simulation
 
 EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
@@ -54,6 +58,8 @@ ROS2_SERVICES: Final = {
     ),
 }  # fmt: skip
 """Those of ROS 2 only."""
+_ROS2_MESSAGES: Final = {f"{simulation.PACKAGE}/{n}": text for n, text in simulation.MESSAGES.items()}
+_SIMULATION: Final = {f"{simulation.PACKAGE}/{n}": texts for n, texts in simulation.SERVICES.items()}
 ROS1_PACKAGES: Final = frozenset(["dynamic_reconfigure", "roscpp"])
 """Packages that ROS 2 does not have."""
 _FIELD: Final = re.compile(r"^\s*([A-Za-z][\w/]*)(\[\d*\])?\s+(\w+)\s*(=.*)?$")
@@ -126,9 +132,9 @@ class Types:
         """The store of ROS 2 types, made when first used."""
         if self._two is None:
             store = self._two = self._get_typestore(self._two_store)
-            for name, text in EXTRA.items():
+            for name, text in (EXTRA | _ROS2_MESSAGES).items():
                 self._add(store, name, text)
-            for name, texts in (SERVICES | ROS2_SERVICES).items():
+            for name, texts in (SERVICES | ROS2_SERVICES | _SIMULATION).items():
                 if name.split("/")[0] not in ROS1_PACKAGES:
                     self._add_service(store, service_name(name), *texts)
             for name, (constants, fields) in store.fielddefs.items():
@@ -200,6 +206,24 @@ class Types:
     def fields(self, name: str) -> list[tuple[str, Any]]:
         """Names and kinds of a ROS 2 type's fields, as rosbags describes them."""
         return list(self._ros2.fielddefs[full(name)][1])
+
+    def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
+        """A message of a ROS 2 type with these fields; all others are zero or empty."""
+        kinds = self.fields(name)
+        return self.two(name)(**{n: fields[n] if n in fields else self._zero(kind) for n, kind in kinds})
+
+    def _zero(self, kind: Any) -> Any:
+        """The value of a field that nobody has set; kinds as in `fields`: 1 base, 2 message, 3 array, 4 sequence."""
+        sort, what = int(kind[0]), kind[1]
+        if sort == 1:
+            return {"string": "", "wstring": "", "bool": False, "float32": 0.0, "float64": 0.0}.get(what[0], 0)
+        if sort == 2:
+            return self.filled(what, {})
+        item, count = what
+        count = count if sort == 3 else 0
+        if int(item[0]) == 1 and "string" not in item[1][0]:
+            return np.zeros(count, "uint8" if item[1][0] in ("byte", "octet", "char") else item[1][0])
+        return [self._zero(item) for _ in range(count)]
 
     def hash(self, name: str) -> str:
         """``RIHS01_…`` of a ROS 2 type of messages or services (REP-2011); empty for Humble, which has none."""

@@ -260,6 +260,7 @@ class InterfaceState(msgspec.Struct, kw_only=True):
     name: str
     on: bool
     about: str
+    problem: str = ""
 
 
 class StartOffer(msgspec.Struct, kw_only=True):

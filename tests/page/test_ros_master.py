@@ -1,0 +1,93 @@
+"""A program that was told of a ROS master which is not there asks on its page what to do, and does it; the real program, a real browser."""
+
+from __future__ import annotations
+
+import time
+import xmlrpc.client
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.page.pages import PageObject, page
+from tests.ports import free_port
+from tests.running import running
+
+pytestmark = pytest.mark.peer
+
+
+class Masterless:
+    """The program, its page, and where its master should be."""
+
+    def __init__(self, one: PageObject, master: int) -> None:
+        self.page = one
+        self.uri = f"http://127.0.0.1:{master}/"
+        self.port = master
+
+    def topics(self) -> list[str]:
+        """What is published, as the master knows it."""
+        with xmlrpc.client.ServerProxy(self.uri) as master:
+            state: Any = master.getSystemState("/test")
+        return [name for name, _ in state[2][0]]
+
+    def is_there(self) -> bool:
+        """Whether there is a master."""
+        try:
+            with xmlrpc.client.ServerProxy(self.uri) as master:
+                return bool(master.getPid("/test"))
+        except OSError:
+            return False
+
+
+@pytest.fixture
+def masterless(browser: Browser) -> Iterator[Masterless]:
+    master = free_port()
+    options = ("--nomap", "-r", "p3dx:ann", "-p", str(free_port()), "--gui-port", str(free_port()))
+    wanted = ("--ros-master", f"http://127.0.0.1:{master}/", "--ros-wait")
+    with running(*options, *wanted) as (_, ready), page(browser, ready["page"]) as one:
+        yield Masterless(one, master)
+
+
+def wait(holds: Callable[[], Any], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to hold"
+        time.sleep(0.05)
+
+
+def test_a_master_is_started_and_interfaces_switched(masterless: Masterless) -> None:
+    tab, m = masterless.page.tab, masterless
+    dialog = tab.get_by_role("dialog", name="No ROS master")
+    expect(dialog).to_contain_text(f"There is no ROS master at {m.uri}")
+    assert not m.is_there()
+    m.page.button("Start one here").click()
+    wait(m.is_there)
+    wait(lambda: "/ann/odom" in m.topics())
+    expect(dialog).to_have_count(0)
+
+    # interfaces are switched while it runs (ROS-020)
+    tab.get_by_text("Interfaces", exact=True).click()
+    tab.get_by_role("checkbox", name="rosmaster").click()
+    wait(lambda: not m.is_there())
+    expect(dialog).to_have_count(1)
+    m.page.button("Go on without").click()
+    expect(tab.get_by_role("checkbox", name="ros1")).not_to_be_checked()
+    expect(dialog).to_have_count(0)
+    tab.get_by_role("checkbox", name="rosmaster").click()
+    wait(m.is_there)
+    wait(lambda: "/ann/odom" in m.topics())
+    expect(tab.get_by_role("checkbox", name="ros1")).to_be_checked()
+
+
+def test_it_is_waited_for(masterless: Masterless) -> None:
+    tab, m = masterless.page.tab, masterless
+    m.page.button("Wait").click()
+    expect(tab.get_by_role("dialog")).to_have_count(0)
+    with running("--nomap", "-p", str(free_port(3)), "--no-gui", "--ros-master", f"embedded:{m.port}"):
+        wait(lambda: m.is_there() and "/ann/odom" in m.topics())
+    wait(lambda: not m.is_there())
+    expect(tab.get_by_role("dialog", name="No ROS master")).to_have_count(1)
+    m.page.button("End …").click()
+    m.page.button("End it").click()
+    wait(lambda: m.page.js("document.querySelector('.lost') !== null"))
