@@ -1,0 +1,254 @@
+"""The original's fixed-step loop with all its quirks (mmrs.md §4–§7), to compare with recordings of it: ``--compat``.
+
+Ten steps a second; critical points by the acceleration; permissions are counted, not bound to sectors, and come at least one step after
+the question; collisions are looked for only for the last sector that a robot has entered in a step, in the other sector's list, and end
+nothing; a robot that has finished coasts on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.errors import WorldError
+from botyard.traffic.engine import Rules
+from botyard.traffic.kernels import events as k
+from botyard.traffic.outcome import Ending, Events, Outcome, Robots, find_cycle, waiting_robots
+from botyard.traffic.supervisors.base import Supervisor
+from botyard.traffic.task import Task, Vehicle
+
+DT: Final = 0.1
+"""Length of a step, s."""
+_PER_SECOND: Final = 10
+
+
+@dataclass(slots=True, eq=False)
+class Car:
+    """A robot as the original keeps it.
+
+    Attributes
+    ----------
+    x, v : float
+        Place, m, and speed, m/s.
+    moving : bool
+        The motion flag.
+    permits : int
+        Permissions to spare.
+    occupied : deque of int
+        Sectors, the oldest first.
+    """
+
+    vehicle: Vehicle
+    points: list[tuple[float, int, int]]
+    x: float = 0.0
+    v: float = 0.0
+    moving: bool = True
+    permits: int = 0
+    occupied: deque[int] = field(default_factory=lambda: deque([0]))
+    next: int = 0
+    done: bool = False
+    told: bool = False
+    finished: float = 0.0
+    received: int = 0
+    asked: int = 0
+    stops: int = 0
+    waited: float = 0.0
+
+
+class CompatTraffic:
+    """A run of a task as the original would run it.
+
+    Parameters
+    ----------
+    task : Task
+        What is simulated.
+    supervisor : Supervisor
+        Who grants permissions; it gets the messages of a step during it.
+    latency_steps : int
+        A permission that answers a message of step k comes right after step k + this.
+    grants : sequence of (int, int)
+        A script: a permission comes right after the step (−1: before the first) for the robot.
+    max_steps : int
+        Then the run is given up.
+    watch : callable, optional
+        Called after each step, before permissions come, with its number and the robots.
+
+    Raises
+    ------
+    WorldError
+        The supervisor refuses the task; a grant is for no robot of it.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        supervisor: Supervisor,
+        *,
+        latency_steps: int = 1,
+        grants: Sequence[tuple[int, int]] = (),
+        max_steps: int = 10_000_000,
+        watch: Callable[[int, list[Car]], None] = lambda _k, _cars: None,
+    ) -> None:
+        self.task = task
+        self.supervisor = supervisor
+        self._latency = latency_steps
+        self._max_steps = max_steps
+        self._watch = watch
+        self._answers: list[tuple[int, int]] = []
+        self._mail: dict[int, list[int]] = {}
+        self._rows: list[tuple[int, int, int, int]] = []
+        self._collisions = 0
+        self._listed = {tuple(row) for row in task.listed.tolist()}
+        self.cars = [Car(v, _points(v), x=v.start) for v in task.vehicles]
+        for step, robot in grants:
+            if not 0 <= robot < len(task):
+                raise WorldError(f"grants: expected a robot from 0 to {len(task) - 1}, found {robot}")
+            self._mail.setdefault(max(step, -1), []).append(robot)
+        supervisor.on_start(task, replace(Rules(), original_braking=True, goes_on=True), self._answers.append)
+        self._post(-1)
+
+    def _emit(self, step: int, robot: int, kind: int, sector: int) -> None:
+        self._rows.append((step, robot, kind, sector))
+
+    def _post(self, step: int) -> None:
+        """What the supervisor has granted is on its way."""
+        for robot, _ in self._answers:
+            if not 0 <= robot < len(self.cars):
+                raise WorldError(f"the supervisor grants a sector to robot {robot}: there are {len(self.cars)}")
+            self._mail.setdefault(max(step, -1) + (self._latency if step >= 0 else 0), []).append(robot)
+        self._answers.clear()
+
+    def run(self, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
+        """Run to the end, once; see `botyard.traffic.engine.Traffic.run`."""
+        step = -1
+        self._deliver(-1)
+        ending = Ending.TIMEOUT
+        while step + 1 < self._max_steps:
+            if not self.cars:
+                ending = Ending.COMPLETED
+                break
+            step += 1
+            flags = [car.moving for car in self.cars]
+            for i, car in enumerate(self.cars):
+                self._step(step, i, car)
+            self._flags(step, flags)
+            self._watch(step, self.cars)
+            if all(car.done for car in self.cars):
+                ending = Ending.COMPLETED
+                break
+            self._deliver(step)
+            if not self._mail and all(car.v == 0.0 and not car.moving for car in self.cars):
+                ending = Ending.COLLISION if self._collisions else Ending.DEADLOCK
+                break
+            if not step % 10_000:
+                progress((step + 1) / _PER_SECOND, sum(car.done for car in self.cars))
+        self.supervisor.on_end()
+        return self._outcome(ending, step)
+
+    def _step(self, step: int, i: int, car: Car) -> None:
+        vehicle = car.vehicle
+        if car.done:
+            car.moving = False
+        if car.moving and car.v < vehicle.velocity:
+            car.v = min(vehicle.velocity, car.v + DT * vehicle.acceleration)
+        elif not car.moving and car.v > 0.0:
+            car.v = max(0.0, car.v - DT * vehicle.deceleration)
+            car.stops += car.v == 0.0 and not car.done
+        elif not car.moving and not car.done:
+            car.waited += DT
+        car.x += DT * car.v
+        entered = -1
+        while car.next < len(car.points) and car.x > car.points[car.next][0]:
+            _, kind, sector = car.points[car.next]
+            car.next += 1
+            self._emit(step, i, kind, sector)
+            if kind == k.CRITICAL:
+                car.asked = sector
+                if car.permits > 0:
+                    car.permits -= 1
+                else:
+                    car.moving = False
+                self.supervisor.on_critical(i, sector)
+            elif kind == k.ENTER:
+                car.occupied.append(sector)
+                entered = sector
+            else:
+                car.occupied.popleft()
+                self.supervisor.on_release(i, sector)
+        self._post(step)
+        if entered >= 0:
+            self._look_for_collisions(step, i, entered)
+        if not car.done and car.x >= float(vehicle.ends[-1]):
+            car.done, car.moving, car.finished = True, False, (step + 1) / _PER_SECOND
+            self.supervisor.on_finish(i, len(vehicle.ends) - 1)
+            self._post(step)
+
+    def _look_for_collisions(self, step: int, i: int, entered: int) -> None:
+        for j, other in enumerate(self.cars):
+            if j != i and any((j, sector, i, entered) in self._listed for sector in other.occupied):
+                self._emit(step, i, k.COLLISION, j)
+                self._collisions += 1
+                self.cars[i].moving = other.moving = False
+
+    def _flags(self, step: int, before: Sequence[bool]) -> None:
+        """What is seen after a step: robots that have finished, that were told to brake, or to go."""
+        for i, (car, was) in enumerate(zip(self.cars, before, strict=True)):
+            if car.done and not car.told:
+                car.told = True
+                self._emit(step, i, k.FINISH, len(car.vehicle.ends) - 1)
+            if car.moving != was:
+                self._emit(step, i, k.START if car.moving else k.STOP, car.occupied[-1])
+
+    def _deliver(self, step: int) -> None:
+        """Permissions that come right after a step."""
+        flags = [car.moving for car in self.cars]
+        for robot in self._mail.pop(step, ()):
+            car = self.cars[robot]
+            car.received += 1
+            self._emit(step, robot, k.GRANT, car.received)
+            if car.moving:
+                car.permits += 1
+            else:
+                car.moving = True
+        self._flags(step, flags)
+
+    def _outcome(self, ending: Ending, step: int) -> Outcome:
+        rows = np.array(self._rows, np.int64).reshape(-1, 4)
+        events = Events(
+            (rows[:, 0] + 1) / _PER_SECOND, rows[:, 1].astype(np.int32), rows[:, 2].astype(np.int8), rows[:, 3].astype(np.int32)
+        )  # fmt: skip
+        cars = self.cars
+        done = np.array([car.done for car in cars], np.bool_)
+        robots = Robots(
+            np.array([car.finished for car in cars]), np.array([car.waited for car in cars]),
+            np.array([car.stops for car in cars], np.int64), done,
+        )  # fmt: skip
+        state: Any = [
+            (min(car.received, car.asked), car.asked, car.occupied[0] if car.occupied else car.asked, max(car.occupied, default=car.asked))
+            for car in cars
+        ]  # fmt: skip
+        waiting = waiting_robots(self.task, np.array(state, np.int64).reshape(-1, 4), done)
+        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK else ()
+        return Outcome(
+            self.task, ending, (step + 1) / _PER_SECOND, events, len(events), robots, cycle, waiting, self._collisions
+        )
+
+
+def _points(v: Vehicle) -> list[tuple[float, int, int]]:
+    """Places, kinds and sectors of the special points, sorted by place (mmrs.md §3)."""
+    bd = v.velocity * v.velocity / (2.0 * v.acceleration)
+    found = []
+    for sector, end in enumerate(v.ends[:-1].tolist()):
+        found += [
+            (end - v.radius - bd, k.CRITICAL, sector + 1),
+            (end - v.radius, k.ENTER, sector + 1),
+            (end + v.radius, k.RELEASE, sector),
+        ]
+    return sorted(found, key=lambda p: (p[0], p[2] if p[1] != k.RELEASE else p[2] + 1))
+
+
+__all__ = ["DT", "Car", "CompatTraffic"]

@@ -1,0 +1,318 @@
+"""The exact engine: a task, a supervisor, and what came of it. No time step; times are those of the closed forms (mmrs.md §10)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.errors import WorldError
+from botyard.traffic.kernels import events as k
+from botyard.traffic.outcome import Ending, Outcome, Robots, find_cycle, joined, waiting_robots
+from botyard.traffic.supervisors.base import Policy, Supervisor
+from botyard.traffic.task import Task, Vehicle
+
+CHUNK: Final = 1 << 16
+"""Events that are kept before they are moved to the log."""
+_PERMISSION: Final = 100
+"""What is on its way from the supervisor; to it, it is the kind of the event."""
+_PROGRESS: Final = 1 << 14
+"""Messages between two reports of progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How a run goes.
+
+    Attributes
+    ----------
+    original_braking : bool
+        Critical points as far ahead as the original program puts them, by v²/(2 · acceleration) instead of the deceleration.
+    stop_at_end : bool
+        Robots brake in time to stop exactly at the end of their path; else they begin to brake there.
+    leaves : bool
+        A robot leaves the plane when it has finished; else its last sector stays occupied.
+    goes_on : bool
+        A collision is counted, both robots brake, and the run goes on; else it is the end.
+    time_limit : float
+        Simulated time after which the run is given up, s.
+    latency : float
+        Time that each message takes, to the supervisor and back, s.
+    jitter : float
+        Uniformly distributed time in addition, up to this, s; messages can overtake one another.
+    loss : float
+        Share of messages that are lost, 0 … 1.
+    seed : int
+        Of jitter and loss.
+    compiled : bool
+        Built-in supervisors may run as compiled code, where messages take no time.
+    """
+
+    original_braking: bool = False
+    stop_at_end: bool = False
+    leaves: bool = False
+    goes_on: bool = False
+    time_limit: float = 1e7
+    latency: float = 0.0
+    jitter: float = 0.0
+    loss: float = 0.0
+    seed: int = 1
+    compiled: bool = True
+
+    def __post_init__(self) -> None:
+        for name, high in (("time_limit", 1e12), ("latency", 1e6), ("jitter", 1e6), ("loss", 1.0)):
+            value = getattr(self, name)
+            if not 0.0 <= value <= high:
+                raise WorldError(f"{name}: expected 0 … {high:g}, found {value:g}")
+
+    @property
+    def is_instant(self) -> bool:
+        """Messages take no time, and none is lost."""
+        return not (self.latency or self.jitter or self.loss)
+
+
+class Traffic:
+    """A run of a task.
+
+    Parameters
+    ----------
+    task : Task
+        What is simulated.
+    supervisor : Supervisor
+        Who grants permissions.
+    rules : Rules
+        How.
+    grants : sequence of (float, int)
+        Permissions of a script: time (s; less than 0: before the start) and robot.
+    log : bool
+        Keep all events.
+
+    Raises
+    ------
+    WorldError
+        The supervisor refuses the task; a grant is for no robot of it.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        supervisor: Supervisor,
+        rules: Rules = Rules(),
+        *,
+        grants: Sequence[tuple[float, int]] = (),
+        log: bool = True,
+    ) -> None:
+        self.task = task
+        self.supervisor = supervisor
+        self.rules = rules
+        self.now = 0.0
+        self._chunks: list[tuple[Any, ...]] = []
+        self._random = np.random.Generator(np.random.PCG64(rules.seed))
+        self._mail: list[tuple[float, int, int, int, int]] = []
+        self._sent = 0
+        self._answers: list[tuple[int, int]] = []
+        self._build(log)
+        supervisor.on_start(task, rules, self._answers.append)
+        self._set_policy(supervisor.policy() if rules.compiled and rules.is_instant else Policy())
+        for when, robot in grants:
+            if not 0 <= robot < len(task):
+                raise WorldError(f"grants: expected a robot from 0 to {len(task) - 1}, found {robot}")
+            self._post(max(when, -1.0), _PERMISSION, robot, -1)
+
+    # -- arrays
+
+    def _build(self, log: bool) -> None:
+        task, rules = self.task, self.rules
+        n, vehicles, total = len(task), task.vehicles, task.n_sectors
+        f, i = np.zeros((n, k.N_F)), np.zeros((n, k.N_I), np.int64)
+        c = np.zeros(k.N_C, np.int64)
+        c[[k.AT_END, k.LEAVES, k.GOES_ON, k.LOGS]] = rules.stop_at_end, rules.leaves, rules.goes_on, log
+        columns = {k.VMAX: "velocity", k.ACC: "acceleration", k.DEC: "deceleration", k.RADIUS: "radius", k.X: "start"}
+        for column, name in columns.items():
+            f[:, column] = [getattr(v, name) for v in vehicles]
+        f[:, k.REST] = np.inf
+        f[:, k.LIMIT] = [v.ends[-1] if rules.stop_at_end else np.inf for v in vehicles]
+        i[:, k.MODE] = k.GOING
+        parts = [self._points(v) for v in vehicles] or [(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32))]
+        loc, what, sec = (np.concatenate(column) for column in zip(*parts, strict=True))
+        counts = [len(p[0]) for p in parts][:n]
+        i[:, k.LAST] = np.cumsum(counts)
+        i[:, k.POINT] = i[:, k.LAST] - counts
+        starts, others = task.conflicts
+        owner = np.repeat(np.arange(n), np.diff(task.first))
+        inside = np.zeros(total, np.uint8)
+        for robot, v in enumerate(vehicles):
+            tail, head = v.occupied()
+            i[robot, [k.TAIL, k.HEAD, k.ALLOWED, k.ASKED]] = tail, head, head, head
+            inside[task.first[robot] + tail : task.first[robot] + head + 1] = 1
+        room = CHUNK + 4 * n + 8192 if log else 0
+        self._w = k.World(
+            f=f, i=i, c=c, d=np.zeros(1), heap=np.zeros(n, np.int64), key=np.zeros(n), slot=np.zeros(n, np.int64),
+            loc=loc, what=what, sec=sec, first=task.first, owner=owner,
+            ends=np.concatenate([v.ends for v in vehicles]) if n else np.zeros(0),
+            starts=starts, others=others, inside=inside, held=inside.copy(), chain=np.arange(total) - task.first[owner],
+            rank=np.zeros(total, np.int64), need=np.zeros(total, np.int64), after_starts=np.zeros(total + 1, np.int64),
+            after=np.zeros(0, np.int64), sim=np.zeros(total, np.uint8), done=np.zeros(n, np.uint8), why=np.zeros(n, np.int64),
+            queue=np.zeros(n, np.int64), et=np.zeros(room), er=np.zeros(room, np.int32), ek=np.zeros(room, np.int8),
+            es=np.zeros(room, np.int32),
+        )  # fmt: skip
+
+    def _points(self, v: Vehicle) -> tuple[Any, ...]:
+        """Places, kinds and sectors of a vehicle's points in the order in which they are passed (mmrs.md §3)."""
+        bd = v.velocity**2 / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
+        inner, count = v.ends[:-1], len(v.ends) - 1
+        sectors = np.arange(count)
+        loc = np.concatenate([inner + v.radius, inner - v.radius - bd, inner - v.radius, v.ends[-1:]])
+        what = np.repeat(np.array([k.RELEASE, k.CRITICAL, k.ENTER, k.FINISH], np.int8), [count, count, count, 1])
+        sec = np.concatenate([sectors, sectors + 1, sectors + 1, [count]])
+        behind = ((what == k.RELEASE) & (loc <= v.start)) | (
+            ((what == k.CRITICAL) | (what == k.ENTER)) & (sec <= v.first_sector())
+        )
+        loc, what, sec = loc[~behind], what[~behind], sec[~behind]
+        order = np.lexsort((sec, what, loc))
+        return loc[order], what[order], sec[order].astype(np.int32)
+
+    def _set_policy(self, policy: Policy) -> None:
+        w = self._w
+        w.c[k.POLICY] = policy.kind
+        if policy.rank is not None:
+            w.c[k.SEQUENCE] = -1
+            w.rank[:] = policy.rank[w.owner]
+        if policy.chain is not None:
+            w.chain[:] = policy.chain
+        if policy.after is not None:
+            before, after = policy.after[:, 0], policy.after[:, 1]
+            order = np.argsort(before, kind="stable")
+            starts = np.searchsorted(before[order], np.arange(self.task.n_sectors + 1)).astype(np.int64)
+            np.add.at(w.need, after, 1)
+            self._w = w._replace(after=after[order], after_starts=starts)
+
+    # -- messages
+
+    def _post(self, when: float, kind: int, robot: int, sector: int) -> None:
+        self._sent += 1
+        heapq.heappush(self._mail, (when, self._sent, kind, robot, sector))
+
+    def _send(self, kind: int, robot: int, sector: int) -> None:
+        """Send a message by a channel that may be slow and lose some."""
+        r = self.rules
+        if r.loss and self._random.random() < r.loss:
+            return
+        delay = r.latency + (r.jitter * self._random.random() if r.jitter else 0.0)
+        self._post(self.now + delay, kind, robot, sector)
+
+    def _tell(self, kind: int, robot: int, sector: int) -> None:
+        """A message has come to the supervisor."""
+        s = self.supervisor
+        if kind == k.CRITICAL:
+            s.on_critical(robot, sector)
+        elif kind == k.RELEASE:
+            s.on_release(robot, sector)
+        else:
+            s.on_finish(robot, sector)
+        if self._answers:
+            self._answer()
+
+    def _answer(self) -> None:
+        """Send what the supervisor has granted."""
+        answers = self._answers.copy()
+        self._answers.clear()
+        for robot, sector in answers:
+            if not 0 <= robot < len(self.task):
+                raise WorldError(f"the supervisor grants a sector to robot {robot}: there are {len(self.task)}")
+            if self.rules.is_instant:
+                self._allow(robot, sector)
+            else:
+                self._send(_PERMISSION, robot, sector)
+
+    def _allow(self, robot: int, sector: int) -> None:
+        """A permission has come to a robot: for all sectors up to this one, or, if that is −1, for one more."""
+        count = 1 if sector < 0 else sector - int(self._w.i[robot, k.ALLOWED])
+        if count > 0:
+            k.allow(self._w, robot, count, self.now)
+
+    # -- the run
+
+    def run(self, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
+        """Run to the end, once.
+
+        Parameters
+        ----------
+        progress : callable
+            Told the time (s) and how many robots have finished, now and then.
+
+        Raises
+        ------
+        WorldError
+            The supervisor grants something to a robot that is not there.
+        """
+        w, mail, limit = self._w, self._mail, self.rules.time_limit
+        c, d, instant, advance, calls = w.c, w.d, self.rules.is_instant, k.advance, 0
+        k.begin(w)
+        while mail and mail[0][0] < 0.0:  # before the start
+            self.now = -1.0
+            self._allow(heapq.heappop(mail)[3], -1)
+        self.now = 0.0
+        self._answer()
+        while True:
+            code = advance(w, min(mail[0][0], limit) if mail else limit)
+            if code == k.NOTIFY:
+                self.now = float(d[0])
+                (self._tell if instant else self._send)(
+                    int(c[k.NOTICE]), int(c[k.NOTICE_ROBOT]), int(c[k.NOTICE_SECTOR])
+                )
+                calls += 1
+                if not calls % _PROGRESS:
+                    progress(self.now, int(c[k.N_DONE]))
+            elif code == k.FULL:
+                self._flush()
+                progress(float(d[0]), int(c[k.N_DONE]))
+            elif code in (k.TIME, k.IDLE) and mail and mail[0][0] <= limit:
+                self.now, _, kind, robot, sector = heapq.heappop(mail)
+                if kind == _PERMISSION:
+                    self._allow(robot, sector)
+                else:
+                    self._tell(kind, robot, sector)
+            else:
+                break
+        self._flush()
+        self.supervisor.on_end()
+        if c[k.LOST]:
+            raise AssertionError(f"{c[k.LOST]} events did not fit")
+        return self._outcome(int(code))
+
+    def _flush(self) -> None:
+        w = self._w
+        n = int(w.c[k.OUT])
+        if n:
+            self._chunks.append(tuple(column[:n].copy() for column in (w.et, w.er, w.ek, w.es)))
+            w.c[k.OUT] = 0
+
+    def _outcome(self, code: int) -> Outcome:
+        f, i, c = self._w.f, self._w.i, self._w.c
+        done = i[:, k.DONE].astype(bool)
+        robots = Robots(f[:, k.FINISHED].copy(), f[:, k.WAIT].copy(), i[:, k.STOPS].copy(), done)
+        ending = {k.ALL_DONE: Ending.COMPLETED, k.COLLIDED: Ending.COLLISION, k.IDLE: Ending.DEADLOCK}.get(
+            code, Ending.TIMEOUT
+        )
+        if c[k.COLLISIONS] and ending is not Ending.TIMEOUT:
+            ending = Ending.COLLISION
+        waiting = waiting_robots(self.task, i[:, [k.ALLOWED, k.ASKED, k.TAIL, k.HEAD]], done)
+        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK else ()
+        time = self.rules.time_limit if ending is Ending.TIMEOUT else float(self._w.d[0])
+        if ending is Ending.DEADLOCK:  # it begins when the last robot has come to rest
+            time = max(time, float(f[~done, k.REST].max(initial=0.0)))
+        return Outcome(
+            self.task, ending, time, joined(self._chunks), int(c[k.EVENTS]), robots, cycle, waiting, int(c[k.COLLISIONS])
+        )  # fmt: skip
+
+    @property
+    def tests(self) -> int:
+        """How often the Banker's test was made by compiled code."""
+        return int(self._w.c[k.TESTS])
+
+
+__all__ = ["Rules", "Traffic"]

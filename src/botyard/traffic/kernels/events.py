@@ -1,0 +1,622 @@
+"""The event loop: every robot's next event in closed form, the earliest of all first, and the built-in policies.
+
+Between two events a robot's acceleration is constant, so times follow without a time step (mmrs.md §10). Events of one time are in the
+order of robots, then of points along the path, where those of one place come as release, critical, enter. A robot that brakes has a
+planned place to stop at; points from there on (less `NEAR`) are not reached, which decides the tie between coming to rest at a point and
+passing it. The base of a robot's motion changes only when it begins to brake or to go, so nothing adds up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.traffic.kernels.jit import inlined_kernel, kernel
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+
+NEAR = 1e-9
+"""Places closer than this are one place, m."""
+INFINITE = math.inf
+
+# columns of f, one row a robot
+T, X, V, VMAX, ACC, DEC, LIMIT, REST, BASE, OLD_T, OLD_X, OLD_V, RADIUS, WAIT, FINISHED = range(15)
+N_F = 15
+# columns of i
+POINT, LAST, MODE, ALLOWED, ASKED, TAIL, HEAD, DONE, STOPS = range(9)
+N_I = 9
+GOING, BRAKING, GONE = 1, 0, 2
+# what stands at a point of a path, in the order in which those of one place happen; then what else happens
+RELEASE, CRITICAL, ENTER, FINISH, GRANT, STOP, START, COLLISION = range(8)
+# control: counters and options
+# fmt: off
+(N_DONE, OUT, SEQUENCE, POLICY, AT_END, LEAVES, GOES_ON, NOTICE, NOTICE_ROBOT, NOTICE_SECTOR, COLLISIONS, LOGS, EVENTS, LOST,
+ TESTS) = range(15)
+# fmt: on
+N_C = 15
+# policies
+NOBODY, EXTERNAL, EVERYTHING, RESERVE, ORDER, BANKERS = range(6)
+# why `advance` returned
+IDLE, TIME, FULL, NOTIFY, ALL_DONE, COLLIDED = range(6)
+
+
+class World(NamedTuple):
+    """All arrays of a run. One robot has a row; sectors of all robots are numbered through, robot by robot.
+
+    Attributes
+    ----------
+    f, i : (n, N_F) float64, (n, N_I) int64
+        Robots; the constants above name the columns.
+    c, d : (N_C,) int64, (1,) float64
+        Counters and options; the time of the last event.
+    heap, key, slot : (n,) int64, float64, int64
+        The queue: robots, the times of their next events in the same order, and where in it each robot is.
+    loc, what, sec : (p,) float64, int8, int32
+        Points of all paths in the order in which they are passed: place, m; kind; sector of the robot.
+    first, ends, owner : (n + 1,) int64, (s,) float64, (s,) int64
+        First sector of each robot; end of each sector, m; its robot.
+    starts, others : (s + 1,), (m,) int64
+        Conflicts of sector g: ``others[starts[g]:starts[g + 1]]``.
+    inside, held : (s,) uint8
+        Whether its robot is in a sector; whether it is reserved.
+    chain, rank, need : (s,) int64
+        Up to where sectors of the robot are granted together; who is served first; how many sectors must be left before.
+    after_starts, after : (s + 1,), (q,) int64
+        Sectors that come after sector g in a fixed order.
+    sim, done, why, queue : (s,) uint8, (n,) uint8, (n,) int64, (n,) int64
+        Room to work in.
+    et, er, ek, es : (e,) float64, int32, int8, int32
+        Room for events: time, robot, kind, sector.
+    """
+
+    f: F8
+    i: I8
+    c: I8
+    d: F8
+    heap: I8
+    key: F8
+    slot: I8
+    loc: F8
+    what: NDArray[np.int8]
+    sec: NDArray[np.int32]
+    first: I8
+    ends: F8
+    owner: I8
+    starts: I8
+    others: I8
+    inside: NDArray[np.uint8]
+    held: NDArray[np.uint8]
+    chain: I8
+    rank: I8
+    need: I8
+    after_starts: I8
+    after: I8
+    sim: NDArray[np.uint8]
+    done: NDArray[np.uint8]
+    why: I8
+    queue: I8
+    et: F8
+    er: NDArray[np.int32]
+    ek: NDArray[np.int8]
+    es: NDArray[np.int32]
+
+
+# -- the queue: a binary heap of robots by the time of their next event, then by number
+
+
+@inlined_kernel
+def _move(w: World, k: int, due: float) -> None:
+    """Put the robot at place k where an event at `due` belongs."""
+    i = w.heap[k]
+    n = len(w.heap)
+    while k > 0:
+        parent = (k - 1) >> 1
+        j = w.heap[parent]
+        if not (due < w.key[parent] or (due == w.key[parent] and i < j)):
+            break
+        w.heap[k], w.key[k] = j, w.key[parent]
+        w.slot[j] = k
+        k = parent
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            break
+        if child + 1 < n:
+            a, b = w.key[child], w.key[child + 1]
+            if b < a or (b == a and w.heap[child + 1] < w.heap[child]):
+                child += 1
+        j = w.heap[child]
+        if not (w.key[child] < due or (w.key[child] == due and j < i)):
+            break
+        w.heap[k], w.key[k] = j, w.key[child]
+        w.slot[j] = k
+        k = child
+    w.heap[k], w.key[k] = i, due
+    w.slot[i] = k
+
+
+@inlined_kernel
+def _reach(w: World, i: int, place: float) -> float:
+    """When a robot that goes is at a place ahead; it is there already if that is not ahead."""
+    d = place - w.f[i, X]
+    if d <= 0.0:
+        return w.f[i, T]
+    v, vmax, acc = w.f[i, V], w.f[i, VMAX], w.f[i, ACC]
+    if v < vmax:
+        run_up = (vmax * vmax - v * v) / (2.0 * acc)
+        if d <= run_up:
+            return w.f[i, T] + (math.sqrt(v * v + 2.0 * acc * d) - v) / acc
+        return w.f[i, T] + (vmax - v) / acc + (d - run_up) / vmax
+    return w.f[i, T] + d / vmax
+
+
+@inlined_kernel
+def _brake_place(w: World, i: int) -> float:
+    """Where a robot that goes must begin to brake to stop at its limit."""
+    v, vmax, acc, dec = w.f[i, V], w.f[i, VMAX], w.f[i, ACC], w.f[i, DEC]
+    late = w.f[i, LIMIT] - vmax * vmax / (2.0 * dec)
+    if v < vmax and late < w.f[i, X] + (vmax * vmax - v * v) / (2.0 * acc):  # still speeding up there
+        return (2.0 * dec * w.f[i, LIMIT] + 2.0 * acc * w.f[i, X] - v * v) / (2.0 * (acc + dec))
+    return late
+
+
+@inlined_kernel
+def _speed_at(w: World, i: int, t: float) -> float:
+    """Speed of a robot at a time, m/s."""
+    dt = t - w.f[i, T]
+    if _is_going(w, i):
+        return min(w.f[i, VMAX], w.f[i, V] + w.f[i, ACC] * dt)
+    return max(0.0, w.f[i, V] - w.f[i, DEC] * dt)
+
+
+@inlined_kernel
+def _is_going(w: World, i: int) -> bool:
+    """Whether a robot speeds up or keeps its speed."""
+    return w.f[i, REST] == INFINITE
+
+
+@inlined_kernel
+def _place_at(w: World, i: int, t: float) -> float:
+    """Place of a robot at a time, m along its path."""
+    dt = t - w.f[i, T]
+    v = w.f[i, V]
+    if _is_going(w, i):
+        vmax, acc = w.f[i, VMAX], w.f[i, ACC]
+        if v < vmax:
+            dt_up = (vmax - v) / acc
+            if dt < dt_up:
+                return w.f[i, X] + dt * (v + 0.5 * acc * dt)
+            return w.f[i, X] + (vmax * vmax - v * v) / (2.0 * acc) + (dt - dt_up) * vmax
+        return w.f[i, X] + dt * v
+    if t >= w.f[i, REST]:
+        return w.f[i, BASE]
+    return w.f[i, X] + dt * (v - 0.5 * w.f[i, DEC] * dt)
+
+
+@inlined_kernel
+def _plan(w: World, i: int, now: float) -> None:
+    """Find a robot's next event and put it where it belongs in the queue."""
+    p = w.i[i, POINT]
+    due = INFINITE
+    if w.i[i, MODE] != GONE:
+        if w.i[i, MODE] == GOING:
+            if p < w.i[i, LAST]:
+                due = _reach(w, i, w.loc[p])
+            if w.f[i, LIMIT] < INFINITE:
+                brake = _reach(w, i, _brake_place(w, i))
+                if brake < due:
+                    due = brake
+        elif p < w.i[i, LAST]:
+            stop = w.f[i, BASE]  # the planned place of rest
+            d = w.loc[p] - w.f[i, X]
+            if w.loc[p] < stop - NEAR:
+                if d <= 0.0:
+                    due = w.f[i, T]
+                else:
+                    due = (
+                        w.f[i, T]
+                        + (w.f[i, V] - math.sqrt(max(0.0, w.f[i, V] * w.f[i, V] - 2.0 * w.f[i, DEC] * d))) / w.f[i, DEC]
+                    )
+            elif w.what[p] == FINISH and w.loc[p] <= stop + NEAR:
+                due = w.f[i, REST]
+        if due < now:
+            due = now
+    if due != w.key[w.slot[i]]:
+        _move(w, w.slot[i], due)
+
+
+# -- what happens
+
+
+@inlined_kernel
+def _emit(w: World, t: float, robot: int, kind: int, sector: int) -> None:
+    w.c[EVENTS] += 1
+    if w.c[LOGS]:
+        k = w.c[OUT]
+        if k < len(w.et):
+            w.et[k] = t
+            w.er[k] = robot
+            w.ek[k] = kind
+            w.es[k] = sector
+            w.c[OUT] = k + 1
+        else:
+            w.c[LOST] += 1
+
+
+@inlined_kernel
+def _brake(w: World, i: int, t: float) -> None:
+    """Begin to brake."""
+    v = _speed_at(w, i, t)
+    x = _place_at(w, i, t)
+    w.f[i, OLD_T], w.f[i, OLD_X], w.f[i, OLD_V] = w.f[i, T], w.f[i, X], w.f[i, V]
+    w.f[i, T], w.f[i, X], w.f[i, V] = t, x, v
+    w.i[i, MODE] = BRAKING
+    w.f[i, REST] = t + v / w.f[i, DEC]
+    stop = x + v * v / (2.0 * w.f[i, DEC])
+    if w.f[i, LIMIT] < INFINITE and abs(stop - w.f[i, LIMIT]) < 1e-6:
+        stop = w.f[i, LIMIT]  # it was planned so
+    w.f[i, BASE] = stop
+    _emit(w, t, i, STOP, w.i[i, HEAD])
+
+
+@inlined_kernel
+def _go(w: World, i: int, t: float, limit: float) -> None:
+    """Go on, as far as a limit."""
+    if t == w.f[i, T]:  # it has just begun to brake: as if it had not, so that equal motions stay equal to the last bit
+        t0, x, v = w.f[i, OLD_T], w.f[i, OLD_X], w.f[i, OLD_V]
+        w.f[i, T], w.f[i, X], w.f[i, V] = t0, x, v
+        w.f[i, REST] = INFINITE
+        w.f[i, LIMIT] = limit
+        w.i[i, MODE] = GOING
+        _emit(w, t, i, START, w.i[i, HEAD])
+        return
+    if t >= w.f[i, REST]:  # it has come to rest
+        x, v = w.f[i, BASE], 0.0
+        p = w.i[i, POINT]
+        if p < w.i[i, LAST] and abs(w.loc[p] - x) <= NEAR:
+            x = w.loc[p]
+        if t > w.f[i, REST]:
+            w.f[i, WAIT] += t - w.f[i, REST]
+            w.i[i, STOPS] += 1
+    else:
+        x, v = _place_at(w, i, t), _speed_at(w, i, t)
+    w.f[i, T], w.f[i, X], w.f[i, V] = t, x, v
+    w.f[i, REST] = INFINITE
+    w.f[i, LIMIT] = limit
+    w.i[i, MODE] = GOING
+    _emit(w, t, i, START, w.i[i, HEAD])
+
+
+@inlined_kernel
+def _usual_limit(w: World, i: int) -> float:
+    """How far a robot may go that nothing holds back."""
+    return w.ends[w.first[i + 1] - 1] if w.c[AT_END] else INFINITE
+
+
+@inlined_kernel
+def _allow(w: World, i: int, t: float) -> None:
+    """One more permission for a robot."""
+    w.i[i, ALLOWED] += 1
+    _emit(w, t, i, GRANT, w.i[i, ALLOWED])
+
+
+@inlined_kernel
+def _set_off(w: World, i: int, t: float) -> None:
+    """Go on as far as the permissions reach, after they have changed."""
+    if w.i[i, DONE] or w.i[i, MODE] == GONE:
+        return
+    limit = _usual_limit(w, i)
+    if (
+        w.i[i, ALLOWED] < w.i[i, ASKED]
+    ):  # it has passed critical points of sectors that are not permitted yet: it stops before the first
+        limit = min(limit, w.ends[w.first[i] + w.i[i, ALLOWED]] - w.f[i, RADIUS])
+    if w.i[i, MODE] == BRAKING:
+        if limit > w.f[i, BASE] + NEAR:
+            _go(w, i, t, limit)
+            _plan(w, i, t)
+    elif limit != w.f[i, LIMIT]:
+        v, x = _speed_at(w, i, t), _place_at(w, i, t)
+        w.f[i, T], w.f[i, X], w.f[i, V], w.f[i, LIMIT] = t, x, v, limit
+        _plan(w, i, t)
+
+
+# -- policies that reserve sectors
+
+
+@inlined_kernel
+def _ranks(w: World, i: int, j: int) -> bool:
+    """Whether what robot i waits for is served before what robot j waits for."""
+    a, b = w.rank[w.first[i] + w.i[i, ALLOWED] + 1], w.rank[w.first[j] + w.i[j, ALLOWED] + 1]
+    return a < b or (a == b and i < j)
+
+
+@inlined_kernel
+def _is_free(w: World, i: int, k: int) -> bool:
+    """Whether nobody holds what conflicts with sectors k … of a robot, up to the end of their chain."""
+    for g in range(w.first[i] + k, w.first[i] + w.chain[w.first[i] + k] + 1):
+        for c in range(w.starts[g], w.starts[g + 1]):
+            if w.held[w.others[c]]:
+                return False
+    return True
+
+
+@inlined_kernel
+def _is_safe(w: World, i: int, k: int) -> bool:
+    """Banker's test: can all robots end, one after the other, if robot i gets sector k now?
+
+    `sim` is what is held then. A robot can end if nobody else holds what conflicts with the rest of its path, and if its last sector,
+    where it stays, is on nobody's way who has not ended. Each robot that ends gives the rest back.
+    """
+    w.c[TESTS] += 1
+    n = len(w.first) - 1
+    left = 0
+    for j in range(n):
+        w.done[j] = w.i[j, DONE]
+        w.why[j] = -1
+        if not w.done[j]:
+            left += 1
+    progress = True
+    while left > 0 and progress:
+        progress = False
+        for j in range(n):
+            if w.done[j]:
+                continue
+            if w.why[j] >= 0 and w.sim[w.why[j]]:  # what stood in its way is there still
+                continue
+            allowed = k if j == i else w.i[j, ALLOWED]
+            last = w.first[j + 1] - 1
+            blocked = -1
+            for g in range(w.first[j] + allowed + 1, last + 1):
+                for c in range(w.starts[g], w.starts[g + 1]):
+                    if w.sim[w.others[c]]:
+                        blocked = w.others[c]
+                        break
+                if blocked >= 0:
+                    break
+            w.why[j] = blocked
+            if blocked >= 0:
+                continue
+            if not w.c[LEAVES]:
+                stays = False
+                for c in range(w.starts[last], w.starts[last + 1]):
+                    other = w.others[c]
+                    o = w.owner[other]
+                    if not w.done[o] and other - w.first[o] >= w.i[o, TAIL]:
+                        stays = True
+                        break
+                if stays:
+                    continue
+            for g in range(w.first[j] + w.i[j, TAIL], w.first[j] + allowed + 1):
+                w.sim[g] = 0
+            if not w.c[LEAVES]:
+                w.sim[last] = 1
+            w.done[j] = 1
+            left -= 1
+            progress = True
+    return left == 0
+
+
+@inlined_kernel
+def _may(w: World, i: int) -> bool:
+    """Whether the policy permits a robot its next sector."""
+    k = w.i[i, ALLOWED] + 1
+    g = w.first[i] + k
+    if w.c[POLICY] == EVERYTHING:
+        return True
+    if w.c[POLICY] == ORDER:
+        return w.need[g] == 0
+    if not _is_free(w, i, k):
+        return False
+    if w.c[POLICY] == BANKERS:
+        if w.starts[g] == w.starts[g + 1]:  # conflicts with nothing: the state stays as safe as it was
+            return True
+        for s in range(len(w.held)):
+            w.sim[s] = w.held[s]
+        w.sim[g] = 1
+        return _is_safe(w, i, k)
+    return True
+
+
+@inlined_kernel
+def _serve(w: World, i: int, t: float) -> bool:
+    """Permit a robot the next sector that it waits for, if the policy does; whether it was."""
+    if w.i[i, ALLOWED] >= w.i[i, ASKED] or not _may(w, i):
+        return False
+    k = w.i[i, ALLOWED] + 1
+    for g in range(w.first[i] + k, w.first[i] + w.chain[w.first[i] + k] + 1):
+        w.held[g] = 1
+        _allow(w, i, t)
+    _set_off(w, i, t)
+    return True
+
+
+@inlined_kernel
+def _freed(w: World, g: int, t: float) -> None:
+    """A sector was given back: serve those who waited for it, by rank."""
+    w.held[g] = 0
+    if w.c[POLICY] == ORDER:
+        for c in range(w.after_starts[g], w.after_starts[g + 1]):
+            w.need[w.after[c]] -= 1
+    n = 0
+    if w.c[POLICY] == BANKERS:  # what was unsafe may be safe now, whatever it conflicts with
+        for j in range(len(w.first) - 1):
+            if w.i[j, ALLOWED] < w.i[j, ASKED]:
+                w.queue[n] = j
+                n += 1
+    elif w.c[POLICY] == ORDER:
+        for c in range(w.after_starts[g], w.after_starts[g + 1]):
+            j = w.owner[w.after[c]]
+            if w.first[j] + w.i[j, ALLOWED] + 1 == w.after[c] and w.i[j, ALLOWED] < w.i[j, ASKED]:
+                w.queue[n] = j
+                n += 1
+    elif w.c[POLICY] == RESERVE:
+        for c in range(w.starts[g], w.starts[g + 1]):
+            j = w.owner[w.others[c]]
+            k = w.i[j, ALLOWED] + 1
+            if k <= w.i[j, ASKED]:
+                s = w.others[c] - w.first[j]
+                if k <= s and s <= w.chain[w.first[j] + k]:
+                    seen = False
+                    for q in range(n):
+                        if w.queue[q] == j:
+                            seen = True
+                    if not seen:
+                        w.queue[n] = j
+                        n += 1
+    for a in range(1, n):  # by rank: few, so by insertion
+        j = w.queue[a]
+        b = a - 1
+        while b >= 0 and _ranks(w, j, w.queue[b]):
+            w.queue[b + 1] = w.queue[b]
+            b -= 1
+        w.queue[b + 1] = j
+    a = 0
+    while a < n:
+        j = w.queue[a]
+        if _serve(w, j, t):
+            if w.i[j, ALLOWED] < w.i[j, ASKED]:  # its next request has a rank of its own
+                b = a
+                while b + 1 < n and _ranks(w, w.queue[b + 1], j):
+                    w.queue[b] = w.queue[b + 1]
+                    b += 1
+                w.queue[b] = j
+                continue
+        a += 1
+
+
+# -- the loop
+
+
+@inlined_kernel
+def _enter(w: World, i: int, sector: int, t: float) -> bool:
+    """A robot's front is in the next sector; whether that is a collision."""
+    g = w.first[i] + sector
+    w.i[i, HEAD] = sector
+    w.inside[g] = 1
+    _emit(w, t, i, ENTER, sector)
+    hit = False
+    for c in range(w.starts[g], w.starts[g + 1]):
+        if w.inside[w.others[c]]:
+            j = w.owner[w.others[c]]
+            _emit(w, t, i, COLLISION, j)
+            w.c[COLLISIONS] += 1
+            if w.i[i, MODE] == GOING:
+                _brake(w, i, t)
+            if w.i[j, MODE] == GOING:
+                _brake(w, j, t)
+                _plan(w, j, t)
+            hit = True
+    return hit
+
+
+@inlined_kernel
+def _finish(w: World, i: int, t: float) -> None:
+    w.i[i, DONE] = 1
+    w.f[i, FINISHED] = t
+    w.c[N_DONE] += 1
+    _emit(w, t, i, FINISH, w.i[i, HEAD])
+    if w.i[i, MODE] == GOING:
+        _brake(w, i, t)
+    if w.c[LEAVES]:
+        w.i[i, MODE] = GONE
+
+
+@kernel
+def allow(w: World, i: int, count: int, t: float) -> None:
+    """`count` permissions for robot i at time t; before the start (t < 0) they are only counted."""
+    for _ in range(count):
+        _allow(w, i, max(t, 0.0))
+    if t >= 0.0:
+        _set_off(w, i, t)
+
+
+@kernel
+def begin(w: World) -> None:
+    """Plan the first event of all robots."""
+    n = len(w.heap)
+    for i in range(n):
+        w.heap[i] = w.slot[i] = i
+        w.key[i] = INFINITE
+    for i in range(n):
+        _plan(w, i, 0.0)
+
+
+@kernel
+def advance(w: World, until: float) -> int:
+    """Carry out events up to and including time `until`; see the constants for why it returns. w.d[0] is the time of the last event."""
+    room = len(w.et) - 4 * len(w.first) - 4096
+    policy = w.c[POLICY]
+    while True:
+        if w.c[N_DONE] == len(w.first) - 1:
+            return ALL_DONE
+        if w.c[LOGS] and w.c[OUT] > room:
+            return FULL
+        i = w.heap[0]
+        t = w.key[0]
+        if t == INFINITE:
+            return IDLE
+        if t > until:
+            return TIME
+        w.d[0] = t
+        p = w.i[i, POINT]
+        is_point = p < w.i[i, LAST]
+        if is_point and w.i[i, MODE] == GOING and w.f[i, LIMIT] < INFINITE:
+            place = _brake_place(w, i)
+            is_point = w.loc[p] <= place and not (w.loc[p] == place and w.what[p] == FINISH)
+        if not is_point:
+            _brake(w, i, t)
+            _plan(w, i, t)
+            continue
+        w.i[i, POINT] = p + 1
+        kind = w.what[p]
+        sector = w.sec[p]
+        if kind == RELEASE:
+            w.i[i, TAIL] = sector + 1
+            w.inside[w.first[i] + sector] = 0
+            _emit(w, t, i, RELEASE, sector)
+            if policy >= RESERVE:
+                _freed(w, w.first[i] + sector, t)
+        elif kind == CRITICAL:
+            w.i[i, ASKED] = sector
+            _emit(w, t, i, CRITICAL, sector)
+            if w.i[i, ALLOWED] < sector and w.i[i, MODE] == GOING:
+                if w.f[i, LIMIT] == _usual_limit(w, i):
+                    _brake(w, i, t)
+            if policy >= EVERYTHING and w.i[i, ALLOWED] < sector:
+                if w.c[SEQUENCE] >= 0:  # first come, first served; else ranks stay as they are
+                    w.c[SEQUENCE] += 1
+                    w.rank[w.first[i] + sector] = w.c[SEQUENCE]
+                while _serve(w, i, t):
+                    pass
+        elif kind == ENTER:
+            if _enter(w, i, sector, t):
+                if not w.c[GOES_ON]:
+                    _plan(w, i, t)
+                    return COLLIDED
+        else:
+            _finish(w, i, t)
+            if w.c[LEAVES]:
+                for s in range(w.i[i, TAIL], w.i[i, HEAD] + 1):
+                    w.inside[w.first[i] + s] = 0
+                    _emit(w, t, i, RELEASE, s)
+                    if policy >= RESERVE:
+                        _freed(w, w.first[i] + s, t)
+                w.i[i, TAIL] = w.i[i, HEAD] + 1
+        _plan(w, i, t)
+        if policy == EXTERNAL and (kind == CRITICAL or kind == RELEASE or kind == FINISH):
+            w.c[NOTICE] = kind
+            w.c[NOTICE_ROBOT] = i
+            w.c[NOTICE_SECTOR] = sector
+            return NOTIFY
+
+
+@kernel
+def places(w: World, t: float, out_x: F8, out_v: F8) -> None:
+    """Place (m) and speed (m/s) of all robots at a time after all events so far."""
+    for i in range(len(out_x)):
+        out_x[i] = _place_at(w, i, t)
+        out_v[i] = _speed_at(w, i, t)

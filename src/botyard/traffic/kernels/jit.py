@@ -1,0 +1,20 @@
+"""The decorators of the traffic kernels; see `botyard.jit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from botyard.jit import KernelCache
+
+_CACHE = KernelCache(Path(__file__).resolve().parent.glob("*.py"))
+
+kernel = _CACHE.decorator(_nrt=False)
+"""Compile a kernel that is called from Python."""
+
+inner_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False)
+"""Compile a kernel that only other kernels call; never to be called from Python while it is compiled."""
+
+inlined_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
+"""The same for a small one that is worth inlining."""
+
+__all__ = ["inlined_kernel", "inner_kernel", "kernel"]

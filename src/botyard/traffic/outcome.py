@@ -1,0 +1,262 @@
+"""What came of a run: its events, how it ended, who waited for whom, and the numbers that one compares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.errors import WorldError
+from botyard.traffic.kernels import events as k
+from botyard.traffic.task import F8, I8, Task
+
+KINDS: Final = ("release", "critical", "enter", "finish", "grant", "stop", "start", "collision")
+"""Kinds of events by their number."""
+_WAITING: Final = 4
+"""Columns of the state that says who waits for what: permitted, asked, oldest and newest sector."""
+
+
+class Ending(Enum):
+    """How a run ended; the value of each is the name in results."""
+
+    COMPLETED = "completed"
+    COLLISION = "collision"
+    DEADLOCK = "deadlock"
+    TIMEOUT = "timeout"
+
+    @property
+    def exit_status(self) -> int:
+        """Of the program: 0 for completed, then 10, 11, 12."""
+        return {"completed": 0, "collision": 10, "deadlock": 11, "timeout": 12}[self.value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Events:
+    """What happened, in order.
+
+    Attributes
+    ----------
+    t : (n,) float64
+        Time, s.
+    robot, kind, sector : (n,) int
+        Who; what (an index of `KINDS`); the sector that was asked for, entered, left or granted, or where the robot was; for a
+        collision the other robot.
+    """
+
+    t: F8
+    robot: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    sector: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One dictionary an event: ``t``, ``robot``, ``kind``, ``sector``, and for collisions ``other``."""
+        for t, robot, kind, sector in zip(
+            self.t.tolist(), self.robot.tolist(), self.kind.tolist(), self.sector.tolist(), strict=True
+        ):
+            name = KINDS[kind]
+            row = {"t": round(t, 9), "robot": robot, "kind": name}
+            row["other" if name == "collision" else "sector"] = sector
+            yield row
+
+    def write_lines(self, path: str | Path) -> None:
+        """Write them as JSON lines.
+
+        Raises
+        ------
+        WorldError
+            The file cannot be written.
+        """
+        try:
+            with Path(path).open("w", encoding="utf-8") as out:
+                out.writelines(json.dumps(row, separators=(",", ":")) + "\n" for row in self.rows())
+        except OSError as error:
+            raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Robots:
+    """Of each robot at the end.
+
+    Attributes
+    ----------
+    finished : (n,) float64
+        When it was at the end of its path, s; 0 if it was not.
+    waited : (n,) float64
+        How long it stood still before it went on, s.
+    stops : (n,) int64
+        How often it came to rest and went on.
+    done : (n,) bool
+        Whether it has finished.
+    """
+
+    finished: F8
+    waited: F8
+    stops: I8
+    done: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    task : Task
+        What was run.
+    ending : Ending
+        How it ended.
+    time : float
+        When, simulated, s.
+    events : Events
+        What happened; empty if it was not kept.
+    count : int
+        How many events there were.
+    robots : Robots
+        What came of each.
+    cycle : tuple of int
+        Of a deadlock: robots of which each waits for the next, and the last for the first; empty: nobody holds what they wait for.
+    waiting : dict
+        Robots that wait at the end, each with the sector that it waits for and the robots that are in the way.
+    collisions : int
+        How many there were.
+    """
+
+    task: Task
+    ending: Ending
+    time: float
+    events: Events
+    count: int
+    robots: Robots
+    cycle: tuple[int, ...]
+    waiting: dict[int, tuple[int, tuple[int, ...]]]
+    collisions: int
+
+    @property
+    def makespan(self) -> float | None:
+        """When the last robot was at its end, s; None if not all were."""
+        return float(self.robots.finished.max(initial=0.0)) if self.ending is Ending.COMPLETED else None
+
+    @cached_property
+    def metrics(self) -> dict[str, float | int]:
+        """Numbers to compare runs by; times in s."""
+        r = self.robots
+        kinds = np.bincount(self.events.kind, minlength=len(KINDS)) if len(self.events) else np.zeros(len(KINDS), int)
+        done = r.finished[r.done]
+        return {
+            "robots": len(self.task),
+            "finished": int(r.done.sum()),
+            "sum_of_completion_times_s": float(done.sum()),
+            "mean_completion_time_s": float(done.mean()) if len(done) else 0.0,
+            "waiting_time_s": float(r.waited.sum()),
+            "longest_wait_of_a_robot_s": float(r.waited.max(initial=0.0)),
+            "stops": int(r.stops.sum()),
+            "grants": int(kinds[k.GRANT]),
+            "collisions": self.collisions,
+            "events": self.count,
+        }
+
+    def to_json(self, events: bool = True) -> dict[str, Any]:
+        """The result as a file says it."""
+        out: dict[str, Any] = {
+            "outcome": self.ending.value,
+            "makespan_s": self.makespan,
+            "time_s": self.time,
+            "deadlock_cycle": list(self.cycle),
+            "waiting": [
+                {"robot": i, "sector": sector, "for": list(others)} for i, (sector, others) in self.waiting.items()
+            ],
+            "metrics": self.metrics,
+        }
+        if events:
+            out["events"] = list(self.events.rows())
+        return out
+
+    def describe(self) -> str:
+        """One line for people."""
+        if self.ending is Ending.COMPLETED:
+            return f"completed in {self.makespan:.3f} s"
+        if self.ending is Ending.COLLISION:
+            rows = np.flatnonzero(self.events.kind == k.COLLISION)
+            if len(rows):
+                i, j = int(self.events.robot[rows[0]]), int(self.events.sector[rows[0]])
+                return f"collision of robots {i} and {j} at {float(self.events.t[rows[0]]):.3f} s"
+            return f"collision at {self.time:.3f} s"
+        if self.ending is Ending.DEADLOCK:
+            who = " → ".join(map(str, (*self.cycle, self.cycle[0]))) if self.cycle else ""
+            why = f": robots {who} wait for each other" if who else ": nobody grants what robots wait for"
+            return f"deadlock at {self.time:.3f} s{why}"
+        return f"given up at {self.time:.3f} s"
+
+
+def waiting_robots(task: Task, state: I8, done: NDArray[np.bool_]) -> dict[int, tuple[int, tuple[int, ...]]]:
+    """Who waits for which sector, and who is in the way.
+
+    Parameters
+    ----------
+    state : (n, 4) int64
+        Highest sector permitted, highest asked for, oldest and newest sector occupied.
+    """
+    starts, others = task.conflicts
+    found = {}
+    for i, (allowed, asked, _, _) in enumerate(state.tolist()):
+        if done[i] or asked <= allowed:
+            continue
+        g = int(task.first[i]) + allowed + 1
+        blockers = set()
+        for c in others[starts[g] : starts[g + 1]].tolist():
+            j, sector = task.robot_of(c)
+            if state[j, 2] <= sector <= max(state[j, 0], state[j, 3]):
+                blockers.add(j)
+        found[i] = (allowed + 1, tuple(sorted(blockers)))
+    return found
+
+
+def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
+    """A shortest circle of robots of which each waits for the next, beginning with the least; empty: there is none."""
+    best: tuple[int, ...] = ()
+    for start in sorted(waiting):
+        before = {start: start}
+        queue = [start]
+        found = False
+        while queue and not found:
+            i = queue.pop(0)
+            for j in waiting[i][1]:
+                if j == start:
+                    path = [i]
+                    while path[-1] != start:
+                        path.append(before[path[-1]])
+                    cycle = tuple(reversed(path))
+                    if not best or len(cycle) < len(best):
+                        best = cycle
+                    found = True
+                    break
+                if j in waiting and j not in before:
+                    before[j] = i
+                    queue.append(j)
+        if len(best) == 2:
+            break
+    if not best:
+        return ()
+    least = best.index(min(best))
+    return best[least:] + best[:least]
+
+
+def joined(chunks: Iterable[tuple[Any, ...]]) -> Events:
+    """Events of pieces."""
+    parts = list(chunks)
+    if not parts:
+        return Events(np.zeros(0), np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int32))
+    return Events(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+__all__ = ["KINDS", "Ending", "Events", "Outcome", "Robots", "find_cycle", "joined", "waiting_robots"]

@@ -1,0 +1,1 @@
+"""Supervisors: who grants robots the next sector of their path."""

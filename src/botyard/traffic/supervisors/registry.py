@@ -1,0 +1,66 @@
+"""Supervisors by their names: the built-in ones, those of installed packages, and any class by ``module:Class``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Final
+
+from botyard.traffic.supervisors.base import Supervisor, SupervisorError
+from botyard.traffic.supervisors.fixedorder import FixedOrder
+from botyard.traffic.supervisors.reserving import Bankers, Chained, Dummy, FirstComeFirstServed, Nobody, Priority
+
+GROUP: Final = "botyard.supervisors"
+"""Entry points of packages that bring supervisors."""
+BUILT_IN: Final[Mapping[str, type[Supervisor]]] = {
+    "none": Nobody,
+    "dummy": Dummy,
+    "fcfs": FirstComeFirstServed,
+    "priority": Priority,
+    "chained": Chained,
+    "bankers": Bankers,
+    "order": FixedOrder,
+}
+
+
+def supervisor_names() -> tuple[str, ...]:
+    """The names that there are."""
+    return (*BUILT_IN, *sorted(e.name for e in entry_points(group=GROUP)))
+
+
+def find_supervisor(name: str) -> Supervisor:
+    """A supervisor, made without arguments.
+
+    Parameters
+    ----------
+    name : str
+        A built-in one's name, that of an entry point in ``botyard.supervisors``, or ``module:Class``.
+
+    Raises
+    ------
+    SupervisorError
+        There is none, or it is no supervisor.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
+    try:
+        if ":" in name:
+            module, _, attribute = name.partition(":")
+            kind = getattr(importlib.import_module(module), attribute)
+        else:
+            (entry,) = entry_points(group=GROUP, name=name)
+            kind = entry.load()
+        made = kind()
+    except ValueError:
+        raise SupervisorError(
+            f'no supervisor "{name}": expected module:Class or one of {", ".join(supervisor_names())}'
+        ) from None
+    except (ImportError, AttributeError, TypeError) as error:
+        raise SupervisorError(f'supervisor "{name}" cannot be used: {error}') from None
+    if not isinstance(made, Supervisor):
+        raise SupervisorError(f'"{name}" is no supervisor: expected a subclass of botyard.traffic.Supervisor')
+    return made
+
+
+__all__ = ["BUILT_IN", "GROUP", "find_supervisor", "supervisor_names"]

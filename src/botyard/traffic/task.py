@@ -1,0 +1,376 @@
+"""Tasks: robots as disks on paths, the paths divided into sectors, some of which conflict (reference mmrs.md §1, §2).
+
+A task file is the original's JSON. Three keys of ours stand beside the original's, which ignores them:
+
+* ``Parameters``: ``Default`` and ``Vehicle<i>`` with ``Radius`` (m), ``Velocity`` (m/s), ``Acceleration``, ``Deceleration`` (m/s²),
+  ``Start`` (m along the path),
+* ``Geometry``: ``Vehicle<i>`` with the path's corners ``[[x, y], …]``, m; it is only looked at,
+* ``Order``: ``[[robot, sector], …]``, in which order conflicting sectors are to be entered (what a planner found).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.errors import FormatError
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
+
+MAX_VEHICLES: Final = 1_000_000
+"""More in a file are a mistake."""
+_PARAMETERS: Final = {
+    "Radius": "radius",
+    "Velocity": "velocity",
+    "Acceleration": "acceleration",
+    "Deceleration": "deceleration",
+    "Start": "start",
+}
+
+
+class TaskError(FormatError):
+    """A task file is wrong; the message names the key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vehicle:
+    """A robot and its path. What is left out is what the original program has built in (mmrs.md §2).
+
+    Attributes
+    ----------
+    ends : (n,) float64 array
+        Where each sector ends, m along the path; increasing.
+    radius, velocity, acceleration, deceleration : float
+        Of the disk, m; greatest speed, m/s; speeding up and braking, m/s².
+    start : float
+        Where it starts, m along the path.
+    path : (k, 2) float64 array or None
+        Corners of the path in the plane, m, for pictures and for real robots.
+    """
+
+    ends: F8
+    radius: float = 0.5
+    velocity: float = 0.65
+    acceleration: float = 0.2
+    deceleration: float = 0.6
+    start: float = 0.0
+    path: F8 | None = None
+
+    @property
+    def braking_distance(self) -> float:
+        """From full speed to rest, m."""
+        return self.velocity * self.velocity / (2.0 * self.deceleration)
+
+    def first_sector(self) -> int:
+        """The sector in which it starts."""
+        return min(int(np.searchsorted(self.ends, self.start, side="right")), len(self.ends) - 1)
+
+    def occupied(self) -> tuple[int, int]:
+        """The sectors behind its middle that it occupies at the start, oldest and newest. What its front is in, it enters at time 0."""
+        head = self.first_sector()
+        return min(int(np.searchsorted(self.ends + self.radius, self.start, side="right")), head), head
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be simulated.
+
+    Attributes
+    ----------
+    vehicles : tuple of Vehicle
+        Their numbers are robot ids.
+    listed : (m, 4) int64 array
+        Conflicts as they are listed: robot, sector, other robot, other sector.
+    order : tuple of (int, int)
+        Robot and sector, in which order conflicting sectors are to be entered; empty: nothing is said.
+    name : str
+        Where it comes from.
+    """
+
+    vehicles: tuple[Vehicle, ...]
+    listed: I8 = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    order: tuple[tuple[int, int], ...] = ()
+    name: str = "task"
+
+    def __len__(self) -> int:
+        return len(self.vehicles)
+
+    @cached_property
+    def first(self) -> I8:
+        """Global number of each robot's sector 0, (n + 1,): sector k of robot i is ``first[i] + k``."""
+        return np.concatenate([[0], np.cumsum([len(v.ends) for v in self.vehicles])]).astype(np.int64)
+
+    @property
+    def n_sectors(self) -> int:
+        """Sectors of all robots."""
+        return int(self.first[-1])
+
+    @cached_property
+    def conflicts(self) -> tuple[I8, I8]:
+        """Symmetric closure of the conflicts by global numbers: those of sector g are ``others[starts[g]:starts[g + 1]]``, ascending."""
+        a = self.first[self.listed[:, 0]] + self.listed[:, 1]
+        b = self.first[self.listed[:, 2]] + self.listed[:, 3]
+        n = self.n_sectors
+        codes = np.unique(np.concatenate([a * n + b, b * n + a]))
+        starts = np.searchsorted(codes, np.arange(n + 1) * n)
+        return starts.astype(np.int64), (codes % max(n, 1)).astype(np.int64)
+
+    @cached_property
+    def one_sided(self) -> I8:
+        """Conflicts that only one of the two sectors lists, rows of `listed`."""
+        a = self.first[self.listed[:, 0]] + self.listed[:, 1]
+        b = self.first[self.listed[:, 2]] + self.listed[:, 3]
+        n = max(self.n_sectors, 1)
+        lonely: I8 = self.listed[~np.isin(a * n + b, b * n + a)]
+        return lonely
+
+    def robot_of(self, sector: int) -> tuple[int, int]:
+        """Robot and its sector by a global number."""
+        robot = int(np.searchsorted(self.first, sector, side="right")) - 1
+        return robot, int(sector - self.first[robot])
+
+    def to_json(self) -> dict[str, Any]:
+        """The task as its file says it."""
+        colliding: dict[tuple[int, int], list[list[int]]] = {}
+        for robot, sector, other, where in self.listed.tolist():
+            colliding.setdefault((robot, sector), []).append([other, where])
+        vehicles = {
+            f"Vehicle{i}": [
+                {"Colliding": colliding.get((i, k), []), "Endpoint": _plain(end)}
+                for k, end in enumerate(v.ends.tolist())
+            ]
+            for i, v in enumerate(self.vehicles)
+        }
+        out: dict[str, Any] = {"NumberOfVehicles": len(self), "Vehicles": vehicles}
+        parameters = {f"Vehicle{i}": _changed(v) for i, v in enumerate(self.vehicles)}
+        if parameters := {k: p for k, p in parameters.items() if p}:
+            out["Parameters"] = parameters
+        if geometry := {f"Vehicle{i}": v.path.tolist() for i, v in enumerate(self.vehicles) if v.path is not None}:
+            out["Geometry"] = geometry
+        if self.order:
+            out["Order"] = [list(entry) for entry in self.order]
+        return out
+
+    def save(self, path: str | Path) -> None:
+        """Write it as a file.
+
+        Raises
+        ------
+        TaskError
+            It cannot be written.
+        """
+        try:
+            Path(path).write_text(json.dumps(self.to_json(), separators=(",", ":")) + "\n", "utf-8")
+        except OSError as error:
+            raise TaskError(f"cannot be written: {error.strerror}", path) from None
+
+
+def _plain(value: float) -> float | int:
+    return int(value) if value == int(value) else value
+
+
+def _changed(vehicle: Vehicle) -> dict[str, float]:
+    """Parameters that are not the original's."""
+    usual = Vehicle(ends=vehicle.ends)
+    return {k: getattr(vehicle, a) for k, a in _PARAMETERS.items() if getattr(vehicle, a) != getattr(usual, a)}
+
+
+class _Reader:
+    """Reads the parts of a task, and says where what was expected is not there.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def fail(self, key: str, expected: str, found: Any) -> TaskError:
+        """What is wrong with a key."""
+        text = json.dumps(found, default=str)
+        return TaskError(
+            f"{key}: expected {expected}, found {text if len(text) < 60 else text[:57] + '...'}", self.path
+        )
+
+    def number(self, value: Any, key: str, *, positive: bool = True) -> float:
+        """A finite number."""
+        good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not good or abs(value) > 1e9 or (positive and value <= 0.0) or value < 0.0:
+            raise self.fail(key, "a number greater than 0" if positive else "a number, 0 or greater", value)
+        return float(value)
+
+    def table(self, value: Any, key: str) -> Mapping[str, Any]:
+        """An object."""
+        if not isinstance(value, dict):
+            raise self.fail(key, "an object {…}", value)
+        return value
+
+    def rows(self, value: Any, key: str) -> list[Any]:
+        """An array."""
+        if not isinstance(value, list):
+            raise self.fail(key, "an array […]", value)
+        return value
+
+    def ends(self, sectors: Any, key: str) -> F8:
+        """The ends of a vehicle's sectors."""
+        rows = self.rows(sectors, key)
+        if not rows:
+            raise self.fail(key, "at least one sector", rows)
+        ends = np.zeros(len(rows))
+        before = 0.0
+        for k, row in enumerate(rows):
+            where = f"{key}[{k}]"
+            if "Endpoint" not in self.table(row, where):
+                raise self.fail(where, "Endpoint and Colliding", row)
+            end = self.number(row["Endpoint"], f"{where}.Endpoint")
+            if end <= before:
+                raise self.fail(
+                    f"{where}.Endpoint", f"more than the end before it ({before:g}): m from the path's start", end
+                )
+            ends[k] = before = end
+        return ends
+
+    def conflicts(
+        self, sectors: Sequence[Any], i: int, key: str, lengths: Sequence[int]
+    ) -> list[tuple[int, int, int, int]]:
+        """The conflicts that a vehicle's sectors list."""
+        found = []
+        for k, row in enumerate(sectors):
+            if "Colliding" not in row:
+                raise self.fail(f"{key}[{k}]", "Colliding (it may be empty)", row)
+            for j, pair in enumerate(self.rows(row["Colliding"], f"{key}[{k}].Colliding")):
+                where = f"{key}[{k}].Colliding[{j}]"
+                if not (isinstance(pair, list) and len(pair) == 2 and all(type(p) is int for p in pair)):
+                    raise self.fail(where, "[robot, sector]", pair)
+                robot, sector = pair
+                if not 0 <= robot < len(lengths):
+                    raise self.fail(where, f"a robot from 0 to {len(lengths) - 1}", pair)
+                if not 0 <= sector < lengths[robot]:
+                    raise self.fail(where, f"a sector of robot {robot}, from 0 to {lengths[robot] - 1}", pair)
+                if robot == i:
+                    raise self.fail(where, "a sector of another robot", pair)
+                found.append((i, k, robot, sector))
+        return found
+
+    def parameters(self, value: Any, key: str) -> dict[str, float]:
+        """A vehicle's parameters."""
+        found = {}
+        for name, number in self.table(value, key).items():
+            if name not in _PARAMETERS:
+                raise self.fail(f"{key}.{name}", f"one of {', '.join(_PARAMETERS)}", name)
+            found[_PARAMETERS[name]] = self.number(number, f"{key}.{name}", positive=name != "Start")
+        return found
+
+    def corners(self, value: Any, key: str) -> F8:
+        """A path in the plane."""
+        rows = self.rows(value, key)
+        for k, row in enumerate(rows):
+            good = (
+                isinstance(row, list)
+                and len(row) == 2
+                and all(isinstance(c, int | float) and math.isfinite(c) for c in row)
+            )
+            if not good:
+                raise self.fail(f"{key}[{k}]", "[x, y]", row)
+        if len(rows) < 2:
+            raise self.fail(key, "at least two corners", value)
+        return np.array(rows, np.float64)
+
+
+def parse_task(data: Any, name: str = "task", warn: Callable[[str], None] = lambda _: None) -> Task:
+    """A task from what is in its file.
+
+    Parameters
+    ----------
+    data : object
+        The JSON document.
+    warn : callable
+        Receives a line for what was mended: conflicts that only one side lists.
+
+    Raises
+    ------
+    TaskError
+        With the path of the key, what was expected and what was found.
+    """
+    r = _Reader(name)
+    top = r.table(data, "the file")
+    count = top.get("NumberOfVehicles")
+    if type(count) is not int or not 0 <= count <= MAX_VEHICLES:
+        raise r.fail("NumberOfVehicles", "how many vehicles there are", count)
+    tables = r.table(top.get("Vehicles"), "Vehicles")
+    keys = [f"Vehicle{i}" for i in range(count)]
+    for key in keys:
+        if key not in tables:
+            raise TaskError(f"Vehicles: expected {key} (NumberOfVehicles is {count}), found none", name)
+    ends = [r.ends(tables[key], f"Vehicles.{key}") for key in keys]
+    lengths = [len(e) for e in ends]
+    listed = [c for i, key in enumerate(keys) for c in r.conflicts(tables[key], i, f"Vehicles.{key}", lengths)]
+
+    given = r.table(top.get("Parameters", {}), "Parameters")
+    geometry = r.table(top.get("Geometry", {}), "Geometry")
+    for where, table in (("Parameters", given), ("Geometry", geometry)):
+        for key in table:
+            if key not in tables and not (key == "Default" and where == "Parameters"):
+                raise r.fail(f"{where}.{key}", "the name of a vehicle", key)
+    default = r.parameters(given.get("Default", {}), "Parameters.Default")
+    vehicles = []
+    for i, key in enumerate(keys):
+        own = default | r.parameters(given.get(key, {}), f"Parameters.{key}")
+        path = r.corners(geometry[key], f"Geometry.{key}") if key in geometry else None
+        if own.get("start", 0.0) >= ends[i][-1]:
+            raise r.fail(f"Parameters.{key}.Start", f"less than the path's end ({ends[i][-1]:g})", own["start"])
+        vehicles.append(Vehicle(ends=ends[i], path=path, **own))
+    order = _order(r, top.get("Order", []), lengths)
+    task = Task(tuple(vehicles), np.array(listed, np.int64).reshape(-1, 4), order, name)
+    if len(task.one_sided):
+        robot, sector, other, where_ = task.one_sided[0].tolist()
+        warn(
+            f"{name}: {len(task.one_sided)} conflicts are listed by one side only and count for both: the first is sector {sector} of "
+            f"robot {robot} with sector {where_} of robot {other}"
+        )
+    return task
+
+
+def _order(r: _Reader, value: Any, lengths: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    found = []
+    for k, pair in enumerate(r.rows(value, "Order")):
+        good = isinstance(pair, list) and len(pair) == 2 and all(type(p) is int for p in pair)
+        if not good or not 0 <= pair[0] < len(lengths) or not 0 <= pair[1] < lengths[pair[0]]:
+            raise r.fail(f"Order[{k}]", "[robot, sector] of this task", pair)
+        found.append((pair[0], pair[1]))
+    if len(set(found)) != len(found):
+        raise r.fail("Order", "each sector once", "one of them twice")
+    return tuple(found)
+
+
+def load_task(path: str | Path, warn: Callable[[str], None] = lambda _: None) -> Task:
+    """A task from a file.
+
+    Raises
+    ------
+    TaskError
+        It cannot be read, is no JSON, or see `parse_task`.
+    """
+    try:
+        text = Path(path).read_text("utf-8")
+        data = json.loads(text)
+    except OSError as error:
+        raise TaskError(f"cannot be read: {error.strerror}", path) from None
+    except UnicodeDecodeError:
+        raise TaskError("expected a text in UTF-8, found something else", path) from None
+    except json.JSONDecodeError as error:
+        raise TaskError(f"no JSON: {error.msg}", path, error.lineno) from None
+    except RecursionError:
+        raise TaskError("no task: too deeply nested", path) from None
+    return parse_task(data, str(path), warn)
