@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from botyard import __version__
-from botyard.cli import convert, discover, drive, maps, models, packets, run, scenario, warmup
+from botyard.cli import convert, discover, drive, maps, models, packets, run, scenario, traffic, warmup
 from botyard.errors import BotyardError, ExitCode
 
 COMMANDS: dict[str, click.Command] = {
@@ -20,6 +20,7 @@ COMMANDS: dict[str, click.Command] = {
     "discover": discover.command,
     "packets": packets.command,
     "drive": drive.command,
+    "traffic": traffic.command,
     "warmup": warmup.command,
     **convert.TOOLS,
 }

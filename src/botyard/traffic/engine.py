@@ -294,7 +294,6 @@ class Traffic:
     def _outcome(self, code: int) -> Outcome:
         f, i, c = self._w.f, self._w.i, self._w.c
         done = i[:, k.DONE].astype(bool)
-        robots = Robots(f[:, k.FINISHED].copy(), f[:, k.WAIT].copy(), i[:, k.STOPS].copy(), done)
         ending = {k.ALL_DONE: Ending.COMPLETED, k.COLLIDED: Ending.COLLISION, k.IDLE: Ending.DEADLOCK}.get(
             code, Ending.TIMEOUT
         )
@@ -305,9 +304,17 @@ class Traffic:
         time = self.rules.time_limit if ending is Ending.TIMEOUT else float(self._w.d[0])
         if ending is Ending.DEADLOCK:  # it begins when the last robot has come to rest
             time = max(time, float(f[~done, k.REST].max(initial=0.0)))
+        stands = ~done & (f[:, k.REST] < time)  # and has not gone on
+        waited = f[:, k.WAIT] + np.where(stands, time - np.where(stands, f[:, k.REST], 0.0), 0.0)
+        robots = Robots(f[:, k.FINISHED].copy(), waited, i[:, k.STOPS] + stands, done)
         return Outcome(
             self.task, ending, time, joined(self._chunks), int(c[k.EVENTS]), robots, cycle, waiting, int(c[k.COLLISIONS])
         )  # fmt: skip
+
+    @property
+    def world(self) -> k.World:
+        """The arrays, for those who look into a run."""
+        return self._w
 
     @property
     def tests(self) -> int:

@@ -165,6 +165,15 @@ class Outcome:
             "events": self.count,
         }
 
+    def robot_rows(self) -> list[dict[str, Any]]:
+        """A row a robot, for tables."""
+        r = self.robots
+        columns = zip(r.done.tolist(), r.finished.tolist(), r.waited.tolist(), r.stops.tolist(), strict=True)
+        return [
+            {"robot": i, "done": done, "completion_s": round(t, 6), "waited_s": round(w, 6), "stops": stops}
+            for i, (done, t, w, stops) in enumerate(columns)
+        ]
+
     def to_json(self, events: bool = True) -> dict[str, Any]:
         """The result as a file says it."""
         out: dict[str, Any] = {

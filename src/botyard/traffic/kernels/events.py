@@ -535,6 +535,18 @@ def allow(w: World, i: int, count: int, t: float) -> None:
 
 
 @kernel
+def count_stuck(w: World) -> int:
+    """How many robots could not end, one after the other, from the present state; `w.done` tells which could (Banker's test)."""
+    for s in range(len(w.held)):
+        w.sim[s] = w.held[s]
+    _is_safe(w, -1, 0)
+    left = 0
+    for j in range(len(w.done)):
+        left += 1 - w.done[j]
+    return left
+
+
+@kernel
 def begin(w: World) -> None:
     """Plan the first event of all robots."""
     n = len(w.heap)

@@ -1,0 +1,348 @@
+"""``botyard traffic``: robots on sector paths under a supervisor: run, look at, make and compare tasks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from botyard.cli.listing import print_table
+from botyard.errors import CommandLineError, WorldError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from botyard.traffic.engine import Rules
+    from botyard.traffic.outcome import Outcome
+    from botyard.traffic.task import Task
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group("traffic")
+def command() -> None:
+    """Robots on paths divided into sectors, under a supervisor that grants permissions (the MMRS simulator's tasks, and more)."""
+
+
+def _rules(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say how a run goes."""
+    options = (
+        click.option("--time-limit", type=click.FloatRange(0.0), default=1e6, metavar="S", help="Give up after so much simulated time."),
+        click.option("--stop-at-end", is_flag=True, help="Robots stop exactly at the end of their path, instead of braking there."),
+        click.option("--leaves", is_flag=True, help="A robot that has finished is taken away; else it stays in its last sector."),
+        click.option("--on-collision", type=click.Choice(["end", "continue"]), default="end", show_default=True,
+                     help="A collision is the end, or it is counted and both robots brake."),
+        click.option("--original-braking", is_flag=True, help="Critical points where the original puts them: by the acceleration."),
+        click.option("--latency", type=click.FloatRange(0.0), default=0.0, metavar="S", help="Time that each message takes."),
+        click.option("--jitter", type=click.FloatRange(0.0), default=0.0, metavar="S", help="Random time in addition, up to this."),
+        click.option("--loss", type=click.FloatRange(0.0, 1.0), default=0.0, metavar="SHARE", help="Share of messages that are lost."),
+        click.option("--seed", type=int, default=1, show_default=True, help="Of what is random."),
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _made_rules(o: dict[str, Any]) -> Rules:
+    from botyard.traffic.engine import Rules
+
+    return Rules(
+        time_limit=o["time_limit"], stop_at_end=o["stop_at_end"], leaves=o["leaves"], goes_on=o["on_collision"] == "continue",
+        original_braking=o["original_braking"], latency=o["latency"], jitter=o["jitter"], loss=o["loss"], seed=o["seed"],
+    )  # fmt: skip
+
+
+def _warn(text: str) -> None:
+    click.echo(f"warning: {text}", err=True)
+
+
+def _load(path: Path) -> Task:
+    from botyard.traffic.task import load_task
+
+    return load_task(path, _warn)
+
+
+def _read_grants(path: Path, n: int) -> list[tuple[int, int]]:
+    """A script of permissions: ``[[step, robot], …]``."""
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise CommandLineError(f"--grants: {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise CommandLineError(f"--grants: {path} is no JSON: {error}") from None
+    if not isinstance(data, list):
+        raise CommandLineError(f"--grants: {path}: expected [[step, robot], …]")
+    for k, row in enumerate(data):
+        if not (
+            isinstance(row, list)
+            and len(row) == 2
+            and all(type(x) is int for x in row)
+            and row[0] >= -1
+            and 0 <= row[1] < n
+        ):
+            raise CommandLineError(
+                f"--grants: {path}: [{k}]: expected [step from −1, robot from 0 to {n - 1}], found {row}"
+            )
+    return [(row[0], row[1]) for row in data]
+
+
+@contextmanager
+def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
+    """A bar on stderr for what takes long; nothing where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _t, _n: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[time]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total, time="")
+        yield lambda t, n: bar.update(task, completed=n, time=f"{t:.0f} s simulated")
+
+
+@command.command("run")
+@click.argument("task", type=FILE)
+@click.option(
+    "--supervisor",
+    metavar="NAME|MODULE:CLASS",
+    help="Who grants. [default: bankers; none with --grants or --compat]",
+)
+@click.option(
+    "--grants",
+    type=FILE,
+    metavar="FILE",
+    help="A script of permissions: JSON [[step, robot], …], each given after that step of 0.1 s.",
+)
+@click.option("--compat", is_flag=True, help="As the original: 10 steps a second, with its quirks.")
+@click.option(
+    "--latency-steps",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="With --compat: steps until an answer comes.",
+)
+@_rules
+@click.option("--result", type=FILE, metavar="FILE", help="Write the result, with all events, as JSON.")
+@click.option("--events", type=FILE, metavar="FILE", help="Write the events as JSON lines.")
+@click.option("--csv", "table", type=FILE, metavar="FILE", help="Write a table of the robots.")
+@click.option(
+    "--gantt",
+    type=FILE,
+    metavar="FILE",
+    help="Draw robots and sectors over time (.svg, .html, .png, .pdf; extra plots).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result without its events as JSON.")
+def run(task: Path, **o: Any) -> int:
+    """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock, 12 given up."""
+    loaded = _load(task)
+    out = _run(loaded, o)
+    if o["as_json"]:
+        click.echo(json.dumps(out.to_json(events=False), indent=2))
+    else:
+        _print_outcome(out)
+    if o["result"] is not None:
+        _write(o["result"], json.dumps(out.to_json(), separators=(",", ":")) + "\n")
+    if o["events"] is not None:
+        out.events.write_lines(o["events"])
+    if o["table"] is not None:
+        _write(o["table"], _csv(out.robot_rows()))
+    if o["gantt"] is not None:
+        from botyard.traffic.gantt import draw
+
+        draw(out, o["gantt"])
+    return out.ending.exit_status
+
+
+def _run(task: Task, o: dict[str, Any]) -> Outcome:
+    from botyard.traffic.compat import CompatTraffic
+    from botyard.traffic.engine import Traffic
+    from botyard.traffic.supervisors.registry import find_supervisor
+
+    script = [] if o["grants"] is None else _read_grants(o["grants"], len(task))
+    supervisor = find_supervisor(o["supervisor"] or ("none" if o["compat"] or o["grants"] is not None else "bankers"))
+    with _progress(task.name, len(task)) as progress:
+        if o["compat"]:
+            steps = int(min(o["time_limit"] * 10, 10_000_000))
+            old = CompatTraffic(task, supervisor, latency_steps=o["latency_steps"], grants=script, max_steps=steps)
+            return old.run(progress)
+        times = [(-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script]
+        return Traffic(task, supervisor, _made_rules(o), grants=times).run(progress)
+
+
+def _print_outcome(out: Outcome) -> None:
+    click.echo(out.describe())
+    m = out.metrics
+    click.echo(
+        f"{m['finished']} of {m['robots']} robots finished, {m['waiting_time_s']:.1f} s waited in {m['stops']} stops, "
+        f"{m['grants']} grants, {m['events']} events"
+    )
+    for i, (sector, others) in list(out.waiting.items())[:20]:
+        who = f"robot{'s' if len(others) > 1 else ''} {', '.join(map(str, others))}" if others else "a permission"
+        click.echo(f"robot {i} waits before sector {sector} for {who}")
+    if len(out.waiting) > 20:
+        click.echo(f"… and {len(out.waiting) - 20} more")
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return text.getvalue()
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@command.command("gantt")
+@click.argument("result", type=FILE)
+@click.option(
+    "-o", "--output", type=FILE, metavar="FILE", help="Picture: .svg, .html, .png or .pdf. [default: RESULT.svg]"
+)
+def gantt(result: Path, output: Path | None) -> None:
+    """Draw the RESULT of a run (--result) as a chart of robots and sectors over time."""
+    from botyard.traffic.gantt import draw, load_result
+
+    path = output or result.with_suffix(".svg")
+    draw(load_result(result), path)
+    click.echo(path)
+
+
+@command.command("check")
+@click.argument("task", type=FILE)
+@click.option("--leaves", is_flag=True, help="Robots that have finished are taken away.")
+@click.option(
+    "--exhaustive/--no-exhaustive", default=None, help="Try all orders of moves; the default where there are few."
+)
+def check(task: Path, leaves: bool, exhaustive: bool | None) -> int:
+    """Say whether TASK is well formed, whether its start is safe, and if that can be found out, whether it can be solved."""
+    from botyard.traffic.check import check as look
+
+    loaded = _load(task)
+    report = look(loaded, leaves, exhaustive)
+    click.echo(f"{len(loaded)} robots, {loaded.n_sectors} sectors, {len(loaded.listed)} conflicts listed")
+    for text in report.remarks:
+        click.echo(f"remark: {text}")
+    if report.stuck:
+        click.echo(
+            f"the start is not safe: robots {', '.join(map(str, report.stuck[:20]))} cannot end one after the other"
+        )
+    else:
+        click.echo("the start is safe: all robots can end one after the other")
+    if report.states:
+        words = {
+            True: "can be solved",
+            False: "cannot be solved in any order of moves",
+            None: "was given up as too large",
+        }
+        click.echo(f"tried everything ({report.states} states): the task {words[report.solvable]}")
+    return 0 if not report.stuck or report.solvable else 11
+
+
+@command.command("generate")
+@click.argument("family")
+@click.option("--robots", "-n", type=click.IntRange(2), default=8, show_default=True, help="How many.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same task.")
+@click.option(
+    "--radius", type=click.FloatRange(0.0, min_open=True), default=0.5, show_default=True, help="Of the disks, m."
+)
+@click.option(
+    "--cell", type=click.FloatRange(0.0, min_open=True), default=2.0, show_default=True, help="Edge of a cell, m."
+)
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="Where to write the task. [default: standard output]")
+def make(family: str, robots: int, seed: int, radius: float, cell: float, output: Path | None) -> None:
+    """Make a task of a FAMILY: crossings, ring, corridor, star, warehouse, deadlock."""
+    import numpy as np
+
+    from botyard.traffic.generate import generate
+    from botyard.traffic.task import Vehicle
+
+    task = generate(family, robots, seed, Vehicle(ends=np.ones(1), radius=radius), cell)
+    if output is None:
+        click.echo(json.dumps(task.to_json(), separators=(",", ":")))
+    else:
+        task.save(output)
+        click.echo(f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts")
+
+
+@command.command("compare")
+@click.argument("tasks", nargs=-1, type=FILE)
+@click.option(
+    "--supervisors",
+    "-s",
+    default="fcfs,priority,chained,bankers,order",
+    show_default=True,
+    metavar="NAMES",
+    help="With commas.",
+)
+@click.option("--families", "-f", metavar="NAMES", help="With commas. [default: all, if no TASKS are given]")
+@click.option(
+    "--robots",
+    "-n",
+    "sizes",
+    default="4,8,16",
+    show_default=True,
+    metavar="NUMBERS",
+    help="Sizes of the families, with commas.",
+)
+@click.option("--seeds", type=click.IntRange(1), default=10, show_default=True, help="Tasks of each family and size.")
+@click.option("--processes", type=click.IntRange(0), default=0, help="Runs at a time. [default: one for each core]")
+@_rules
+@click.option("--csv", "csv_file", type=FILE, metavar="FILE", help="Write every run as a line of a table.")
+@click.option("--json", "json_file", type=FILE, metavar="FILE", help="Write every run as JSON.")
+def compare(tasks: tuple[Path, ...], **o: Any) -> None:
+    """Compare supervisors on the shipped families of tasks, or on TASKS; deadlocks are named with their circles."""
+    from botyard.traffic.compare import COLUMNS, Case, run_all, summarise, table
+    from botyard.traffic.generate import FAMILIES
+    from botyard.traffic.supervisors.registry import find_supervisor
+
+    names = [n for n in o["supervisors"].split(",") if n]
+    for name in names:
+        find_supervisor(name)
+    families = [f for f in (o["families"] or ("" if tasks else ",".join(FAMILIES))).split(",") if f]
+    try:
+        sizes = [int(n) for n in o["sizes"].split(",") if n]
+    except ValueError:
+        raise CommandLineError(f'--robots: expected numbers with commas, found "{o["sizes"]}"') from None
+    cases = [Case(str(t), 0, o["seed"], s) for t in tasks for s in names]
+    cases += [
+        Case(f, n, seed, s)
+        for f in families
+        for n in sizes
+        for s in names
+        for seed in range(o["seed"], o["seed"] + o["seeds"])
+    ]
+    with _progress("runs", len(cases)) as progress:
+        done = iter(range(1, len(cases) + 1))
+        rows = run_all(cases, _made_rules(o), o["processes"], lambda _row: progress(0.0, next(done)))
+    print_table(COLUMNS, table(summarise(rows)))
+    seen = set()
+    for row in rows:
+        c = row.case
+        if row.outcome in ("deadlock", "refused") and (c.family, c.robots, c.supervisor) not in seen:
+            seen.add((c.family, c.robots, c.supervisor))
+            size = f" of {c.robots}" if c.robots else ""
+            click.echo(f"{c.family}{size}, seed {c.seed}, {c.supervisor}: {row.text}")
+    flat = [
+        {"family": r.case.family, "robots": r.case.robots, "seed": r.case.seed, "supervisor": r.case.supervisor, "outcome": r.outcome,
+         "makespan_s": r.makespan, "completion_s": r.completion, "waiting_s": r.waiting, "stops": r.stops, "grants": r.grants,
+         "events": r.events, "cycle": " ".join(map(str, r.cycle))}
+        for r in rows
+    ]  # fmt: skip
+    if o["csv_file"] is not None:
+        _write(o["csv_file"], _csv(flat))
+    if o["json_file"] is not None:
+        _write(o["json_file"], json.dumps(flat, indent=1) + "\n")

@@ -1,0 +1,143 @@
+"""Whether a task is well formed, whether its start is safe, and for few robots whether it can be solved at all."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from botyard.traffic.engine import Rules
+from botyard.traffic.kernels import events as k
+from botyard.traffic.task import Task
+
+STATES: Final = 2_000_000
+"""The exhaustive search gives up after so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found.
+
+    Attributes
+    ----------
+    remarks : tuple of str
+        What is doubtful: disks that reach into the next sector at the start, sectors too short to stop in.
+    stuck : tuple of int
+        Robots that cannot all come to their ends one after the other; empty: the start is safe in the sense of the Banker's test.
+    solvable : bool or None
+        Whether some order of moves brings all robots to their ends; None: not looked at, or given up.
+    states : int
+        States that the search has seen.
+    """
+
+    remarks: tuple[str, ...]
+    stuck: tuple[int, ...]
+    solvable: bool | None
+    states: int
+
+
+def remarks(task: Task) -> tuple[str, ...]:
+    """What is doubtful in a task that can be read."""
+    found = []
+    for i, v in enumerate(task.vehicles):
+        head = v.first_sector()
+        if len(v.ends) > 1 and head < len(v.ends) - 1 and v.ends[head] - v.radius < v.start:
+            found.append(
+                f"robot {i}: its disk reaches into sector {head + 1} at the start: it is there without a permission"
+            )
+        lengths = np.diff(v.ends, prepend=0.0)
+        short = np.flatnonzero(lengths[1:-1] < v.braking_distance) + 1
+        if len(short):
+            found.append(
+                f"robot {i}: {len(short)} sectors are shorter than its braking distance of {v.braking_distance:.3f} m, the first is "
+                f"sector {short[0]}: it asks for the next one before it is in this one"
+            )
+    starts, others = task.conflicts
+    inside = {
+        int(task.first[i]) + s
+        for i, v in enumerate(task.vehicles)
+        for s in range(v.occupied()[0], v.first_sector() + 1)
+    }
+    for g in sorted(inside):
+        for c in others[starts[g] : starts[g + 1]].tolist():
+            if c in inside and g < c:
+                (i, s), (j, m) = task.robot_of(g), task.robot_of(c)
+                found.append(f"robots {i} and {j} start in conflicting sectors {s} and {m}")
+    return tuple(found)
+
+
+def stuck_robots(task: Task, leaves: bool = False) -> tuple[int, ...]:
+    """Robots that cannot all end one after the other from the start (the Banker's test); empty: the start is safe."""
+    from botyard.traffic.engine import Traffic
+    from botyard.traffic.supervisors.reserving import Nobody
+
+    if not len(task):
+        return ()
+    w = Traffic(task, Nobody(), Rules(leaves=leaves), log=False).world
+    left = int(k.count_stuck(w))
+    return tuple(np.flatnonzero(w.done == 0).tolist()) if left else ()
+
+
+def is_safe(task: Task, leaves: bool = False) -> bool:
+    """Whether the start is safe in the sense of the Banker's test."""
+    return not stuck_robots(task, leaves)
+
+
+def search(task: Task, leaves: bool = False, limit: int = STATES) -> tuple[bool | None, int]:
+    """Whether the task can be solved at all, by trying everything; None: given up after `limit` states. Also how many states were seen.
+
+    A robot moves into its next sector if nobody is in one that conflicts with it, and then leaves the one before.
+    """
+    starts, others = (a.tolist() for a in task.conflicts)
+    first = task.first.tolist()
+    last = [len(v.ends) - 1 for v in task.vehicles]
+    owner = [task.robot_of(g)[0] for g in range(task.n_sectors)]
+    begin = tuple(v.first_sector() for v in task.vehicles)
+    goal = tuple(last)
+    seen = {begin}
+    queue = deque([begin])
+    while queue:
+        state = queue.pop()  # depth first: solutions are deep
+        if state == goal:
+            return True, len(seen)
+        for i, at in enumerate(state):
+            if at == last[i]:
+                continue
+            g = first[i] + at + 1
+            free = True
+            for c in others[starts[g] : starts[g + 1]]:
+                j = owner[c]
+                if first[j] + state[j] == c and not (leaves and state[j] == last[j]):
+                    free = False
+                    break
+            if free:
+                after = (*state[:i], at + 1, *state[i + 1 :])
+                if after not in seen:
+                    if len(seen) >= limit:
+                        return None, len(seen)
+                    seen.add(after)
+                    queue.append(after)
+    return False, len(seen)
+
+
+def check(task: Task, leaves: bool = False, exhaustive: bool | None = None) -> Report:
+    """Look at a task.
+
+    Parameters
+    ----------
+    exhaustive : bool, optional
+        Try everything; else only where there are few states.
+    """
+    stuck = stuck_robots(task, leaves)
+    states = float(np.prod([float(len(v.ends)) for v in task.vehicles])) if len(task) else 1.0
+    solvable, seen = None, 0
+    if exhaustive or (exhaustive is None and states <= STATES):
+        solvable, seen = search(task, leaves)
+    elif not stuck:
+        solvable = True
+    return Report(remarks(task), stuck, solvable, seen)
+
+
+__all__ = ["Report", "check", "is_safe", "remarks", "search", "stuck_robots"]

@@ -1,0 +1,214 @@
+"""Many runs side by side: supervisors × families × sizes × seeds, in several processes, and the table that comes of it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from statistics import fmean
+from typing import Any
+
+from botyard.errors import BotyardError
+from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.generate import generate
+from botyard.traffic.outcome import Ending
+from botyard.traffic.supervisors.registry import find_supervisor
+from botyard.traffic.task import Task, load_task
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One run.
+
+    Attributes
+    ----------
+    family : str
+        A family of `botyard.traffic.generate`, or the path of a task file.
+    robots : int
+        How many; 0 with a task file.
+    seed : int
+        Of the task, and of what is lost and late.
+    supervisor : str
+        Its name.
+    """
+
+    family: str
+    robots: int
+    seed: int
+    supervisor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What came of a run.
+
+    Attributes
+    ----------
+    case : Case
+        Which.
+    outcome : str
+        ``completed``, ``collision``, ``deadlock``, ``timeout``, or ``refused`` if the supervisor does not take the task.
+    text : str
+        The same for people.
+    makespan : float
+        s; 0 if not completed.
+    completion, waiting : float
+        Sums over all robots, s.
+    stops, grants, events : int
+        How many.
+    cycle : tuple of int
+        Of a deadlock.
+    wall : float
+        Time that the run took, s of the wall.
+    """
+
+    case: Case
+    outcome: str
+    text: str
+    makespan: float = 0.0
+    completion: float = 0.0
+    waiting: float = 0.0
+    stops: int = 0
+    grants: int = 0
+    events: int = 0
+    cycle: tuple[int, ...] = ()
+    wall: float = 0.0
+
+
+def run_case(case: Case, rules: Rules = Rules()) -> Row:
+    """Carry out one run."""
+    try:
+        task: Task = generate(case.family, case.robots, case.seed) if case.robots else load_task(case.family)
+        begin = time.perf_counter()
+        out = Traffic(task, find_supervisor(case.supervisor), rules).run()
+        wall = time.perf_counter() - begin
+    except BotyardError as error:
+        return Row(case, "refused", str(error))
+    m = out.metrics
+    return Row(
+        case, out.ending.value, out.describe(), out.makespan or 0.0, float(m["sum_of_completion_times_s"]), float(m["waiting_time_s"]),
+        int(m["stops"]), int(m["grants"]), out.count, out.cycle, wall,
+    )  # fmt: skip
+
+
+def _run(job: tuple[Case, Rules]) -> Row:
+    return run_case(*job)
+
+
+def run_all(
+    cases: Sequence[Case], rules: Rules = Rules(), processes: int = 0, done: Callable[[Row], None] = lambda _row: None
+) -> list[Row]:
+    """Carry out many runs.
+
+    Parameters
+    ----------
+    processes : int
+        How many at a time; 0: as many as there are cores.
+    done : callable
+        Told each result, in order.
+    """
+    processes = min(processes or os.cpu_count() or 1, len(cases))
+    rows = []
+    if processes <= 1:
+        for case in cases:
+            rows.append(run_case(case, rules))
+            done(rows[-1])
+        return rows
+    run_case(Case("deadlock", 2, 1, "dummy"))  # compiles before there are several who would
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for row in pool.map(_run, zip(cases, itertools.repeat(rules)), chunksize=4):
+            rows.append(row)
+            done(row)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The runs of one family, size and supervisor together; means are over those that were completed.
+
+    Attributes
+    ----------
+    family, robots, supervisor : str, int, str
+        Which.
+    runs : int
+        How many.
+    outcomes : dict
+        How many of each outcome.
+    makespan, completion, waiting, stops : float
+        Means: s, s for each robot, s for each robot, for each robot.
+    wall : float
+        Mean time of a run, s of the wall, of all runs.
+    """
+
+    family: str
+    robots: int
+    supervisor: str
+    runs: int
+    outcomes: dict[str, int]
+    makespan: float
+    completion: float
+    waiting: float
+    stops: float
+    wall: float
+
+
+def summarise(rows: Iterable[Row]) -> list[Summary]:
+    """Rows by family, size and supervisor, in the order in which these first appear."""
+    groups: dict[tuple[str, int, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.case.family, row.case.robots, row.case.supervisor), []).append(row)
+    return [_summary(key, group) for key, group in groups.items()]
+
+
+def _summary(key: tuple[str, int, str], group: Sequence[Row]) -> Summary:
+    good = [r for r in group if r.outcome == Ending.COMPLETED.value]
+    outcomes: dict[str, int] = {}
+    for r in group:
+        outcomes[r.outcome] = outcomes.get(r.outcome, 0) + 1
+
+    def mean(values: Iterable[float]) -> float:
+        found = list(values)
+        return fmean(found) if found else 0.0
+
+    n = key[1] or 1
+    return Summary(
+        *key, len(group), outcomes, mean(r.makespan for r in good), mean(r.completion / n for r in good),
+        mean(r.waiting / n for r in good), mean(r.stops / n for r in good), mean(r.wall for r in group),
+    )  # fmt: skip
+
+
+COLUMNS = ("family", "robots", "supervisor", "runs", "completed", "deadlocks", "collisions", "others", "makespan s", "completion s",
+           "waiting s", "stops", "run ms")  # fmt: skip
+"""Titles of the table."""
+
+
+def table(summaries: Iterable[Summary]) -> list[tuple[str, ...]]:
+    """Rows of the table, by `COLUMNS`."""
+    out = []
+    for s in summaries:
+        o = s.outcomes
+        others = s.runs - sum(o.get(k, 0) for k in ("completed", "deadlock", "collision"))
+        numbers: tuple[Any, ...] = ("–",) * 4
+        if o.get("completed"):
+            numbers = (f"{s.makespan:.1f}", f"{s.completion:.1f}", f"{s.waiting:.1f}", f"{s.stops:.2f}")
+        counts = [str(o.get(name, 0)) for name in ("completed", "deadlock", "collision")]
+        out.append(
+            (
+                s.family,
+                str(s.robots or "–"),
+                s.supervisor,
+                str(s.runs),
+                *counts,
+                str(others),
+                *numbers,
+                f"{1e3 * s.wall:.1f}",
+            )
+        )
+    return out
+
+
+__all__ = ["COLUMNS", "Case", "Row", "Summary", "run_all", "run_case", "summarise", "table"]

@@ -1,0 +1,191 @@
+"""Robots and sectors over time as a picture: who went, who waited, and for what; which sectors were occupied."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.errors import FormatError, WorldError
+
+FORMATS: Final = (".svg", ".html", ".png", ".pdf")
+MAX_SECTORS: Final = 60
+"""The sectors that are occupied longest are shown, so many."""
+_COLORS: Final = {"goes": "#4c8dd6", "waits": "#d9534f", "occupied": "#8fbf7f", "critical": "#555555"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What is drawn; times in s.
+
+    Attributes
+    ----------
+    robots : int
+        How many.
+    end : float
+        When the run ended.
+    goes, waits : list of (robot, begin, end)
+        While a robot is on its way, and while it is told to stand still.
+    sectors : list of (robot, sector, begin, end)
+        While a robot is in a sector.
+    asks : list of (robot, time)
+        Critical points.
+    title : str
+        Outcome.
+    """
+
+    robots: int
+    end: float
+    goes: list[tuple[int, float, float]]
+    waits: list[tuple[int, float, float]]
+    sectors: list[tuple[int, int, float, float]]
+    asks: list[tuple[int, float]]
+    title: str
+
+
+def chart_of(rows: Iterable[dict[str, Any]], robots: int, end: float, title: str = "") -> Chart:
+    """A chart of events.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        Events with ``t``, ``robot``, ``kind``, ``sector``, in order.
+    """
+    goes: list[tuple[int, float, float]] = []
+    waits: list[tuple[int, float, float]] = []
+    sectors: list[tuple[int, int, float, float]] = []
+    asks: list[tuple[int, float]] = []
+    since, state = [0.0] * robots, ["goes"] * robots
+    inside: dict[tuple[int, int], float] = {(i, 0): 0.0 for i in range(robots)}
+
+    def turn(i: int, t: float, to: str) -> None:
+        if state[i] != "done" and t > since[i]:
+            (goes if state[i] == "goes" else waits).append((i, since[i], t))
+        if state[i] != "done":
+            since[i], state[i] = t, to
+
+    for row in rows:
+        t, i, kind, sector = float(row["t"]), int(row["robot"]), row["kind"], int(row.get("sector", -1))
+        if kind == "stop":
+            turn(i, t, "waits")
+        elif kind == "start":
+            turn(i, t, "goes")
+        elif kind == "finish":
+            turn(i, t, "done")
+        elif kind == "enter":
+            inside[i, sector] = t
+        elif kind == "release":
+            sectors.append((i, sector, inside.pop((i, sector), 0.0), t))
+        elif kind == "critical":
+            asks.append((i, t))
+    for i in range(robots):
+        turn(i, end, "done")
+    sectors += [(i, sector, t, end) for (i, sector), t in inside.items() if end > t]
+    return Chart(robots, end, goes, waits, sectors, asks, title)
+
+
+def draw(source: Any, path: Path) -> None:
+    """Draw an outcome, or a result as `Outcome.to_json` has it, into a file by its suffix.
+
+    Raises
+    ------
+    WorldError
+        The extra is not installed; the suffix is unknown; the file cannot be written.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise WorldError(f"{path}: expected a picture of the kind {', '.join(FORMATS)}")
+    result = source if isinstance(source, dict) else source.to_json() | {"text": source.describe()}
+    if "events" not in result or "metrics" not in result:
+        raise WorldError("a chart is drawn of a result with its events, as --result writes it")
+    title = str(result.get("text") or result["outcome"])
+    chart = chart_of(result["events"], int(result["metrics"]["robots"]), float(result["time_s"]), title)
+    try:
+        if path.suffix.lower() == ".html":
+            path.write_text(page(chart, result), "utf-8")
+        else:
+            _figure(chart).savefig(path)
+    except OSError as error:
+        raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def load_result(path: Path) -> dict[str, Any]:
+    """A result from a file.
+
+    Raises
+    ------
+    FormatError
+        It is none.
+    """
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise FormatError(f"cannot be read: {error.strerror}", path) from None
+    except ValueError as error:
+        raise FormatError(f"no JSON: {error}", path) from None
+    if not isinstance(data, dict) or "outcome" not in data:
+        raise FormatError('expected a result of "botyard traffic run --result"', path)
+    return data
+
+
+def _figure(chart: Chart) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise WorldError('charts need an extra: pip install "botyard[plots]"') from None
+    longest: dict[tuple[int, int], float] = {}
+    for i, sector, begin, end in chart.sectors:
+        longest[i, sector] = longest.get((i, sector), 0.0) + end - begin
+    shown = sorted(sorted(longest, key=lambda s: -longest[s])[:MAX_SECTORS])
+    rows = {s: n for n, s in enumerate(shown)}
+    figure = Figure(figsize=(12.0, 1.6 + 0.22 * chart.robots + 0.16 * len(shown)), layout="constrained")
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[0.22 * chart.robots + 0.3, 0.16 * len(shown) + 0.3])
+    for bars, name in ((chart.goes, "goes"), (chart.waits, "waits")):
+        top.barh(
+            [b[0] for b in bars],
+            [b[2] - b[1] for b in bars],
+            left=[b[1] for b in bars],
+            color=_COLORS[name],
+            height=0.7,
+            label=name,
+        )
+    top.plot([a[1] for a in chart.asks], [a[0] for a in chart.asks], "|", color=_COLORS["critical"], label="asks")
+    top.set_yticks(range(chart.robots), [f"robot {i}" for i in range(chart.robots)], fontsize=7)
+    top.invert_yaxis()
+    top.legend(loc="upper right", fontsize=7, ncols=3)
+    top.set_title(chart.title, fontsize=10)
+    visible = [s for s in chart.sectors if (s[0], s[1]) in rows]
+    bottom.barh(
+        [rows[s[0], s[1]] for s in visible], [s[3] - s[2] for s in visible], left=[s[2] for s in visible], color=_COLORS["occupied"],
+        height=0.8,
+    )  # fmt: skip
+    bottom.set_yticks(range(len(shown)), [f"{i}:{s}" for i, s in shown], fontsize=6)
+    bottom.set_ylabel("robot : sector", fontsize=8)
+    bottom.margins(y=0.01)
+    bottom.invert_yaxis()
+    bottom.set_xlabel("simulated time, s")
+    bottom.set_xlim(0.0, max(chart.end, 1e-9))
+    return figure
+
+
+def page(chart: Chart, result: dict[str, Any]) -> str:
+    """A page with the chart and the numbers, complete in itself."""
+    text = StringIO()
+    _figure(chart).savefig(text, format="svg")
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    numbers = "".join(
+        f"<tr><td>{html.escape(str(k).replace('_', ' '))}</td><td>{html.escape(f'{v:.6g}' if isinstance(v, float) else str(v))}</td></tr>"
+        for k, v in result["metrics"].items()
+    )
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>{html.escape(chart.title)}</title><style>body{{font:14px system-ui,sans-serif;margin:24px}}svg{{max-width:100%;"
+        f"height:auto}}td{{padding:2px 16px 2px 0}}</style><h1>{html.escape(chart.title)}</h1>{svg}<table>{numbers}</table></html>\n"
+    )
+
+
+__all__ = ["FORMATS", "Chart", "chart_of", "draw", "load_result", "page"]
