@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
@@ -178,6 +179,8 @@ class Traffic:
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
         w.c[k.POLICY] = policy.kind
+        if policy.kind == k.ORDER:  # an order of its own
+            w.c[k.SEQUENCE] = -1
         if policy.rank is not None:
             w.c[k.SEQUENCE] = -1
             w.rank[:] = policy.rank[w.owner]
@@ -220,13 +223,15 @@ class Traffic:
         """Send what the supervisor has granted."""
         answers = self._answers.copy()
         self._answers.clear()
-        for robot, sector in answers:
+        for robot, _ in answers:
             if not 0 <= robot < len(self.task):
                 raise WorldError(f"the supervisor grants a sector to robot {robot}: there are {len(self.task)}")
-            if self.rules.is_instant:
-                self._allow(robot, sector)
-            else:
+        if not self.rules.is_instant:
+            for robot, sector in answers:
                 self._send(_PERMISSION, robot, sector)
+            return
+        for robot, several in groupby(answers, key=lambda a: a[0]):  # what is granted together counts together
+            self._allow(robot, max(sector for _, sector in several))
 
     def _allow(self, robot: int, sector: int) -> None:
         """A permission has come to a robot: for all sectors up to this one, or, if that is −1, for one more."""

@@ -423,14 +423,13 @@ def _may(w: World, i: int) -> bool:
 
 @inlined_kernel
 def _serve(w: World, i: int, t: float) -> bool:
-    """Permit a robot the next sector that it waits for, if the policy does; whether it was."""
+    """Permit a robot the next sector that it waits for, if the policy does; whether it was. It sets off later."""
     if w.i[i, ALLOWED] >= w.i[i, ASKED] or not _may(w, i):
         return False
     k = w.i[i, ALLOWED] + 1
     for g in range(w.first[i] + k, w.first[i] + w.chain[w.first[i] + k] + 1):
         w.held[g] = 1
         _allow(w, i, t)
-    _set_off(w, i, t)
     return True
 
 
@@ -474,10 +473,14 @@ def _freed(w: World, g: int, t: float) -> None:
             w.queue[b + 1] = w.queue[b]
             b -= 1
         w.queue[b + 1] = j
-    a = 0
+    a, last = 0, -1
     while a < n:
         j = w.queue[a]
+        if last >= 0 and last != j:  # it has got all that it gets now
+            _set_off(w, last, t)
+            last = -1
         if _serve(w, j, t):
+            last = j
             if w.i[j, ALLOWED] < w.i[j, ASKED]:  # its next request has a rank of its own
                 b = a
                 while b + 1 < n and _ranks(w, w.queue[b + 1], j):
@@ -486,6 +489,8 @@ def _freed(w: World, g: int, t: float) -> None:
                 w.queue[b] = j
                 continue
         a += 1
+    if last >= 0:
+        _set_off(w, last, t)
 
 
 # -- the loop
@@ -602,8 +607,11 @@ def advance(w: World, until: float) -> int:
                 if w.c[SEQUENCE] >= 0:  # first come, first served; else ranks stay as they are
                     w.c[SEQUENCE] += 1
                     w.rank[w.first[i] + sector] = w.c[SEQUENCE]
+                any_granted = False
                 while _serve(w, i, t):
-                    pass
+                    any_granted = True
+                if any_granted:
+                    _set_off(w, i, t)
         elif kind == ENTER:
             if _enter(w, i, sector, t):
                 if not w.c[GOES_ON]:

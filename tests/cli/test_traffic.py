@@ -1,0 +1,178 @@
+"""``botyard traffic`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from botyard.cli.main import program
+from botyard.errors import BotyardError
+from botyard.traffic.gantt import chart_of
+from botyard.traffic.generate import generate
+
+
+def traffic(*args: str | Path) -> Result:
+    return CliRunner().invoke(program, ["traffic", *map(str, args)], standalone_mode=False)
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    path = tmp_path / "four.json"
+    done = traffic("generate", "deadlock", "-n", "4", "-o", path)
+    assert "four.json: 4 robots, 36 sectors, 12 conflicts" in done.output
+    return path
+
+
+def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
+    done = traffic(
+        "run", task, "--result", tmp_path / "r.json", "--events", tmp_path / "e.jsonl", "--csv", tmp_path / "t.csv"
+    )
+    assert done.return_value == 0
+    assert done.output.startswith("completed in 44.960 s\n4 of 4 robots finished")
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert (result["outcome"], result["deadlock_cycle"]) == ("completed", [])
+    assert result["makespan_s"] == pytest.approx(44.96, abs=0.01)
+    lines = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text().splitlines()]
+    assert lines == result["events"]
+    assert set(lines[0]) == {"t", "robot", "kind", "sector"}
+    assert {e["kind"] for e in lines} == {"critical", "enter", "release", "grant", "stop", "start", "finish"}
+    rows = (tmp_path / "t.csv").read_text().splitlines()
+    assert rows[0] == "robot,done,completion_s,waited_s,stops"
+    assert len(rows) == 5
+    metrics = result["metrics"]
+    assert metrics["grants"] == 32
+    assert metrics["sum_of_completion_times_s"] == pytest.approx(
+        sum(float(r.split(",")[2]) for r in rows[1:]), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "text"),
+    [
+        (["--supervisor", "fcfs"], 11, "deadlock at 12.167 s: robots 0 → 1 → 2 → 3 → 0 wait for each other"),
+        (["--supervisor", "dummy"], 10, "collision of robots 0 and 1 at 11.625 s"),
+        (["--supervisor", "none"], 11, "nobody grants what robots wait for"),
+        (["--time-limit", "5"], 12, "given up at 5.000 s"),
+        (["--supervisor", "dummy", "--on-collision", "continue"], 10, "collision of robots 0 and 1"),
+        (["--compat", "--supervisor", "fcfs"], 11, "deadlock at"),
+        (["--supervisor", "chained", "--stop-at-end", "--leaves", "--latency", "0.1"], 0, "completed in"),
+    ],
+)
+def test_how_it_ends_is_the_exit_status(task: Path, options: list[str], status: int, text: str) -> None:
+    done = traffic("run", task, *options)
+    assert (done.return_value, done.exception) == (status, None)
+    assert text in done.output
+
+
+def test_permissions_by_a_script(task: Path, tmp_path: Path) -> None:
+    grants = tmp_path / "grants.json"
+    grants.write_text(json.dumps([[-1, 0], [-1, 0], [9, 1]]))
+    for mode in ([], ["--compat"]):
+        done = traffic("run", task, "--grants", grants, "--result", tmp_path / "r.json", *mode)
+        assert done.return_value == 11
+        events = json.loads((tmp_path / "r.json").read_text())["events"]
+        assert [(e["t"], e["robot"]) for e in events if e["kind"] == "grant"] == [(0.0, 0), (0.0, 0), (1.0, 1)]
+        assert max(e["sector"] for e in events if e["robot"] == 0 and e["kind"] == "enter") == 2
+    for bad in ("5", "[[0]]", "[[-2, 0]]", "[[0, 4]]", "[[true, 0]]", "{"):
+        grants.write_text(bad)
+        with pytest.raises(BotyardError, match="--grants"):
+            raise traffic("run", task, "--grants", grants).exception or AssertionError
+
+
+def test_a_result_as_text(task: Path) -> None:
+    done = traffic("run", task, "--json", "--supervisor", "fcfs")
+    result: Any = json.loads(done.stdout)
+    assert result["deadlock_cycle"] == [0, 1, 2, 3]
+    assert result["waiting"][0] == {"robot": 0, "sector": 4, "for": [1]}
+    assert "events" not in result
+
+
+def test_check(task: Path, tmp_path: Path) -> None:
+    done = traffic("check", task)
+    assert done.return_value == 0
+    assert "the start is safe" in done.output
+    assert "can be solved" in done.output
+    lane = tmp_path / "lane.json"
+    sectors = [{"Endpoint": 3 * (k + 1), "Colliding": [[1, 2 - k]]} for k in range(3)]
+    back = [{"Endpoint": 3 * (k + 1), "Colliding": [[0, 2 - k]]} for k in range(3)]
+    lane.write_text(json.dumps({"NumberOfVehicles": 2, "Vehicles": {"Vehicle0": sectors, "Vehicle1": back}}))
+    done = traffic("check", lane)
+    assert done.return_value == 11
+    assert "robots 0, 1 cannot end one after the other" in done.output
+    assert "cannot be solved in any order of moves" in done.output
+
+
+def test_charts(task: Path, tmp_path: Path) -> None:
+    result = tmp_path / "r.json"
+    traffic("run", task, "--result", result, "--gantt", tmp_path / "run.svg")
+    assert (tmp_path / "run.svg").read_text().lstrip().startswith("<?xml")
+    assert traffic("gantt", result).output.strip() == str(tmp_path / "r.svg")
+    traffic("gantt", result, "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "<svg" in page
+    assert "sum of completion times s" in page
+    for bad, text in ((tmp_path / "x.bmp", "expected a picture"), (tmp_path / "no" / "x.svg", "cannot be written")):
+        with pytest.raises(BotyardError, match=text):
+            raise traffic("gantt", result, "-o", bad).exception or AssertionError
+    with pytest.raises(BotyardError, match="expected a result"):
+        raise traffic("gantt", task).exception or AssertionError
+
+
+def test_what_a_chart_shows() -> None:
+    rows = [
+        {"t": 1.0, "robot": 0, "kind": "critical", "sector": 1}, {"t": 1.0, "robot": 0, "kind": "stop", "sector": 0},
+        {"t": 3.0, "robot": 0, "kind": "start", "sector": 0}, {"t": 4.0, "robot": 0, "kind": "enter", "sector": 1},
+        {"t": 5.0, "robot": 0, "kind": "release", "sector": 0}, {"t": 6.0, "robot": 0, "kind": "finish", "sector": 1},
+        {"t": 6.0, "robot": 0, "kind": "stop", "sector": 1},
+    ]  # fmt: skip
+    chart = chart_of(rows, 1, 8.0)
+    assert chart.goes == [(0, 0.0, 1.0), (0, 3.0, 6.0)]
+    assert chart.waits == [(0, 1.0, 3.0)]
+    assert chart.sectors == [(0, 0, 0.0, 5.0), (0, 1, 4.0, 8.0)]
+    assert chart.asks == [(0, 1.0)]
+
+
+def test_a_comparison_is_a_table_that_names_deadlocks(tmp_path: Path) -> None:
+    done = traffic("compare", "-f", "deadlock,warehouse", "-n", "4", "--seeds", "2", "-s", "fcfs,bankers", "--processes", "1",
+                   "--csv", tmp_path / "all.csv", "--json", tmp_path / "all.json")  # fmt: skip
+    lines = done.output.splitlines()
+    assert lines[0].split()[:4] == ["family", "robots", "supervisor", "runs"]
+    assert lines[1].split()[:7] == ["deadlock", "4", "fcfs", "2", "0", "2", "0"]
+    assert lines[2].split()[:7] == ["deadlock", "4", "bankers", "2", "2", "0", "0"]
+    assert (
+        "deadlock of 4, seed 1, fcfs: deadlock at 12.167 s: robots 0 → 1 → 2 → 3 → 0 wait for each other" in done.output
+    )
+    rows = json.loads((tmp_path / "all.json").read_text())
+    assert len(rows) == 8
+    assert len((tmp_path / "all.csv").read_text().splitlines()) == 9
+    assert next(r for r in rows if r["outcome"] == "deadlock")["cycle"] == "0 1 2 3"
+
+
+def test_a_comparison_in_several_processes_is_the_same(tmp_path: Path) -> None:
+    generate("corridor", 4).save(tmp_path / "mine.json")
+    found = []
+    for processes in ("1", "2"):
+        cases = ("-f", "ring", "-n", "4", "--seeds", "3", "-s", "chained")
+        done = traffic(
+            "compare", tmp_path / "mine.json", *cases, "--processes", processes, "--json", tmp_path / "all.json"
+        )
+        assert done.exception is None
+        found.append((tmp_path / "all.json").read_text())
+    assert found[0] == found[1]
+    assert len(json.loads(found[0])) == 4
+
+
+def test_mistakes_on_the_command_line(task: Path) -> None:
+    for args, text in (
+        (["run", task, "--supervisor", "nobodyy"], "expected module:Class"),
+        (["compare", "-s", "x"], "expected module:Class"),
+        (["compare", "-n", "four"], "expected numbers with commas"),
+        (["generate", "jam"], "no family"),
+        (["run", task.parent / "none.json"], "cannot be read"),
+    ):
+        with pytest.raises(BotyardError, match=text):
+            raise traffic(*args).exception or AssertionError
