@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 
-from bench import clients, page, peers, rays, ros, scaling, scenes, startup, worlds
+from bench import clients, page, peers, rays, ros, scaling, scenes, startup, traffic, worlds
 
 ALL = {
     "rays": rays.main,
@@ -14,6 +14,7 @@ ALL = {
     "page": page.main,
     "ros": ros.main,
     "startup": startup.main,
+    "traffic": traffic.main,
     "worlds": worlds.main,
     "scaling": scaling.main,
 }

@@ -122,6 +122,45 @@ def talk(topic, text, seconds):
     return True
 
 
+def supervise(path, seconds):
+    """Be a supervisor as users of the original write them: first come first served, by counting messages. What it granted."""
+    from std_msgs.msg import Int16
+
+    with open(path) as file:
+        vehicles = json.load(file)["Vehicles"]
+    sectors = [vehicles[f"Vehicle{i}"] for i in range(len(vehicles))]
+    clash = {((i, k), tuple(c)) for i, path in enumerate(sectors) for k, s in enumerate(path) for c in s["Colliding"]}
+    held = {(i, 0) for i in range(len(sectors))}
+    asked, left = [0] * len(sectors), [0] * len(sectors)
+    waiting, granted = [], []
+    out = rospy.Publisher("move_permissions", Int16, queue_size=1000)
+
+    def serve():
+        for want in list(waiting):
+            if not any((want, h) in clash or (h, want) in clash for h in held):
+                waiting.remove(want)
+                held.add(want)
+                granted.append(want)
+                out.publish(want[0])
+
+    def critical(message):
+        asked[message.data] += 1
+        waiting.append((message.data, asked[message.data]))
+        serve()
+
+    def release(message):
+        held.discard((message.data, left[message.data]))
+        left[message.data] += 1
+        serve()
+
+    rospy.Subscriber("release_points", Int16, release)
+    while out.get_num_connections() == 0:
+        rospy.rostime.wallsleep(0.05)
+    rospy.Subscriber("critical_points", Int16, critical)
+    rospy.rostime.wallsleep(seconds)
+    return granted
+
+
 def serve_map(cells, width, resolution, x, y, seconds):
     """Be a map_server."""
     from nav_msgs.msg import OccupancyGrid

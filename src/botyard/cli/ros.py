@@ -134,16 +134,12 @@ class RosInterfaces:
         PortError
             A port of the embedded master is taken.
         """
-        from botyard.servers.ros1 import MASTER_PORT, Ros1, Ros1Master
+        from botyard.servers.ros1 import Ros1
 
         graph, o = self.graph(), self._o
         uri = self._master_name()
-        name, _, port = uri.partition(":")
-        if name == EMBEDDED:
-            if port and not port.isdigit():
-                raise CommandLineError(f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{uri}"')
-            self._master = Ros1Master(o.bind_to_address, int(port or MASTER_PORT))
-            await self._master.start()
+        if uri.partition(":")[0] == EMBEDDED:
+            self._master = await embedded_master(uri, o.bind_to_address)
             self._yard.interfaces["rosmaster"].on = True
             uri = self._master.uri
             log.info("ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri)
@@ -247,6 +243,33 @@ class RosInterfaces:
         await self.stop_ros1()
         await self.stop_ros2()
         await self.stop_zenoh()
+
+
+async def embedded_master(name: str, bound: str) -> Ros1Master:
+    """A master of our own, serving.
+
+    Parameters
+    ----------
+    name : str
+        ``embedded`` or ``embedded:PORT``.
+    bound : str
+        Address to listen on.
+
+    Raises
+    ------
+    CommandLineError
+        The port is no number.
+    PortError
+        The port is taken.
+    """
+    from botyard.servers.ros1 import MASTER_PORT, Ros1Master
+
+    port = name.partition(":")[2]
+    if port and not port.isdigit():
+        raise CommandLineError(f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{name}"')
+    master = Ros1Master(bound, int(port or MASTER_PORT))
+    await master.start()
+    return master
 
 
 def _distro(o: RunOptions) -> str:

@@ -130,6 +130,29 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     help="With --compat: steps until an answer comes.",
 )
 @_rules
+@click.option("--ros1", is_flag=True, help="The supervisor is a ROS 1 node; in real time.")
+@click.option(
+    "--ros-master",
+    metavar="URI|embedded[:PORT]",
+    help="The master. [default: $ROS_MASTER_URI; embedded: one of our own]",
+)
+@click.option("--ros2", is_flag=True, help="The supervisor is a ROS 2 node (DDS); in real time.")
+@click.option("--wait-for-supervisor", is_flag=True, help="Begin when somebody subscribes to critical_points.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.0, 1000.0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="With ROS: times real time.",
+)
+@click.option(
+    "--idle-limit",
+    type=click.FloatRange(0.0),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="With ROS: all at rest for so long is a deadlock; 0: never.",
+)
 @click.option("--result", type=FILE, metavar="FILE", help="Write the result, with all events, as JSON.")
 @click.option("--events", type=FILE, metavar="FILE", help="Write the events as JSON lines.")
 @click.option("--csv", "table", type=FILE, metavar="FILE", help="Write a table of the robots.")
@@ -167,6 +190,12 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
     from botyard.traffic.supervisors.registry import find_supervisor
 
     script = [] if o["grants"] is None else _read_grants(o["grants"], len(task))
+    if o["ros1"] or o["ros_master"] or o["ros2"]:
+        if o["supervisor"] is not None:
+            raise CommandLineError("--supervisor does not go with --ros1 or --ros2: the supervisor is a ROS node")
+        from botyard.cli.trafficros import run_over_ros
+
+        return run_over_ros(task, script, _made_rules(o), o)
     supervisor = find_supervisor(o["supervisor"] or ("none" if o["compat"] or o["grants"] is not None else "bankers"))
     with _progress(task.name, len(task)) as progress:
         if o["compat"]:

@@ -102,6 +102,7 @@ class CompatTraffic:
         self._mail: dict[int, list[int]] = {}
         self._rows: list[tuple[int, int, int, int]] = []
         self._collisions = 0
+        self.step = -1
         self._listed = {tuple(row) for row in task.listed.tolist()}
         self.cars = [Car(v, _points(v), x=v.start) for v in task.vehicles]
         for step, robot in grants:
@@ -124,30 +125,68 @@ class CompatTraffic:
 
     def run(self, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
         """Run to the end, once; see `botyard.traffic.engine.Traffic.run`."""
-        step = -1
-        self._deliver(-1)
-        ending = Ending.TIMEOUT
-        while step + 1 < self._max_steps:
-            if not self.cars:
-                ending = Ending.COMPLETED
+        self.start()
+        ending: Ending | None = Ending.TIMEOUT if self.cars else Ending.COMPLETED
+        while self.cars and self.step + 1 < self._max_steps:
+            if (ending := self._one_step()) is not None:
                 break
-            step += 1
-            flags = [car.moving for car in self.cars]
-            for i, car in enumerate(self.cars):
-                self._step(step, i, car)
-            self._flags(step, flags)
-            self._watch(step, self.cars)
-            if all(car.done for car in self.cars):
-                ending = Ending.COMPLETED
-                break
-            self._deliver(step)
-            if not self._mail and all(car.v == 0.0 and not car.moving for car in self.cars):
+            if self.is_idle:
                 ending = Ending.COLLISION if self._collisions else Ending.DEADLOCK
                 break
-            if not step % 10_000:
-                progress((step + 1) / _PER_SECOND, sum(car.done for car in self.cars))
+            if not self.step % 10_000:
+                progress((self.step + 1) / _PER_SECOND, sum(car.done for car in self.cars))
+        return self.finish(ending or Ending.TIMEOUT)
+
+    def start(self) -> None:
+        """Permissions that are there before the first step count."""
+        self._deliver(-1)
+
+    def advance(self, until: float) -> Ending | None:
+        """Carry out the steps up to a simulated time, s; see `botyard.traffic.engine.Traffic.advance`."""
+        while (self.step + 2) / _PER_SECOND <= until:
+            if self.step + 1 >= self._max_steps:
+                return Ending.TIMEOUT
+            if not self.cars or (ending := self._one_step()) is not None:
+                return ending if self.cars else Ending.COMPLETED
+        return None
+
+    def permit(self, robot: int) -> None:
+        """A permission has come from outside; it is read after the next step.
+
+        Raises
+        ------
+        WorldError
+            There is no such robot.
+        """
+        if not 0 <= robot < len(self.cars):
+            raise WorldError(f"a permission for robot {robot}: there are {len(self.cars)}, numbered from 0")
+        self._mail.setdefault(self.step + 1, []).append(robot)
+
+    def asked(self) -> list[tuple[int, int]]:
+        """Robots that wait for permissions, and how many they wait for."""
+        return [(i, 1) for i, car in enumerate(self.cars) if not (car.moving or car.done)]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all robots stand still, and no permission is on its way."""
+        return not self._mail and all(car.v == 0.0 and not car.moving for car in self.cars)
+
+    def _one_step(self) -> Ending | None:
+        self.step += 1
+        step, flags = self.step, [car.moving for car in self.cars]
+        for i, car in enumerate(self.cars):
+            self._step(step, i, car)
+        self._flags(step, flags)
+        self._watch(step, self.cars)
+        if all(car.done for car in self.cars):
+            return Ending.COMPLETED
+        self._deliver(step)
+        return None
+
+    def finish(self, ending: Ending) -> Outcome:
+        """What came of the run; once, at its end."""
         self.supervisor.on_end()
-        return self._outcome(ending, step)
+        return self._outcome(ending, self.step)
 
     def _step(self, step: int, i: int, car: Car) -> None:
         vehicle = car.vehicle

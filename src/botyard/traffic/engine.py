@@ -75,6 +75,14 @@ class Rules:
         return not (self.latency or self.jitter or self.loss)
 
 
+def _lines(shape: tuple[int, int], kind: Any) -> Any:
+    """Zeros, the first of which begins a line of the processor's cache, so that a robot's row takes no more lines than it must."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    room = np.zeros(size + 64, np.uint8)
+    begin = -room.ctypes.data % 64
+    return room[begin : begin + size].view(kind).reshape(shape)
+
+
 class Traffic:
     """A run of a task.
 
@@ -110,6 +118,7 @@ class Traffic:
         self.supervisor = supervisor
         self.rules = rules
         self.now = 0.0
+        self.is_idle = False
         self._chunks: list[tuple[Any, ...]] = []
         self._random = np.random.Generator(np.random.PCG64(rules.seed))
         self._mail: list[tuple[float, int, int, int, int]] = []
@@ -128,7 +137,7 @@ class Traffic:
     def _build(self, log: bool) -> None:
         task, rules = self.task, self.rules
         n, vehicles, total = len(task), task.vehicles, task.n_sectors
-        f, i = np.zeros((n, k.N_F)), np.zeros((n, k.N_I), np.int64)
+        f, i = _lines((n, k.N_F), np.float64), _lines((n, k.N_I), np.int32)
         c = np.zeros(k.N_C, np.int64)
         c[[k.AT_END, k.LEAVES, k.GOES_ON, k.LOGS]] = rules.stop_at_end, rules.leaves, rules.goes_on, log
         columns = {k.VMAX: "velocity", k.ACC: "acceleration", k.DEC: "deceleration", k.RADIUS: "radius", k.X: "start"}
@@ -142,8 +151,9 @@ class Traffic:
         counts = [len(p[0]) for p in parts][:n]
         i[:, k.LAST] = np.cumsum(counts)
         i[:, k.POINT] = i[:, k.LAST] - counts
-        starts, others = task.conflicts
-        owner = np.repeat(np.arange(n), np.diff(task.first))
+        starts, others = (a.astype(np.int32) for a in task.conflicts)
+        first = task.first.astype(np.int32)
+        owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(first))
         inside = np.zeros(total, np.uint8)
         for robot, v in enumerate(vehicles):
             tail, head = v.occupied()
@@ -152,11 +162,11 @@ class Traffic:
         room = CHUNK + 4 * n + 8192 if log else 0
         self._w = k.World(
             f=f, i=i, c=c, d=np.zeros(1), heap=np.zeros(n, np.int64), key=np.zeros(n), slot=np.zeros(n, np.int64),
-            loc=loc, what=what, sec=sec, first=task.first, owner=owner,
+            loc=loc, what=what, sec=sec, first=first, owner=owner,
             ends=np.concatenate([v.ends for v in vehicles]) if n else np.zeros(0),
-            starts=starts, others=others, inside=inside, held=inside.copy(), chain=np.arange(total) - task.first[owner],
-            rank=np.zeros(total, np.int64), need=np.zeros(total, np.int64), after_starts=np.zeros(total + 1, np.int64),
-            after=np.zeros(0, np.int64), sim=np.zeros(total, np.uint8), done=np.zeros(n, np.uint8), why=np.zeros(n, np.int64),
+            starts=starts, others=others, inside=inside, held=inside.copy(), chain=np.arange(total, dtype=np.int32) - first[owner],
+            rank=np.zeros(total, np.int32), need=np.zeros(total, np.int32), after_starts=np.zeros(total + 1, np.int32),
+            after=np.zeros(0, np.int32), sim=np.zeros(total, np.uint8), done=np.zeros(n, np.uint8), why=np.zeros(n, np.int64),
             queue=np.zeros(n, np.int64), et=np.zeros(room), er=np.zeros(room, np.int32), ek=np.zeros(room, np.int8),
             es=np.zeros(room, np.int32),
         )  # fmt: skip
@@ -189,9 +199,9 @@ class Traffic:
         if policy.after is not None:
             before, after = policy.after[:, 0], policy.after[:, 1]
             order = np.argsort(before, kind="stable")
-            starts = np.searchsorted(before[order], np.arange(self.task.n_sectors + 1)).astype(np.int64)
+            starts = np.searchsorted(before[order], np.arange(self.task.n_sectors + 1)).astype(np.int32)
             np.add.at(w.need, after, 1)
-            self._w = w._replace(after=after[order], after_starts=starts)
+            self._w = w._replace(after=after[order].astype(np.int32), after_starts=starts)
 
     # -- messages
 
@@ -254,16 +264,54 @@ class Traffic:
         WorldError
             The supervisor grants something to a robot that is not there.
         """
-        w, mail, limit = self._w, self._mail, self.rules.time_limit
-        c, d, instant, advance, calls = w.c, w.d, self.rules.is_instant, k.advance, 0
-        k.begin(w)
-        while mail and mail[0][0] < 0.0:  # before the start
-            self.now = -1.0
-            self._allow(heapq.heappop(mail)[3], -1)
+        self.start()
+        return self.finish(self._advance(self.rules.time_limit, progress))
+
+    def start(self) -> None:
+        """Everything is ready: permissions that are there before the start count."""
+        k.begin(self._w)
+        self.now = -1.0
+        while self._mail and self._mail[0][0] < 0.0:
+            self._allow(heapq.heappop(self._mail)[3], -1)
         self.now = 0.0
         self._answer()
+
+    def advance(self, until: float) -> Ending | None:
+        """Carry out what happens up to a simulated time, s, for those who run in real time; None: it is not the end.
+
+        Robots that all stand still are not the end: a permission may come (`permit`).
+        """
+        code = self._advance(min(until, self.rules.time_limit))
+        self._flush()
+        self.is_idle = code == k.IDLE
+        if code in (k.TIME, k.IDLE):
+            self.now = max(self.now, until)
+            return Ending.TIMEOUT if until >= self.rules.time_limit else None
+        return Ending.COMPLETED if code == k.ALL_DONE else Ending.COLLISION
+
+    def permit(self, robot: int) -> None:
+        """A permission has come from outside, for the next sector of a robot.
+
+        Raises
+        ------
+        WorldError
+            There is no such robot.
+        """
+        if not 0 <= robot < len(self.task):
+            raise WorldError(f"a permission for robot {robot}: there are {len(self.task)}, numbered from 0")
+        self._allow(robot, -1)
+
+    def asked(self) -> list[tuple[int, int]]:
+        """Robots that wait for permissions, and how many they wait for."""
+        missing = (self._w.i[:, k.ASKED] - self._w.i[:, k.ALLOWED]) * (1 - self._w.i[:, k.DONE])
+        return [(robot, n) for robot, n in enumerate(missing.tolist()) if n > 0]
+
+    def _advance(self, until: float, progress: Callable[[float, int], None] = lambda _t, _n: None) -> int:
+        """Carry out what happens up to a time; why it ended there."""
+        w, mail = self._w, self._mail
+        c, d, instant, advance, calls = w.c, w.d, self.rules.is_instant, k.advance, 0
         while True:
-            code = advance(w, min(mail[0][0], limit) if mail else limit)
+            code = advance(w, min(mail[0][0], until) if mail else until)
             if code == k.NOTIFY:
                 self.now = float(d[0])
                 (self._tell if instant else self._send)(
@@ -275,19 +323,30 @@ class Traffic:
             elif code == k.FULL:
                 self._flush()
                 progress(float(d[0]), int(c[k.N_DONE]))
-            elif code in (k.TIME, k.IDLE) and mail and mail[0][0] <= limit:
+            elif code in (k.TIME, k.IDLE) and mail and mail[0][0] <= until:
                 self.now, _, kind, robot, sector = heapq.heappop(mail)
                 if kind == _PERMISSION:
                     self._allow(robot, sector)
                 else:
                     self._tell(kind, robot, sector)
+            elif code == k.IDLE and mail:
+                return k.TIME
             else:
-                break
+                return int(code)
+
+    def finish(self, why: int | Ending) -> Outcome:
+        """What came of the run; once, at its end.
+
+        Parameters
+        ----------
+        why : int or Ending
+            Why it ended: a code of the kernel, or how whoever ran it in real time calls it.
+        """
         self._flush()
         self.supervisor.on_end()
-        if c[k.LOST]:
-            raise AssertionError(f"{c[k.LOST]} events did not fit")
-        return self._outcome(int(code))
+        if self._w.c[k.LOST]:
+            raise AssertionError(f"{self._w.c[k.LOST]} events did not fit")
+        return self._outcome(why)
 
     def _flush(self) -> None:
         w = self._w
@@ -296,22 +355,24 @@ class Traffic:
             self._chunks.append(tuple(column[:n].copy() for column in (w.et, w.er, w.ek, w.es)))
             w.c[k.OUT] = 0
 
-    def _outcome(self, code: int) -> Outcome:
+    def _outcome(self, why: int | Ending) -> Outcome:
         f, i, c = self._w.f, self._w.i, self._w.c
         done = i[:, k.DONE].astype(bool)
-        ending = {k.ALL_DONE: Ending.COMPLETED, k.COLLIDED: Ending.COLLISION, k.IDLE: Ending.DEADLOCK}.get(
-            code, Ending.TIMEOUT
-        )
+        codes = {k.ALL_DONE: Ending.COMPLETED, k.COLLIDED: Ending.COLLISION, k.IDLE: Ending.DEADLOCK}
+        ending = why if isinstance(why, Ending) else codes.get(why, Ending.TIMEOUT)
         if c[k.COLLISIONS] and ending is not Ending.TIMEOUT:
             ending = Ending.COLLISION
-        waiting = waiting_robots(self.task, i[:, [k.ALLOWED, k.ASKED, k.TAIL, k.HEAD]], done)
+        waiting = waiting_robots(self.task, i[:, [k.ALLOWED, k.ASKED, k.TAIL, k.HEAD]].astype(np.int64), done)
         cycle = find_cycle(waiting) if ending is Ending.DEADLOCK else ()
-        time = self.rules.time_limit if ending is Ending.TIMEOUT else float(self._w.d[0])
+        if ending is Ending.TIMEOUT:
+            time = self.now if isinstance(why, Ending) else self.rules.time_limit
+        else:
+            time = float(self._w.d[0])
         if ending is Ending.DEADLOCK:  # it begins when the last robot has come to rest
             time = max(time, float(f[~done, k.REST].max(initial=0.0)))
         stands = ~done & (f[:, k.REST] < time)  # and has not gone on
         waited = f[:, k.WAIT] + np.where(stands, time - np.where(stands, f[:, k.REST], 0.0), 0.0)
-        robots = Robots(f[:, k.FINISHED].copy(), waited, i[:, k.STOPS] + stands, done)
+        robots = Robots(f[:, k.FINISHED].copy(), waited, (i[:, k.STOPS] + stands).astype(np.int64), done)
         return Outcome(
             self.task, ending, time, joined(self._chunks), int(c[k.EVENTS]), robots, cycle, waiting, int(c[k.COLLISIONS])
         )  # fmt: skip

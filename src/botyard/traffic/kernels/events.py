@@ -18,6 +18,7 @@ from botyard.traffic.kernels.jit import inlined_kernel, kernel
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
+I4 = NDArray[np.int32]
 
 NEAR = 1e-9
 """Places closer than this are one place, m."""
@@ -25,10 +26,10 @@ INFINITE = math.inf
 
 # columns of f, one row a robot
 T, X, V, VMAX, ACC, DEC, LIMIT, REST, BASE, OLD_T, OLD_X, OLD_V, RADIUS, WAIT, FINISHED = range(15)
-N_F = 15
+N_F = 16  # two lines of the cache
 # columns of i
 POINT, LAST, MODE, ALLOWED, ASKED, TAIL, HEAD, DONE, STOPS = range(9)
-N_I = 9
+N_I = 16
 GOING, BRAKING, GONE = 1, 0, 2
 # what stands at a point of a path, in the order in which those of one place happen; then what else happens
 RELEASE, CRITICAL, ENTER, FINISH, GRANT, STOP, START, COLLISION = range(8)
@@ -49,7 +50,7 @@ class World(NamedTuple):
 
     Attributes
     ----------
-    f, i : (n, N_F) float64, (n, N_I) int64
+    f, i : (n, N_F) float64, (n, N_I) int32
         Robots; the constants above name the columns.
     c, d : (N_C,) int64, (1,) float64
         Counters and options; the time of the last event.
@@ -57,15 +58,15 @@ class World(NamedTuple):
         The queue: robots, the times of their next events in the same order, and where in it each robot is.
     loc, what, sec : (p,) float64, int8, int32
         Points of all paths in the order in which they are passed: place, m; kind; sector of the robot.
-    first, ends, owner : (n + 1,) int64, (s,) float64, (s,) int64
+    first, ends, owner : (n + 1,) int32, (s,) float64, (s,) int32
         First sector of each robot; end of each sector, m; its robot.
-    starts, others : (s + 1,), (m,) int64
+    starts, others : (s + 1,), (m,) int32
         Conflicts of sector g: ``others[starts[g]:starts[g + 1]]``.
     inside, held : (s,) uint8
         Whether its robot is in a sector; whether it is reserved.
-    chain, rank, need : (s,) int64
+    chain, rank, need : (s,) int32
         Up to where sectors of the robot are granted together; who is served first; how many sectors must be left before.
-    after_starts, after : (s + 1,), (q,) int64
+    after_starts, after : (s + 1,), (q,) int32
         Sectors that come after sector g in a fixed order.
     sim, done, why, queue : (s,) uint8, (n,) uint8, (n,) int64, (n,) int64
         Room to work in.
@@ -74,7 +75,7 @@ class World(NamedTuple):
     """
 
     f: F8
-    i: I8
+    i: I4
     c: I8
     d: F8
     heap: I8
@@ -82,27 +83,27 @@ class World(NamedTuple):
     slot: I8
     loc: F8
     what: NDArray[np.int8]
-    sec: NDArray[np.int32]
-    first: I8
+    sec: I4
+    first: I4
     ends: F8
-    owner: I8
-    starts: I8
-    others: I8
+    owner: I4
+    starts: I4
+    others: I4
     inside: NDArray[np.uint8]
     held: NDArray[np.uint8]
-    chain: I8
-    rank: I8
-    need: I8
-    after_starts: I8
-    after: I8
+    chain: I4
+    rank: I4
+    need: I4
+    after_starts: I4
+    after: I4
     sim: NDArray[np.uint8]
     done: NDArray[np.uint8]
     why: I8
     queue: I8
     et: F8
-    er: NDArray[np.int32]
+    er: I4
     ek: NDArray[np.int8]
-    es: NDArray[np.int32]
+    es: I4
 
 
 # -- the queue: a binary heap of robots by the time of their next event, then by number

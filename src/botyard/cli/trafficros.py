@@ -1,0 +1,85 @@
+"""``botyard traffic run --ros1 | --ros2``: a run in real time whose supervisor is a ROS node."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from botyard.cli.ros import DEFAULT_MASTER, EMBEDDED, embedded_master
+from botyard.errors import PeerError, RosMasterError
+from botyard.protocols.dds.environment import Environment
+from botyard.protocols.ros_messages.types import types
+from botyard.servers.trafficros import Live, Relay, TrafficNode, check_ids
+from botyard.traffic.compat import CompatTraffic
+from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.outcome import Outcome
+from botyard.traffic.task import Task
+
+
+def run_over_ros(task: Task, script: Sequence[tuple[int, int]], rules: Rules, o: Mapping[str, Any]) -> Outcome:
+    """Run a task in real time.
+
+    Parameters
+    ----------
+    script : sequence of (int, int)
+        Permissions by step and robot, besides.
+    o : mapping
+        The command's options.
+
+    Raises
+    ------
+    WorldError
+        There are more robots than ROS can name here.
+    RosMasterError
+        There is no master.
+    """
+    check_ids(len(task))
+    relay = Relay()
+    if o["compat"]:
+        live: Live = CompatTraffic(task, relay, grants=script, max_steps=int(min(o["time_limit"] * 10, 10_000_000)))
+    else:
+        times = [(-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script]
+        live = Traffic(task, relay, rules, grants=times)
+    return asyncio.run(_over_ros(live, relay, o))
+
+
+async def _over_ros(live: Live, relay: Relay, o: Mapping[str, Any]) -> Outcome:
+    """Run in real time with a supervisor that is a ROS node."""
+    known, stop = types(), asyncio.Event()
+    with contextlib.suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+    async with contextlib.AsyncExitStack() as stack:
+        node = TrafficNode(known, relay, os.environ.get("ROS_NAMESPACE", ""))
+        if o["ros1"] or o["ros_master"]:
+            from botyard.servers.ros1 import Ros1
+
+            uri = o["ros_master"] or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
+            if uri.partition(":")[0] == EMBEDDED:
+                master = await embedded_master(uri, "127.0.0.1")
+                stack.callback(master.close)
+                uri = master.uri
+                click.echo(f"export ROS_MASTER_URI={uri}", err=True)
+            ros = Ros1(known, uri, sim_time=False)
+            stack.push_async_callback(ros.close)
+            try:
+                await ros.start()
+            except PeerError as error:
+                raise RosMasterError(f"no ROS master: {error} (--ros-master embedded starts one)") from None
+            node.add(ros)
+        if o["ros2"]:
+            from botyard.servers.ros2 import Ros2
+
+            dds = Ros2(known, Environment.read())
+            stack.push_async_callback(dds.close)
+            node.add(dds)
+        stack.callback(node.close)
+        click.echo(f"ready: {node.node}", err=True)
+        return await node.run(
+            live, wait=o["wait_for_supervisor"], speed=o["speed"], idle_limit=o["idle_limit"], stop=stop
+        )
