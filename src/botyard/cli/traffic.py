@@ -307,6 +307,52 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
         click.echo(f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts")
 
 
+@command.command("convert")
+@click.argument("source", type=FILE)
+@click.argument("output", type=FILE)
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.0, min_open=True),
+    default=0.01,
+    show_default=True,
+    help="Drawings: m for a unit.",
+)
+@click.option(
+    "--cell",
+    type=click.FloatRange(0.0, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="Plans: edge of a cell, m.",
+)
+@click.option(
+    "--radius", type=click.FloatRange(0.0, min_open=True), default=0.5, show_default=True, help="Of the disks, m."
+)
+@click.option(
+    "--longest",
+    type=click.FloatRange(0.0, min_open=True),
+    default=8.0,
+    show_default=True,
+    help="Drawings: longest sector, m.",
+)
+def convert(source: Path, output: Path, scale: float, cell: float, radius: float, longest: float) -> None:
+    """Make a task of a drawing (.svg: every line is a path) or of a plan of multi-agent path finding (.txt, .json)."""
+    import numpy as np
+
+    from botyard.traffic.task import Vehicle
+
+    vehicle = Vehicle(ends=np.ones(1), radius=radius)
+    if source.suffix.lower() == ".svg":
+        from botyard.traffic.geometry import paths_of_svg, task_of_paths
+
+        task = task_of_paths(paths_of_svg(source, scale), vehicle, longest=longest, name=str(source))
+    else:
+        from botyard.traffic.plans import read_plan, task_of_plan
+
+        task = task_of_plan(read_plan(source), str(source), vehicle, cell)
+    task.save(output)
+    click.echo(f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts")
+
+
 @command.command("compare")
 @click.argument("tasks", nargs=-1, type=FILE)
 @click.option(

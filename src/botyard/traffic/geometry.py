@@ -1,0 +1,268 @@
+"""From paths in the plane to a task: where paths come too close, they are divided into sectors, and these conflict.
+
+Two sectors conflict if the disks that are swept along them overlap, that is if the pieces of the two paths are closer than the sum of
+the radii. Shapely finds the pairs (STRtree).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.errors import WorldError
+from botyard.traffic.motion import Path2
+from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
+
+FINE: Final = 0.01
+"""Curves are drawn as polylines that are off by no more than this, m."""
+_LEVELS: Final = 20
+
+
+def arc(centre: tuple[float, float], radius: float, start: float, sweep: float, tolerance: float = FINE) -> F8:
+    """A circular arc as a polyline, (k, 2).
+
+    Parameters
+    ----------
+    centre, radius : (float, float), float
+        m.
+    start, sweep : float
+        Where it begins, and how far it goes round, against the clock; rad.
+    tolerance : float
+        Greatest distance between arc and polyline, m: r (1 − cos(step / 2)).
+    """
+    step = 2.0 * math.acos(max(-1.0, 1.0 - min(tolerance, radius) / radius))
+    angles = start + sweep * np.linspace(0.0, 1.0, max(2, math.ceil(abs(sweep) / step) + 1))
+    return np.stack([centre[0] + radius * np.cos(angles), centre[1] + radius * np.sin(angles)], axis=1)
+
+
+def spline(points: F8, samples: int = 24) -> F8:
+    """A centripetal Catmull–Rom spline through points, (k, 2), as a polyline with `samples` pieces between two of them.
+
+    E. Catmull, R. Rom, "A class of local interpolating splines", 1974; knots by the square root of the distances, so that it makes no
+    loops (C. Yuksel, S. Schaefer, J. Keyser, "Parameterization and applications of Catmull–Rom curves", 2011).
+    """
+    points = np.asarray(points, np.float64)
+    if len(points) < 3:
+        return points
+    padded = np.concatenate([[2 * points[0] - points[1]], points, [2 * points[-1] - points[-2]]])
+    out = [points[:1]]
+    for p0, p1, p2, p3 in zip(padded, padded[1:], padded[2:], padded[3:], strict=False):
+        t0 = 0.0
+        t1, t2, t3 = np.cumsum(
+            [math.sqrt(max(float(np.hypot(*(b - a))), 1e-12)) for a, b in ((p0, p1), (p1, p2), (p2, p3))]
+        )
+        t = np.linspace(t1, t2, samples + 1)[1:, None]
+        a1 = (t1 - t) / (t1 - t0) * p0 + (t - t0) / (t1 - t0) * p1
+        a2 = (t2 - t) / (t2 - t1) * p1 + (t - t1) / (t2 - t1) * p2
+        a3 = (t3 - t) / (t3 - t2) * p2 + (t - t2) / (t3 - t2) * p3
+        b1 = (t2 - t) / (t2 - t0) * a1 + (t - t0) / (t2 - t0) * a2
+        b2 = (t3 - t) / (t3 - t1) * a2 + (t - t1) / (t3 - t1) * a3
+        out.append((t2 - t) / (t2 - t1) * b1 + (t - t1) / (t2 - t1) * b2)
+    return np.concatenate(out)
+
+
+def _shapely() -> Any:
+    try:
+        import shapely
+    except ImportError:
+        raise WorldError('paths in the plane need an extra: pip install "botyard[traffic]"') from None
+    return shapely
+
+
+class _Pieces:
+    """Pieces of paths as lines.
+
+    Parameters
+    ----------
+    paths : sequence of Path2
+        The paths.
+    breaks : list of arrays
+        Where each is divided, m along it, from 0 to its length.
+    """
+
+    def __init__(self, paths: Sequence[Path2], breaks: list[F8]) -> None:
+        shapely = _shapely()
+        coords, index, owner, count = [], [], [], 0
+        for i, (path, cuts) in enumerate(zip(paths, breaks, strict=True)):
+            places = np.unique(np.concatenate([path.along, cuts]))
+            points = path.at(places)
+            begin, end = np.searchsorted(places, cuts[:-1]), np.searchsorted(places, cuts[1:])
+            sizes = end - begin + 1
+            rows = np.repeat(begin, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            coords.append(points[rows])
+            index.append(np.repeat(np.arange(count, count + len(sizes)), sizes))
+            owner.append(np.full(len(sizes), i))
+            count += len(sizes)
+        self.lines = shapely.linestrings(np.concatenate(coords), indices=np.concatenate(index))
+        self.owner = np.concatenate(owner)
+
+    def close(self, radii: F8) -> tuple[I8, I8]:
+        """Pairs of pieces of different paths whose swept disks overlap, each once, the one of the lesser number first."""
+        shapely = _shapely()
+        tree = shapely.STRtree(self.lines)
+        own = radii[self.owner]
+        a, b = tree.query(self.lines, predicate="dwithin", distance=own + float(radii.max(initial=0.0)))
+        some = (a < b) & (self.owner[a] != self.owner[b])
+        a, b = a[some], b[some]
+        near = shapely.distance(self.lines[a], self.lines[b]) < own[a] + own[b] - 1e-9
+        return a[near].astype(np.int64), b[near].astype(np.int64)
+
+
+def task_of_paths(
+    paths: Sequence[F8],
+    vehicles: Sequence[Vehicle] | Vehicle | None = None,
+    *,
+    longest: float = 8.0,
+    shortest: float | None = None,
+    name: str = "paths",
+) -> Task:
+    """Divide paths into sectors, and find which conflict.
+
+    Paths are halved, beginning with pieces of at most `longest`, where they come too close to another path, until pieces would be
+    shorter than `shortest`. Pieces that come close to none are put together again.
+
+    Parameters
+    ----------
+    paths : sequence of (k, 2) arrays
+        Corners of each, m; see `arc` and `spline` for curves.
+    vehicles : Vehicle or sequence of Vehicle, optional
+        Radius and motion of all, or of each.
+    longest, shortest : float
+        Lengths of the pieces to begin with, and not to go below, m; the latter else the greater one of diameter and braking distance.
+
+    Returns
+    -------
+    Task
+        With the paths as its geometry.
+
+    Raises
+    ------
+    TaskError
+        A path has no length.
+    WorldError
+        The extra is not installed.
+    """
+    usual = vehicles if isinstance(vehicles, Vehicle) else Vehicle(ends=np.ones(1))
+    each = list(vehicles) if isinstance(vehicles, Sequence) else [usual] * len(paths)
+    if len(each) != len(paths):
+        raise TaskError(f"vehicles: expected one for each of {len(paths)} paths, found {len(each)}", name)
+    curves = [Path2(np.asarray(p, np.float64)) for p in paths]
+    for i, curve in enumerate(curves):
+        if not (np.isfinite(curve.corners).all() and len(curve.corners) > 1 and curve.length > 0.0):
+            raise TaskError(f"path {i}: expected at least two different points", name)
+    if not curves:
+        return Task((), name=name)
+    radii = np.array([v.radius for v in each])
+    least = np.array([shortest or max(2.0 * v.radius, v.braking_distance) for v in each])
+    breaks = [np.linspace(0.0, c.length, max(1, math.ceil(c.length / longest)) + 1) for c in curves]
+    for _ in range(_LEVELS):
+        pieces = _Pieces(curves, breaks)
+        a, b = pieces.close(radii)
+        critical = np.zeros(len(pieces.owner), np.bool_)
+        critical[a] = critical[b] = True
+        breaks, changed = _halved(breaks, critical, least)
+        if not changed:
+            break
+    breaks = _joined(breaks, critical, [v.radius + v.braking_distance for v in each])
+    pieces = _Pieces(curves, breaks)
+    a, b = pieces.close(radii)
+    first = np.concatenate([[0], np.cumsum([len(c) - 1 for c in breaks])])
+    ia, ib = pieces.owner[a], pieces.owner[b]
+    rows = np.stack([ia, a - first[ia], ib, b - first[ib]], axis=1)
+    listed: I8 = np.concatenate([rows, rows[:, [2, 3, 0, 1]]]).astype(np.int64)
+    listed = listed[np.lexsort(listed.T[::-1])]
+    made = tuple(
+        replace(v, ends=cuts[1:], path=c.corners, start=0.0) for v, cuts, c in zip(each, breaks, curves, strict=True)
+    )
+    return Task(made, listed, (), name)
+
+
+def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]:
+    """Halve critical pieces that are long enough for it; whether any was."""
+    out, at, changed = [], 0, False
+    for cuts, shortest in zip(breaks, least.tolist(), strict=True):
+        lengths = np.diff(cuts)
+        split = critical[at : at + len(lengths)] & (lengths >= 2.0 * shortest)
+        at += len(lengths)
+        middles = (cuts[:-1] + 0.5 * lengths)[split]
+        changed |= bool(split.any())
+        out.append(np.sort(np.concatenate([cuts, middles])))
+    return out, changed
+
+
+def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]:
+    """Without borders between pieces that are both free, and with a first sector that is long enough to stop in."""
+    out, at = [], 0
+    for cuts, room in zip(breaks, first, strict=True):
+        n = len(cuts) - 1
+        free = ~critical[at : at + n]
+        at += n
+        keep = np.ones(n + 1, np.bool_)
+        keep[1:-1] = ~(free[:-1] & free[1:])
+        keep[1:-1] &= cuts[1:-1] >= room
+        out.append(cuts[keep])
+    return out
+
+
+def paths_of_svg(path: str | Path, scale: float = 0.01) -> list[F8]:
+    """Lines of a drawing as paths, one for each path, line and polyline in it; y up.
+
+    Parameters
+    ----------
+    scale : float
+        m for a unit of the drawing.
+
+    Raises
+    ------
+    TaskError
+        It cannot be read, or there is no line in it.
+    WorldError
+        The extra is not installed.
+    """
+    try:
+        from svgelements import SVG, Shape
+        from svgelements import Path as SvgPath
+    except ImportError:
+        raise WorldError('drawings need an extra: pip install "botyard[drawings]"') from None
+    try:
+        drawing = SVG.parse(str(path))
+    except OSError as error:
+        raise TaskError(f"cannot be read: {error.strerror}", path) from None
+    except Exception as error:  # the library raises whatever comes
+        raise TaskError(f"no SVG drawing: {error}", path) from None
+    found = []
+    for element in drawing.elements():
+        if not isinstance(element, Shape) or element.values.get("visibility") == "hidden":
+            continue
+        for part in SvgPath(element).as_subpaths():
+            line = _flattened(SvgPath(part))
+            if len(line) > 1:
+                found.append(line * np.array([scale, -scale]))
+    if not found:
+        raise TaskError("expected lines to drive along, found none", path)
+    return found
+
+
+def _flattened(path: Any) -> F8:
+    """A path of a drawing as a polyline."""
+    points: list[tuple[float, float]] = []
+    for segment in path:
+        kind = type(segment).__name__
+        if kind == "Move" or segment.end is None:
+            points += [(segment.end.x, segment.end.y)] if segment.end is not None else []
+        elif kind in ("Line", "Close"):
+            points.append((segment.end.x, segment.end.y))
+        else:
+            points += [(p.x, p.y) for p in (segment.point(t) for t in np.linspace(0.0, 1.0, 33)[1:].tolist())]
+    line = np.array(points, np.float64).reshape(-1, 2)
+    if len(line) > 1:
+        line = line[np.concatenate([[True], np.hypot(*np.diff(line, axis=0).T) > 1e-9])]
+    return line
+
+
+__all__ = ["arc", "paths_of_svg", "spline", "task_of_paths"]

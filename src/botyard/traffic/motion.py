@@ -1,0 +1,188 @@
+"""Where robots are at any time of a run, from its events, and whether their disks ever touch, whatever the sectors say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from botyard.traffic.kernels import events as k
+from botyard.traffic.outcome import Outcome
+from botyard.traffic.task import F8, Task, TaskError, Vehicle
+
+STEP: Final = 1e-3
+"""Disks that stand close together are looked at again after so long, s."""
+
+
+class Motion:
+    """A robot's motion along its path: pieces of constant acceleration.
+
+    Parameters
+    ----------
+    vehicle : Vehicle
+        Where it starts, and how fast it is.
+    turns : list of (float, bool)
+        Times, s, from which on it goes (True) or brakes; in order.
+    """
+
+    def __init__(self, vehicle: Vehicle, turns: list[tuple[float, bool]]) -> None:
+        self.vehicle = vehicle
+        begin, x, v, a = [0.0], [vehicle.start], [0.0], [vehicle.acceleration]
+
+        def at(t: float) -> tuple[float, float]:
+            dt = t - begin[-1]
+            return x[-1] + dt * (v[-1] + 0.5 * a[-1] * dt), v[-1] + a[-1] * dt
+
+        def piece(t: float, place: float, speed: float, rate: float) -> None:
+            if t == begin[-1]:
+                x[-1], v[-1], a[-1] = place, speed, rate
+            else:
+                begin.append(t)
+                x.append(place)
+                v.append(speed)
+                a.append(rate)
+
+        def until(t: float) -> None:
+            """Let what happens by itself before t happen: the greatest speed, or rest, is reached."""
+            if a[-1] > 0.0 and (end := begin[-1] + (vehicle.velocity - v[-1]) / a[-1]) <= t:
+                piece(end, at(end)[0], vehicle.velocity, 0.0)
+            elif a[-1] < 0.0 and (end := begin[-1] - v[-1] / a[-1]) <= t:
+                piece(end, at(end)[0], 0.0, 0.0)
+
+        for t, goes in turns:
+            until(t)
+            place, speed = at(t)
+            speed = min(max(speed, 0.0), vehicle.velocity)
+            if goes:
+                piece(t, place, speed, vehicle.acceleration if speed < vehicle.velocity else 0.0)
+            else:
+                piece(t, place, speed, -vehicle.deceleration if speed > 0.0 else 0.0)
+        until(math.inf)
+        self._t, self._x, self._v, self._a = (np.array(column) for column in (begin, x, v, a))
+
+    def place(self, t: F8) -> F8:
+        """Places along the path, m, at times, s."""
+        piece = np.searchsorted(self._t, t, side="right") - 1
+        dt = t - self._t[piece]
+        found: F8 = self._x[piece] + dt * (self._v[piece] + 0.5 * self._a[piece] * dt)
+        return found
+
+
+def motions(outcome: Outcome) -> list[Motion]:
+    """The motions of all robots of a run whose events were kept."""
+    turns: list[list[tuple[float, bool]]] = [[] for _ in outcome.task.vehicles]
+    e = outcome.events
+    rows = np.flatnonzero((e.kind == k.STOP) | (e.kind == k.START))
+    for t, robot, kind in zip(e.t[rows].tolist(), e.robot[rows].tolist(), e.kind[rows].tolist(), strict=True):
+        turns[robot].append((t, kind == k.START))
+    return [Motion(v, _settled(own)) for v, own in zip(outcome.task.vehicles, turns, strict=True)]
+
+
+def _settled(turns: list[tuple[float, bool]]) -> list[tuple[float, bool]]:
+    """Without what was taken back in the same moment: a permission that came at the critical point."""
+    out: list[tuple[float, bool]] = []
+    for t, goes in turns:
+        if out and out[-1][0] == t and out[-1][1] != goes:
+            out.pop()
+        else:
+            out.append((t, goes))
+    return out
+
+
+class Path2:
+    """A path in the plane.
+
+    Parameters
+    ----------
+    corners : (k, 2) array
+        m.
+    """
+
+    def __init__(self, corners: F8) -> None:
+        self.corners = corners
+        lengths = np.hypot(*np.diff(corners, axis=0).T)
+        self.along = np.concatenate([[0.0], np.cumsum(lengths)])
+
+    @property
+    def length(self) -> float:
+        """M."""
+        return float(self.along[-1])
+
+    def at(self, s: F8) -> F8:
+        """Points, (n, 2), at places along it, m; beyond its end, straight on."""
+        s = np.asarray(s, np.float64)
+        inside = np.stack([np.interp(s, self.along, self.corners[:, i]) for i in (0, 1)], axis=-1)
+        beyond = np.maximum(s - self.along[-1], 0.0)
+        last = self.corners[-1] - self.corners[-2]
+        found: F8 = inside + beyond[..., None] * last / max(float(np.hypot(*last)), 1e-12)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Two disks overlap.
+
+    Attributes
+    ----------
+    t : float
+        From when on, s, to a thousandth.
+    robot, other : int
+        Who.
+    depth : float
+        How far, m.
+    """
+
+    t: float
+    robot: int
+    other: int
+    depth: float
+
+
+def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
+    """The first overlap of the disks of every two robots; an empty list: none ever overlaps.
+
+    Each pair is looked at again when, at full speed, they could have met; disks that are closer, every `STEP`.
+
+    Parameters
+    ----------
+    end : float, optional
+        Until when, s; else the end of the run.
+
+    Raises
+    ------
+    TaskError
+        A robot has no path in the plane.
+    """
+    task: Task = outcome.task
+    paths = [Path2(v.path) for v in task.vehicles if v.path is not None]
+    if len(paths) < len(task):
+        raise TaskError("disks can be looked at where every robot has a path (Geometry)", task.name)
+    moving, last = motions(outcome), outcome.time if end is None else end
+    found = []
+    for i, a in enumerate(task.vehicles):
+        for j in range(i + 1, len(task)):
+            b = task.vehicles[j]
+            if _far(paths[i], paths[j], a.radius + b.radius):
+                continue
+            t, closing = 0.0, a.velocity + b.velocity
+            while t <= last:
+                now = np.array([t])
+                p, q = paths[i].at(moving[i].place(now))[0], paths[j].at(moving[j].place(now))[0]
+                gap = float(np.hypot(*(p - q))) - a.radius - b.radius
+                if gap < -1e-6:
+                    found.append(Touch(t, i, j, -gap))
+                    break
+                t += max(gap / closing, STEP)
+    return found
+
+
+def _far(a: Path2, b: Path2, distance: float) -> bool:
+    """Whether the boxes around two paths are farther apart than a distance."""
+    low = np.maximum(a.corners.min(axis=0), b.corners.min(axis=0))
+    high = np.minimum(a.corners.max(axis=0), b.corners.max(axis=0))
+    return bool(np.any(low - high > distance))
+
+
+__all__ = ["Motion", "Path2", "Touch", "motions", "touches"]

@@ -1,0 +1,123 @@
+"""Plans of multi-agent path finding as tasks with an order: cells become sectors, and who was planned to be first stays first.
+
+Two forms are read: lines ``Agent 0: (x,y)->(x,y)->…`` with one place for each time step, as the programs of the MAPF world print them
+(SMART among them), and the JSON of the League of Robot Runners (``start`` and ``actualPaths`` of the moves F, R, C, W and T).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.traffic.generate import CELL, Cell, task_of_routes
+from botyard.traffic.task import Task, TaskError, Vehicle
+
+_LINE: Final = re.compile(r"^\s*[Aa]gent\s+(\d+)\s*:\s*(.*?)\s*;?\s*$")
+_PLACE: Final = re.compile(r"\(\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*-?\d+\s*)?\)")
+_HEADINGS: Final = {"E": 0, "S": 1, "W": 2, "N": 3}
+_AHEAD: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
+"""Row and column of the next cell to the east, south, west and north."""
+MAX_STEPS: Final = 10_000_000
+
+
+def read_plan(path: str | Path) -> list[list[Cell]]:
+    """Where each agent is at each time step: cells (x, y), y up.
+
+    Raises
+    ------
+    TaskError
+        It cannot be read, or is no plan.
+    """
+    try:
+        text = Path(path).read_text("utf-8")
+    except OSError as error:
+        raise TaskError(f"cannot be read: {error.strerror}", path) from None
+    except UnicodeDecodeError:
+        raise TaskError("expected a text in UTF-8, found something else", path) from None
+    if text.lstrip().startswith("{"):
+        return _league(text, str(path))
+    agents: dict[int, list[Cell]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        places = _PLACE.findall(match[2])
+        rest = _PLACE.sub("", match[2]).replace("->", "").strip()
+        if not places or rest:
+            raise TaskError(f'expected places as (x,y)->(x,y), found "{(rest or match[2])[:40]}"', path, number)
+        agents[int(match[1])] = [(int(x), int(y)) for x, y in places]
+    if not agents or sorted(agents) != list(range(len(agents))):
+        raise TaskError("expected lines Agent 0: …, Agent 1: … and so on, without gaps", path)
+    return [agents[i] for i in range(len(agents))]
+
+
+def _league(text: str, path: str) -> list[list[Cell]]:
+    try:
+        data: Any = json.loads(text)
+        starts, moves = data["start"], data["actualPaths"]
+        found = []
+        for i, (start, line) in enumerate(zip(starts, moves, strict=True)):
+            row, column, heading = int(start[0]), int(start[1]), _HEADINGS[start[2]]
+            cells = [(column, -row)]
+            for move in line.replace(",", "").replace(" ", ""):
+                if move == "F":
+                    row, column = row + _AHEAD[heading][0], column + _AHEAD[heading][1]
+                elif move in "RC":
+                    heading = (heading + (1 if move == "R" else 3)) % 4
+                elif move not in "WT":
+                    raise TaskError(f'actualPaths[{i}]: expected moves F, R, C, W or T, found "{move}"', path)
+                cells.append((column, -row))
+            found.append(cells)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise TaskError(f"no plan of the League of Robot Runners: {error!r}"[:200], path) from None
+    if sum(map(len, found)) > MAX_STEPS:
+        raise TaskError(f"a plan of more than {MAX_STEPS} steps", path)
+    return found
+
+
+def task_of_plan(
+    plan: list[list[Cell]], name: str = "plan", vehicle: Vehicle | None = None, cell: float = CELL
+) -> Task:
+    """The task of a plan, with its order.
+
+    Agents that stay where they are for the whole plan are robots with a path of half a cell; they are left out, and their cells with them.
+
+    Parameters
+    ----------
+    plan : list of lists of (int, int)
+        Where each agent is at each time step.
+    vehicle, cell
+        See `botyard.traffic.generate.task_of_routes`.
+
+    Raises
+    ------
+    TaskError
+        An agent jumps, or two are in one place at one time.
+    """
+    routes: list[list[Cell]] = []
+    entries: list[tuple[int, int, int]] = []
+    taken: dict[tuple[int, Cell], int] = {}
+    for agent, cells in enumerate(plan):
+        for t, at in enumerate(cells):
+            other = taken.setdefault((t, at), agent)
+            if other != agent:
+                raise TaskError(f"agents {other} and {agent} are both at {at} at step {t}", name)
+        route, times = [cells[0]], [0]
+        for t, at in enumerate(cells):
+            if at == route[-1]:
+                continue
+            if abs(at[0] - route[-1][0]) + abs(at[1] - route[-1][1]) != 1:
+                raise TaskError(f"agent {agent} jumps from {route[-1]} to {at} at step {t}", name)
+            route.append(at)
+            times.append(t)
+        if len(route) > 1:
+            entries += [(t, len(routes), k) for k, t in enumerate(times)]
+            routes.append(route)
+    task = task_of_routes(routes, name, vehicle, cell)
+    order = tuple((robot, k) for _, robot, k in sorted(entries) if k > 0)
+    return Task(task.vehicles, task.listed, order, name)
+
+
+__all__ = ["read_plan", "task_of_plan"]
