@@ -83,6 +83,27 @@ def test_permissions_by_a_script(task: Path, tmp_path: Path) -> None:
             raise traffic("run", task, "--grants", grants).exception or AssertionError
 
 
+def test_by_robots_of_the_other_engine(task: Path) -> None:
+    done = traffic("run", task, "--on-robots", "p3dx", "--knows", "odometry", "--json")
+    assert done.return_value == 0
+    assert 44.0 < json.loads(done.stdout)["makespan_s"] < 55.0
+    with pytest.raises(BotyardError, match="does not go with"):
+        raise traffic("run", task, "--on-robots", "p3dx", "--compat").exception or AssertionError
+
+
+def test_tasks_of_drawings_and_plans(tmp_path: Path) -> None:
+    (tmp_path / "a.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg"><path d="M 0 500 H 2000"/><path d="M 1000 0 V 1000"/></svg>'
+    )
+    done = traffic("convert", tmp_path / "a.svg", tmp_path / "a.json")
+    assert "2 robots" in done.output
+    assert traffic("run", tmp_path / "a.json").return_value == 0
+    (tmp_path / "plan.txt").write_text("Agent 0: (0,0)->(1,0)->(2,0)\nAgent 1: (1,-2)->(1,-1)->(1,-1)->(1,0)->(1,1)\n")
+    assert "2 robots, 7 sectors, 1 conflicts" in traffic("convert", tmp_path / "plan.txt", tmp_path / "b.json").output
+    assert json.loads((tmp_path / "b.json").read_text())["Order"]
+    assert traffic("run", tmp_path / "b.json", "--supervisor", "order").return_value == 0
+
+
 def test_a_result_as_text(task: Path) -> None:
     done = traffic("run", task, "--json", "--supervisor", "fcfs")
     result: Any = json.loads(done.stdout)

@@ -130,6 +130,16 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     help="With --compat: steps until an answer comes.",
 )
 @_rules
+@click.option(
+    "--on-robots", metavar="MODEL", help="By robots of the 2-D engine along the paths (Geometry), for example p3dx."
+)
+@click.option(
+    "--knows",
+    type=click.Choice(["truth", "odometry"]),
+    default="truth",
+    show_default=True,
+    help="With --on-robots: where robots believe to be.",
+)
 @click.option("--ros1", is_flag=True, help="The supervisor is a ROS 1 node; in real time.")
 @click.option(
     "--ros-master",
@@ -198,6 +208,15 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
         return run_over_ros(task, script, _made_rules(o), o)
     supervisor = find_supervisor(o["supervisor"] or ("none" if o["compat"] or o["grants"] is not None else "bankers"))
     with _progress(task.name, len(task)) as progress:
+        if o["on_robots"] is not None:
+            from botyard.simulation import Simulation
+            from botyard.traffic.on_robots import RobotTraffic
+
+            if script or o["compat"]:
+                raise CommandLineError("--on-robots does not go with --grants or --compat")
+            sim = Simulation(seed=o["seed"])
+            real = RobotTraffic(task, supervisor, sim, model=o["on_robots"], knows=o["knows"])
+            return real.run(o["time_limit"], progress)
         if o["compat"]:
             steps = int(min(o["time_limit"] * 10, 10_000_000))
             old = CompatTraffic(task, supervisor, latency_steps=o["latency_steps"], grants=script, max_steps=steps)

@@ -1,0 +1,315 @@
+"""The same task and supervisor with robots of the 2-D engine: differential drives that follow the paths by what they believe of their
+place, with wheels that slip, beside walls. Here, and only here, the two engines meet.
+
+A robot follows its path by pure pursuit (R. C. Coulter, "Implementation of the Pure Pursuit Path Tracking Algorithm", CMU-RI-TR-92-01,
+1992), slows down in time to stop before the first sector that it may not enter, v² = 2 · deceleration · distance, and says where it is
+by the place on the path that is nearest to where it believes to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from botyard.errors import WorldError
+from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
+from botyard.simulation import Robot, Simulation
+from botyard.traffic.engine import Rules
+from botyard.traffic.kernels import events as k
+from botyard.traffic.motion import Path2
+from botyard.traffic.outcome import Ending, Events, Outcome, Robots, find_cycle, waiting_robots
+from botyard.traffic.supervisors.base import Supervisor
+from botyard.traffic.task import Task, TaskError, Vehicle
+
+AHEAD: Final = 0.5
+"""A robot steers towards the point of its path so far ahead, m."""
+SHARP: Final = math.radians(50.0)
+"""If that is more to the side than this, it turns on the spot first."""
+TURN: Final = 1.5
+"""Turn rate on the spot for each rad that is missing, 1/s."""
+SLOW: Final = 0.02
+"""So fast a robot comes to its stop, m/s."""
+MARGIN: Final = 0.05
+"""It stops so far before a sector that it may not enter, m."""
+DELAY: Final = 2.0
+"""And asks so many steps earlier, since it learns of the answer in the next one."""
+STANDS: Final = 5.0
+"""When all robots have stood still for so long, simulated s, and nobody is granted anything, it is a deadlock."""
+
+
+@dataclass(slots=True, eq=False)
+class _Driver:
+    """A robot on its path."""
+
+    vehicle: Vehicle
+    robot: Robot
+    path: Path2
+    points: list[tuple[float, int, int]]
+    at: float = 0.0
+    allowed: int = 0
+    asked: int = 0
+    tail: int = 0
+    head: int = 0
+    next: int = 0
+    done: bool = False
+    finished: float = 0.0
+    waited: float = 0.0
+    stops: int = 0
+    stands: bool = True
+    inside: set[int] = field(default_factory=set)
+
+    @property
+    def limit(self) -> float:
+        """How far it may go, m along the path."""
+        v = self.vehicle
+        end = float(v.ends[-1])
+        return end if self.allowed >= self.asked else min(end, float(v.ends[self.allowed]) - v.radius - MARGIN)
+
+
+def _limited(spec: RobotSpec, v: Vehicle) -> RobotSpec:
+    """A model whose motion is limited as the task says of the vehicle."""
+    limits = spec.limits
+    return replace(
+        spec,
+        limits=replace(
+            limits,
+            max_speed=replace(limits.max_speed, x=v.velocity),
+            accel=replace(limits.accel, x=v.acceleration),
+            decel=replace(limits.decel, x=v.deceleration),
+            top_accel=replace(limits.top_accel, x=max(v.acceleration, v.deceleration)),
+        ),
+    )
+
+
+class RobotTraffic:
+    """A run of a task by robots of a simulation.
+
+    Parameters
+    ----------
+    task : Task
+        Every robot of it has a path (Geometry).
+    supervisor : Supervisor
+        Who grants permissions; messages take no time, but are looked at once a step.
+    sim : Simulation, optional
+        The world; else an empty one with steps of 0.1 s.
+    model : str
+        Model of the robots that are added, named ``traffic0`` and so on.
+    knows : str
+        Where robots believe to be: ``odometry``, with its errors, or ``truth``.
+
+    Raises
+    ------
+    TaskError
+        A robot has no path, or one that is shorter than its sectors say.
+    WorldError
+        The supervisor refuses the task; there is no such model.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        supervisor: Supervisor,
+        sim: Simulation | None = None,
+        *,
+        model: str = "p3dx",
+        knows: str = "truth",
+    ) -> None:
+        if knows not in ("odometry", "truth"):
+            raise WorldError(f'knows: expected odometry or truth, found "{knows}"')
+        self.task = task
+        self.supervisor = supervisor
+        self.sim = sim or Simulation()
+        self._by_odometry = knows == "odometry"
+        self._answers: list[tuple[int, int]] = []
+        self._rows: list[tuple[float, int, int, int]] = []
+        self._collisions = 0
+        self._quiet = 0.0
+        self.drivers = [self._driver(i, v, model) for i, v in enumerate(task.vehicles)]
+        self._starts, self._others = (a.tolist() for a in task.conflicts)
+        supervisor.on_start(task, replace(Rules(), compiled=False), self._answers.append)
+
+    def _driver(self, i: int, v: Vehicle, model: str) -> _Driver:
+        if v.path is None:
+            raise TaskError(f"robot {i} has no path in the plane (Geometry.Vehicle{i})", self.task.name)
+        path = Path2(v.path)
+        if path.length < float(v.ends[-1]) - 0.01:
+            raise TaskError(
+                f"Geometry.Vehicle{i}: expected a path of {v.ends[-1]:g} m, as long as its sectors, found {path.length:g} m",
+                self.task.name,
+            )
+        a, b = path.at(np.array([v.start, v.start + 0.05]))
+        start = Pose(float(a[0]), float(a[1]), math.atan2(b[1] - a[1], b[0] - a[0]))
+        robot = self.sim.add_robot(_limited(find_robot(model), v), f"traffic{i}", pose=start)
+        tail, head = v.occupied()
+        points = []
+        late = MARGIN + DELAY * v.velocity * self.sim.dt
+        for s, end in enumerate(v.ends[:-1].tolist()):
+            front = end - v.radius
+            points += [
+                (end + v.radius, k.RELEASE, s), (front - v.braking_distance - late, k.CRITICAL, s + 1), (front, k.ENTER, s + 1)
+            ]  # fmt: skip
+        points = sorted(p for p in points if not (p[0] <= v.start if p[1] == k.RELEASE else p[2] <= head))
+        return _Driver(
+            v,
+            robot,
+            path,
+            points,
+            at=v.start,
+            allowed=head,
+            asked=head,
+            tail=tail,
+            head=head,
+            inside=set(range(tail, head + 1)),
+        )
+
+    def _emit(self, robot: int, kind: int, sector: int) -> None:
+        self._rows.append((self.sim.time, robot, kind, sector))
+
+    # -- the run
+
+    def run(self, time_limit: float = 3600.0, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
+        """Run to the end.
+
+        Parameters
+        ----------
+        time_limit : float
+            Simulated time after which the run is given up, s.
+        """
+        ending = None if self.drivers else Ending.COMPLETED
+        while ending is None:
+            ending = self.step()
+            if ending is None and self.sim.time >= time_limit:
+                ending = Ending.TIMEOUT
+            if not self.sim.tick % 100:
+                progress(self.sim.time, sum(d.done for d in self.drivers))
+        self.supervisor.on_end()
+        return self._outcome(ending)
+
+    def step(self) -> Ending | None:
+        """One step of the simulation; how the run ended, if it did."""
+        self._answer()
+        for d in self.drivers:
+            v, w = self._command(d)
+            d.robot.command(v=v, w=w)
+        self.sim.step()
+        moved = False
+        for i, d in enumerate(self.drivers):
+            moved |= self._look(i, d)
+        if self._collisions:
+            return Ending.COLLISION
+        if all(d.done for d in self.drivers):
+            return Ending.COMPLETED
+        self._quiet = 0.0 if moved or self._answers else self._quiet + self.sim.dt
+        return Ending.DEADLOCK if self._quiet >= STANDS else None
+
+    def _answer(self) -> None:
+        answers, self._answers[:] = self._answers.copy(), []
+        for i, sector in answers:
+            if not 0 <= i < len(self.drivers):
+                raise WorldError(f"the supervisor grants a sector to robot {i}: there are {len(self.drivers)}")
+            d = self.drivers[i]
+            waits = d.allowed < d.asked
+            for s in range(d.allowed + 1, sector + 1):
+                self._emit(i, k.GRANT, s)
+            d.allowed = max(d.allowed, sector)
+            if waits and d.allowed >= d.asked:
+                self._emit(i, k.START, d.head)
+
+    def _pose(self, d: _Driver) -> Pose:
+        return d.robot.odom_in_world if self._by_odometry else d.robot.truth
+
+    def _command(self, d: _Driver) -> tuple[float, float]:
+        """Forward speed, m/s, and turn rate, rad/s."""
+        pose, v = self._pose(d), d.vehicle
+        left = d.limit - d.at
+        if d.done or left <= 0.0:
+            return 0.0, 0.0
+        x, y = d.path.at(np.array([min(d.at + AHEAD, d.path.length + AHEAD)]))[0].tolist()
+        aside = math.remainder(math.atan2(y - pose.y, x - pose.x) - pose.th, 2.0 * math.pi)
+        if abs(aside) > SHARP:
+            return 0.0, TURN * aside
+        ahead = max(0.0, left - v.velocity * self.sim.dt)  # what is commanded now is driven in the next step
+        speed = min(v.velocity, math.sqrt(2.0 * v.deceleration * ahead) + SLOW)
+        return speed, 2.0 * speed * math.sin(aside) / max(math.hypot(x - pose.x, y - pose.y), 0.1)
+
+    def _look(self, i: int, d: _Driver) -> bool:
+        """Where a robot is now, and what follows from it; whether it moves."""
+        dt, pose = self.sim.dt, self._pose(d)
+        d.at = max(d.at, self._nearest(d, pose))
+        moves = abs(d.robot.velocity.vx) > 1e-3 or abs(d.robot.velocity.w) > 1e-3
+        if not d.done:
+            d.waited += 0.0 if moves else dt
+            d.stops += not moves and not d.stands
+            d.stands = not moves
+        while d.next < len(d.points) and d.at > d.points[d.next][0]:
+            _, kind, sector = d.points[d.next]
+            d.next += 1
+            self._emit(i, kind, sector)
+            if kind == k.RELEASE:
+                d.inside.discard(sector)
+                d.tail = sector + 1
+                self.supervisor.on_release(i, sector)
+            elif kind == k.CRITICAL:
+                d.asked = sector
+                if d.allowed < sector:
+                    self._emit(i, k.STOP, d.head)
+                self.supervisor.on_critical(i, sector)
+            else:
+                d.head = sector
+                d.inside.add(sector)
+                self._collide(i, sector)
+        if d.robot.state.stalled:
+            self._touch(i, d)
+        if not d.done and d.at >= float(d.vehicle.ends[-1]) - 0.05:
+            d.done, d.finished = True, self.sim.time
+            self._emit(i, k.FINISH, d.head)
+            self.supervisor.on_finish(i, d.head)
+        return moves
+
+    def _nearest(self, d: _Driver, pose: Pose) -> float:
+        """The place on the path nearest to a pose, near where it was before."""
+        step = d.vehicle.velocity * self.sim.dt
+        places = np.linspace(max(0.0, d.at - 0.2), min(d.at + 2.0 * step + 0.2, d.path.length), 41)
+        points = d.path.at(places)
+        return float(places[int(np.argmin(np.hypot(points[:, 0] - pose.x, points[:, 1] - pose.y)))])
+
+    def _collide(self, i: int, sector: int) -> None:
+        g = int(self.task.first[i]) + sector
+        for c in self._others[self._starts[g] : self._starts[g + 1]]:
+            j, other = self.task.robot_of(c)
+            if other in self.drivers[j].inside:
+                self._emit(i, k.COLLISION, j)
+                self._collisions += 1
+
+    def _touch(self, i: int, d: _Driver) -> None:
+        """A robot is stalled: by another one, if one is beside it."""
+        for j, other in enumerate(self.drivers):
+            gap = math.hypot(other.robot.truth.x - d.robot.truth.x, other.robot.truth.y - d.robot.truth.y)
+            if j != i and gap < d.robot.spec.radius + other.robot.spec.radius + 0.1:
+                self._emit(i, k.COLLISION, j)
+                self._collisions += 1
+                return
+
+    def _outcome(self, ending: Ending) -> Outcome:
+        rows = np.array(self._rows, np.float64).reshape(-1, 4)
+        events = Events(
+            rows[:, 0].copy(), rows[:, 1].astype(np.int32), rows[:, 2].astype(np.int8), rows[:, 3].astype(np.int32)
+        )
+        ds = self.drivers
+        done = np.array([d.done for d in ds], np.bool_)
+        robots = Robots(
+            np.array([d.finished for d in ds]), np.array([d.waited for d in ds]), np.array([d.stops for d in ds], np.int64), done
+        )  # fmt: skip
+        state = np.array([(d.allowed, d.asked, d.tail, d.head) for d in ds], np.int64).reshape(-1, 4)
+        waiting = waiting_robots(self.task, state, done)
+        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK else ()
+        return Outcome(self.task, ending, self.sim.time, events, len(events), robots, cycle, waiting, self._collisions)
+
+
+__all__ = ["RobotTraffic"]
