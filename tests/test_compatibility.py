@@ -35,6 +35,7 @@ CITED = [
     "TOL",
     "MAP",
     "ROS",
+    "MMR",
 ]
 
 

@@ -14,6 +14,11 @@ from PIL import Image
 from botyard.formats.base import read_source
 from botyard.formats.registry import FORMATS, format_of
 from botyard.simulation import Simulation
+from botyard.traffic.engine import Traffic
+from botyard.traffic.generate import FAMILIES, generate
+from botyard.traffic.outcome import Ending
+from botyard.traffic.supervisors.registry import find_supervisor
+from botyard.traffic.task import load_task
 from tests.cli.test_cli import FAST, call
 from tests.page.serving import TOKEN, served
 from tests.ports import free_port
@@ -90,3 +95,26 @@ def test_links_within_the_documentation_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if not target.startswith(("http:", "https:")):
             assert ((DOCS / page).parent / target).exists(), target
+
+
+def test_the_tutorial_on_supervisors_is_true(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its class never collides or blocks, but is slow; the example deadlocks where it says so; the last piece of code runs."""
+    text = (DOCS / "howto" / "traffic.md").read_text("utf-8")
+    own, in_tests = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "polite.py").write_text(own)
+    example = DOCS.parent / "examples" / "traffic" / "round_robin.py"
+    times = {}
+    for name in ("bankers", f"{tmp_path}/polite.py:Polite", f"{example}:RoundRobin"):
+        for family in FAMILIES:
+            out = Traffic(generate(family, 5, 2), find_supervisor(name)).run()
+            short = name.rpartition(":")[2]
+            assert out.ending is (
+                Ending.DEADLOCK if short == "RoundRobin" and family in ("deadlock", "corridor") else Ending.COMPLETED
+            )
+            times[short, family] = out.time
+    assert all(2.0 < times["Polite", f] / times["bankers", f] < 6.0 for f in FAMILIES)
+    exec(in_tests, {})
+    assert capsys.readouterr().out.startswith("completed in")
+    (task,) = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "task.json").write_text(task)
+    assert len(load_task(tmp_path / "task.json").order) == 2

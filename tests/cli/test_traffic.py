@@ -189,8 +189,8 @@ def test_a_comparison_in_several_processes_is_the_same(tmp_path: Path) -> None:
 
 def test_mistakes_on_the_command_line(task: Path) -> None:
     for args, text in (
-        (["run", task, "--supervisor", "nobodyy"], "expected module:Class"),
-        (["compare", "-s", "x"], "expected module:Class"),
+        (["run", task, "--supervisor", "nobodyy"], "expected file.py:Class, module:Class"),
+        (["compare", "-s", "x"], "expected file.py:Class, module:Class"),
         (["compare", "-n", "four"], "expected numbers with commas"),
         (["generate", "jam"], "no family"),
         (["run", task.parent / "none.json"], "cannot be read"),

@@ -270,9 +270,10 @@ def test_a_supervisor_of_ones_own() -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("nobodyy", "expected module:Class"),
+        ("nobodyy", "expected file.py:Class, module:Class"),
         ("no.such:Thing", "cannot be used"),
         ("json:dumps", "cannot be used"),
+        ("none.py:Thing", "cannot be used"),
         ("json:JSONDecoder", "is no"),
     ],
 )

@@ -112,7 +112,7 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
 @click.argument("task", type=FILE)
 @click.option(
     "--supervisor",
-    metavar="NAME|MODULE:CLASS",
+    metavar="NAME|FILE.py:CLASS",
     help="Who grants. [default: bankers; none with --grants or --compat]",
 )
 @click.option(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
@@ -29,13 +32,25 @@ def supervisor_names() -> tuple[str, ...]:
     return (*BUILT_IN, *sorted(e.name for e in entry_points(group=GROUP)))
 
 
+def _module(name: str) -> ModuleType:
+    """A module by its name or its file."""
+    if not name.endswith(".py"):
+        return importlib.import_module(name)
+    spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{name} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def find_supervisor(name: str) -> Supervisor:
     """A supervisor, made without arguments.
 
     Parameters
     ----------
     name : str
-        A built-in one's name, that of an entry point in ``botyard.supervisors``, or ``module:Class``.
+        A built-in one's name, that of an entry point in ``botyard.supervisors``, ``module:Class`` or ``file.py:Class``.
 
     Raises
     ------
@@ -46,17 +61,17 @@ def find_supervisor(name: str) -> Supervisor:
         return BUILT_IN[name]()
     try:
         if ":" in name:
-            module, _, attribute = name.partition(":")
-            kind = getattr(importlib.import_module(module), attribute)
+            module, _, attribute = name.rpartition(":")
+            kind = getattr(_module(module), attribute)
         else:
             (entry,) = entry_points(group=GROUP, name=name)
             kind = entry.load()
         made = kind()
     except ValueError:
         raise SupervisorError(
-            f'no supervisor "{name}": expected module:Class or one of {", ".join(supervisor_names())}'
+            f'no supervisor "{name}": expected file.py:Class, module:Class or one of {", ".join(supervisor_names())}'
         ) from None
-    except (ImportError, AttributeError, TypeError) as error:
+    except (ImportError, AttributeError, TypeError, OSError, SyntaxError) as error:
         raise SupervisorError(f'supervisor "{name}" cannot be used: {error}') from None
     if not isinstance(made, Supervisor):
         raise SupervisorError(f'"{name}" is no supervisor: expected a subclass of botyard.traffic.Supervisor')
