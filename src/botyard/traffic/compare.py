@@ -200,7 +200,7 @@ def table(summaries: Iterable[Summary]) -> list[tuple[str, ...]]:
             (
                 s.family,
                 str(s.robots or "–"),
-                s.supervisor,
+                s.supervisor.rpartition(":")[2],
                 str(s.runs),
                 *counts,
                 str(others),
