@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from botyard.traffic.engine import Rules
-from botyard.traffic.supervisors.base import Supervisor
-from botyard.traffic.task import Task
+from botyard.traffic import Rules, Supervisor, Task
 
 
 class RoundRobin(Supervisor):

@@ -44,6 +44,8 @@ def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
     assert rows[0] == "robot,done,completion_s,waited_s,stops"
     assert len(rows) == 5
     metrics = result["metrics"]
+    assert 2.0 < metrics["robots_on_the_move"] < 4.0
+    assert 0.0 < metrics["busiest_sector_share"] < 0.5
     assert metrics["grants"] == 32
     assert metrics["sum_of_completion_times_s"] == pytest.approx(
         sum(float(r.split(",")[2]) for r in rows[1:]), abs=1e-4

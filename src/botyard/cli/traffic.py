@@ -172,6 +172,7 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     metavar="FILE",
     help="Draw robots and sectors over time (.svg, .html, .png, .pdf; extra plots).",
 )
+@click.option("--replay", type=FILE, metavar="FILE", help="Write a page (.html) that plays the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result without its events as JSON.")
 def run(task: Path, **o: Any) -> int:
     """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock, 12 given up."""
@@ -191,6 +192,10 @@ def run(task: Path, **o: Any) -> int:
         from botyard.traffic.gantt import draw
 
         draw(out, o["gantt"])
+    if o["replay"] is not None:
+        from botyard.traffic.replay import write_replay
+
+        write_replay(out, o["replay"])
     return out.ending.exit_status
 
 

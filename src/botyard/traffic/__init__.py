@@ -2,3 +2,37 @@
 
 What a path is, and when messages are sent: reference mmrs.md; how it is used: docs/howto/traffic.md.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from botyard.traffic.engine import Rules as Rules
+    from botyard.traffic.engine import Traffic as Traffic
+    from botyard.traffic.generate import generate as generate_task
+    from botyard.traffic.outcome import Ending as Ending
+    from botyard.traffic.outcome import Outcome as Outcome
+    from botyard.traffic.supervisors.base import Supervisor as Supervisor
+    from botyard.traffic.supervisors.base import SupervisorError as SupervisorError
+    from botyard.traffic.supervisors.registry import find_supervisor as find_supervisor
+    from botyard.traffic.task import Task as Task
+    from botyard.traffic.task import TaskError as TaskError
+    from botyard.traffic.task import Vehicle as Vehicle
+    from botyard.traffic.task import load_task as load_task
+    from botyard.traffic.task import parse_task as parse_task
+
+_WHERE = {
+    "Rules": "engine", "Traffic": "engine", "generate_task": "generate", "Ending": "outcome", "Outcome": "outcome",
+    "Supervisor": "supervisors.base", "SupervisorError": "supervisors.base", "find_supervisor": "supervisors.registry",
+    "Task": "task", "TaskError": "task", "Vehicle": "task", "load_task": "task", "parse_task": "task",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported when they are first used: the engine compiles code."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    own = "generate" if name == "generate_task" else name  # a name of a module cannot be one of a function, too
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), own)

@@ -62,6 +62,11 @@ class Motion:
         until(math.inf)
         self._t, self._x, self._v, self._a = (np.array(column) for column in (begin, x, v, a))
 
+    def pieces(self) -> dict[str, list[float]]:
+        """Beginnings of the pieces, s, with place, m, speed, m/s, and acceleration, m/s², there."""
+        columns = {"t": self._t, "x": self._x, "v": self._v, "a": self._a}
+        return {name: np.round(column, 6).tolist() for name, column in columns.items()}
+
     def place(self, t: F8) -> F8:
         """Places along the path, m, at times, s."""
         piece = np.searchsorted(self._t, t, side="right") - 1

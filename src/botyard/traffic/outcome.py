@@ -152,6 +152,7 @@ class Outcome:
         r = self.robots
         kinds = np.bincount(self.events.kind, minlength=len(KINDS)) if len(self.events) else np.zeros(len(KINDS), int)
         done = r.finished[r.done]
+        present = np.where(r.done, r.finished, self.time)
         return {
             "robots": len(self.task),
             "finished": int(r.done.sum()),
@@ -160,6 +161,8 @@ class Outcome:
             "waiting_time_s": float(r.waited.sum()),
             "longest_wait_of_a_robot_s": float(r.waited.max(initial=0.0)),
             "stops": int(r.stops.sum()),
+            "robots_on_the_move": float((present - r.waited).sum() / self.time) if self.time else 0.0,
+            "busiest_sector_share": max((row["share"] for row in self.sector_rows()), default=0.0),
             "grants": int(kinds[k.GRANT]),
             "collisions": self.collisions,
             "events": self.count,
@@ -173,6 +176,37 @@ class Outcome:
             {"robot": i, "done": done, "completion_s": round(t, 6), "waited_s": round(w, 6), "stops": stops}
             for i, (done, t, w, stops) in enumerate(columns)
         ]
+
+    def sector_rows(self) -> list[dict[str, Any]]:
+        """A row for each sector that conflicts with others: how often and how long a robot was in it, the longest first."""
+        task, e = self.task, self.events
+        starts, _ = task.conflicts
+        critical = np.diff(starts) > 0
+        since: dict[tuple[int, int], float] = {}
+        total: dict[tuple[int, int], list[float]] = {}
+
+        def leave(place: tuple[int, int], t: float) -> None:
+            row = total.setdefault(place, [0.0, 0.0])
+            row[0] += 1
+            row[1] += t - since.pop(place, 0.0)
+
+        rows = np.flatnonzero((e.kind == k.ENTER) | (e.kind == k.RELEASE))
+        columns = (e.t[rows].tolist(), e.robot[rows].tolist(), e.kind[rows].tolist(), e.sector[rows].tolist())
+        for t, robot, kind, sector in zip(*columns, strict=True):
+            if not critical[task.first[robot] + sector]:
+                continue
+            if kind == k.ENTER:
+                since[robot, sector] = t
+            else:
+                leave((robot, sector), t)
+        for place in list(since):
+            leave(place, self.time)
+        end = self.time or 1.0
+        found = [
+            {"robot": i, "sector": s, "visits": int(n), "occupied_s": round(busy, 6), "share": round(busy / end, 6)}
+            for (i, s), (n, busy) in total.items()
+        ]
+        return sorted(found, key=lambda row: (-row["occupied_s"], row["robot"], row["sector"]))
 
     def to_json(self, events: bool = True) -> dict[str, Any]:
         """The result as a file says it."""
