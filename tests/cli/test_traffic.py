@@ -100,6 +100,10 @@ def test_tasks_of_drawings_and_plans(tmp_path: Path) -> None:
     done = traffic("convert", tmp_path / "a.svg", tmp_path / "a.json")
     assert "2 robots" in done.output
     assert traffic("run", tmp_path / "a.json").return_value == 0
+    (tmp_path / "nav.yaml").write_text("levels: {L1: {vertices: [[0, 0], [9, 0], [9, 9]], lanes: [[0, 1], [1, 2]]}}")
+    assert "1 robots" in traffic("convert", tmp_path / "nav.yaml", tmp_path / "n.json", "--route", "0, 2").output
+    with pytest.raises(BotyardError, match="--route"):
+        raise traffic("convert", tmp_path / "nav.yaml", tmp_path / "n.json").exception or AssertionError
     (tmp_path / "plan.txt").write_text("Agent 0: (0,0)->(1,0)->(2,0)\nAgent 1: (1,-2)->(1,-1)->(1,-1)->(1,0)->(1,1)\n")
     assert "2 robots, 7 sectors, 1 conflicts" in traffic("convert", tmp_path / "plan.txt", tmp_path / "b.json").output
     assert json.loads((tmp_path / "b.json").read_text())["Order"]

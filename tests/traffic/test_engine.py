@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -355,3 +356,58 @@ def test_the_banker_counts_its_tests() -> None:
     traffic = Traffic(generate("warehouse", 20), Bankers())
     traffic.run()
     assert traffic.tests > 20
+
+
+@pytest.mark.parametrize("name", ["fcfs", "chained", "bankers", "order", "dummy"])
+@pytest.mark.parametrize(
+    "rules", [{}, {"leaves": True}, {"stop_at_end": True}, {"latency": 0.3, "jitter": 0.5}, {"goes_on": True}]
+)
+def test_every_log_of_events_makes_sense(name: str, rules: dict[str, float]) -> None:
+    """Times never go back; sectors are asked for, granted, entered and left in order; stops and starts alternate."""
+    for seed in range(25):
+        task = random_task(seed, short=seed % 2 == 0)
+        out = run(task, name, **rules)
+        times = out.events.t
+        assert np.all(np.diff(times) >= 0.0)
+        assert out.count == len(out.events)
+        for i, v in enumerate(task.vehicles):
+            own = [(kind, s) for _, r, kind, s in rows(out) if r == i]
+            for kind, first in (("critical", 1), ("enter", 1), ("release", 0), ("grant", 1)):
+                sectors = [s for what, s in own if what == kind]
+                assert sectors == list(range(first, first + len(sectors))), (seed, i, kind)
+            turns = [kind for kind, _ in own if kind in ("stop", "start")]
+            assert all(a != b for a, b in itertools.pairwise(turns))
+            assert turns[:1] in ([], ["stop"])
+            at = {(kind, s): n for n, (kind, s) in enumerate(own)}
+            for s in range(1, len(v.ends)):
+                if ("enter", s) in at:
+                    assert at["critical", s] < at["enter", s]
+                    assert name == "dummy" or at["grant", s] < at["enter", s] or v.ends[s - 1] - v.radius < v.start
+                if ("release", s) in at:
+                    assert at["enter", s] < at["release", s]
+        if name != "dummy":
+            assert out.collisions == 0, (seed, out.describe())
+
+
+@pytest.mark.slow_without_jit
+def test_messages_that_are_late_or_lost_cost_time_never_safety() -> None:
+    """Over a channel that loses a fifth of all messages, robots stand still for ever rather than meet."""
+    endings = set()
+    for seed in range(150):
+        task = random_task(seed)
+        for name in ("fcfs", "bankers", "chained"):
+            out = run(task, name, latency=0.1, jitter=2.0, loss=0.2 if seed % 2 else 0.0, seed=seed)
+            assert out.collisions == 0
+            endings.add((name, out.ending, seed % 2))
+            if not seed % 2 and name != "fcfs":
+                assert out.ending is Ending.COMPLETED
+    assert ("bankers", Ending.DEADLOCK, 1) in endings
+
+
+def test_a_robot_without_conflicts_is_not_disturbed_by_others() -> None:
+    """Its events are those that it has alone, to the last bit, whoever else is there."""
+    task = random_task(11, 6)
+    alone = Vehicle(ends=np.array([3.3, 7.1, 9.9]))
+    both = Task((*task.vehicles, alone), task.listed)
+    mine = [(t, kind, s) for t, i, kind, s in rows(run(both, "fcfs")) if i == 6]
+    assert mine == [(t, kind, s) for t, _, kind, s in rows(run(Task((alone,)), "fcfs"))]

@@ -358,8 +358,23 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     show_default=True,
     help="Drawings: longest sector, m.",
 )
-def convert(source: Path, output: Path, scale: float, cell: float, radius: float, longest: float) -> None:
-    """Make a task of a drawing (.svg: every line is a path) or of a plan of multi-agent path finding (.txt, .json)."""
+@click.option(
+    "--route", "routes", multiple=True, metavar="A,B,…", help="Graphs: the places that a robot visits. Repeatable."
+)
+@click.option("--level", metavar="NAME", help="Graphs: which level. [default: the first]")
+def convert(
+    source: Path,
+    output: Path,
+    scale: float,
+    cell: float,
+    radius: float,
+    longest: float,
+    routes: tuple[str, ...],
+    level: str | None,
+) -> None:
+    """Make a task of a drawing (.svg: every line is a path), of a navigation graph of Open-RMF (.yaml, with --route), or of a plan of
+    multi-agent path finding (.txt, .json).
+    """
     import numpy as np
 
     from botyard.traffic.task import Vehicle
@@ -369,6 +384,13 @@ def convert(source: Path, output: Path, scale: float, cell: float, radius: float
         from botyard.traffic.geometry import paths_of_svg, task_of_paths
 
         task = task_of_paths(paths_of_svg(source, scale), vehicle, longest=longest, name=str(source))
+    elif source.suffix.lower() in (".yaml", ".yml"):
+        from botyard.traffic.graphs import read_graph, task_of_graph
+
+        if not routes:
+            raise CommandLineError("--route A,B: expected the places that each robot visits, found none")
+        stops = [[place.strip() for place in route.split(",")] for route in routes]
+        task = task_of_graph(read_graph(source, level), stops, vehicle, longest=longest, name=str(source))
     else:
         from botyard.traffic.plans import read_plan, task_of_plan
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from botyard.traffic.engine import Rules as Rules
     from botyard.traffic.engine import Traffic as Traffic
-    from botyard.traffic.generate import generate as generate_task
+    from botyard.traffic.generate import generate as generate_task  # noqa: F401
     from botyard.traffic.outcome import Ending as Ending
     from botyard.traffic.outcome import Outcome as Outcome
     from botyard.traffic.supervisors.base import Supervisor as Supervisor

@@ -1,0 +1,174 @@
+"""Navigation graphs of Open-RMF: lanes between places, and groups of lanes of which only one robot at a time may use one.
+
+Read are the YAML files that the traffic editor writes (``building_map_generator nav``): ``levels`` with ``vertices``
+``[x, y, {name, …}]`` and ``lanes`` ``[from, to, {is_bidirectional, mutex, …}]``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from botyard.traffic.geometry import task_of_paths
+from botyard.traffic.motion import Path2
+from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
+
+
+@dataclass(slots=True, eq=False)
+class NavGraph:
+    """Places and lanes.
+
+    Attributes
+    ----------
+    places : list of (float, float)
+        m.
+    names : dict
+        Place by name.
+    lanes : dict
+        For each place, the places that lanes lead to.
+    mutex : dict
+        Mutex group of a lane, by its two places.
+    """
+
+    places: list[tuple[float, float]]
+    names: dict[str, int] = field(default_factory=dict)
+    lanes: dict[int, list[int]] = field(default_factory=dict)
+    mutex: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def find(self, name: str) -> int:
+        """A place by its name or number; TaskError when there is none."""
+        if name in self.names:
+            return self.names[name]
+        if name.isdigit() and int(name) < len(self.places):
+            return int(name)
+        raise TaskError(f'no place "{name}" in the graph: expected a name or a number from 0 to {len(self.places) - 1}')
+
+    def way(self, start: int, goal: int) -> list[int]:
+        """A shortest way (E. W. Dijkstra, 1959); TaskError when there is none."""
+        best = {start: 0.0}
+        before: dict[int, int] = {}
+        queue = [(0.0, start)]
+        while queue:
+            length, at = heapq.heappop(queue)
+            if at == goal:
+                found = [goal]
+                while found[-1] != start:
+                    found.append(before[found[-1]])
+                return found[::-1]
+            if length > best[at]:
+                continue
+            for after in self.lanes.get(at, ()):
+                new = length + math.dist(self.places[at], self.places[after])
+                if new < best.get(after, math.inf):
+                    best[after], before[after] = new, at
+                    heapq.heappush(queue, (new, after))
+        raise TaskError(f"no way from place {start} to place {goal}")
+
+
+def read_graph(path: str | Path, level: str | None = None) -> NavGraph:
+    """A level of a navigation graph.
+
+    Parameters
+    ----------
+    level : str, optional
+        Its name; else the only one, or the first.
+
+    Raises
+    ------
+    TaskError
+        It cannot be read, or is no such graph.
+    """
+    try:
+        data: Any = yaml.safe_load(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise TaskError(f"cannot be read: {error.strerror}", path) from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise TaskError(f"no YAML: {' '.join(str(error).split())[:150]}", path) from None
+    levels = data.get("levels") if isinstance(data, dict) else None
+    if not isinstance(levels, dict) or not levels:
+        raise TaskError("expected levels: with vertices and lanes, found none", path)
+    chosen = next(iter(levels)) if level is None else level
+    if chosen not in levels:
+        raise TaskError(f'no level "{chosen}": there are {", ".join(map(str, levels))}', path)
+    table = levels[chosen]
+    graph = NavGraph([])
+    try:
+        for i, (x, y, *rest) in enumerate(table["vertices"]):
+            graph.places.append((float(x), float(y)))
+            options = rest[0] if rest else {}
+            if options.get("name"):
+                graph.names[str(options["name"])] = i
+        for k, (a, b, *rest) in enumerate(table["lanes"]):
+            if not (isinstance(a, int) and isinstance(b, int) and 0 <= min(a, b) <= max(a, b) < len(graph.places)):
+                raise TaskError(
+                    f"levels.{chosen}.lanes[{k}]: expected two places from 0 to {len(graph.places) - 1}, found {a} and {b}",
+                    path,
+                )
+            options = rest[0] if rest else {}
+            ways = [(a, b), (b, a)] if options.get("is_bidirectional") else [(a, b)]
+            for way in ways:
+                graph.lanes.setdefault(way[0], []).append(way[1])
+                if options.get("mutex"):
+                    graph.mutex[way] = str(options["mutex"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TaskError(
+            f"levels.{chosen}: expected vertices [x, y, {{…}}] and lanes [from, to, {{…}}]: {error!r}"[:250], path
+        ) from None
+    return graph
+
+
+def task_of_graph(
+    graph: NavGraph,
+    routes: Sequence[Sequence[str]],
+    vehicle: Vehicle | None = None,
+    *,
+    longest: float = 8.0,
+    name: str = "graph",
+) -> Task:
+    """Robots that drive from place to place on shortest ways.
+
+    Sectors conflict where disks would touch, as `task_of_paths` finds it, and where lanes are of one mutex group.
+
+    Parameters
+    ----------
+    routes : sequence of sequences of str
+        For each robot the places to visit, by names or numbers, at least two.
+
+    Raises
+    ------
+    TaskError
+        No such place; no way; a route of one place.
+    """
+    ways = []
+    for i, stops in enumerate(routes):
+        places = [graph.find(s) for s in stops]
+        if len(places) < 2 or any(a == b for a, b in itertools.pairwise(places)):
+            raise TaskError(f"route {i}: expected at least two different places, found {', '.join(stops)}", name)
+        way = places[:1]
+        for a, b in itertools.pairwise(places):
+            way += graph.way(a, b)[1:]
+        ways.append(way)
+    paths: list[F8] = [np.array([graph.places[p] for p in way]) for way in ways]
+    task = task_of_paths(paths, vehicle, longest=longest, name=name)
+    groups: dict[str, list[tuple[int, int]]] = {}
+    for i, (way, v, path) in enumerate(zip(ways, task.vehicles, paths, strict=True)):
+        along = Path2(path).along
+        begin = np.concatenate([[0.0], v.ends[:-1]])
+        for k, lane in enumerate(itertools.pairwise(way)):
+            if (group := graph.mutex.get(lane)) is not None:
+                inside = np.flatnonzero((begin < along[k + 1] - 1e-9) & (v.ends > along[k] + 1e-9))
+                groups.setdefault(group, []).extend((i, int(s)) for s in inside)
+    more = [(i, s, j, m) for members in groups.values() for i, s in members for j, m in members if i != j]
+    listed: I8 = np.unique(np.concatenate([task.listed, np.array(more, np.int64).reshape(-1, 4)]), axis=0)
+    return Task(task.vehicles, listed, (), name)
+
+
+__all__ = ["NavGraph", "read_graph", "task_of_graph"]
