@@ -110,7 +110,7 @@ def test_robots_are_driven_and_stop_when_nothing_comes(world: Ros1World) -> None
     wait(lambda: "/bob/cmd_vel" in world.known()[1])
     assert world.rospy("drive", "/ann/cmd_vel", 0.4, 0.0, 2.0)
     time.sleep(1.5)
-    first = world.rospy("listen", [["/ann/odom", "nav_msgs/Odometry"]], 1.0)["/ann/odom"]
+    first = world.rospy("listen", [["/ann/odom", "nav_msgs/Odometry"]], 2.5)["/ann/odom"]
     assert 0.5 < first["first"]["pose"]["pose"]["position"]["x"] < 1.6
     assert first["last"]["twist"]["twist"]["linear"]["x"] == pytest.approx(0.0, abs=1e-6), "it stopped"
     assert world.rospy("drive", "/bob/cmd_vel_stamped", 0.2, 0.0, 1.5, True)
@@ -347,7 +347,7 @@ def test_names_of_other_programs(world: Ros1World, profile: str, node: str, topi
     wait(lambda: ("/reset_positions" if profile == "stage" else f"{node}/enable_motors") in world.known()[2])
     assert "/map" not in world.known()[0]
     odometry = "/odom" if profile == "stage" else f"{node}/pose"
-    message = world.rospy("listen", [[odometry, "nav_msgs/Odometry"]], 1.0)[odometry]
+    message = world.rospy("listen", [[odometry, "nav_msgs/Odometry"]], 3.0)[odometry]
     assert message["first"]["header"]["frame_id"] == frame
     assert message["first"]["child_frame_id"] == ("" if profile == "stage" else "base_link")
     assert message["caller"] == node

@@ -41,7 +41,7 @@ def test_a_rospy_supervisor(world: Ros1World, tmp_path: Path, mode: list[str]) -
     args = command(tmp_path, "--ros-master", world.uri, "--wait-for-supervisor", *mode)
     run = world.spawn(*args, env={**world.env, "PYTHONPATH": ""})
     wait(lambda: "/critical_points" in world.known()[0])
-    assert world.known()[1] == {"/move_permissions"}
+    wait(lambda: world.known()[1] == {"/move_permissions"})
     assert not (tmp_path / "result.json").exists()
     granted = world.rospy("supervise", str(tmp_path / "task.json"), 28.0, seconds=60.0)
     assert run.wait(20) == 0, output(run)

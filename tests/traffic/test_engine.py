@@ -411,3 +411,12 @@ def test_a_robot_without_conflicts_is_not_disturbed_by_others() -> None:
     both = Task((*task.vehicles, alone), task.listed)
     mine = [(t, kind, s) for t, i, kind, s in rows(run(both, "fcfs")) if i == 6]
     assert mine == [(t, kind, s) for t, _, kind, s in rows(run(Task((alone,)), "fcfs"))]
+
+
+def test_decisions_of_supervisors_in_python_are_timed() -> None:
+    task = random_task(4)
+    out = Traffic(task, find_supervisor("bankers"), Rules(compiled=False)).run()
+    kinds = [kind for _, _, kind, _ in rows(out)]
+    assert out.decisions.count == sum(kinds.count(kind) for kind in ("critical", "release", "finish"))
+    assert 0.0 < out.decisions.mean <= out.decisions.longest <= out.decisions.total
+    assert run(task, "bankers").decisions.count == 0

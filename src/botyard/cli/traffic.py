@@ -237,6 +237,11 @@ def _print_outcome(out: Outcome) -> None:
         f"{m['finished']} of {m['robots']} robots finished, {m['waiting_time_s']:.1f} s waited in {m['stops']} stops, "
         f"{m['grants']} grants, {m['events']} events"
     )
+    if out.decisions.count:
+        d = out.decisions
+        click.echo(
+            f"the supervisor decided {d.count} times, in {1e6 * d.mean:.0f} µs on average, {1e6 * d.longest:.0f} µs at most"
+        )
     for i, (sector, others) in list(out.waiting.items())[:20]:
         who = f"robot{'s' if len(others) > 1 else ''} {', '.join(map(str, others))}" if others else "a permission"
         click.echo(f"robot {i} waits before sector {sector} for {who}")

@@ -6,13 +6,14 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 
 from botyard.errors import WorldError
 from botyard.traffic.kernels import events as k
-from botyard.traffic.outcome import Ending, Outcome, Robots, find_cycle, joined, waiting_robots
+from botyard.traffic.outcome import Decisions, Ending, Outcome, Robots, find_cycle, joined, waiting_robots
 from botyard.traffic.supervisors.base import Policy, Supervisor
 from botyard.traffic.task import Task, Vehicle
 
@@ -119,6 +120,7 @@ class Traffic:
         self.rules = rules
         self.now = 0.0
         self.is_idle = False
+        self._decisions, self._deciding, self._longest = 0, 0.0, 0.0
         self._chunks: list[tuple[Any, ...]] = []
         self._random = np.random.Generator(np.random.PCG64(rules.seed))
         self._mail: list[tuple[float, int, int, int, int]] = []
@@ -220,12 +222,17 @@ class Traffic:
     def _tell(self, kind: int, robot: int, sector: int) -> None:
         """A message has come to the supervisor."""
         s = self.supervisor
+        begin = perf_counter()
         if kind == k.CRITICAL:
             s.on_critical(robot, sector)
         elif kind == k.RELEASE:
             s.on_release(robot, sector)
         else:
             s.on_finish(robot, sector)
+        spent = perf_counter() - begin
+        self._decisions += 1
+        self._deciding += spent
+        self._longest = max(self._longest, spent)
         if self._answers:
             self._answer()
 
@@ -374,7 +381,8 @@ class Traffic:
         waited = f[:, k.WAIT] + np.where(stands, time - np.where(stands, f[:, k.REST], 0.0), 0.0)
         robots = Robots(f[:, k.FINISHED].copy(), waited, (i[:, k.STOPS] + stands).astype(np.int64), done)
         return Outcome(
-            self.task, ending, time, joined(self._chunks), int(c[k.EVENTS]), robots, cycle, waiting, int(c[k.COLLISIONS])
+            self.task, ending, time, joined(self._chunks), int(c[k.EVENTS]), robots, cycle, waiting, int(c[k.COLLISIONS]),
+            Decisions(self._decisions, self._deciding, self._longest),
         )  # fmt: skip
 
     @property

@@ -105,6 +105,28 @@ class Robots:
     done: NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """How long a supervisor in Python took to decide; wall time, which differs from run to run. Compiled ones are not counted.
+
+    Attributes
+    ----------
+    count : int
+        Messages that it got.
+    total, longest : float
+        All together and the longest, s.
+    """
+
+    count: int = 0
+    total: float = 0.0
+    longest: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """S."""
+        return self.total / self.count if self.count else 0.0
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended.
@@ -129,6 +151,8 @@ class Outcome:
         Robots that wait at the end, each with the sector that it waits for and the robots that are in the way.
     collisions : int
         How many there were.
+    decisions : Decisions
+        How long the supervisor took.
     """
 
     task: Task
@@ -140,6 +164,7 @@ class Outcome:
     cycle: tuple[int, ...]
     waiting: dict[int, tuple[int, tuple[int, ...]]]
     collisions: int
+    decisions: Decisions = Decisions()
 
     @property
     def makespan(self) -> float | None:
@@ -219,6 +244,11 @@ class Outcome:
                 {"robot": i, "sector": sector, "for": list(others)} for i, (sector, others) in self.waiting.items()
             ],
             "metrics": self.metrics,
+            "decisions": {
+                "count": self.decisions.count,
+                "mean_s": self.decisions.mean,
+                "longest_s": self.decisions.longest,
+            },
         }
         if events:
             out["events"] = list(self.events.rows())

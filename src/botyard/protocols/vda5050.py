@@ -1,0 +1,293 @@
+"""VDA 5050 (version 2): orders of nodes and edges, of which a base is released and the rest, the horizon, is only announced; and states.
+
+Sans-I/O: bytes of JSON in, dictionaries out. Interface of the VDA/VDMA recommendation "Interface for the communication between automated
+guided vehicles (AGV) and a master control", version 2.0, §6.6 (orders), §6.10 (states), §6.14 (connection).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from botyard.errors import PeerError
+
+VERSION: Final = "2.0.0"
+MAX_NODES: Final = 10_000
+"""Nodes of an order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A place where an AGV can stop.
+
+    Attributes
+    ----------
+    id : str
+        Name.
+    sequence : int
+        Place in the order, even.
+    released : bool
+        Whether it belongs to the base.
+    x, y : float
+        m.
+    """
+
+    id: str
+    sequence: int
+    released: bool
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What an AGV is to drive.
+
+    Attributes
+    ----------
+    id : str
+        Name.
+    update : int
+        Number of the update.
+    nodes : tuple of Node
+        Base and horizon.
+    edges : tuple of str
+        Names of what leads from each node to the next.
+    """
+
+    id: str
+    update: int
+    nodes: tuple[Node, ...]
+    edges: tuple[str, ...]
+
+    @property
+    def released(self) -> int:
+        """How many nodes are released."""
+        return sum(n.released for n in self.nodes)
+
+
+class OrderError(PeerError):
+    """An order is wrong.
+
+    Parameters
+    ----------
+    kind : str
+        ``validationError``, ``orderError`` or ``orderUpdateError``, as states name it.
+    text : str
+        What was expected and what was found.
+    """
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
+    value = table.get(key) if isinstance(table, dict) else None
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise OrderError("validationError", f"{where}.{key}: not as VDA 5050 has it: {str(value)[:60]!r}")
+    return value
+
+
+def parse_order(data: bytes) -> Order:
+    """An order message.
+
+    Raises
+    ------
+    OrderError
+        It is none; the message names the field.
+    """
+    try:
+        table = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise OrderError("validationError", f"no JSON: {error}"[:200]) from None
+    rows, edges = _field(table, "nodes", list, "order"), _field(table, "edges", list, "order")
+    if not 1 <= len(rows) <= MAX_NODES:
+        raise OrderError("validationError", f"order.nodes: expected 1 … {MAX_NODES}, found {len(rows)}")
+    if len(edges) != len(rows) - 1:
+        raise OrderError(
+            "validationError", f"order.edges: expected one between each two of {len(rows)} nodes, found {len(edges)}"
+        )
+    nodes = []
+    for k, row in enumerate(rows):
+        where = f"order.nodes[{k}]"
+        place = _field(row, "nodePosition", dict, where)
+        x, y = (float(_field(place, axis, (int, float), f"{where}.nodePosition")) for axis in "xy")
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise OrderError("validationError", f"{where}.nodePosition: expected finite numbers")
+        node = Node(
+            _field(row, "nodeId", str, where), _field(row, "sequenceId", int, where), _field(row, "released", bool, where), x, y
+        )  # fmt: skip
+        nodes.append(node)
+    for k, row in enumerate(edges):
+        released, sequence = (
+            _field(row, "released", bool, f"order.edges[{k}]"),
+            _field(row, "sequenceId", int, f"order.edges[{k}]"),
+        )
+        if (
+            released != nodes[k + 1].released
+            or sequence != nodes[k].sequence + 1
+            or nodes[k + 1].sequence != sequence + 1
+        ):
+            raise OrderError(
+                "validationError",
+                f"order.edges[{k}]: expected to lie between its nodes, and to be released with the second",
+            )
+    if not nodes[0].released or any(b.released and not a.released for a, b in itertools.pairwise(nodes)):
+        raise OrderError("validationError", "order.nodes: expected the base first and the horizon after it")
+    names = tuple(str(_field(e, "edgeId", str, f"order.edges[{k}]")) for k, e in enumerate(edges))
+    return Order(
+        _field(table, "orderId", str, "order"), _field(table, "orderUpdateId", int, "order"), tuple(nodes), names
+    )
+
+
+def merge(old: Order, new: Order) -> Order:
+    """An order after an update, which begins with the last node of the base (§6.6.4.3).
+
+    Raises
+    ------
+    OrderError
+        It does not continue the order.
+    """
+    if new.id != old.id:
+        raise OrderError("orderError", f"order {old.id} is being driven; found another one, {new.id}")
+    if new.update <= old.update:
+        if new.update == old.update:
+            return old
+        raise OrderError("orderUpdateError", f"expected an update after {old.update}, found {new.update}")
+    base = old.nodes[: old.released]
+    last, first = base[-1], new.nodes[0]
+    if (first.id, first.sequence) != (last.id, last.sequence):
+        raise OrderError(
+            "orderUpdateError",
+            f"expected to go on from node {last.id} ({last.sequence}), found {first.id} ({first.sequence})",
+        )
+    return Order(old.id, new.update, (*base, *new.nodes[1:]), (*old.edges[: len(base) - 1], *new.edges))
+
+
+@dataclass(frozen=True, slots=True)
+class Vehicle5050:
+    """Who an AGV is.
+
+    Attributes
+    ----------
+    manufacturer, serial : str
+        In topics and headers.
+    """
+
+    manufacturer: str
+    serial: str
+
+    def topic(self, name: str) -> str:
+        """Where messages of a kind go: ``uagv/v2/<manufacturer>/<serial>/<name>``."""
+        return f"uagv/v2/{self.manufacturer}/{self.serial}/{name}"
+
+    def header(self, number: int) -> dict[str, Any]:
+        """What every message begins with."""
+        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return {
+            "headerId": number, "timestamp": stamp, "version": VERSION, "manufacturer": self.manufacturer, "serialNumber": self.serial,
+        }  # fmt: skip
+
+    def connection(self, number: int, state: str) -> dict[str, Any]:
+        """The message that says whether it is there."""
+        return self.header(number) | {"connectionState": state}
+
+
+def state_message(
+    vehicle: Vehicle5050,
+    number: int,
+    order: Order | None,
+    passed: int,
+    pose: tuple[float, float, float],
+    speed: float,
+    errors: Sequence[OrderError] = (),
+) -> dict[str, Any]:
+    """A state.
+
+    Parameters
+    ----------
+    passed : int
+        Nodes of the order that the AGV has reached, from 1: it stands on the first when it gets the order.
+    pose : (float, float, float)
+        x, y, m, and direction, rad.
+    speed : float
+        m/s.
+    """
+    nodes = order.nodes if order is not None else ()
+    last = nodes[passed - 1] if nodes and passed else None
+    return vehicle.header(number) | {
+        "orderId": order.id if order is not None else "",
+        "orderUpdateId": order.update if order is not None else 0,
+        "lastNodeId": last.id if last is not None else "",
+        "lastNodeSequenceId": last.sequence if last is not None else 0,
+        "driving": speed > 1e-6,
+        "newBaseRequest": order is not None and passed == order.released < len(nodes),
+        "nodeStates": [
+            {
+                "nodeId": n.id,
+                "sequenceId": n.sequence,
+                "released": n.released,
+                "nodePosition": {"x": n.x, "y": n.y, "mapId": "map"},
+            }
+            for n in nodes[passed:]
+        ],
+        "edgeStates": [
+            {"edgeId": e, "sequenceId": n.sequence - 1, "released": n.released}
+            for e, n in zip(order.edges[max(passed - 1, 0) :], nodes[max(passed, 1) :], strict=True)
+        ]
+        if order is not None
+        else [],
+        "agvPosition": {"x": pose[0], "y": pose[1], "theta": pose[2], "mapId": "map", "positionInitialized": True},
+        "velocity": {"vx": speed, "vy": 0.0, "omega": 0.0},
+        "loads": [],
+        "actionStates": [],
+        "batteryState": {"batteryCharge": 100.0, "charging": False},
+        "operatingMode": "AUTOMATIC",
+        "errors": [
+            {"errorType": e.kind, "errorLevel": "WARNING", "errorDescription": str(e), "errorReferences": []}
+            for e in errors
+        ],
+        "information": [],
+        "safetyState": {"eStop": "NONE", "fieldViolation": False},
+    }
+
+
+def shifted(order: Order, released: int) -> Order:
+    """The order with so many nodes released, for tests and masters."""
+    nodes = tuple(replace(n, released=k < released) for k, n in enumerate(order.nodes))
+    return replace(order, nodes=nodes)
+
+
+def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, Any]:
+    """An order as a master control sends it."""
+    return vehicle.header(number) | {
+        "orderId": order.id,
+        "orderUpdateId": order.update,
+        "nodes": [
+            {"nodeId": n.id, "sequenceId": n.sequence, "released": n.released, "actions": [], "nodePosition": {"x": n.x, "y": n.y, "mapId": "map"}}
+            for n in order.nodes
+        ],
+        "edges": [
+            {"edgeId": e, "sequenceId": a.sequence + 1, "released": b.released, "startNodeId": a.id, "endNodeId": b.id, "actions": []}
+            for e, a, b in zip(order.edges, order.nodes, order.nodes[1:], strict=True)
+        ],
+    }  # fmt: skip
+
+
+__all__ = [
+    "Node",
+    "Order",
+    "OrderError",
+    "Vehicle5050",
+    "merge",
+    "order_message",
+    "parse_order",
+    "shifted",
+    "state_message",
+]
