@@ -199,6 +199,16 @@ class Vehicle5050:
         return self.header(number) | {"connectionState": state}
 
 
+def _node(n: Node) -> dict[str, Any]:
+    """A node as orders and states have it."""
+    return {
+        "nodeId": n.id,
+        "sequenceId": n.sequence,
+        "released": n.released,
+        "nodePosition": {"x": n.x, "y": n.y, "mapId": "map"},
+    }
+
+
 def state_message(
     vehicle: Vehicle5050,
     number: int,
@@ -228,15 +238,7 @@ def state_message(
         "lastNodeSequenceId": last.sequence if last is not None else 0,
         "driving": speed > 1e-6,
         "newBaseRequest": order is not None and passed == order.released < len(nodes),
-        "nodeStates": [
-            {
-                "nodeId": n.id,
-                "sequenceId": n.sequence,
-                "released": n.released,
-                "nodePosition": {"x": n.x, "y": n.y, "mapId": "map"},
-            }
-            for n in nodes[passed:]
-        ],
+        "nodeStates": [_node(n) for n in nodes[passed:]],
         "edgeStates": [
             {"edgeId": e, "sequenceId": n.sequence - 1, "released": n.released}
             for e, n in zip(order.edges[max(passed - 1, 0) :], nodes[max(passed, 1) :], strict=True)
@@ -269,10 +271,7 @@ def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, 
     return vehicle.header(number) | {
         "orderId": order.id,
         "orderUpdateId": order.update,
-        "nodes": [
-            {"nodeId": n.id, "sequenceId": n.sequence, "released": n.released, "actions": [], "nodePosition": {"x": n.x, "y": n.y, "mapId": "map"}}
-            for n in order.nodes
-        ],
+        "nodes": [_node(n) | {"actions": []} for n in order.nodes],
         "edges": [
             {"edgeId": e, "sequenceId": a.sequence + 1, "released": b.released, "startNodeId": a.id, "endNodeId": b.id, "actions": []}
             for e, a, b in zip(order.edges, order.nodes, order.nodes[1:], strict=True)

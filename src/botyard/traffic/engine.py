@@ -150,6 +150,8 @@ class Traffic:
         i[:, k.MODE] = k.GOING
         parts = [self._points(v) for v in vehicles] or [(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32))]
         loc, what, sec = (np.concatenate(column) for column in zip(*parts, strict=True))
+        points = _lines((len(loc), 2), np.float64)
+        points[:, 0], points[:, 1] = loc, 4 * sec + what
         counts = [len(p[0]) for p in parts][:n]
         i[:, k.LAST] = np.cumsum(counts)
         i[:, k.POINT] = i[:, k.LAST] - counts
@@ -164,7 +166,7 @@ class Traffic:
         room = CHUNK + 4 * n + 8192 if log else 0
         self._w = k.World(
             f=f, i=i, c=c, d=np.zeros(1), heap=np.zeros(n, np.int64), key=np.zeros(n), slot=np.zeros(n, np.int64),
-            loc=loc, what=what, sec=sec, first=first, owner=owner,
+            points=points, first=first, owner=owner,
             ends=np.concatenate([v.ends for v in vehicles]) if n else np.zeros(0),
             starts=starts, others=others, inside=inside, held=inside.copy(), chain=np.arange(total, dtype=np.int32) - first[owner],
             rank=np.zeros(total, np.int32), need=np.zeros(total, np.int32), after_starts=np.zeros(total + 1, np.int32),

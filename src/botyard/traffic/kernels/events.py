@@ -56,8 +56,9 @@ class World(NamedTuple):
         Counters and options; the time of the last event.
     heap, key, slot : (n,) int64, float64, int64
         The queue: robots, the times of their next events in the same order, and where in it each robot is.
-    loc, what, sec : (p,) float64, int8, int32
-        Points of all paths in the order in which they are passed: place, m; kind; sector of the robot.
+    points : (p, 2) float64
+        Points of all paths in the order in which they are passed: place, m, and 4 · sector of the robot + kind. Side by side, so that an
+        event looks at one line of the cache.
     first, ends, owner : (n + 1,) int32, (s,) float64, (s,) int32
         First sector of each robot; end of each sector, m; its robot.
     starts, others : (s + 1,), (m,) int32
@@ -81,9 +82,7 @@ class World(NamedTuple):
     heap: I8
     key: F8
     slot: I8
-    loc: F8
-    what: NDArray[np.int8]
-    sec: I4
+    points: F8
     first: I4
     ends: F8
     owner: I4
@@ -115,7 +114,7 @@ def _move(w: World, k: int, due: float) -> None:
     i = w.heap[k]
     n = len(w.heap)
     while k > 0:
-        parent = (k - 1) >> 1
+        parent = (k - 1) >> 2
         j = w.heap[parent]
         if not (due < w.key[parent] or (due == w.key[parent] and i < j)):
             break
@@ -123,17 +122,17 @@ def _move(w: World, k: int, due: float) -> None:
         w.slot[j] = k
         k = parent
     while True:
-        child = 2 * k + 1
+        child = 4 * k + 1
         if child >= n:
             break
-        if child + 1 < n:
-            a, b = w.key[child], w.key[child + 1]
-            if b < a or (b == a and w.heap[child + 1] < w.heap[child]):
-                child += 1
+        least = w.key[child]
+        for other in range(child + 1, min(child + 3, n - 1) + 1):
+            if w.key[other] < least or (w.key[other] == least and w.heap[other] < w.heap[child]):
+                child, least = other, w.key[other]
         j = w.heap[child]
-        if not (w.key[child] < due or (w.key[child] == due and j < i)):
+        if not (least < due or (least == due and j < i)):
             break
-        w.heap[k], w.key[k] = j, w.key[child]
+        w.heap[k], w.key[k] = j, least
         w.slot[j] = k
         k = child
     w.heap[k], w.key[k] = i, due
@@ -206,15 +205,15 @@ def _plan(w: World, i: int, now: float) -> None:
     if w.i[i, MODE] != GONE:
         if w.i[i, MODE] == GOING:
             if p < w.i[i, LAST]:
-                due = _reach(w, i, w.loc[p])
+                due = _reach(w, i, w.points[p, 0])
             if w.f[i, LIMIT] < INFINITE:
                 brake = _reach(w, i, _brake_place(w, i))
                 if brake < due:
                     due = brake
         elif p < w.i[i, LAST]:
             stop = w.f[i, BASE]  # the planned place of rest
-            d = w.loc[p] - w.f[i, X]
-            if w.loc[p] < stop - NEAR:
+            d = w.points[p, 0] - w.f[i, X]
+            if w.points[p, 0] < stop - NEAR:
                 if d <= 0.0:
                     due = w.f[i, T]
                 else:
@@ -222,7 +221,7 @@ def _plan(w: World, i: int, now: float) -> None:
                         w.f[i, T]
                         + (w.f[i, V] - math.sqrt(max(0.0, w.f[i, V] * w.f[i, V] - 2.0 * w.f[i, DEC] * d))) / w.f[i, DEC]
                     )
-            elif w.what[p] == FINISH and w.loc[p] <= stop + NEAR:
+            elif (int(w.points[p, 1]) & 3) == FINISH and w.points[p, 0] <= stop + NEAR:
                 due = w.f[i, REST]
         if due < now:
             due = now
@@ -278,8 +277,8 @@ def _go(w: World, i: int, t: float, limit: float) -> None:
     if t >= w.f[i, REST]:  # it has come to rest
         x, v = w.f[i, BASE], 0.0
         p = w.i[i, POINT]
-        if p < w.i[i, LAST] and abs(w.loc[p] - x) <= NEAR:
-            x = w.loc[p]
+        if p < w.i[i, LAST] and abs(w.points[p, 0] - x) <= NEAR:
+            x = w.points[p, 0]
         if t > w.f[i, REST]:
             w.f[i, WAIT] += t - w.f[i, REST]
             w.i[i, STOPS] += 1
@@ -584,14 +583,14 @@ def advance(w: World, until: float) -> int:
         is_point = p < w.i[i, LAST]
         if is_point and w.i[i, MODE] == GOING and w.f[i, LIMIT] < INFINITE:
             place = _brake_place(w, i)
-            is_point = w.loc[p] <= place and not (w.loc[p] == place and w.what[p] == FINISH)
+            is_point = w.points[p, 0] <= place and not (w.points[p, 0] == place and (int(w.points[p, 1]) & 3) == FINISH)
         if not is_point:
             _brake(w, i, t)
             _plan(w, i, t)
             continue
         w.i[i, POINT] = p + 1
-        kind = w.what[p]
-        sector = w.sec[p]
+        kind = int(w.points[p, 1]) & 3
+        sector = int(w.points[p, 1]) >> 2
         if kind == RELEASE:
             w.i[i, TAIL] = sector + 1
             w.inside[w.first[i] + sector] = 0
