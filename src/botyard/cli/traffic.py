@@ -208,7 +208,7 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
     if o["ros1"] or o["ros_master"] or o["ros2"]:
         if o["supervisor"] is not None:
             raise CommandLineError("--supervisor does not go with --ros1 or --ros2: the supervisor is a ROS node")
-        from botyard.cli.trafficros import run_over_ros
+        from botyard.cli.trafficlive import run_over_ros
 
         return run_over_ros(task, script, _made_rules(o), o)
     supervisor = find_supervisor(o["supervisor"] or ("none" if o["compat"] or o["grants"] is not None else "bankers"))
@@ -263,6 +263,48 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, "utf-8")
     except OSError as error:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@command.command("vda5050")
+@click.option("--broker", default="localhost:1883", show_default=True, metavar="HOST[:PORT]", help="The MQTT broker.")
+@click.option("--agvs", type=click.IntRange(1, 1000), default=2, show_default=True, help="How many.")
+@click.option(
+    "--manufacturer", default="botyard", show_default=True, help="In topics: uagv/v2/MANUFACTURER/agv0/order and so on."
+)
+@click.option(
+    "--radius", type=click.FloatRange(0.0, min_open=True), default=0.5, show_default=True, help="Of the disks, m."
+)
+@click.option(
+    "--velocity",
+    type=click.FloatRange(0.0, min_open=True),
+    default=0.65,
+    show_default=True,
+    help="Greatest speed, m/s.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.0, 1000.0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Times real time.",
+)
+@click.option("--result", type=FILE, metavar="FILE", help="Write the result, with all events, as JSON.")
+def vda5050(
+    broker: str, agvs: int, manufacturer: str, radius: float, velocity: float, speed: float, result: Path | None
+) -> int:
+    """Be AGVs of VDA 5050: wait for an order for each, and drive as far as bases are released (extra vda5050)."""
+    from botyard.cli.trafficlive import run_over_mqtt
+
+    host, _, port = broker.partition(":")
+    if port and not port.isdigit():
+        raise CommandLineError(f'--broker: expected HOST or HOST:PORT, found "{broker}"')
+    out = run_over_mqtt(host, int(port or 1883), agvs, manufacturer, radius, velocity, speed)
+    if out is None:
+        return 0
+    _print_outcome(out)
+    if result is not None:
+        _write(result, json.dumps(out.to_json(), separators=(",", ":")) + "\n")
+    return out.ending.exit_status
 
 
 @command.command("gantt")

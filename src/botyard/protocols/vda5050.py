@@ -274,7 +274,7 @@ def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, 
         "nodes": [_node(n) | {"actions": []} for n in order.nodes],
         "edges": [
             {"edgeId": e, "sequenceId": a.sequence + 1, "released": b.released, "startNodeId": a.id, "endNodeId": b.id, "actions": []}
-            for e, a, b in zip(order.edges, order.nodes, order.nodes[1:], strict=True)
+            for e, a, b in zip(order.edges, order.nodes[:-1], order.nodes[1:], strict=True)
         ],
     }  # fmt: skip
 

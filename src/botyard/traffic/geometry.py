@@ -169,17 +169,42 @@ def task_of_paths(
         if not changed:
             break
     breaks = _joined(breaks, critical, [v.radius + v.braking_distance for v in each])
+    listed = _conflicts(curves, breaks, radii)
+    made = tuple(
+        replace(v, ends=cuts[1:], path=c.corners, start=0.0) for v, cuts, c in zip(each, breaks, curves, strict=True)
+    )
+    return Task(made, listed, (), name)
+
+
+def _conflicts(curves: Sequence[Path2], breaks: list[F8], radii: F8) -> I8:
+    """Conflicts of sectors that are given, as tasks list them."""
     pieces = _Pieces(curves, breaks)
     a, b = pieces.close(radii)
     first = np.concatenate([[0], np.cumsum([len(c) - 1 for c in breaks])])
     ia, ib = pieces.owner[a], pieces.owner[b]
     rows = np.stack([ia, a - first[ia], ib, b - first[ib]], axis=1)
     listed: I8 = np.concatenate([rows, rows[:, [2, 3, 0, 1]]]).astype(np.int64)
-    listed = listed[np.lexsort(listed.T[::-1])]
-    made = tuple(
-        replace(v, ends=cuts[1:], path=c.corners, start=0.0) for v, cuts, c in zip(each, breaks, curves, strict=True)
-    )
-    return Task(made, listed, (), name)
+    return listed[np.lexsort(listed.T[::-1])]
+
+
+def conflicts_of(paths: Sequence[F8], breaks: Sequence[F8], radii: F8) -> I8:
+    """Which sectors conflict, of paths that are divided already.
+
+    Parameters
+    ----------
+    paths : sequence of (k, 2) arrays
+        Corners, m.
+    breaks : sequence of arrays
+        Where each is divided, m along it, from 0 to its length.
+    radii : (n,) array
+        Of the disks, m.
+
+    Returns
+    -------
+    (m, 4) int64 array
+        Robot, sector, other robot, other sector; each pair both ways round.
+    """
+    return _conflicts([Path2(np.asarray(p, np.float64)) for p in paths], list(breaks), radii)
 
 
 def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]:
@@ -265,4 +290,4 @@ def _flattened(path: Any) -> F8:
     return line
 
 
-__all__ = ["arc", "paths_of_svg", "spline", "task_of_paths"]
+__all__ = ["arc", "conflicts_of", "paths_of_svg", "spline", "task_of_paths"]

@@ -1,4 +1,4 @@
-"""``botyard traffic run --ros1 | --ros2``: a run in real time whose supervisor is a ROS node."""
+"""Runs in real time whose supervisor is another program: a ROS node (``traffic run --ros1 | --ros2``), a master control (``vda5050``)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+import numpy as np
 
 from botyard.cli.ros import DEFAULT_MASTER, EMBEDDED, embedded_master
 from botyard.errors import PeerError, RosMasterError
@@ -19,7 +20,7 @@ from botyard.servers.trafficros import Live, Relay, TrafficNode, check_ids
 from botyard.traffic.compat import CompatTraffic
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.outcome import Outcome
-from botyard.traffic.task import Task
+from botyard.traffic.task import Task, Vehicle
 
 
 def run_over_ros(task: Task, script: Sequence[tuple[int, int]], rules: Rules, o: Mapping[str, Any]) -> Outcome:
@@ -83,3 +84,28 @@ async def _over_ros(live: Live, relay: Relay, o: Mapping[str, Any]) -> Outcome:
         return await node.run(
             live, wait=o["wait_for_supervisor"], speed=o["speed"], idle_limit=o["idle_limit"], stop=stop
         )
+
+
+def run_over_mqtt(
+    host: str, port: int, agvs: int, manufacturer: str, radius: float, velocity: float, speed: float
+) -> Outcome | None:
+    """Be AGVs until all have ended, or Ctrl-C.
+
+    Raises
+    ------
+    WorldError, PeerError
+        See `botyard.servers.vda5050.MqttFleet.run`.
+    """
+    from botyard.protocols.vda5050 import Vehicle5050
+    from botyard.servers.vda5050 import MqttFleet
+
+    names = [Vehicle5050(manufacturer, f"agv{i}") for i in range(agvs)]
+    fleet = MqttFleet(names, Vehicle(ends=np.ones(1), radius=radius, velocity=velocity))
+
+    async def run() -> Outcome | None:
+        stop = asyncio.Event()
+        with contextlib.suppress(NotImplementedError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+        return await fleet.run(host, port, speed=speed, stop=stop)
+
+    return asyncio.run(run())

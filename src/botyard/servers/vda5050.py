@@ -1,0 +1,260 @@
+"""Robots on paths as AGVs of VDA 5050, over MQTT: their master control sends orders, and extends the base of nodes that are released.
+
+A node is reached when the middle of the disk is over it. So the sector behind node k begins a radius after it: a robot that may not enter
+it comes to rest with its middle exactly over the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.errors import PeerError, WorldError
+from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
+from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.geometry import conflicts_of
+from botyard.traffic.kernels import events as k
+from botyard.traffic.motion import Path2
+from botyard.traffic.outcome import Ending, Outcome
+from botyard.traffic.supervisors.base import Policy, Supervisor
+from botyard.traffic.task import Task, Vehicle
+
+TICK: Final = 0.02
+"""Wall time between two looks at the clock, s."""
+SAY: Final = 5.0
+"""States are sent when something has changed, and at least this often, s of the wall."""
+MAX_PAYLOAD: Final = 4_000_000
+"""Longer messages are not looked at, bytes."""
+_ERRORS: Final = 10
+
+log = logging.getLogger("botyard.traffic")
+
+
+class _Orders(Supervisor):
+    """The permissions come with the orders."""
+
+    def policy(self) -> Policy:
+        """See the base class: nothing is granted from here."""
+        return Policy(kind=k.NOBODY)
+
+
+def task_of_orders(orders: Sequence[Order], vehicle: Vehicle) -> Task:
+    """The task of orders: one sector for each edge.
+
+    Raises
+    ------
+    WorldError
+        An edge is not longer than the radius; an order has one node.
+    """
+    paths, ends = [], []
+    for i, order in enumerate(orders):
+        path = np.array([(n.x, n.y) for n in order.nodes], np.float64)
+        if len(path) < 2 or (np.hypot(*np.diff(path, axis=0).T) <= vehicle.radius).any():
+            raise WorldError(
+                f"order {order.id} of AGV {i}: expected edges longer than the radius of {vehicle.radius:g} m"
+            )
+        along = Path2(path).along
+        paths.append(path)
+        ends.append(np.append(along[1:-1] + vehicle.radius, along[-1]))
+    breaks = [np.concatenate([[0.0], e]) for e in ends]
+    listed = conflicts_of(paths, breaks, np.full(len(paths), vehicle.radius))
+    made = tuple(
+        Vehicle(
+            ends=e, path=p, radius=vehicle.radius, velocity=vehicle.velocity, acceleration=vehicle.acceleration,
+            deceleration=vehicle.deceleration,
+        )
+        for e, p in zip(ends, paths, strict=True)
+    )  # fmt: skip
+    return Task(made, listed, (), "orders")
+
+
+class _Agv:
+    """One AGV: who it is, its order, and what it has said."""
+
+    def __init__(self, name: Vehicle5050) -> None:
+        self.name = name
+        self.order: Order | None = None
+        self.errors: list[OrderError] = []
+        self.headers = 0
+        self.said: object = None
+        self.said_at = -math.inf
+        self.permitted = 0
+
+    def number(self) -> int:
+        """Of the next message."""
+        self.headers += 1
+        return self.headers
+
+
+class MqttFleet:
+    """The AGVs.
+
+    Parameters
+    ----------
+    names : sequence of Vehicle5050
+        Who they are.
+    vehicle : Vehicle
+        Radius and motion of all of them.
+    """
+
+    def __init__(self, names: Sequence[Vehicle5050], vehicle: Vehicle) -> None:
+        self._agvs = [_Agv(n) for n in names]
+        self._vehicle = vehicle
+        self._traffic: Traffic | None = None
+        self._task: Task | None = None
+        self._client: Any = None
+
+    # -- MQTT
+
+    def _connect(self, host: str, port: int) -> None:
+        try:
+            from paho.mqtt import client as mqtt
+            from paho.mqtt.enums import CallbackAPIVersion
+        except ImportError:
+            raise WorldError('VDA 5050 needs an extra: pip install "botyard[vda5050]"') from None
+        loop = asyncio.get_running_loop()
+        client = self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
+        lost = self._agvs[0].name  # a client has one last will
+        client.will_set(
+            lost.topic("connection"), json.dumps(lost.connection(0, "CONNECTIONBROKEN")), qos=1, retain=True
+        )
+        index = {a.name.topic("order"): i for i, a in enumerate(self._agvs)}
+
+        def connected(_client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
+            if reason.is_failure:
+                log.warning("the MQTT broker refuses us: %s", reason)
+                return
+            for topic in index:
+                client.subscribe(topic, qos=1)
+            for agv in self._agvs:
+                client.publish(
+                    agv.name.topic("connection"),
+                    json.dumps(agv.name.connection(agv.number(), "ONLINE")),
+                    qos=1,
+                    retain=True,
+                )
+
+        def received(_client: Any, _data: Any, message: Any) -> None:
+            if message.topic in index and len(message.payload) <= MAX_PAYLOAD:
+                loop.call_soon_threadsafe(self.take, index[message.topic], bytes(message.payload))
+
+        client.on_connect, client.on_message = connected, received
+        try:
+            client.connect(host, port, keepalive=30)
+        except OSError as error:
+            raise PeerError(f"no MQTT broker at {host}:{port}: {error.strerror or error}") from None
+        client.loop_start()
+
+    def _disconnect(self) -> None:
+        for agv in self._agvs:
+            sent = self._client.publish(
+                agv.name.topic("connection"),
+                json.dumps(agv.name.connection(agv.number(), "OFFLINE")),
+                qos=1,
+                retain=True,
+            )
+            sent.wait_for_publish(1.0)
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    # -- orders
+
+    def take(self, i: int, data: bytes) -> None:
+        """An order, or an update of one, has come for AGV i."""
+        agv = self._agvs[i]
+        try:
+            order = parse_order(data)
+            agv.order = order if agv.order is None else merge(agv.order, order)
+            if self._task is not None and len(agv.order.nodes) - 1 != len(self._task.vehicles[i].ends):
+                raise OrderError("orderUpdateError", "the horizon of an order that is being driven cannot change here")
+            agv.errors = []
+        except OrderError as error:
+            log.warning("%s: %s", agv.name.serial, error)
+            agv.errors = [*agv.errors[-_ERRORS:], error]
+        self._permit(i)
+
+    def _permit(self, i: int) -> None:
+        """Let an AGV drive as far as its base reaches."""
+        agv = self._agvs[i]
+        if self._traffic is None or agv.order is None:
+            return
+        while agv.permitted < agv.order.released - 2:
+            agv.permitted += 1
+            self._traffic.permit(i)
+
+    # -- the run
+
+    async def run(
+        self, host: str, port: int, *, speed: float = 1.0, stop: asyncio.Event | None = None
+    ) -> Outcome | None:
+        """Wait for an order for each AGV, then drive, in real time, until all have ended or `stop` is set. None: stopped before.
+
+        Raises
+        ------
+        WorldError
+            The extra is not installed; orders that cannot be driven.
+        PeerError
+            There is no broker.
+        """
+        stop = stop or asyncio.Event()
+        self._connect(host, port)
+        try:
+            while any(a.order is None for a in self._agvs) and not stop.is_set():
+                self._say(0.0)
+                await asyncio.sleep(TICK)
+            if stop.is_set():
+                return None
+            return await self._drive(speed, stop)
+        finally:
+            self._disconnect()
+
+    async def _drive(self, speed: float, stop: asyncio.Event) -> Outcome:
+        loop = asyncio.get_running_loop()
+        task = self._task = task_of_orders([a.order for a in self._agvs if a.order is not None], self._vehicle)
+        traffic = self._traffic = Traffic(task, _Orders(), Rules(stop_at_end=True))
+        traffic.start()
+        for i in range(len(self._agvs)):
+            self._permit(i)
+        begin, ending = loop.time(), None
+        while ending is None and not stop.is_set():
+            now = (loop.time() - begin) * speed
+            ending = traffic.advance(now)
+            self._say(now)
+            await asyncio.sleep(TICK)
+        self._say((loop.time() - begin) * speed, last=True)
+        return traffic.finish(ending or Ending.TIMEOUT)
+
+    def _say(self, t: float, last: bool = False) -> None:
+        """Send the states that have changed."""
+        wall = asyncio.get_running_loop().time()
+        places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
+        if self._traffic is not None:
+            k.places(self._traffic.world, t, places, speeds)
+        for i, agv in enumerate(self._agvs):
+            passed, pose = self._where(i, float(places[i]))
+            what = (passed, speeds[i] > 1e-6, agv.order, tuple(map(str, agv.errors)), last)
+            if what == agv.said and wall < agv.said_at + SAY:
+                continue
+            agv.said, agv.said_at = what, wall
+            message = state_message(agv.name, agv.number(), agv.order, passed, pose, float(speeds[i]), agv.errors)
+            self._client.publish(agv.name.topic("state"), json.dumps(message))
+
+    def _where(self, i: int, place: float) -> tuple[int, tuple[float, float, float]]:
+        """How many nodes an AGV has reached, and its pose."""
+        order = self._agvs[i].order
+        if order is None:
+            return 0, (0.0, 0.0, 0.0)
+        if len(order.nodes) < 2:
+            return 1, (order.nodes[0].x, order.nodes[0].y, 0.0)
+        path = Path2(np.array([(n.x, n.y) for n in order.nodes], np.float64))
+        (x, y), (ax, ay) = path.at(np.array([place, place + 0.01])).tolist()
+        return int(np.searchsorted(path.along, place + 1e-6, side="right")), (x, y, math.atan2(ay - y, ax - x))
+
+
+__all__ = ["MqttFleet", "task_of_orders"]

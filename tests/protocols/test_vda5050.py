@@ -1,0 +1,118 @@
+"""Orders and states of VDA 5050, without a broker."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.protocols.vda5050 import (
+    Node,
+    Order,
+    OrderError,
+    Vehicle5050,
+    merge,
+    order_message,
+    parse_order,
+    shifted,
+    state_message,
+)
+
+AGV = Vehicle5050("acme", "agv7")
+
+
+def order(nodes: int = 4, released: int = 2, update: int = 0) -> Order:
+    places = tuple(Node(f"n{i}", 2 * i, i < released, 3.0 * i, 1.5) for i in range(nodes))
+    return Order("o1", update, places, tuple(f"e{i}" for i in range(nodes - 1)))
+
+
+def message(changes: dict[str, Any] | None = None) -> dict[str, Any]:
+    return order_message(AGV, 1, order()) | (changes or {})
+
+
+def test_orders_are_read_as_they_are_written() -> None:
+    assert parse_order(json.dumps(message()).encode()) == order()
+    assert AGV.topic("order") == "uagv/v2/acme/agv7/order"
+    assert message()["version"] == "2.0.0"
+    assert message()["timestamp"].endswith("Z")
+
+
+def changed(path: str, value: Any) -> bytes:
+    data = message()
+    at: Any = data
+    *keys, last = path.split("/")
+    for key in keys:
+        at = at[int(key)] if key.isdigit() else at[key]
+    at[last] = value
+    return json.dumps(data).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "text"),
+    [
+        ("nodes", [], "order.nodes: expected 1"),
+        ("nodes", 5, "order.nodes: not as VDA 5050 has it"),
+        ("edges", [], "order.edges: expected one between each two of 4 nodes, found 0"),
+        ("orderId", 5, "order.orderId"),
+        ("orderUpdateId", True, "order.orderUpdateId"),
+        ("nodes/1/nodePosition", None, "order.nodes[1].nodePosition"),
+        ("nodes/1/released", 1, "order.nodes[1].released"),
+        ("nodes/3/released", True, "order.edges[2]: expected to lie between its nodes"),
+        ("nodes/0/released", False, "order.nodes: expected the base first"),
+        ("edges/1/sequenceId", 4, "order.edges[1]: expected to lie between its nodes"),
+        ("edges/1/edgeId", None, "order.edges[1].edgeId"),
+    ],
+)
+def test_what_is_wrong_is_named(path: str, value: Any, text: str) -> None:
+    with pytest.raises(OrderError) as caught:
+        parse_order(changed(path, value))
+    assert text in str(caught.value)
+    assert caught.value.kind == "validationError"
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_nothing_else_is_raised(data: bytes) -> None:
+    with pytest.raises(OrderError):
+        parse_order(data)
+
+
+def test_updates_go_on_from_the_base() -> None:
+    first = order(4, 2)
+    stitch = replace(first.nodes[1])
+    update = Order("o1", 1, (stitch, replace(first.nodes[2], released=True), first.nodes[3]), ("e1", "e2"))
+    both = merge(first, update)
+    assert both == replace(shifted(first, 3), update=1)
+    assert merge(both, both) is both, "the same again is nothing new"
+    for wrong, kind, text in (
+        (replace(update, id="o2"), "orderError", "order o1 is being driven; found another one, o2"),
+        (replace(update, update=-1), "orderUpdateError", "expected an update after 0, found -1"),
+        (
+            replace(update, nodes=update.nodes[1:], edges=update.edges[1:]),
+            "orderUpdateError",
+            "go on from node n1 (2), found n2",
+        ),
+    ):
+        with pytest.raises(OrderError) as caught:
+            merge(first, wrong)
+        assert (caught.value.kind, text in str(caught.value)) == (kind, True)
+
+
+def test_states_say_what_is_left() -> None:
+    state = state_message(AGV, 9, order(4, 2), 2, (3.0, 1.5, 0.0), 0.0, [OrderError("orderError", "no")])
+    assert (state["headerId"], state["lastNodeId"], state["lastNodeSequenceId"]) == (9, "n1", 2)
+    assert [n["nodeId"] for n in state["nodeStates"]] == ["n2", "n3"]
+    assert [(e["edgeId"], e["sequenceId"], e["released"]) for e in state["edgeStates"]] == [
+        ("e1", 3, False),
+        ("e2", 5, False),
+    ]
+    assert state["newBaseRequest"]
+    assert not state["driving"]
+    assert state["errors"][0]["errorType"] == "orderError"
+    idle = state_message(AGV, 1, None, 0, (0.0, 0.0, 0.0), 0.0)
+    assert (idle["orderId"], idle["nodeStates"], idle["edgeStates"]) == ("", [], [])
+    end = state_message(AGV, 1, order(2, 2), 2, (3.0, 1.5, 0.0), 0.0)
+    assert (end["nodeStates"], end["edgeStates"], end["newBaseRequest"]) == ([], [], False)

@@ -1,0 +1,156 @@
+"""AGVs of VDA 5050 by a real broker (Mosquitto), and a master control that gives way by releasing nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paho.mqtt import client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion
+
+from botyard.protocols.vda5050 import Node, Order, Vehicle5050, order_message
+from tests.ports import free_port
+
+pytestmark = pytest.mark.peer
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[int]:
+    program = shutil.which("mosquitto", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if program is None:
+        if os.environ.get("CI"):
+            pytest.fail("Mosquitto is missing, and in CI it must be there")
+        pytest.skip("needs Mosquitto")
+    port = free_port()
+    (tmp_path / "m.conf").write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n")
+    process = subprocess.Popen(
+        [program, "-c", str(tmp_path / "m.conf")], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    time.sleep(0.5)
+    yield port
+    process.terminate()
+    process.wait(10)
+
+
+class Master:
+    """A master control."""
+
+    def __init__(self, port: int) -> None:
+        self.states: dict[str, list[dict[str, Any]]] = {}
+        self.connections: dict[str, list[str]] = {}
+        self.lock = threading.Lock()
+        self.client = mqtt.Client(CallbackAPIVersion.VERSION2)
+        self.client.on_message = self._take
+        self.client.connect("127.0.0.1", port)
+        self.client.subscribe("uagv/v2/+/+/state")
+        self.client.subscribe("uagv/v2/+/+/connection")
+        self.client.loop_start()
+
+    def _take(self, _client: Any, _data: Any, message: mqtt.MQTTMessage) -> None:
+        _, _, _, serial, kind = message.topic.split("/")
+        data = json.loads(message.payload)
+        with self.lock:
+            if kind == "state":
+                self.states.setdefault(serial, []).append(data)
+            else:
+                self.connections.setdefault(serial, []).append(data["connectionState"])
+
+    def order(self, serial: str, order: Order) -> None:
+        agv = Vehicle5050("botyard", serial)
+        self.client.publish(agv.topic("order"), json.dumps(order_message(agv, 0, order)), qos=1).wait_for_publish(5)
+
+    def last(self, serial: str) -> dict[str, Any]:
+        with self.lock:
+            return self.states.get(serial, [{}])[-1]
+
+    def wait(self, holds: Callable[[], Any], seconds: float = 20.0) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < end, {s: rows[-1] for s, rows in self.states.items()}
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        self.client.disconnect()
+        self.client.loop_stop()
+
+
+def crossing(name: str, x: bool, released: int, update: int = 0, begin: int = 0) -> Order:
+    """Four nodes on a line through the origin, 4 m apart; the crossing lies between the second and the third."""
+    nodes = [
+        Node(f"{name}{i}", 2 * i, i < released, (4.0 * i - 6.0) if x else 0.0, 0.0 if x else (4.0 * i - 6.0))
+        for i in range(4)
+    ]
+    return Order(name, update, tuple(nodes[begin:]), tuple(f"{name}-{i}" for i in range(begin, 3)))
+
+
+def test_a_master_control_lets_one_pass_before_the_other(broker: int, tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    args = [
+        "traffic",
+        "vda5050",
+        "--broker",
+        f"127.0.0.1:{broker}",
+        "--agvs",
+        "2",
+        "--speed",
+        "4",
+        "--result",
+        str(result),
+    ]
+    agvs = subprocess.Popen(
+        [sys.executable, "-m", "botyard", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    master = Master(broker)
+    try:
+        master.wait(lambda: master.connections == {"agv0": ["ONLINE"], "agv1": ["ONLINE"]}, 30.0)
+        master.client.publish("uagv/v2/botyard/agv1/order", b"{no order")
+        master.wait(lambda: master.last("agv1").get("errors"))
+        assert master.last("agv1")["errors"][0]["errorType"] == "validationError"
+        assert master.last("agv0")["errors"] == []
+
+        master.order("agv0", crossing("a", True, 4))
+        assert agvs.poll() is None
+        master.order("agv1", crossing("b", False, 2))
+        master.wait(lambda: master.last("agv1").get("lastNodeId") == "b1" and not master.last("agv1")["driving"])
+        waits = master.last("agv1")
+        assert waits["newBaseRequest"]
+        assert (waits["agvPosition"]["x"], waits["agvPosition"]["y"]) == pytest.approx((0.0, -2.0), abs=1e-3), (
+            "exactly over the node"
+        )
+        assert [n["nodeId"] for n in waits["nodeStates"]] == ["b2", "b3"]
+        assert waits["errors"] == []
+        master.order("agv1", crossing("x", False, 4))
+        master.wait(lambda: master.last("agv1")["errors"])
+        assert master.last("agv1")["errors"][0]["errorType"] == "orderError"
+        master.wait(lambda: master.last("agv0").get("lastNodeId") == "a3")
+        master.order("agv1", crossing("b", False, 4, update=1, begin=1))
+        out, err = agvs.communicate(timeout=30)
+        assert agvs.returncode == 0, err
+        assert out.startswith("completed in")
+        master.wait(lambda: master.connections["agv0"][-1] == "OFFLINE" and master.connections["agv1"][-1] == "OFFLINE")
+        assert (master.last("agv1")["lastNodeId"], master.last("agv1")["nodeStates"]) == ("b3", [])
+        seen = [s["lastNodeId"] for s in master.states["agv0"]]
+        assert list(dict.fromkeys(seen)) == ["", "a0", "a1", "a2", "a3"]
+        headers = [s["headerId"] for s in master.states["agv0"]]
+        assert headers == sorted(set(headers))
+        assert json.loads(result.read_text())["metrics"]["stops"] == 1
+    finally:
+        master.close()
+        agvs.kill()
+        agvs.communicate()
+
+
+def test_no_broker() -> None:
+    args = [sys.executable, "-m", "botyard", "traffic", "vda5050", "--broker", "127.0.0.1:1"]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "no MQTT broker at 127.0.0.1:1" in done.stderr
