@@ -93,6 +93,14 @@ def _read_grants(path: Path, n: int) -> list[tuple[int, int]]:
     return [(row[0], row[1]) for row in data]
 
 
+def _tell_of_compiling() -> None:
+    """Say why nothing happens for a while, the first time."""
+    from botyard.traffic.kernels.jit import is_compiled
+
+    if not is_compiled():
+        click.echo("botyard: compiling the traffic kernels, this is needed once (10 to 20 s) …", err=True)
+
+
 @contextmanager
 def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     """A bar on stderr for what takes long; nothing where stderr is no terminal."""
@@ -177,6 +185,7 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
 def run(task: Path, **o: Any) -> int:
     """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock, 12 given up."""
     loaded = _load(task)
+    _tell_of_compiling()
     out = _run(loaded, o)
     if o["as_json"]:
         click.echo(json.dumps(out.to_json(events=False), indent=2))
@@ -493,6 +502,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
         for s in names
         for seed in range(o["seed"], o["seed"] + o["seeds"])
     ]
+    _tell_of_compiling()
     with _progress("runs", len(cases)) as progress:
         done = iter(range(1, len(cases) + 1))
         rows = run_all(cases, _made_rules(o), o["processes"], lambda _row: progress(0.0, next(done)))

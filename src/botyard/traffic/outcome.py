@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -299,10 +300,12 @@ def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ..
     best: tuple[int, ...] = ()
     for start in sorted(waiting):
         before = {start: start}
-        queue = [start]
+        queue = deque([(start, 1)])
         found = False
         while queue and not found:
-            i = queue.pop(0)
+            i, length = queue.popleft()
+            if best and length >= len(best):  # no shorter one from here
+                break
             for j in waiting[i][1]:
                 if j == start:
                     path = [i]
@@ -315,7 +318,7 @@ def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ..
                     break
                 if j in waiting and j not in before:
                     before[j] = i
-                    queue.append(j)
+                    queue.append((j, length + 1))
         if len(best) == 2:
             break
     if not best:

@@ -8,6 +8,12 @@ from botyard.jit import KernelCache
 
 _CACHE = KernelCache(Path(__file__).resolve().parent.glob("*.py"))
 
+
+def is_compiled() -> bool:
+    """Whether the loop has been compiled before, and its code kept."""
+    return _CACHE.is_used and any(_CACHE.folder.rglob("events.advance-*.nbi"))
+
+
 kernel = _CACHE.decorator(_nrt=False)
 """Compile a kernel that is called from Python."""
 
@@ -17,4 +23,4 @@ inner_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False)
 inlined_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
 """The same for a small one that is worth inlining."""
 
-__all__ = ["inlined_kernel", "inner_kernel", "kernel"]
+__all__ = ["inlined_kernel", "inner_kernel", "is_compiled", "kernel"]
