@@ -100,6 +100,12 @@ def test_tasks_of_drawings_and_plans(tmp_path: Path) -> None:
     done = traffic("convert", tmp_path / "a.svg", tmp_path / "a.json")
     assert "2 robots" in done.output
     assert traffic("run", tmp_path / "a.json").return_value == 0
+    (tmp_path / "a.map").write_text("type octile\nheight 3\nwidth 3\nmap\n...\n...\n...\n")
+    (tmp_path / "a.scen").write_text("version 1\n0 a.map 3 3 0 1 2 1 2\n0 a.map 3 3 1 0 1 2 2\n")
+    assert (
+        "2 robots, 6 sectors, 1 conflicts"
+        in traffic("convert", tmp_path / "a.scen", tmp_path / "s.json", "-n", "2").output
+    )
     (tmp_path / "nav.yaml").write_text("levels: {L1: {vertices: [[0, 0], [9, 0], [9, 9]], lanes: [[0, 1], [1, 2]]}}")
     assert "1 robots" in traffic("convert", tmp_path / "nav.yaml", tmp_path / "n.json", "--route", "0, 2").output
     with pytest.raises(BotyardError, match="--route"):

@@ -18,7 +18,7 @@ from botyard.traffic.geometry import arc, paths_of_svg, spline, task_of_paths
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2, motions, touches
 from botyard.traffic.outcome import Ending
-from botyard.traffic.plans import read_plan, task_of_plan
+from botyard.traffic.plans import read_plan, read_scenario, task_of_plan
 from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.task import Task, TaskError, Vehicle
 from tests.traffic.tasks import random_task
@@ -232,3 +232,30 @@ def test_plans_that_are_none(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(TaskError, match=message):
         task_of_plan(read_plan(path))
+
+
+ARENA = "type octile\nheight 4\nwidth 6\nmap\n@@@@@@\n@....@\n@.T..@\n@@@@@@\n"
+
+
+def test_scenarios_of_movingai(tmp_path: Path) -> None:
+    (tmp_path / "arena.map").write_text(ARENA)
+    scen = tmp_path / "arena.scen"
+    scen.write_text("version 1\n0\tmaps/arena.map\t6\t4\t1\t2\t4\t2\t5.0\n0\tarena.map\t6\t4\t4\t1\t1\t1\t3.0\n")
+    first, second = read_scenario(scen, 2)
+    assert first == [(1, 1), (1, 2), (2, 2), (3, 2), (3, 1), (4, 1)] or first == [
+        (1, 1),
+        (1, 2),
+        (2, 2),
+        (3, 2),
+        (4, 2),
+        (4, 1),
+    ]
+    assert second == [(4, 2), (3, 2), (2, 2), (1, 2)]
+    assert first == read_scenario(scen, 1)[0]
+    for text, message in (
+        ("version 1\n", "at least 1 robots, found 0"), ("0 arena.map 6 4 1 x", "expected bucket, map"),
+        ("0 no.map 6 4 1 1 2 1 1", "cannot be read"), ("0 arena.map 6 4 1 1 2 2 1", r"arena\.scen:1: no way from \(1, 1\) to \(2, 2\)"),
+    ):  # fmt: skip
+        scen.write_text(text)
+        with pytest.raises(TaskError, match=message):
+            read_scenario(scen, 1)

@@ -414,20 +414,15 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     show_default=True,
     help="Drawings: longest sector, m.",
 )
+@click.option("--robots", "-n", type=click.IntRange(1), default=10, show_default=True, help="Scenarios: how many.")
 @click.option(
     "--route", "routes", multiple=True, metavar="A,B,…", help="Graphs: the places that a robot visits. Repeatable."
 )
 @click.option("--level", metavar="NAME", help="Graphs: which level. [default: the first]")
 def convert(
-    source: Path,
-    output: Path,
-    scale: float,
-    cell: float,
-    radius: float,
-    longest: float,
-    routes: tuple[str, ...],
+    source: Path, output: Path, scale: float, cell: float, radius: float, longest: float, robots: int, routes: tuple[str, ...],
     level: str | None,
-) -> None:
+) -> None:  # fmt: skip
     """Make a task of a drawing (.svg: every line is a path), of a navigation graph of Open-RMF (.yaml, with --route), or of a plan of
     multi-agent path finding (.txt, .json).
     """
@@ -440,6 +435,11 @@ def convert(
         from botyard.traffic.geometry import paths_of_svg, task_of_paths
 
         task = task_of_paths(paths_of_svg(source, scale), vehicle, longest=longest, name=str(source))
+    elif source.suffix.lower() == ".scen":
+        from botyard.traffic.generate import task_of_routes
+        from botyard.traffic.plans import read_scenario
+
+        task = task_of_routes(read_scenario(source, robots), str(source), vehicle, cell)
     elif source.suffix.lower() in (".yaml", ".yml"):
         from botyard.traffic.graphs import read_graph, task_of_graph
 

@@ -148,7 +148,7 @@ def warehouse(n: int, random: np.random.Generator) -> list[Route]:
     chosen = [bays[k] for k in random.permutation(len(bays))[: 2 * n].tolist()]
     routes = []
     for start, goal in zip(chosen[:n], chosen[n:], strict=True):
-        routes.append(_way(streets | {start, goal}, start, goal, random))
+        routes.append(shortest_way(streets | {start, goal}, start, goal, random))
     return routes
 
 
@@ -170,16 +170,20 @@ def deadlock(n: int, random: np.random.Generator) -> list[Route]:
     return routes
 
 
-def _way(cells: set[Cell], start: Cell, goal: Cell, random: np.random.Generator) -> Route:
-    """A shortest way; among several, one by chance."""
+def shortest_way(cells: set[Cell], start: Cell, goal: Cell, random: np.random.Generator) -> Route:
+    """A shortest way over neighbouring cells; among several, one by chance. Empty: there is none."""
     distance = {goal: 0}
     queue = deque([goal])
     while queue:
         x, y = queue.popleft()
+        if (x, y) == start:
+            break
         for after in ((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)):
             if after in cells and after not in distance:
                 distance[after] = distance[x, y] + 1
                 queue.append(after)
+    if start not in distance:
+        return []
     route = [start]
     while route[-1] != goal:
         x, y = route[-1]
@@ -234,4 +238,4 @@ def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = 
     raise TaskError(f"{family}: no task of {robots} robots that can be solved was found in {TRIES} tries")
 
 
-__all__ = ["CELL", "FAMILIES", "generate", "task_of_routes"]
+__all__ = ["CELL", "FAMILIES", "generate", "shortest_way", "task_of_routes"]

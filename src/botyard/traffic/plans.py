@@ -1,7 +1,8 @@
-"""Plans of multi-agent path finding as tasks with an order: cells become sectors, and who was planned to be first stays first.
+"""Benchmarks and plans of multi-agent path finding as tasks: cells become sectors; of a plan, who was planned to be first stays first.
 
-Two forms are read: lines ``Agent 0: (x,y)->(x,y)->…`` with one place for each time step, as the programs of the MAPF world print them
-(SMART among them), and the JSON of the League of Robot Runners (``start`` and ``actualPaths`` of the moves F, R, C, W and T).
+A MovingAI scenario (``.scen`` and its ``.map``) gives starts and goals, between which robots take shortest ways, as if they were alone.
+Two forms of plans are read: lines ``Agent 0: (x,y)->(x,y)->…`` with one place for each time step, as the programs of the MAPF world print
+them (SMART among them), and the JSON of the League of Robot Runners (``start`` and ``actualPaths`` of the moves F, R, C, W and T).
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from botyard.traffic.generate import CELL, Cell, task_of_routes
+import numpy as np
+
+from botyard.formats import movingai
+from botyard.traffic.generate import CELL, Cell, shortest_way, task_of_routes
 from botyard.traffic.task import Task, TaskError, Vehicle
 
 _LINE: Final = re.compile(r"^\s*[Aa]gent\s+(\d+)\s*:\s*(.*?)\s*;?\s*$")
@@ -120,4 +124,49 @@ def task_of_plan(
     return Task(task.vehicles, task.listed, order, name)
 
 
-__all__ = ["read_plan", "task_of_plan"]
+def read_scenario(path: str | Path, robots: int, seed: int = 1) -> list[list[Cell]]:
+    """Shortest ways of the first robots of a MovingAI scenario; the map lies beside it, by the name that the scenario says.
+
+    Lines are ``bucket map width height start-x start-y goal-x goal-y optimal-length``, y down from the top row (N. Sturtevant,
+    "Benchmarks for Grid-Based Pathfinding", IEEE T-CIAIG 4(2), 2012).
+
+    Raises
+    ------
+    TaskError
+        It cannot be read, has too few lines, or a robot has no way.
+    MapError
+        The map is wrong.
+    """
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"cannot be read: {error}", path) from None
+    rows = [(n, line.split()) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("version")]
+    if len(rows) < robots:
+        raise TaskError(f"expected a scenario of at least {robots} robots, found {len(rows)}", path)
+    free: set[Cell] = set()
+    height = 0
+    routes = []
+    random = np.random.Generator(np.random.PCG64(seed))
+    for number, words in rows[:robots]:
+        try:
+            name, x0, y0, x1, y1 = words[1], *(int(w) for w in words[4:8])
+        except (IndexError, ValueError):
+            raise TaskError("expected bucket, map, width, height, start x and y, goal x and y", path, number) from None
+        if not free:
+            beside = Path(path).parent / Path(name).name
+            try:
+                solid = movingai.parse(beside.read_text("latin-1"), str(beside))
+            except OSError as error:
+                raise TaskError(f"its map {beside} cannot be read: {error.strerror}", path, number) from None
+            height = len(solid)
+            free = {(x, y) for y, x in np.argwhere(~solid).tolist()}
+        start, goal = (x0, height - 1 - y0), (x1, height - 1 - y1)
+        route = shortest_way(free, start, goal, random) if {start, goal} <= free else []
+        if len(route) < 2:
+            raise TaskError(f"no way from ({x0}, {y0}) to ({x1}, {y1})", path, number)
+        routes.append(route)
+    return routes
+
+
+__all__ = ["read_plan", "read_scenario", "task_of_plan"]
