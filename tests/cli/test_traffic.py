@@ -43,6 +43,9 @@ def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
     rows = (tmp_path / "t.csv").read_text().splitlines()
     assert rows[0] == "robot,done,completion_s,waited_s,stops"
     assert len(rows) == 5
+    sectors = (tmp_path / "s.csv").read_text().splitlines()
+    assert sectors[0] == "robot,sector,visits,occupied_s,share"
+    assert len(sectors) == 1 + 12, "three of each robot's sectors conflict with others"
     metrics = result["metrics"]
     assert 2.0 < metrics["robots_on_the_move"] < 4.0
     assert 0.0 < metrics["busiest_sector_share"] < 0.5
@@ -122,6 +125,13 @@ def test_a_result_as_text(task: Path) -> None:
     assert result["deadlock_cycle"] == [0, 1, 2, 3]
     assert result["waiting"][0] == {"robot": 0, "sector": 4, "for": [1]}
     assert "events" not in result
+
+
+def test_a_list_of_supervisors() -> None:
+    done = traffic("supervisors")
+    for name in ("none", "dummy", "fcfs", "priority", "chained", "bankers", "order"):
+        assert f"\n{name} " in done.output
+    assert "no collision; no deadlock" in done.output
 
 
 def test_check(task: Path, tmp_path: Path) -> None:

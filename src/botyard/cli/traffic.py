@@ -197,6 +197,8 @@ def run(task: Path, **o: Any) -> int:
         out.events.write_lines(o["events"])
     if o["table"] is not None:
         _write(o["table"], _csv(out.robot_rows()))
+    if o["sectors"] is not None:
+        _write(o["sectors"], _csv(out.sector_rows()))
     if o["gantt"] is not None:
         from botyard.traffic.gantt import draw
 
@@ -328,6 +330,14 @@ def gantt(result: Path, output: Path | None) -> None:
     path = output or result.with_suffix(".svg")
     draw(load_result(result), path)
     click.echo(path)
+
+
+@command.command("supervisors")
+def supervisors() -> None:
+    """List the supervisors that there are, and what each guarantees."""
+    from botyard.traffic.supervisors.registry import find_supervisor, supervisor_names
+
+    print_table(("supervisor", "guarantee"), [(name, find_supervisor(name).guarantee) for name in supervisor_names()])
 
 
 @command.command("check")
