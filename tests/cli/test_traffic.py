@@ -28,9 +28,8 @@ def task(tmp_path: Path) -> Path:
 
 
 def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
-    done = traffic(
-        "run", task, "--result", tmp_path / "r.json", "--events", tmp_path / "e.jsonl", "--csv", tmp_path / "t.csv"
-    )
+    tables = ("--csv", tmp_path / "t.csv", "--sectors", tmp_path / "s.csv")
+    done = traffic("run", task, "--result", tmp_path / "r.json", "--events", tmp_path / "e.jsonl", *tables)
     assert done.return_value == 0
     assert done.output.startswith("completed in 44.960 s\n4 of 4 robots finished")
     result = json.loads((tmp_path / "r.json").read_text())

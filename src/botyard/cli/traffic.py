@@ -175,6 +175,12 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
 @click.option("--events", type=FILE, metavar="FILE", help="Write the events as JSON lines.")
 @click.option("--csv", "table", type=FILE, metavar="FILE", help="Write a table of the robots.")
 @click.option(
+    "--sectors",
+    type=FILE,
+    metavar="FILE",
+    help="Write a table of the sectors that conflict, and how long they were used.",
+)
+@click.option(
     "--gantt",
     type=FILE,
     metavar="FILE",
