@@ -234,8 +234,8 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
             from botyard.simulation import Simulation
             from botyard.traffic.on_robots import RobotTraffic
 
-            if script or o["compat"]:
-                raise CommandLineError("--on-robots does not go with --grants or --compat")
+            if script or o["compat"] or o["replay"] is not None:
+                raise CommandLineError("--on-robots does not go with --grants, --compat or --replay")
             sim = Simulation(seed=o["seed"])
             real = RobotTraffic(task, supervisor, sim, model=o["on_robots"], knows=o["knows"])
             return real.run(o["time_limit"], progress)
