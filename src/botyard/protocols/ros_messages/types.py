@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -100,9 +101,22 @@ class ServiceType:
 
 
 class Types:
-    """All message types."""
+    """All message types.
 
-    def __init__(self, distro: str = "jazzy") -> None:
+    Parameters
+    ----------
+    distro : str
+        Distribution of ROS 2.
+    more : mapping
+        Definitions of further types, by their names; those that others use first.
+
+    Raises
+    ------
+    WorldError
+        The extra is not installed; no such distribution.
+    """
+
+    def __init__(self, distro: str = "jazzy", more: Mapping[str, str] = MappingProxyType({})) -> None:
         try:
             from rosbags.typesys import Stores, get_types_from_msg, get_typestore
         except ImportError:
@@ -116,7 +130,8 @@ class Types:
         self._two: Any = None
         self._get_typestore = get_typestore
         self._parse = get_types_from_msg
-        for name, text in EXTRA.items():
+        self._more = dict(more)
+        for name, text in (EXTRA | self._more).items():
             self._add(self._one, name, text)
         for name, (request, response) in SERVICES.items():
             self._add(self._one, f"{name}Request", request)
@@ -132,7 +147,7 @@ class Types:
         """The store of ROS 2 types, made when first used."""
         if self._two is None:
             store = self._two = self._get_typestore(self._two_store)
-            for name, text in (EXTRA | _ROS2_MESSAGES).items():
+            for name, text in (EXTRA | self._more | _ROS2_MESSAGES).items():
                 self._add(store, name, text)
             for name, texts in (SERVICES | ROS2_SERVICES | _SIMULATION).items():
                 if name.split("/")[0] not in ROS1_PACKAGES:
