@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import Ending, Outcome, find_cycle
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
 from botyard.traffic.supervisors.fixedorder import FixedOrder
-from botyard.traffic.supervisors.registry import BUILT_IN, find_supervisor
+from botyard.traffic.supervisors.registry import BUILT_IN, find_supervisor, supervisor_names
 from botyard.traffic.supervisors.reserving import Bankers, FirstComeFirstServed, Priority
 from botyard.traffic.task import Task, Vehicle
 from tests.traffic.naive import can_end, first_come_first_served
@@ -420,3 +421,19 @@ def test_decisions_of_supervisors_in_python_are_timed() -> None:
     assert out.decisions.count == sum(kinds.count(kind) for kind in ("critical", "release", "finish"))
     assert 0.0 < out.decisions.mean <= out.decisions.longest <= out.decisions.total
     assert run(task, "bankers").decisions.count == 0
+
+
+def test_supervisors_of_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by the entry-point group, as pip installs them."""
+    (tmp_path / "turnstile.py").write_text(
+        "from botyard.traffic import Supervisor\n\n\nclass Turnstile(Supervisor):\n    guarantee = 'none'\n\n"
+        "    def on_critical(self, robot, sector):\n        self.grant(robot, sector)\n"
+    )
+    info = tmp_path / "turnstile-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: turnstile\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[botyard.supervisors]\nturnstile = turnstile:Turnstile\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "turnstile" in supervisor_names()
+    task = Task((Vehicle(ends=np.array([4.0, 8.0])),))
+    assert Traffic(task, find_supervisor("turnstile")).run().ending is Ending.COMPLETED

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from botyard.cli.main import program
 from botyard.traffic.compat import Car, CompatTraffic
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.outcome import Ending
@@ -98,6 +100,35 @@ def test_the_deadlock_is_named(recording: Recording) -> None:
     assert out.waiting == {0: (2, (1,)), 1: (2, (2,)), 2: (2, (3,)), 3: (2, (0,))}
     for name in ("bankers", "chained", "order"):
         assert Traffic(task, find_supervisor(name)).run().ending is Ending.COMPLETED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recorded_permissions_as_a_script_on_the_command_line(recording: Recording, name: str, tmp_path: Path) -> None:
+    """What was granted, when, is enough to get the same run again, whoever granted it; robots that stand still wait for nobody."""
+    data, _ = recording(name)
+    (tmp_path / "task.json").write_text(json.dumps(data["task"]))
+    events = data["lockstep"]["events"]
+    (tmp_path / "grants.json").write_text(json.dumps([[e["step"], e["robot"]] for e in events if e["type"] == "grant"]))
+    args = [
+        "traffic",
+        "run",
+        tmp_path / "task.json",
+        "--compat",
+        "--grants",
+        tmp_path / "grants.json",
+        "--result",
+        tmp_path / "out.json",
+    ]
+    done = CliRunner().invoke(program, [*map(str, args)], standalone_mode=False)
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert [(e["kind"], e["robot"]) for e in result["events"]] == [
+        (KINDS.get(e["type"], e["type"]), e["robot"]) for e in events
+    ]
+    assert [e["t"] for e in result["events"]] == pytest.approx([e["t"] for e in events], abs=1e-9)
+    expected = "collision" if any(e["type"] == "collision" for e in events) else "deadlock"
+    assert result["outcome"] == ("completed" if data["lockstep"]["completed"] else expected)
+    assert result["deadlock_cycle"] == []
+    assert done.return_value == {"completed": 0, "collision": 10, "deadlock": 11}[result["outcome"]]
 
 
 def test_a_collision_ends_the_task(recording: Recording) -> None:

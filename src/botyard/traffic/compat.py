@@ -271,7 +271,7 @@ class CompatTraffic:
             for car in cars
         ]  # fmt: skip
         waiting = waiting_robots(self.task, np.array(state, np.int64).reshape(-1, 4), done)
-        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK else ()
+        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK and self.supervisor.decides else ()
         return Outcome(
             self.task, ending, (step + 1) / _PER_SECOND, events, len(events), robots, cycle, waiting, self._collisions
         )

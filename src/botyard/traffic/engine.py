@@ -372,7 +372,7 @@ class Traffic:
         if c[k.COLLISIONS] and ending is not Ending.TIMEOUT:
             ending = Ending.COLLISION
         waiting = waiting_robots(self.task, i[:, [k.ALLOWED, k.ASKED, k.TAIL, k.HEAD]].astype(np.int64), done)
-        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK else ()
+        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK and self.supervisor.decides else ()
         if ending is Ending.TIMEOUT:
             time = self.now if isinstance(why, Ending) else self.rules.time_limit
         else:

@@ -49,6 +49,8 @@ class Supervisor:
 
     guarantee: ClassVar[str] = ""
     """What it promises, in a few words."""
+    decides: ClassVar[bool] = True
+    """Whether it ever grants anything; else robots that stand still wait for nobody, and a deadlock has no circle."""
 
     task: Task
     rules: Rules

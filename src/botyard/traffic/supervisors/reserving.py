@@ -23,6 +23,7 @@ class Nobody(Supervisor):
     """Grants nothing: every robot stops before its second sector (``none``)."""
 
     guarantee: ClassVar = "no collision; nobody gets anywhere"
+    decides: ClassVar = False
 
     def policy(self) -> Policy:
         """See the base class."""
