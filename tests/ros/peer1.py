@@ -161,6 +161,73 @@ def supervise(path, seconds):
     return granted
 
 
+def ambf(definitions, script):
+    """Speak ambf_msgs, whose classes are made of their definitions as rosbag makes them. A script of what to do; what came of it.
+
+    ["state", topic, type, seconds]: how many messages come, and the last; ["send", topic, type, fields]; ["sleep", s];
+    ["lockstep", toggles, n]: steps of each toggle, from the world's own state, and how long all took.
+    """
+    import time
+
+    from genpy.dynamic import generate_dynamic
+
+    classes = {name: generate_dynamic(name, text)[name] for name, text in definitions.items()}
+    got, publishers, out = {}, {}, []
+
+    def watch(topic, kind):
+        if topic not in got:
+            got[topic] = []
+            rospy.Subscriber(topic, classes[kind], got[topic].append, queue_size=1000, tcp_nodelay=True)
+        return got[topic]
+
+    def publisher(topic, kind):
+        if topic not in publishers:
+            publishers[topic] = rospy.Publisher(topic, classes[kind], queue_size=1000, tcp_nodelay=True)
+            while not publishers[topic].get_num_connections():
+                time.sleep(0.01)
+        return publishers[topic]
+
+    def send(topic, kind, fields):
+        message = classes[kind]()
+        for path, value in fields.items():
+            at, keys = message, path.split(".")
+            for key in keys[:-1]:
+                at = getattr(at, key)
+            setattr(at, keys[-1], value)
+        publisher(topic, kind).publish(message)
+
+    for what, *args in script:
+        if what == "state":
+            rows = watch(*args[:2])
+            while not rows:
+                time.sleep(0.001)
+            del rows[:]
+            time.sleep(args[2])
+            out.append([len(rows), plain(rows[-1])])
+        elif what == "send":
+            send(*args)
+        elif what == "sleep":
+            time.sleep(args[0])
+        elif what == "lockstep":
+            toggles, n = args
+            world, command = "/ambf/env/World/State", "/ambf/env/World/Command"
+            rows, clock = watch(world, "ambf_msgs/WorldState"), False
+            throttled = {"enable_step_throttling": True, "n_skip_steps": n}
+            send(command, "ambf_msgs/WorldCmd", throttled | {"step_clock": False})
+            time.sleep(0.3)
+            before = rows[-1].sim_step
+            begin = time.monotonic()
+            for k in range(toggles):
+                clock = not clock
+                send(command, "ambf_msgs/WorldCmd", throttled | {"step_clock": clock})
+                while rows[-1].sim_step < before + n * (k + 1):
+                    time.sleep(0)
+            took = time.monotonic() - begin
+            time.sleep(0.2)
+            out.append([rows[-1].sim_step - before, took])
+    return out
+
+
 def serve_map(cells, width, resolution, x, y, seconds):
     """Be a map_server."""
     from nav_msgs.msg import OccupancyGrid

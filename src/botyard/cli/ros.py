@@ -15,10 +15,12 @@ from botyard.servers.yard import Interface, Yard
 
 if TYPE_CHECKING:
     from botyard.model.scene import Scene
+    from botyard.protocols.ros_messages.types import Types
+    from botyard.servers.ambf import Ambf
     from botyard.servers.ros1 import Ros1, Ros1Master
     from botyard.servers.ros2 import Ros2
     from botyard.servers.ros2zenoh import Ros2Zenoh
-    from botyard.servers.rosgraph import RosGraph
+    from botyard.servers.rosgraph import RosGraph, Transport
 
 EMBEDDED = "embedded"
 DEFAULT_MASTER = "http://localhost:11311"
@@ -44,6 +46,7 @@ class RosInterfaces:
         self._ros1: Ros1 | None = None
         self._master: Ros1Master | None = None
         self._is_master = False
+        self._ambf: Ambf | None = None
         self._ros2: Ros2 | None = None
         self._zenoh: Ros2Zenoh | None = None
 
@@ -67,7 +70,6 @@ class RosInterfaces:
             The extra is not installed.
         """
         if self._graph is None:
-            from botyard.protocols.ros_messages.types import types
             from botyard.servers.rosgraph import RosGraph
 
             o = self._o
@@ -75,7 +77,7 @@ class RosInterfaces:
             self._graph = RosGraph(
                 self._yard.hub,
                 self._yard,
-                types(_distro(self._o)),
+                _types(o),
                 profile=o.ros_names,
                 sim_time=sim_time,
                 timeout=o.cmd_vel_timeout,
@@ -156,7 +158,24 @@ class RosInterfaces:
             ros.wait()
         self._ros1 = ros
         graph.add(ros)
+        self._ambf_on(ros)
         self._yard.interfaces["ros1"].on = True
+
+    async def start_ros1_somehow(self) -> None:
+        """Connect to the master, or be it if there is none.
+
+        Raises
+        ------
+        PortError
+            There is none, and its port is taken.
+        """
+        from botyard.servers.ros1 import call
+
+        try:
+            await call(self._master_name(), "getPid", "/botyard")
+        except PeerError:
+            self._is_master = True
+        await self.start_ros1()
 
     def _killed(self) -> None:
         """``rosnode kill``: the interface goes, the simulator stays."""
@@ -167,12 +186,24 @@ class RosInterfaces:
         self._yard.hub.tasks.add(task)
         task.add_done_callback(self._yard.hub.tasks.discard)
 
+    def _ambf_on(self, transport: Transport) -> None:
+        """Offer AMBF's objects there, too, if they are wanted."""
+        if self._o.ambf is None:
+            return
+        if self._ambf is None:
+            from botyard.servers.ambf import Ambf
+
+            self._ambf = Ambf(self._yard.hub, self.graph().types, self._o.ambf, watchdog=self._o.ambf_watchdog)
+        self._ambf.add(transport)
+
     async def stop_ros1(self) -> None:
         """Leave the master."""
         ros, self._ros1 = self._ros1, None
         if ros is not None:
             if self._graph is not None:
                 self._graph.remove(ros)
+            if self._ambf is not None:
+                self._ambf.remove(ros)
             await ros.close()
         if self._master is not None:
             self._master.close()
@@ -197,6 +228,7 @@ class RosInterfaces:
         graph = self.graph()
         self._ros2 = Ros2(graph.types, environment)
         graph.add(self._ros2)
+        self._ambf_on(self._ros2)
         self._yard.interfaces["ros2"].on = True
         log.info("ROS 2: domain %d, as %s", environment.domain, graph.node)
 
@@ -206,6 +238,8 @@ class RosInterfaces:
         if ros is not None:
             if self._graph is not None:
                 self._graph.remove(ros)
+            if self._ambf is not None:
+                self._ambf.remove(ros)
             await ros.close()
 
     async def start_zenoh(self) -> None:
@@ -234,10 +268,15 @@ class RosInterfaces:
         if ros is not None:
             if self._graph is not None:
                 self._graph.remove(ros)
+            if self._ambf is not None:
+                self._ambf.remove(ros)
             await ros.close()
 
     async def close(self) -> None:
         """Leave all."""
+        if self._ambf is not None:
+            self._ambf.close()
+            self._ambf = None
         if self._graph is not None:
             self._graph.close()
         await self.stop_ros1()
@@ -277,6 +316,17 @@ def _distro(o: RunOptions) -> str:
     from botyard.protocols.dds.environment import DISTROS
 
     return DISTROS.get(o.ros_distro or os.environ.get("ROS_DISTRO", ""), "jazzy")
+
+
+def _types(o: RunOptions) -> Types:
+    """Message types; with those of AMBF if they are wanted."""
+    from botyard.protocols.ros_messages.types import Types, types
+
+    if o.ambf is None:
+        return types(_distro(o))
+    from botyard.protocols.ambf.messages import definitions
+
+    return Types(_distro(o), definitions(o.ambf))
 
 
 def _master_name(o: RunOptions) -> str:
@@ -322,6 +372,8 @@ async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
     stack.push_async_callback(interfaces.close)
     if o.ros1 or o.ros_master is not None:
         await interfaces.start_ros1()
+    elif o.ambf is not None and not (o.ros2 or o.ros_domain_id is not None):
+        await interfaces.start_ros1_somehow()
     if o.ros2 or o.ros_domain_id is not None:
         await interfaces.start_ros2()
     if o.zenoh or o.zenoh_router:

@@ -74,6 +74,8 @@ class RunOptions:
     zenoh: bool
     zenoh_router: bool
     cmd_vel_timeout: float
+    ambf: str | None
+    ambf_watchdog: float
     cwd: str | None
     map_dir: tuple[str, ...]
     log_file: str | None
@@ -303,6 +305,19 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         show_default=True,
         metavar="S",
         help="A robot stops after so much simulated time without cmd_vel; 0 is never.",
+    ),
+    click.option(
+        "--ambf",
+        type=click.Choice(["master", "1.0", "2.0"]),
+        help="Offer robots and the world as objects of AMBF, by this generation of its messages; over ROS 1 if nothing else is said.",
+    ),
+    click.option(
+        "--ambf-watchdog",
+        type=click.FloatRange(0.0),
+        default=0.5,
+        show_default=True,
+        metavar="S",
+        help="Without a command from the client that steps the world, it runs free again after so long; 0 is never.",
     ),
     click.option("--cwd", "-cwd", metavar="FOLDER", help="Change to this folder first; clients may load maps from it."),
     click.option(
