@@ -141,7 +141,8 @@ class RosInterfaces:
         graph, o = self.graph(), self._o
         uri = self._master_name()
         if uri.partition(":")[0] == EMBEDDED:
-            self._master = await embedded_master(uri, o.bind_to_address)
+            if self._master is None:
+                self._master = await embedded_master(uri, o.bind_to_address)
             self._yard.interfaces["rosmaster"].on = True
             uri = self._master.uri
             log.info("ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri)
@@ -178,8 +179,8 @@ class RosInterfaces:
         await self.start_ros1()
 
     def _killed(self) -> None:
-        """``rosnode kill``: the interface goes, the simulator stays."""
-        self._later(self._yard.switch("ros1", False))
+        """``rosnode kill``, or another node took our name: the interface goes, the simulator and a master of our own stay."""
+        self._later(self._leave_ros1())
 
     def _later(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.ensure_future(work)
@@ -196,8 +197,8 @@ class RosInterfaces:
             self._ambf = Ambf(self._yard.hub, self.graph().types, self._o.ambf, watchdog=self._o.ambf_watchdog)
         self._ambf.add(transport)
 
-    async def stop_ros1(self) -> None:
-        """Leave the master."""
+    async def _leave_ros1(self) -> None:
+        """Leave the master; one of our own stays, as others may need it."""
         ros, self._ros1 = self._ros1, None
         if ros is not None:
             if self._graph is not None:
@@ -205,11 +206,15 @@ class RosInterfaces:
             if self._ambf is not None:
                 self._ambf.remove(ros)
             await ros.close()
+        self._yard.interfaces["ros1"].on = False
+
+    async def stop_ros1(self) -> None:
+        """Leave the master, and be it no longer."""
+        await self._leave_ros1()
         if self._master is not None:
             self._master.close()
             self._master = None
-        for name in ("ros1", "rosmaster"):
-            self._yard.interfaces[name].on = False
+        self._yard.interfaces["rosmaster"].on = False
 
     async def start_ros2(self) -> None:
         """Enter the DDS domain.
