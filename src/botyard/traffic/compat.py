@@ -17,8 +17,9 @@ import numpy as np
 from botyard.errors import WorldError
 from botyard.traffic.engine import Rules
 from botyard.traffic.kernels import events as k
-from botyard.traffic.outcome import Ending, Events, Outcome, Robots, find_cycle, waiting_robots
-from botyard.traffic.supervisors.base import Supervisor
+from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits
+from botyard.traffic.points import Point, listed, special_points
+from botyard.traffic.supervisors.base import Supervisor, take_answers
 from botyard.traffic.task import Task, Vehicle
 
 DT: Final = 0.1
@@ -43,7 +44,7 @@ class Car:
     """
 
     vehicle: Vehicle
-    points: list[tuple[float, int, int]]
+    points: list[Point]
     x: float = 0.0
     v: float = 0.0
     moving: bool = True
@@ -100,7 +101,7 @@ class CompatTraffic:
         self._watch = watch
         self._answers: list[tuple[int, int]] = []
         self._mail: dict[int, list[int]] = {}
-        self._rows: list[tuple[int, int, int, int]] = []
+        self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
         self.step = -1
         self._listed = {tuple(row) for row in task.listed.tolist()}
@@ -113,15 +114,12 @@ class CompatTraffic:
         self._post(-1)
 
     def _emit(self, step: int, robot: int, kind: int, sector: int) -> None:
-        self._rows.append((step, robot, kind, sector))
+        self._rows.append(((step + 1) / _PER_SECOND, robot, kind, sector))
 
     def _post(self, step: int) -> None:
         """What the supervisor has granted is on its way."""
-        for robot, _ in self._answers:
-            if not 0 <= robot < len(self.cars):
-                raise WorldError(f"the supervisor grants a sector to robot {robot}: there are {len(self.cars)}")
-            self._mail.setdefault(max(step, -1) + (self._latency if step >= 0 else 0), []).append(robot)
-        self._answers.clear()
+        for robot, _ in take_answers(self._answers, len(self.cars)):
+            self._mail.setdefault(step + (self._latency if step >= 0 else 0), []).append(robot)
 
     def run(self, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
         """Run to the end, once; see `botyard.traffic.engine.Traffic.run`."""
@@ -256,10 +254,7 @@ class CompatTraffic:
         self._flags(step, flags)
 
     def _outcome(self, ending: Ending, step: int) -> Outcome:
-        rows = np.array(self._rows, np.int64).reshape(-1, 4)
-        events = Events(
-            (rows[:, 0] + 1) / _PER_SECOND, rows[:, 1].astype(np.int32), rows[:, 2].astype(np.int8), rows[:, 3].astype(np.int32)
-        )  # fmt: skip
+        events = events_of(self._rows)
         cars = self.cars
         done = np.array([car.done for car in cars], np.bool_)
         robots = Robots(
@@ -270,23 +265,16 @@ class CompatTraffic:
             (min(car.received, car.asked), car.asked, car.occupied[0] if car.occupied else car.asked, max(car.occupied, default=car.asked))
             for car in cars
         ]  # fmt: skip
-        waiting = waiting_robots(self.task, np.array(state, np.int64).reshape(-1, 4), done)
-        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK and self.supervisor.decides else ()
+        rows = np.array(state, np.int64).reshape(-1, 4)
+        waiting, cycle = who_waits(self.task, rows, done, ending, self.supervisor)
         return Outcome(
             self.task, ending, (step + 1) / _PER_SECOND, events, len(events), robots, cycle, waiting, self._collisions
         )
 
 
-def _points(v: Vehicle) -> list[tuple[float, int, int]]:
-    """Places, kinds and sectors of the special points, sorted by place (mmrs.md §3)."""
-    bd = v.velocity * v.velocity / (2.0 * v.acceleration)
-    found = []
-    for sector, end in enumerate(v.ends[:-1].tolist()):
-        found += [
-            (end - v.radius - bd, k.CRITICAL, sector + 1),
-            (end - v.radius, k.ENTER, sector + 1),
-            (end + v.radius, k.RELEASE, sector),
-        ]
+def _points(v: Vehicle) -> list[Point]:
+    """The special points, sorted by place."""
+    found = listed(special_points(v, v.velocity * v.velocity / (2.0 * v.acceleration)))
     return sorted(found, key=lambda p: (p[0], p[2] if p[1] != k.RELEASE else p[2] + 1))
 
 

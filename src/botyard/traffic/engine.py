@@ -13,8 +13,9 @@ import numpy as np
 
 from botyard.errors import WorldError
 from botyard.traffic.kernels import events as k
-from botyard.traffic.outcome import Decisions, Ending, Outcome, Robots, find_cycle, joined, waiting_robots
-from botyard.traffic.supervisors.base import Policy, Supervisor
+from botyard.traffic.outcome import Decisions, Ending, Outcome, Robots, joined, who_waits
+from botyard.traffic.points import Points, points_from_start
+from botyard.traffic.supervisors.base import Policy, Supervisor, take_answers
 from botyard.traffic.task import Task, Vehicle
 
 CHUNK: Final = 1 << 16
@@ -148,7 +149,7 @@ class Traffic:
         f[:, k.REST] = np.inf
         f[:, k.LIMIT] = [v.ends[-1] if rules.stop_at_end else np.inf for v in vehicles]
         i[:, k.MODE] = k.GOING
-        parts = [self._points(v) for v in vehicles] or [(np.zeros(0), np.zeros(0, np.int8), np.zeros(0, np.int32))]
+        parts = [self._points(v) for v in vehicles] or [(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))]
         loc, what, sec = (np.concatenate(column) for column in zip(*parts, strict=True))
         points = _lines((len(loc), 2), np.float64)
         points[:, 0], points[:, 1] = loc, 4 * sec + what
@@ -175,20 +176,10 @@ class Traffic:
             es=np.zeros(room, np.int32),
         )  # fmt: skip
 
-    def _points(self, v: Vehicle) -> tuple[Any, ...]:
+    def _points(self, v: Vehicle) -> Points:
         """Places, kinds and sectors of a vehicle's points in the order in which they are passed (mmrs.md §3)."""
-        bd = v.velocity**2 / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
-        inner, count = v.ends[:-1], len(v.ends) - 1
-        sectors = np.arange(count)
-        loc = np.concatenate([inner + v.radius, inner - v.radius - bd, inner - v.radius, v.ends[-1:]])
-        what = np.repeat(np.array([k.RELEASE, k.CRITICAL, k.ENTER, k.FINISH], np.int8), [count, count, count, 1])
-        sec = np.concatenate([sectors, sectors + 1, sectors + 1, [count]])
-        behind = ((what == k.RELEASE) & (loc <= v.start)) | (
-            ((what == k.CRITICAL) | (what == k.ENTER)) & (sec <= v.first_sector())
-        )
-        loc, what, sec = loc[~behind], what[~behind], sec[~behind]
-        order = np.lexsort((sec, what, loc))
-        return loc[order], what[order], sec[order].astype(np.int32)
+        ahead = v.velocity**2 / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
+        return points_from_start(v, ahead, finish=True)
 
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
@@ -240,11 +231,7 @@ class Traffic:
 
     def _answer(self) -> None:
         """Send what the supervisor has granted."""
-        answers = self._answers.copy()
-        self._answers.clear()
-        for robot, _ in answers:
-            if not 0 <= robot < len(self.task):
-                raise WorldError(f"the supervisor grants a sector to robot {robot}: there are {len(self.task)}")
+        answers = take_answers(self._answers, len(self.task))
         if not self.rules.is_instant:
             for robot, sector in answers:
                 self._send(_PERMISSION, robot, sector)
@@ -371,8 +358,8 @@ class Traffic:
         ending = why if isinstance(why, Ending) else codes.get(why, Ending.TIMEOUT)
         if c[k.COLLISIONS] and ending is not Ending.TIMEOUT:
             ending = Ending.COLLISION
-        waiting = waiting_robots(self.task, i[:, [k.ALLOWED, k.ASKED, k.TAIL, k.HEAD]].astype(np.int64), done)
-        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK and self.supervisor.decides else ()
+        state = i[:, [k.ALLOWED, k.ASKED, k.TAIL, k.HEAD]].astype(np.int64)
+        waiting, cycle = who_waits(self.task, state, done, ending, self.supervisor)
         if ending is Ending.TIMEOUT:
             time = self.now if isinstance(why, Ending) else self.rules.time_limit
         else:

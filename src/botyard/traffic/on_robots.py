@@ -23,8 +23,9 @@ from botyard.simulation import Robot, Simulation
 from botyard.traffic.engine import Rules
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
-from botyard.traffic.outcome import Ending, Events, Outcome, Robots, find_cycle, waiting_robots
-from botyard.traffic.supervisors.base import Supervisor
+from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits
+from botyard.traffic.points import Point, listed, points_from_start
+from botyard.traffic.supervisors.base import Supervisor, take_answers
 from botyard.traffic.task import Task, TaskError, Vehicle
 
 AHEAD: Final = 0.5
@@ -50,7 +51,7 @@ class _Driver:
     vehicle: Vehicle
     robot: Robot
     path: Path2
-    points: list[tuple[float, int, int]]
+    points: list[Point]
     at: float = 0.0
     allowed: int = 0
     asked: int = 0
@@ -147,25 +148,11 @@ class RobotTraffic:
         start = Pose(float(a[0]), float(a[1]), math.atan2(b[1] - a[1], b[0] - a[0]))
         robot = self.sim.add_robot(_limited(find_robot(model), v), f"traffic{i}", pose=start)
         tail, head = v.occupied()
-        points = []
         late = MARGIN + DELAY * v.velocity * self.sim.dt
-        for s, end in enumerate(v.ends[:-1].tolist()):
-            front = end - v.radius
-            points += [
-                (end + v.radius, k.RELEASE, s), (front - v.braking_distance - late, k.CRITICAL, s + 1), (front, k.ENTER, s + 1)
-            ]  # fmt: skip
-        points = sorted(p for p in points if not (p[0] <= v.start if p[1] == k.RELEASE else p[2] <= head))
+        points = listed(points_from_start(v, v.braking_distance + late))
+        inside = set(range(tail, head + 1))
         return _Driver(
-            v,
-            robot,
-            path,
-            points,
-            at=v.start,
-            allowed=head,
-            asked=head,
-            tail=tail,
-            head=head,
-            inside=set(range(tail, head + 1)),
+            v, robot, path, points, at=v.start, allowed=head, asked=head, tail=tail, head=head, inside=inside
         )
 
     def _emit(self, robot: int, kind: int, sector: int) -> None:
@@ -209,10 +196,7 @@ class RobotTraffic:
         return Ending.DEADLOCK if self._quiet >= STANDS else None
 
     def _answer(self) -> None:
-        answers, self._answers[:] = self._answers.copy(), []
-        for i, sector in answers:
-            if not 0 <= i < len(self.drivers):
-                raise WorldError(f"the supervisor grants a sector to robot {i}: there are {len(self.drivers)}")
+        for i, sector in take_answers(self._answers, len(self.drivers)):
             d = self.drivers[i]
             waits = d.allowed < d.asked
             for s in range(d.allowed + 1, sector + 1):
@@ -297,18 +281,14 @@ class RobotTraffic:
                 return
 
     def _outcome(self, ending: Ending) -> Outcome:
-        rows = np.array(self._rows, np.float64).reshape(-1, 4)
-        events = Events(
-            rows[:, 0].copy(), rows[:, 1].astype(np.int32), rows[:, 2].astype(np.int8), rows[:, 3].astype(np.int32)
-        )
+        events = events_of(self._rows)
         ds = self.drivers
         done = np.array([d.done for d in ds], np.bool_)
         robots = Robots(
             np.array([d.finished for d in ds]), np.array([d.waited for d in ds]), np.array([d.stops for d in ds], np.int64), done
         )  # fmt: skip
         state = np.array([(d.allowed, d.asked, d.tail, d.head) for d in ds], np.int64).reshape(-1, 4)
-        waiting = waiting_robots(self.task, state, done)
-        cycle = find_cycle(waiting) if ending is Ending.DEADLOCK else ()
+        waiting, cycle = who_waits(self.task, state, done, ending, self.supervisor)
         return Outcome(self.task, ending, self.sim.time, events, len(events), robots, cycle, waiting, self._collisions)
 
 

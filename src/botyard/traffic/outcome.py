@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,11 @@ from botyard.errors import WorldError
 from botyard.traffic.kernels import events as k
 from botyard.traffic.task import F8, I8, Task
 
+if TYPE_CHECKING:
+    from botyard.traffic.supervisors.base import Supervisor
+
 KINDS: Final = ("release", "critical", "enter", "finish", "grant", "stop", "start", "collision")
 """Kinds of events by their number."""
-_WAITING: Final = 4
-"""Columns of the state that says who waits for what: permitted, asked, oldest and newest sector."""
 
 
 class Ending(Enum):
@@ -124,7 +125,7 @@ class Decisions:
 
     @property
     def mean(self) -> float:
-        """S."""
+        """On average, s."""
         return self.total / self.count if self.count else 0.0
 
 
@@ -188,7 +189,7 @@ class Outcome:
             "longest_wait_of_a_robot_s": float(r.waited.max(initial=0.0)),
             "stops": int(r.stops.sum()),
             "robots_on_the_move": float((present - r.waited).sum() / self.time) if self.time else 0.0,
-            "busiest_sector_share": max((row["share"] for row in self.sector_rows()), default=0.0),
+            "busiest_sector_share": self.busiest_share,
             "grants": int(kinds[k.GRANT]),
             "collisions": self.collisions,
             "events": self.count,
@@ -203,36 +204,41 @@ class Outcome:
             for i, (done, t, w, stops) in enumerate(columns)
         ]
 
+    def stays(self) -> tuple[F8, F8]:
+        """From when until when each sector was occupied, by global number, s; a path goes through each once. NaN: it never was.
+
+        Who is still in it stays until the end.
+        """
+        task, e = self.task, self.events
+        begin, end = np.full(task.n_sectors, np.nan), np.full(task.n_sectors, self.time)
+        for i, v in enumerate(task.vehicles):
+            tail, head = v.occupied()
+            begin[task.first[i] + tail : task.first[i] + head + 1] = 0.0
+        for kind, times in ((k.ENTER, begin), (k.RELEASE, end)):
+            rows = e.kind == kind
+            times[task.first[e.robot[rows]] + e.sector[rows]] = e.t[rows]
+        return begin, end
+
     def sector_rows(self) -> list[dict[str, Any]]:
         """A row for each sector that conflicts with others: how often and how long a robot was in it, the longest first."""
-        task, e = self.task, self.events
-        starts, _ = task.conflicts
-        critical = np.diff(starts) > 0
-        since: dict[tuple[int, int], float] = {}
-        total: dict[tuple[int, int], list[float]] = {}
+        begin, end = self.stays()
+        starts, _ = self.task.conflicts
+        busy = end - begin
+        seen = np.flatnonzero((np.diff(starts) > 0) & ~np.isnan(begin))
+        found = []
+        for g in seen[np.argsort(-busy[seen], kind="stable")].tolist():
+            robot, sector = self.task.robot_of(g)
+            row = {"robot": robot, "sector": sector, "visits": 1, "occupied_s": round(float(busy[g]), 6)}
+            found.append(row | {"share": round(float(busy[g]) / (self.time or 1.0), 6)})
+        return found
 
-        def leave(place: tuple[int, int], t: float) -> None:
-            row = total.setdefault(place, [0.0, 0.0])
-            row[0] += 1
-            row[1] += t - since.pop(place, 0.0)
-
-        rows = np.flatnonzero((e.kind == k.ENTER) | (e.kind == k.RELEASE))
-        columns = (e.t[rows].tolist(), e.robot[rows].tolist(), e.kind[rows].tolist(), e.sector[rows].tolist())
-        for t, robot, kind, sector in zip(*columns, strict=True):
-            if not critical[task.first[robot] + sector]:
-                continue
-            if kind == k.ENTER:
-                since[robot, sector] = t
-            else:
-                leave((robot, sector), t)
-        for place in list(since):
-            leave(place, self.time)
-        end = self.time or 1.0
-        found = [
-            {"robot": i, "sector": s, "visits": int(n), "occupied_s": round(busy, 6), "share": round(busy / end, 6)}
-            for (i, s), (n, busy) in total.items()
-        ]
-        return sorted(found, key=lambda row: (-row["occupied_s"], row["robot"], row["sector"]))
+    @property
+    def busiest_share(self) -> float:
+        """Share of the time for which the sector was occupied that was occupied longest, of those that conflict with others."""
+        begin, end = self.stays()
+        starts, _ = self.task.conflicts
+        busy = (end - begin)[(np.diff(starts) > 0) & ~np.isnan(begin)]
+        return round(float(busy.max(initial=0.0)) / (self.time or 1.0), 6)
 
     def to_json(self, events: bool = True) -> dict[str, Any]:
         """The result as a file says it."""
@@ -295,6 +301,22 @@ def waiting_robots(task: Task, state: I8, done: NDArray[np.bool_]) -> dict[int, 
     return found
 
 
+def who_waits(
+    task: Task, state: I8, done: NDArray[np.bool_], ending: Ending, supervisor: Supervisor
+) -> tuple[dict[int, tuple[int, tuple[int, ...]]], tuple[int, ...]]:
+    """Who waits for what at the end, see `waiting_robots`, and of a deadlock the circle, see `Outcome.cycle`."""
+    waiting = waiting_robots(task, state, done)
+    return waiting, find_cycle(waiting) if ending is Ending.DEADLOCK and supervisor.decides else ()
+
+
+def events_of(rows: list[tuple[float, int, int, int]]) -> Events:
+    """Events of rows of time, robot, kind and sector."""
+    table = np.array(rows, np.float64).reshape(-1, 4)
+    return Events(
+        table[:, 0].copy(), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8), table[:, 3].astype(np.int32)
+    )
+
+
 def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
     """A shortest circle of robots of which each waits for the next, beginning with the least; empty: there is none."""
     best: tuple[int, ...] = ()
@@ -335,4 +357,15 @@ def joined(chunks: Iterable[tuple[Any, ...]]) -> Events:
     return Events(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-__all__ = ["KINDS", "Ending", "Events", "Outcome", "Robots", "find_cycle", "joined", "waiting_robots"]
+__all__ = [
+    "KINDS",
+    "Ending",
+    "Events",
+    "Outcome",
+    "Robots",
+    "events_of",
+    "find_cycle",
+    "joined",
+    "waiting_robots",
+    "who_waits",
+]

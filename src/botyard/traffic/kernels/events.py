@@ -105,7 +105,7 @@ class World(NamedTuple):
     es: I4
 
 
-# -- the queue: a binary heap of robots by the time of their next event, then by number
+# -- the queue: a heap of robots, four below each, by the time of their next event, then by number
 
 
 @inlined_kernel
@@ -168,15 +168,9 @@ def _brake_place(w: World, i: int) -> float:
 def _speed_at(w: World, i: int, t: float) -> float:
     """Speed of a robot at a time, m/s."""
     dt = t - w.f[i, T]
-    if _is_going(w, i):
+    if w.i[i, MODE] == GOING:
         return min(w.f[i, VMAX], w.f[i, V] + w.f[i, ACC] * dt)
     return max(0.0, w.f[i, V] - w.f[i, DEC] * dt)
-
-
-@inlined_kernel
-def _is_going(w: World, i: int) -> bool:
-    """Whether a robot speeds up or keeps its speed."""
-    return w.f[i, REST] == INFINITE
 
 
 @inlined_kernel
@@ -184,7 +178,7 @@ def _place_at(w: World, i: int, t: float) -> float:
     """Place of a robot at a time, m along its path."""
     dt = t - w.f[i, T]
     v = w.f[i, V]
-    if _is_going(w, i):
+    if w.i[i, MODE] == GOING:
         vmax, acc = w.f[i, VMAX], w.f[i, ACC]
         if v < vmax:
             dt_up = (vmax - v) / acc
@@ -217,10 +211,8 @@ def _plan(w: World, i: int, now: float) -> None:
                 if d <= 0.0:
                     due = w.f[i, T]
                 else:
-                    due = (
-                        w.f[i, T]
-                        + (w.f[i, V] - math.sqrt(max(0.0, w.f[i, V] * w.f[i, V] - 2.0 * w.f[i, DEC] * d))) / w.f[i, DEC]
-                    )
+                    v, dec = w.f[i, V], w.f[i, DEC]
+                    due = w.f[i, T] + (v - math.sqrt(max(0.0, v * v - 2.0 * dec * d))) / dec
             elif (int(w.points[p, 1]) & 3) == FINISH and w.points[p, 0] <= stop + NEAR:
                 due = w.f[i, REST]
         if due < now:
@@ -312,7 +304,7 @@ def _set_off(w: World, i: int, t: float) -> None:
     limit = _usual_limit(w, i)
     if (
         w.i[i, ALLOWED] < w.i[i, ASKED]
-    ):  # it has passed critical points of sectors that are not permitted yet: it stops before the first
+    ):  # it has asked for sectors that are not permitted yet: it stops before the first
         limit = min(limit, w.ends[w.first[i] + w.i[i, ALLOWED]] - w.f[i, RADIUS])
     if w.i[i, MODE] == BRAKING:
         if limit > w.f[i, BASE] + NEAR:

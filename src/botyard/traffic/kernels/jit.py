@@ -17,10 +17,7 @@ def is_compiled() -> bool:
 kernel = _CACHE.decorator(_nrt=False)
 """Compile a kernel that is called from Python."""
 
-inner_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False)
-"""Compile a kernel that only other kernels call; never to be called from Python while it is compiled."""
-
 inlined_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
-"""The same for a small one that is worth inlining."""
+"""Compile one that becomes a part of its caller, and is never to be called from Python while it is compiled."""
 
-__all__ = ["inlined_kernel", "inner_kernel", "is_compiled", "kernel"]
+__all__ = ["inlined_kernel", "is_compiled", "kernel"]

@@ -94,4 +94,20 @@ class Supervisor:
         return Policy()
 
 
-__all__ = ["Policy", "Supervisor", "SupervisorError"]
+def take_answers(answers: list[tuple[int, int]], robots: int) -> list[tuple[int, int]]:
+    """What a supervisor has granted since the last time: robot and sector.
+
+    Raises
+    ------
+    WorldError
+        To a robot that is not there.
+    """
+    taken = answers.copy()
+    answers.clear()
+    for robot, _ in taken:
+        if not 0 <= robot < robots:
+            raise WorldError(f"the supervisor grants a sector to robot {robot}: there are {robots}")
+    return taken
+
+
+__all__ = ["Policy", "Supervisor", "SupervisorError", "take_answers"]
