@@ -47,6 +47,11 @@ class Twist(NamedTuple):
 IDENTITY = Pose(0.0, 0.0, 0.0)
 
 
+def yaw_of_quaternion(x: float, y: float, z: float, w: float) -> float:
+    """Yaw of a unit quaternion, rad: the heading that its x axis has in the plane (Diebel, Representing Attitude, 2006, eq. 290)."""
+    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
 def compose(a: Pose, b: Pose) -> Pose:
     """The transform "first `b`, then `a`": ``T_a_c = compose(T_a_b, T_b_c)``."""
     c, s = math.cos(a.th), math.sin(a.th)

@@ -352,6 +352,15 @@ class Simulation:
             self._robots[name]._teleports += 1
         self._engine.submit(name, cmd.SetPose(Pose(*map(float, pose))), source)
 
+    def reset(self, names: Sequence[str] | None = None, source: str = "api") -> None:
+        """Put robots and boxes of the map, or all of them, back where they started, at the next step. KeyError for an unknown name."""
+        boxes = dict(zip(self.box_names, self.scene.boxes, strict=True))
+        for name in (*self._robots, *boxes) if names is None else names:
+            if name in boxes:
+                self.put(name, boxes[name].pose, source)
+            else:
+                self._robots[name].port(source).reset_pose()
+
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
         """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told."""
         self._engine.submit(name, cmd.Hold(on), source)

@@ -18,7 +18,6 @@ from botyard.protocols.vda5050 import (
     merge,
     order_message,
     parse_order,
-    shifted,
     state_message,
 )
 
@@ -85,7 +84,8 @@ def test_updates_go_on_from_the_base() -> None:
     stitch = replace(first.nodes[1])
     update = Order("o1", 1, (stitch, replace(first.nodes[2], released=True), first.nodes[3]), ("e1", "e2"))
     both = merge(first, update)
-    assert both == replace(shifted(first, 3), update=1)
+    released = tuple(replace(n, released=k < 3) for k, n in enumerate(first.nodes))
+    assert both == replace(first, nodes=released, update=1)
     assert merge(both, both) is both, "the same again is nothing new"
     for wrong, kind, text in (
         (replace(update, id="o2"), "orderError", "order o1 is being driven; found another one, o2"),

@@ -158,8 +158,7 @@ class RosInterfaces:
             log.warning("no ROS master: %s. It is waited for; --ros-master embedded starts one in the simulator", error)
             ros.wait()
         self._ros1 = ros
-        graph.add(ros)
-        self._ambf_on(ros)
+        self._join(ros)
         self._yard.interfaces["ros1"].on = True
 
     async def start_ros1_somehow(self) -> None:
@@ -187,8 +186,9 @@ class RosInterfaces:
         self._yard.hub.tasks.add(task)
         task.add_done_callback(self._yard.hub.tasks.discard)
 
-    def _ambf_on(self, transport: Transport) -> None:
-        """Offer AMBF's objects there, too, if they are wanted."""
+    def _join(self, transport: Transport) -> None:
+        """Offer the robots there, and AMBF's objects if they are wanted."""
+        self.graph().add(transport)
         if self._o.ambf is None:
             return
         if self._ambf is None:
@@ -197,15 +197,20 @@ class RosInterfaces:
             self._ambf = Ambf(self._yard.hub, self.graph().types, self._o.ambf, watchdog=self._o.ambf_watchdog)
         self._ambf.add(transport)
 
+    async def _leave(self, transport: Ros1 | Ros2 | Ros2Zenoh | None) -> None:
+        """Offer nothing there any more, and close it."""
+        if transport is None:
+            return
+        if self._graph is not None:
+            self._graph.remove(transport)
+        if self._ambf is not None:
+            self._ambf.remove(transport)
+        await transport.close()
+
     async def _leave_ros1(self) -> None:
         """Leave the master; one of our own stays, as others may need it."""
         ros, self._ros1 = self._ros1, None
-        if ros is not None:
-            if self._graph is not None:
-                self._graph.remove(ros)
-            if self._ambf is not None:
-                self._ambf.remove(ros)
-            await ros.close()
+        await self._leave(ros)
         self._yard.interfaces["ros1"].on = False
 
     async def stop_ros1(self) -> None:
@@ -232,20 +237,14 @@ class RosInterfaces:
         environment = Environment.read(domain=self._o.ros_domain_id)
         graph = self.graph()
         self._ros2 = Ros2(graph.types, environment)
-        graph.add(self._ros2)
-        self._ambf_on(self._ros2)
+        self._join(self._ros2)
         self._yard.interfaces["ros2"].on = True
         log.info("ROS 2: domain %d, as %s", environment.domain, graph.node)
 
     async def stop_ros2(self) -> None:
         """Leave the domain."""
         ros, self._ros2 = self._ros2, None
-        if ros is not None:
-            if self._graph is not None:
-                self._graph.remove(ros)
-            if self._ambf is not None:
-                self._ambf.remove(ros)
-            await ros.close()
+        await self._leave(ros)
 
     async def start_zenoh(self) -> None:
         """Open a Zenoh session, as or at a router.
@@ -263,19 +262,14 @@ class RosInterfaces:
         o, graph = self._o, self.graph()
         domain = Environment.read(domain=o.ros_domain_id).domain
         self._zenoh = Ros2Zenoh(graph.types, domain, router=o.zenoh_router, bound=o.bind_to_address)
-        graph.add(self._zenoh)
+        self._join(self._zenoh)
         self._yard.interfaces["zenoh"].on = True
         log.info("ROS 2 over Zenoh: domain %d, as %s", domain, graph.node)
 
     async def stop_zenoh(self) -> None:
         """Close the session."""
         ros, self._zenoh = self._zenoh, None
-        if ros is not None:
-            if self._graph is not None:
-                self._graph.remove(ros)
-            if self._ambf is not None:
-                self._ambf.remove(ros)
-            await ros.close()
+        await self._leave(ros)
 
     async def close(self) -> None:
         """Leave all."""
@@ -375,11 +369,12 @@ async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
     interfaces = RosInterfaces(yard, o)
     interfaces.register()
     stack.push_async_callback(interfaces.close)
+    ros2, zenoh = o.ros2 or o.ros_domain_id is not None, bool(o.zenoh or o.zenoh_router)
     if o.ros1 or o.ros_master is not None:
         await interfaces.start_ros1()
-    elif o.ambf is not None and not (o.ros2 or o.ros_domain_id is not None):
+    elif o.ambf is not None and not (ros2 or zenoh):
         await interfaces.start_ros1_somehow()
-    if o.ros2 or o.ros_domain_id is not None:
+    if ros2:
         await interfaces.start_ros2()
-    if o.zenoh or o.zenoh_router:
+    if zenoh:
         await interfaces.start_zenoh()

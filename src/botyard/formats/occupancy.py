@@ -8,7 +8,6 @@ of the lower left cell's corner), ``data`` row by row from there: −1 unknown, 
 from __future__ import annotations
 
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from botyard.errors import MapError
 from botyard.formats.base import Options, Source
-from botyard.geometry import Pose
+from botyard.geometry import Pose, yaw_of_quaternion
 from botyard.model.scene import Scene
 from botyard.model.tracing import mask_to_segments, place_segments
 from botyard.model.world import World
@@ -140,7 +139,7 @@ def _origin(origin: Any, path: str) -> Pose:
 
     x, y = part("position", "xy", {})
     qx, qy, qz, qw = part("orientation", "xyzw", {"w": 1.0})
-    return Pose(x, y, math.atan2(2.0 * (qw * qz + qx * qy), 1.0 - 2.0 * (qy * qy + qz * qz)))
+    return Pose(x, y, yaw_of_quaternion(qx, qy, qz, qw))
 
 
 def read(source: Source, options: Options) -> World:
@@ -185,7 +184,7 @@ def _from_bag(source: Source) -> tuple[NDArray[np.int8], float, Pose]:
 def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
     """Cells, m a cell and the origin of a message object, of rosbags' class."""
     info, q = message.info, message.info.origin.orientation
-    yaw = math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
+    yaw = yaw_of_quaternion(q.x, q.y, q.z, q.w)
     cells = np.asarray(message.data, np.int8)
     if len(cells) != info.width * info.height:
         raise MapError(f"expected {info.width} × {info.height} cells, found {len(cells)}", name)

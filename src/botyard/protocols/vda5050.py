@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -260,12 +260,6 @@ def state_message(
     }
 
 
-def shifted(order: Order, released: int) -> Order:
-    """The order with so many nodes released, for tests and masters."""
-    nodes = tuple(replace(n, released=k < released) for k, n in enumerate(order.nodes))
-    return replace(order, nodes=nodes)
-
-
 def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, Any]:
     """An order as a master control sends it."""
     return vehicle.header(number) | {
@@ -287,6 +281,5 @@ __all__ = [
     "merge",
     "order_message",
     "parse_order",
-    "shifted",
     "state_message",
 ]

@@ -301,8 +301,7 @@ class Ambf:
         return True
 
     def _reset(self, _message: Any) -> None:
-        for robot in self.hub.sim.robots.values():
-            robot.port(SOURCE).reset_pose()
+        self.hub.sim.reset(source=SOURCE)
         self.hub.settle()
 
     def _say_all(self) -> None:

@@ -354,13 +354,7 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Reset, viewer: Viewer) -> None:
-        sim = self.hub.sim
-        boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
-        for name in request.names if request.names is not None else (*sim.robots, *boxes):
-            if name in boxes:
-                sim.put(name, boxes[name].pose, SOURCE)
-            else:
-                sim.robots[name].port(SOURCE).reset_pose()
+        self.hub.sim.reset(request.names, SOURCE)
 
     # who is in the world
 

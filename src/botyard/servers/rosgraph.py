@@ -516,8 +516,7 @@ class RosGraph:
         self._yard.world.load(name)
 
     def _reset(self) -> None:
-        for robot in self._sim.robots.values():
-            robot.port(SOURCE).reset_pose()
+        self._sim.reset(source=SOURCE)
         self._hub.settle()
 
     # -- what the world says

@@ -326,8 +326,7 @@ class RosSimulator:
             self._spawned.clear()
             self._yard.remove(gone)
         if scope & SCOPE_STATE:
-            for robot in self._sim.robots.values():
-                robot.port(self._source).reset_pose()
+            self._sim.reset(source=self._source)
         self._hub.settle()
         return {"remark": "time goes on"} if scope & SCOPE_TIME else {}
 

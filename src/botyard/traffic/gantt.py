@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -47,20 +47,29 @@ class Chart:
     title: str
 
 
-def chart_of(rows: Iterable[dict[str, Any]], robots: int, end: float, title: str = "") -> Chart:
+def chart_of(
+    rows: Iterable[dict[str, Any]],
+    robots: int,
+    end: float,
+    title: str = "",
+    starts: Sequence[tuple[int, int]] | None = None,
+) -> Chart:
     """A chart of events.
 
     Parameters
     ----------
     rows : iterable of dict
         Events with ``t``, ``robot``, ``kind``, ``sector``, in order.
+    starts : sequence of (first, last), optional
+        The sectors that each robot is in at the start; without it, its first one.
     """
     goes: list[tuple[int, float, float]] = []
     waits: list[tuple[int, float, float]] = []
     sectors: list[tuple[int, int, float, float]] = []
     asks: list[tuple[int, float]] = []
     since, state = [0.0] * robots, ["goes"] * robots
-    inside: dict[tuple[int, int], float] = {(i, 0): 0.0 for i in range(robots)}
+    spans = [(0, 0)] * robots if starts is None else starts
+    inside = {(i, s): 0.0 for i, (first, last) in enumerate(spans) for s in range(first, last + 1)}
 
     def turn(i: int, t: float, to: str) -> None:
         if state[i] != "done" and t > since[i]:
@@ -102,7 +111,8 @@ def draw(source: Any, path: Path) -> None:
     if "events" not in result or "metrics" not in result:
         raise WorldError("a chart is drawn of a result with its events, as --result writes it")
     title = str(result.get("text") or result["outcome"])
-    chart = chart_of(result["events"], int(result["metrics"]["robots"]), float(result["time_s"]), title)
+    starts = None if isinstance(source, dict) else [v.occupied() for v in source.task.vehicles]
+    chart = chart_of(result["events"], int(result["metrics"]["robots"]), float(result["time_s"]), title, starts)
     try:
         if path.suffix.lower() == ".html":
             path.write_text(page(chart, result), "utf-8")

@@ -50,7 +50,7 @@ def replay_data(outcome: Outcome) -> dict[str, Any]:
                 "critical": critical[first : first + len(v.ends)].astype(int).tolist(),
                 "radius": v.radius,
                 "finished": float(outcome.robots.finished[i]) if outcome.robots.done[i] else 1e12,
-                "gone": any(s == len(v.ends) - 1 and to < end for _, to, s in inside[i]),
+                "gone": any(s == len(v.ends) - 1 and to <= end for _, to, s in inside[i]),
                 "motion": motion.pieces(),
                 "held": held[i],
                 "inside": inside[i],
@@ -71,12 +71,11 @@ def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
     held: Spans = [[] for _ in range(n)]
     inside: Spans = [[] for _ in range(n)]
     waits: Spans = [[] for _ in range(n)]
-    since: dict[tuple[int, int], float] = {}
     granted: dict[tuple[int, int], float] = {}
     tail, allowed = [0] * n, [0] * n
     for i, v in enumerate(task.vehicles):
         tail[i], allowed[i] = v.occupied()
-        since.update({(i, s): 0.0 for s in range(tail[i], allowed[i] + 1)})
+    head = allowed.copy()
     waiting: dict[int, tuple[float, tuple[int, ...]]] = {}
     finished: set[int] = set()
 
@@ -87,7 +86,7 @@ def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
         found = set()
         for c in others[starts[g] : starts[g + 1]].tolist():
             j, s = task.robot_of(c)
-            if tail[j] <= s <= max(allowed[j], max((m for r, m in since if r == j), default=0)):
+            if tail[j] <= s <= max(allowed[j], head[j]):
                 found.add(j)
         return tuple(sorted(found))
 
@@ -104,9 +103,8 @@ def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
             allowed[i] = max(allowed[i], s)
         elif kind == "enter":
             held[i].append([granted.pop((i, s), t), t, s])
-            since[i, s] = t
+            head[i] = s
         elif kind == "release":
-            inside[i].append([since.pop((i, s), 0.0), t, s])
             tail[i] = s + 1
         elif kind == "stop" and i not in finished:
             waiting[i] = (t, blockers(i))
@@ -124,8 +122,10 @@ def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
             close(i, end)
     for (i, s), t in granted.items():
         held[i].append([t, end, s])
-    for (i, s), t in since.items():
-        inside[i].append([t, end + 1.0, s])
+    begins, ends = outcome.stays()
+    for g in np.flatnonzero(~np.isnan(begins)).tolist():
+        i, s = task.robot_of(g)
+        inside[i].append([float(begins[g]), float(ends[g]) if s < tail[i] else end + 1.0, s])
     return held, inside, waits
 
 

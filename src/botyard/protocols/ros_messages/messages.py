@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from botyard.devices.finders import Blob, Fiducial
 from botyard.devices.gps import Fix
 from botyard.devices.laser import LaserScan
-from botyard.geometry import Pose, Twist
+from botyard.geometry import Pose, Twist, yaw_of_quaternion
 from botyard.model.raster import Raster
 from botyard.protocols.ros_messages.types import Types
 
@@ -61,7 +61,7 @@ class Transform(NamedTuple):
 
 def yaw_of(turn: Any) -> float:
     """Yaw of a geometry_msgs/Quaternion, rad; what is not planar about it is left out."""
-    return math.atan2(2.0 * (turn.w * turn.z + turn.x * turn.y), 1.0 - 2.0 * (turn.y * turn.y + turn.z * turn.z))
+    return yaw_of_quaternion(turn.x, turn.y, turn.z, turn.w)
 
 
 class Messages:
