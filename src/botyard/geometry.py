@@ -75,6 +75,16 @@ def transform_point(a: Pose, x: float, y: float) -> tuple[float, float]:
     return a.x + c * x - s * y, a.y + s * x + c * y
 
 
+def log(pose: Pose) -> Twist:
+    """The body twist that leads to `pose` in unit time; `exp` of it is `pose` again, for headings in (−π, π].
+
+    The logarithm of SE(2) (Lynch & Park, *Modern Robotics*, 2017, §3.3).
+    """
+    half = pose.th / 2.0
+    cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / math.tan(half)
+    return Twist(cot * pose.x + half * pose.y, cot * pose.y - half * pose.x, pose.th)
+
+
 def exp(twist: Twist, dt: float = 1.0) -> Pose:
     """Displacement after moving with a constant body velocity for `dt` seconds: an exact circular arc.
 

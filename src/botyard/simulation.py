@@ -43,7 +43,7 @@ from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec, build_grid, robot_body
-from botyard.engine.layout import F8, Grid, OdometryErrorMode
+from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
@@ -54,6 +54,7 @@ from botyard.formats.base import Options, Warn
 from botyard.formats.models import find_robot
 from botyard.formats.registry import load_world
 from botyard.geometry import Pose, Twist, compose
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser
 from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes, RobotSpec
@@ -360,6 +361,46 @@ class Simulation:
                 self.put(name, boxes[name].pose, source)
             else:
                 self._robots[name].port(source).reset_pose()
+
+    def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
+        """Give a robot or a box of the map a mass, between two steps; None: it has none, and moves as it is told again.
+
+        Raises
+        ------
+        KeyError
+            Nothing has that name.
+        WorldError
+            The extra for bodies with mass is not installed.
+        """
+        self._engine.set_dynamics(name, spec)
+        if name in self._robots:
+            self._robots[name].spec = replace(self._robots[name].spec, dynamics=spec)
+        self.scene = self._engine.scene
+
+    def dynamics(self, name: str) -> DynamicsSpec | None:
+        """Mass of a robot or box and what goes with it; None: it has none. KeyError when nothing has that name."""
+        return self._engine.specs[self._engine.rows[name]].dynamics
+
+    def push(self, name: str, fx: float, fy: float = 0.0, torque: float = 0.0, source: str = "api") -> None:
+        """Let a force at the centre of mass (N) and a torque (N·m) act from the next step on, until told otherwise.
+
+        In the world's axes. What has no mass takes no notice. KeyError when nothing has that name; CommandError for values that are
+        not finite.
+        """
+        self._engine.submit(name, cmd.Demand(Control.FORCE, (float(fx), float(fy), float(torque))), source)
+
+    def pull_to(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
+        """Let the controller of a body with mass take it to a pose (m, m, rad) from the next step on; see `push`."""
+        self._engine.submit(name, cmd.Demand(Control.POSE, Pose(*map(float, pose))), source)
+
+    def throw(self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api") -> None:
+        """Keep a body with mass at a velocity, in the world's axes (m/s, rad/s), from the next step on; see `push`."""
+        self._engine.submit(name, cmd.Demand(Control.TWIST, (float(vx), float(vy), float(w))), source)
+
+    def wrench(self, name: str) -> tuple[float, float, float]:
+        """Net force, N, and torque, N·m, on a body with mass in the last step, in the world's axes; zero for others."""
+        dynamics = self._engine.dynamics
+        return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(name)
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
         """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told."""

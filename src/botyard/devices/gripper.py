@@ -140,7 +140,9 @@ class Gripper:
         self._lift, self._lift_goal = 0.0, 0.0
         self._engine: Engine | None = None
         self._key = (name, "gripper", 0)
-        ranging.configure(self._key, name, STREAM, Visible.OBSTACLE, [self._beam(INNER), self._beam(OUTER)])
+        ranging.configure(
+            self._key, name, STREAM, Visible.OBSTACLE | Visible.PUSHED, [self._beam(INNER), self._beam(OUTER)]
+        )
 
     def _beam(self, share: float) -> Bundle:
         half = self.spec.opening / 2.0

@@ -10,9 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from botyard.engine.kernels import grid as grid_kernels
-from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Grid
+from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Control, Grid
 from botyard.engine.rng import body_uid
 from botyard.geometry import transform_point
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject, Outline, Returns, Visible, rectangle
 from botyard.model.robot import Axes, Drive, MotionLimits, RobotSpec
 from botyard.model.scene import Scene, in_polygon
@@ -53,6 +54,8 @@ class BodySpec:
         Visibility.
     feels : bool
         Whether somebody wants to know where it is touched (`State.contact`).
+    dynamics : DynamicsSpec or None
+        Mass and what goes with it; None: it moves as it is told, and nothing moves it.
     """
 
     name: str
@@ -64,11 +67,25 @@ class BodySpec:
     perfect_odometry: bool = False
     returns: Returns = Returns()
     feels: bool = True
+    dynamics: DynamicsSpec | None = None
 
     @property
     def uid(self) -> int:
         """Stable identity, see `body_uid`."""
         return body_uid(self.name)
+
+    def mask(self, seen: Visible) -> int:
+        """`State.mask` for classes of visibility: what has mass does not stop others, they push it."""
+        if self.dynamics is not None and seen & Visible.OBSTACLE:
+            seen = (seen & ~Visible.OBSTACLE) | Visible.PUSHED
+        return int(seen)
+
+    @property
+    def control(self) -> Control:
+        """How it is driven at first."""
+        if self.dynamics is None:
+            return Control.NONE
+        return Control.FORCE if self.drive is Drive.NONE else Control.MOTORS
 
 
 def robot_body(spec: RobotSpec, name: str) -> BodySpec:
@@ -89,16 +106,17 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
         perfect_odometry=spec.perfect_odometry,
         returns=spec.returns,
         feels=bool(spec.bumpers.front or spec.bumpers.rear),
+        dynamics=spec.dynamics,
     )
 
 
 def box_body(box: BoxObject) -> BodySpec:
     """The body of a movable thing of the map."""
-    return BodySpec(name=box.name, parts=box.outlines, returns=box.returns)
+    return BodySpec(name=box.name, parts=box.outlines, returns=box.returns, dynamics=box.dynamics)
 
 
 @lru_cache(maxsize=1024)
-def _turn(part: Outline) -> float:
+def convexity(part: Outline) -> float:
     """See `Bodies.turn`. A polygon is convex when it turns the same way at every corner, once around in all."""
     corners = np.array(part)
     edges = np.roll(corners, -1, axis=0) - corners
@@ -131,7 +149,7 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
         inner=np.array([max(0.5 * float(e.min()), 0.01) for e in extents], np.float64),
         order=moving_order([spec.name for spec in specs]),
         world=np.zeros_like(verts),
-        turn=np.array([_turn(part) for part in parts], np.float64),
+        turn=np.array([convexity(part) for part in parts], np.float64),
         edge=np.array([e for part in parts for e in _edges(part)], np.float64),
         feels=np.array([spec.feels for spec in specs], np.int8),
         placed=np.full((len(specs), 6), np.nan),

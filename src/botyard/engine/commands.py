@@ -13,7 +13,7 @@ import numpy as np
 
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
-from botyard.engine.layout import F8, I8, Mode, OdometryErrorMode, State
+from botyard.engine.layout import F8, I8, Control, Mode, OdometryErrorMode, State
 from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
 from botyard.model.obstacles import Visible
@@ -88,6 +88,7 @@ class SetVelocity:
         if self.w is not None:
             state.mode_a[row] = Mode.VELOCITY
             state.target[row, 2] = self.w
+        _engage(state, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,8 @@ class SetVelocities:
                 state.target[rows, axis] = values[may]
                 if mode is not None:
                     mode[rows] = Mode.VELOCITY
+        massive = rows[state.control[rows] != Control.NONE]
+        state.control[massive] = Control.MOTORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,7 @@ class MoveBy:
         if _may_move(state, row):
             state.mode_x[row] = Mode.POSITION
             state.target[row, 0] = self.distance
+            _engage(state, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,7 @@ class TurnTo:
         if _may_move(state, row):
             state.mode_a[row] = Mode.POSITION
             state.target[row, 2] = wrap(self.heading)
+            _engage(state, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +189,7 @@ class TurnBy:
         if _may_move(state, row):
             state.mode_a[row] = Mode.POSITION
             state.target[row, 2] = wrap(float(state.odom[row, 2]) + self.angle)
+            _engage(state, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +198,7 @@ class Stop:
 
     def apply(self, state: State, row: int) -> None:
         """Clear the targets (an emergency stop goes on)."""
+        _engage(state, row)
         if not state.estop[row]:
             _clear_targets(state, row)
 
@@ -202,6 +209,7 @@ class EmergencyStop:
 
     def apply(self, state: State, row: int) -> None:
         """Clear the targets and latch."""
+        _engage(state, row)
         _clear_targets(state, row)
         state.estop[row] = 1
 
@@ -358,8 +366,11 @@ class SetVisible:
     mask: Visible
 
     def apply(self, state: State, row: int) -> None:
-        """Set the class mask."""
-        state.mask[row] = int(self.mask)
+        """Set the class mask; what has mass stays what is pushed and does not stop others."""
+        mask = self.mask
+        if state.control[row] != Control.NONE and mask & Visible.OBSTACLE:
+            mask = (mask & ~Visible.OBSTACLE) | Visible.PUSHED
+        state.mask[row] = int(mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +405,37 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: np.uin
         state.err[row] = np.where(low == -high, high, (low + high) / 2.0)
     elif mode is OdometryErrorMode.RANDOM_INIT:
         draw_errors(state.uid, state.err_lo, state.err_hi, state.err, row, int(seed), BEFORE_ALL_TICKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Drive a body with mass from outside until told otherwise; one without mass takes no notice.
+
+    Attributes
+    ----------
+    control : Control
+        `FORCE`, `POSE` or `TWIST`: what the values mean.
+    values : (float, float, float)
+        In the world's axes, see `Control`.
+    """
+
+    control: Control
+    values: tuple[float, float, float]
+
+    def __post_init__(self) -> None:
+        _check_finite(self.control.name.lower(), *self.values)
+
+    def apply(self, state: State, row: int) -> None:
+        """Set the demand."""
+        if state.control[row] != Control.NONE:
+            state.control[row] = self.control
+            state.demand[row] = self.values
+
+
+def _engage(state: State, row: int) -> None:
+    """From now on a body with mass is driven by its motors."""
+    if state.control[row] != Control.NONE:
+        state.control[row] = Control.MOTORS
 
 
 def _clear_targets(state: State, row: int) -> None:

@@ -31,6 +31,16 @@ class Mode(IntEnum):
     POSITION = 1  # remaining distance, m (x axis); heading in the odometry frame, rad (rotation)
 
 
+class Control(IntEnum):
+    """What drives a body with mass, and what its `State.demand` means, in the world's axes."""
+
+    NONE = 0  # nothing: it has no mass, and moves as it is told
+    MOTORS = 1  # its motors, as the targets of its axes say
+    FORCE = 2  # a force and a torque, N, N, N·m
+    POSE = 3  # its controller takes it to a pose, m, m, rad
+    TWIST = 4  # it has a velocity, m/s, m/s, rad/s
+
+
 class OdometryErrorMode(IntEnum):
     """When the odometry's error factors are drawn (pioneer-protocol §11.4)."""
 
@@ -91,6 +101,10 @@ class State(NamedTuple):
         `Visible` classes of the body.
     bright : (n,) int16
         Laser return of the body.
+    control : (n,) int8
+        `Control`: what drives a body with mass.
+    demand : (n, 3) float64
+        What is demanded of a body with mass; its meaning is that of `control`.
     """
 
     pose: F8
@@ -121,6 +135,8 @@ class State(NamedTuple):
     held: I1
     mask: U2
     bright: I2
+    control: I1
+    demand: F8
 
 
 # those that a step may change stand first: only they are copied for the snapshot of every step
@@ -140,6 +156,8 @@ _FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     *((n, np.int8, 0) for n in ("drive", "err_mode", "motors", "held")),
     ("mask", np.uint16, 0),
     ("bright", np.int16, 0),
+    ("control", np.int8, 0),
+    ("demand", np.float64, 3),
 )
 assert tuple(f[0] for f in _FIELDS) == State._fields
 

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid, join_bodies, moving_order
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
+from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import is_blocked
 from botyard.engine.layout import Grid, OdometryErrorMode, State, allocate_state, changing_bytes
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
-from botyard.engine.step import advance
+from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.errors import WorldError
 from botyard.geometry import Pose, compose, relative
-from botyard.model.obstacles import Outline
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.obstacles import Outline, Visible
 from botyard.model.scene import Scene
 
 
@@ -102,6 +104,8 @@ class Engine:
         self.shapes = 0
         """Counts how often a body has got another outline."""
         self._held: dict[str, Held] = {}
+        self.dynamics: Dynamics | None = None
+        """What moves bodies with mass; None while there are none."""
         self.box_names: tuple[str, ...] = ()
         self._add_boxes(scene)
 
@@ -128,6 +132,8 @@ class Engine:
             Its `build_grid`, if that was made before: building is the slow part, and needs nothing of the engine.
         """
         self.grid = build_grid(scene) if grid is None else grid
+        if self.dynamics is not None:
+            self.dynamics.forget_walls()
         self.scene = scene
         self.remove_bodies(self.box_names)
         self._add_boxes(scene)
@@ -212,7 +218,13 @@ class Engine:
         self.bins = build_bins(n)
 
     def _rebuilt(self) -> None:
-        self._advance(False)
+        self._advance(PLACE)
+        if any(spec.dynamics is not None for spec in self.specs):
+            if self.dynamics is None:
+                self.dynamics = Dynamics()
+            self.dynamics.rebuild(self)
+        else:
+            self.dynamics = None
         for sense in self._senses:
             sense.rebuild(self)
         self._touch()
@@ -227,7 +239,8 @@ class Engine:
         s.heading_speed[row] = limits.heading_speed
         s.drive[row] = int(spec.drive)
         s.motors[row] = 1
-        s.mask[row] = int(spec.returns.mask)
+        s.mask[row] = spec.mask(spec.returns.mask)
+        s.control[row] = spec.control
         s.bright[row] = spec.returns.laser
         low = spec.odometry_error_low
         s.err_lo[row] = [-e for e in error] if low is None else low.as_tuple()
@@ -245,7 +258,37 @@ class Engine:
         self.specs[row] = replace(self.specs[row], parts=parts)
         self.shapes += 1
         self.bodies = build_bodies(self.specs)
-        self._advance(False)
+        if self.dynamics is not None:
+            self.dynamics.reshaped(name)
+        self._advance(PLACE)
+
+    def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
+        """Give a body another mass, or none: then it moves as it is told again. Takes effect at once, between two steps.
+
+        Raises
+        ------
+        KeyError
+            Nothing has that name.
+        WorldError
+            The extra for bodies with mass is not installed.
+        """
+        row = self.rows[name]
+        old = self.specs[row]
+        new = replace(old, dynamics=spec)
+        if self.dynamics is not None:
+            self.dynamics.reshaped(name)
+        self.specs[row] = new
+        if name in self.box_names:
+            index, boxes = self.box_names.index(name), self.scene.boxes
+            box = replace(boxes[index], dynamics=spec)
+            self.scene = replace(self.scene, boxes=(*boxes[:index], box, *boxes[index + 1 :]))
+        if self.state.mask[row]:  # a ghost stays one
+            self.state.mask[row] = new.mask(new.returns.mask)
+        if (old.dynamics is None) != (spec is None):
+            self.state.control[row] = new.control
+            self.state.vel[row] = 0.0
+        self._touch()
+        self._rebuilt()
 
     def attach(self, carrier: str, name: str) -> None:
         """Let one body carry another from now on, where it is.
@@ -262,7 +305,7 @@ class Engine:
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
         if self._held.pop(name, None) is not None:
             row = self.rows[name]
-            self.state.mask[row] = int(self.specs[row].returns.mask)
+            self.state.mask[row] = self.specs[row].mask(self.specs[row].returns.mask)
             self._touch()
 
     @property
@@ -275,7 +318,7 @@ class Engine:
         for name, held in self._held.items():
             base = Pose(*self.state.pose[self.rows[held.carrier]].tolist())
             self.state.pose[self.rows[name]] = compose(base, held.pose)
-        self._advance(False)
+        self._advance(PLACE)
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
         """Whether a body could stand at a pose without touching a solid thing."""
@@ -288,8 +331,11 @@ class Engine:
         poses = np.concatenate([self.state.pose, np.zeros((1, 3))])
         mask = np.append(self.state.mask, np.uint16(spec.returns.mask))
         bins = self.bins
-        if without is not None:
+        if without is not None or self.dynamics is not None:
             bins = bins._replace(classes=bins.classes.copy())
+            pushed = bins.classes & int(Visible.PUSHED) != 0  # they take up room, too
+            bins.classes[pushed] |= int(Visible.OBSTACLE)
+        if without is not None:
             bins.classes[bins.slot[self.rows[without]]] = 0
 
         def free(pose: Pose) -> bool:
@@ -348,7 +394,13 @@ class Engine:
         """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one."""
         for _ in range(n):
             self._drain()
-            self._advance(True)
+            if self.dynamics is None:
+                self._advance(MOVE | FOLLOW)
+            else:
+                self.dynamics.begin(self)
+                self._advance(MOVE)
+                self.dynamics.step(self)
+                self._advance(FOLLOW)
             self.clock.tick += 1
             if self._held:
                 self._carry()
@@ -357,14 +409,14 @@ class Engine:
             self._publish()
         return self.snapshot
 
-    def _advance(self, moving: bool) -> None:
+    def _advance(self, parts: int) -> None:
         clock = self.clock
-        advance(self.state, self.bodies, self.bins, self.grid, clock.dt, self.seed_word, clock.tick, moving)
+        advance(self.state, self.bodies, self.bins, self.grid, clock.dt, self.seed_word, clock.tick, parts)
 
     def settle(self) -> Snapshot:
         """Apply queued commands now, without letting time pass: for placing things before the first step, and while paused."""
         self._drain()
-        self._advance(False)
+        self._advance(PLACE)
         for sense in self._senses:
             sense.sense(self)
         self._publish()

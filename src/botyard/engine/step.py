@@ -1,8 +1,9 @@
 """The step, as a table of contents: this is the order in which things happen, and nothing else is.
 
 1. commands (drained by `Engine.step` before it calls `advance`)  2. velocities: targets, limits, ramps  3. outlines of bodies that
-commands put elsewhere  4. bodies into bins  5. moves and collisions, stall  6. odometry with its errors  7. sensors that somebody
-reads, and the clock (both by `Engine.step`, after). All robots have moved before any sensor looks (ENG-003).
+commands put elsewhere  4. bodies into bins  5. moves and collisions, stall; then those of bodies with mass (by `Dynamics`, if there are
+any)  6. odometry with its errors  7. sensors that somebody reads, and the clock (both by `Engine.step`, after). All robots have moved
+before any sensor looks (ENG-003).
 """
 
 from __future__ import annotations
@@ -17,20 +18,25 @@ from botyard.engine.kernels.odometry import integrate_odometry
 from botyard.engine.kernels.outlines import place_outlines
 from botyard.engine.layout import Bins, Bodies, Grid, State
 
+PLACE, MOVE, FOLLOW = 0, 1, 2
+"""Parts of `advance`: only put things where their poses are; move; follow moves with odometry."""
+
 
 @kernel
 def advance(
-    state: State, bodies: Bodies, bins: Bins, grid: Grid, dt: float, seed: np.uint64, tick: int, moving: bool
+    state: State, bodies: Bodies, bins: Bins, grid: Grid, dt: float, seed: np.uint64, tick: int, parts: int
 ) -> None:
     """Advance all bodies by `dt` s. Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread.
 
-    Without `moving`, only bins and outlines are made to fit the poses as they are: after bodies were added, removed or put elsewhere.
-    One kernel does both, because compiling a second one would take half a second.
+    `parts` is `MOVE` | `FOLLOW`, or one after the other: between them bodies with mass move. With `PLACE`, bins and outlines are made to
+    fit the poses as they are: after bodies were added, removed or put elsewhere. One kernel does all of it, because compiling another
+    one would take half a second.
     """
-    if moving:
+    if parts & 1:
         plan_velocities(state, dt)
-    place_outlines(state, bodies, not moving)
-    fill_bins(state, bodies, bins, dt if moving else 0.0)
-    if moving:
+    place_outlines(state, bodies, parts == 0)
+    fill_bins(state, bodies, bins, dt if parts & 1 else -1.0 if parts & 2 else 0.0)
+    if parts & 1:
         move_all(grid, state, bodies, bins, dt)
+    if parts & 2:
         integrate_odometry(state, seed, tick)

@@ -27,15 +27,20 @@ from botyard.formats.base import Options, Source
 from botyard.formats.models import find_robot
 from botyard.formats.yamlfile import YamlFile, field_names
 from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser, robot_of
 from botyard.model.obstacles import BoxObject, Outline, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import (
+    ControllerPart,
+    DynamicsPart,
     LaserMount,
     Pair,
     ReturnsPart,
     Strict,
     Triple,
+    dynamics_of,
+    dynamics_table,
     mounted_laser,
     pose_of,
     returns_of,
@@ -49,6 +54,8 @@ from botyard.model.world import THING, PlacedRobot, Program, Settings, World, th
 OpenMap = Callable[[Source, str, Options], Scene]
 VERSION: Final = 1
 ODOMETRY_ERRORS: Final = ("random_each_update", "random_init", "constant", "none")
+FLOOR_FRICTION: Final = 0.4
+"""Of obstacles with mass that say nothing of it: wood on stone, about."""
 MAX_COUNT: Final = 10_000
 """One entry may stand for so many robots."""
 
@@ -65,6 +72,7 @@ class _Robot(Strict, kw_only=True):
     fiducial: int | None = None
     controller: str | dict[str, Any] | None = None
     served: bool = True
+    dynamics: DynamicsPart | None = None
 
 
 class _Obstacle(Strict, kw_only=True):
@@ -81,6 +89,7 @@ class _Obstacle(Strict, kw_only=True):
     fixed: bool = False
     controller: str | dict[str, Any] | None = None
     max_speed: float = 2.0
+    dynamics: DynamicsPart | None = None
 
 
 class _Wall(Strict, kw_only=True):
@@ -135,7 +144,9 @@ class ScenarioFile(Strict, kw_only=True):
     options: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-_KNOWN: Final = field_names(ScenarioFile, _Robot, _Obstacle, _Wall, _Place, _Area, ReturnsPart, LaserMount)
+_KNOWN: Final = field_names(
+    ScenarioFile, _Robot, _Obstacle, _Wall, _Place, _Area, ReturnsPart, LaserMount, DynamicsPart, ControllerPart
+)
 
 
 def fits(source: Source) -> bool:
@@ -263,18 +274,21 @@ class _Reader:
         outlines, where = self._outlines(i, o), f"obstacles[{i}]"
         seen, place = returns_of(o.returns), pose_of(o.pose)
         if o.fixed:
-            if o.controller is not None:
-                raise self._fail(where, "what is fixed cannot have a controller")
+            for key in ("controller", "dynamics"):
+                if getattr(o, key) is not None:
+                    raise self._fail(where, f"what is fixed cannot have {key}")
             for outline in outlines:
                 self._walls.append((place_segments(closed(outline), place), seen))
             return
         name = self._name(where, o.name, "obstacle")
+        mass = self._dynamics(where, o.dynamics, FLOOR_FRICTION)
         if o.controller is not None:
             spec = self._spec(
                 where,
                 lambda: thing(outlines[0], parts=outlines[1:], color=o.color, returns=seen, max_speed=o.max_speed),
             )
             program = self._program(f"{where}.controller", o.controller)
+            spec = replace(spec, dynamics=mass)
             self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=program, served=False))
             return
         is_box = o.disc is None and o.polygon is None and o.parts is None
@@ -288,8 +302,15 @@ class _Reader:
                 returns=seen,
                 color=o.color,
                 parts=() if is_box else outlines,
+                dynamics=mass,
             )
         )
+
+    def _dynamics(self, where: str, part: DynamicsPart | None, friction: float = 0.0) -> DynamicsSpec | None:
+        try:
+            return dynamics_of(part, friction)
+        except ModelError as error:
+            raise self._fail(f"{where}.dynamics", str(error)) from None
 
     # -- robots
 
@@ -309,6 +330,8 @@ class _Reader:
             spec = replace(spec, color=r.color)
         if r.fiducial is not None:
             spec = replace(spec, returns=replace(spec.returns, fiducial=r.fiducial))
+        if r.dynamics is not None:
+            spec = replace(spec, dynamics=self._dynamics(where, r.dynamics))
         if r.lasers is not None:
             mounts = r.lasers
             base = spec
@@ -428,6 +451,8 @@ def _robot_table(robot: PlacedRobot, models: dict[str, RobotSpec]) -> dict[str, 
         table |= {"color": spec.color, "max_speed": spec.limits.max_speed.x}
         if returns_table(spec.returns):
             table["returns"] = returns_table(spec.returns)
+        if spec.dynamics is not None:
+            table["dynamics"] = dynamics_table(spec.dynamics)
     else:
         table = {"model": _model_of(spec, models), "name": robot.name}
         if not robot.served:
@@ -464,6 +489,8 @@ def _obstacle_table(box: BoxObject) -> dict[str, Any]:
     table |= {"pose": _triple(box.pose), "color": box.color}
     if returns_table(box.returns):
         table["returns"] = returns_table(box.returns)
+    if box.dynamics is not None:
+        table["dynamics"] = dynamics_table(box.dynamics)
     return table
 
 

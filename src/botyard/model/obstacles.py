@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 
 from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
 
 
 class Visible(IntFlag):
@@ -17,6 +18,8 @@ class Visible(IntFlag):
     LASER = 2
     SONAR = 4
     ALL = 7
+    PUSHED = 8
+    """It has mass: it takes up room, but robots push it instead of being stopped by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +94,8 @@ class BoxObject:
         X11 colour name or ``#rrggbb``.
     parts : tuple of outlines
         Polygons of another shape than the rectangle, in its own frame, m.
+    dynamics : DynamicsSpec or None
+        Mass and what goes with it: it can be pushed; None: it stays where it is put.
     """
 
     name: str
@@ -100,6 +105,7 @@ class BoxObject:
     returns: Returns = Returns()
     color: str = "light green"
     parts: tuple[Outline, ...] = ()
+    dynamics: DynamicsSpec | None = None
 
     @property
     def outlines(self) -> tuple[Outline, ...]:

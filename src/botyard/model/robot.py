@@ -8,6 +8,7 @@ from enum import IntEnum
 
 from botyard.errors import ModelError
 from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Outline, Returns
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec, SonarSpec
 
@@ -196,6 +197,8 @@ class RobotSpec:
         Sensors for table tops.
     gyro, compass : bool
         Whether it has a gyro that clients may ask for, and a compass.
+    dynamics : DynamicsSpec or None
+        Mass and what goes with it: forces move it, and it is stopped by what it runs into; None: it moves as it is told.
     """
 
     name: str
@@ -221,6 +224,7 @@ class RobotSpec:
     table_ir: TableIrSpec = TableIrSpec()
     gyro: bool = False
     compass: bool = False
+    dynamics: DynamicsSpec | None = None
 
     def __post_init__(self) -> None:
         if len(self.outline) < 3:

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from botyard.errors import ModelError
 from botyard.geometry import Pose
 from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
+from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
 from botyard.model.obstacles import Returns
 from botyard.model.robot import Axes, BatterySpec, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import (
@@ -141,6 +142,29 @@ class ReturnsPart(Strict):
     blob: bool = True
 
 
+class ControllerPart(Strict):
+    """What takes a body with mass to a commanded pose: gains [P, D]."""
+
+    linear: Pair = (10.0, 1.0)
+    angular: Pair = (10.0, 1.0)
+    output: str = "velocity"
+
+
+class DynamicsPart(Strict, kw_only=True):
+    """Mass and what goes with it."""
+
+    mass: float
+    inertia: _Number = UNSET
+    center: Pair | UnsetType = UNSET
+    friction: _Number = UNSET
+    floor_friction: _Number = UNSET
+    restitution: _Number = UNSET
+    linear_damping: _Number = UNSET
+    angular_damping: _Number = UNSET
+    traction: _Number = UNSET
+    controller: ControllerPart | UnsetType = UNSET
+
+
 class _FiducialFinder(Strict):
     pose: Triple = (0.0, 0.0, 0.0)
     range: Pair = (0.0, 8.0)
@@ -199,6 +223,7 @@ class RobotFile(Strict, kw_only=True):
     table_ir: _TableIr = msgspec.field(default_factory=_TableIr)
     gyro: bool = False
     compass: bool = False
+    dynamics: DynamicsPart | None = None
 
 
 def pose_of(triple: Triple) -> Pose:
@@ -324,6 +349,43 @@ def returns_of(part: ReturnsPart) -> Returns:
     return Returns(obstacle=part.obstacle, laser=part.laser, sonar=part.sonar, fiducial=part.fiducial, blob=part.blob)
 
 
+def dynamics_of(part: DynamicsPart | None, floor_friction: float = 0.0) -> DynamicsSpec | None:
+    """Mass and what goes with it; `floor_friction` is that of a table that says nothing of it.
+
+    Raises
+    ------
+    ModelError
+        A value makes no sense.
+    """
+    if part is None:
+        return None
+    values = {"floor_friction": floor_friction} | _given(part)
+    if "controller" in values:
+        c = values["controller"]
+        if c.output not in ("force", "velocity"):
+            raise ModelError(f'controller output: expected "force" or "velocity", found "{c.output}"')
+        values["controller"] = PoseController(
+            linear=Gains(*c.linear), angular=Gains(*c.angular), force=c.output == "force"
+        )
+    return DynamicsSpec(**values)
+
+
+def dynamics_table(spec: DynamicsSpec) -> dict[str, Any]:
+    """The keys of `DynamicsPart`; `dynamics_of` them is `spec` again."""
+    names = "mass friction floor_friction restitution linear_damping angular_damping traction"
+    table = _fields(spec, names)
+    if spec.inertia is not None:
+        table["inertia"] = spec.inertia
+    if spec.center is not None:
+        table["center"] = list(spec.center)
+    c = spec.controller
+    if c != PoseController():
+        table["controller"] = {
+            "linear": [c.linear.p, c.linear.d], "angular": [c.angular.p, c.angular.d], "output": "force" if c.force else "velocity",
+        }  # fmt: skip
+    return table
+
+
 def to_spec(file: RobotFile, name: str, load: LoadLaser) -> RobotSpec:
     """The robot of a file.
 
@@ -377,6 +439,7 @@ def to_spec(file: RobotFile, name: str, load: LoadLaser) -> RobotSpec:
         table_ir=TableIrSpec(positions=tuple(file.table_ir.positions), in_io_packet=file.table_ir.in_io_packet),
         gyro=file.gyro,
         compass=file.compass,
+        dynamics=dynamics_of(file.dynamics),
     )
 
 
@@ -466,6 +529,8 @@ def to_table(spec: RobotSpec) -> dict[str, Any]:
         "gyro": spec.gyro,
         "compass": spec.compass,
     }  # fmt: skip
+    if spec.dynamics is not None:
+        table["dynamics"] = dynamics_table(spec.dynamics)
     if low is not None:
         table["odometry"]["error_low"] = list(low.as_tuple())
     if spec.sonar is not None:

@@ -15,7 +15,7 @@ MIN_CELL = 2.0
 
 @merged_kernel
 def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
-    """Sort all rows by position into `bins` and note how far bodies reach and may move within `dt` s."""
+    """Sort all rows by position into `bins` and note how far bodies reach and may move within `dt` s; that stays as it is for dt < 0."""
     pose, vel, mask, radius = state.pose, state.vel, state.mask, bodies.radius
     n = pose.shape[0]
     frame, shape, start, rows, at, cell = bins.frame, bins.shape, bins.start, bins.rows, bins.at, bins.cell
@@ -31,7 +31,8 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         x_hi = max(x_hi, pose[i, 0])
         y_lo = min(y_lo, pose[i, 1])
         y_hi = max(y_hi, pose[i, 1])
-    bins.reach[0], bins.reach[1], bins.reach[2] = r_max, v_max * dt, max(bins.reach[1], v_max * dt)
+    if dt >= 0.0:
+        bins.reach[0], bins.reach[1], bins.reach[2] = r_max, v_max * dt, max(bins.reach[1], v_max * dt)
     if n == 0:
         shape[0] = shape[1] = 0
         bins.seen[0] = seen

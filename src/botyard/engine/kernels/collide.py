@@ -491,11 +491,13 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
     turn, edge, inner, feels, scratch = bodies.turn, bodies.edge, bodies.inner, bodies.feels, bodies.scratch
     inv, h = 1.0 / grid.h, grid.h
     widest, farthest, other_way = bins.reach[0], bins.reach[1], bins.reach[2]
-    leeway, slot = bodies.leeway, bins.slot
+    leeway, slot, control = bodies.leeway, bins.slot, state.control
     for n in range(order.shape[0]):
         i = order[n]
         disp[i, 0] = disp[i, 1] = disp[i, 2] = 0.0
         spin[i] = 0.0
+        if control[i] != 0:  # it has mass: see engine/dynamics.py
+            continue
         if vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:
             stall[i] = 0
             leeway[i] -= other_way

@@ -24,16 +24,17 @@ def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
     with `forget`.
     """
     pose, placed, part_start, vert_start = state.pose, bodies.placed, bodies.part_start, bodies.vert_start
-    mask, verts, world, leeway = state.mask, bodies.verts, bodies.world, bodies.leeway
+    mask, verts, world, leeway, control = state.mask, bodies.verts, bodies.world, bodies.leeway, state.control
     for i in range(pose.shape[0]):
         x, y, th = pose[i, 0], pose[i, 1], pose[i, 2]
         if x != placed[i, 0] or y != placed[i, 1] or th != placed[i, 2] or mask[i] != placed[i, 5]:
             c, s = cosine_sine(th)
             placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = x, y, th, c, s
+            # what nobody can run into is nobody's business
+            forget = forget or control[i] == 0 or mask[i] != placed[i, 5]
             placed[i, 5] = mask[i]
             v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
             place_corners(verts, v0, v1, x, y, c, s, world, v0)
-            forget = True
     if forget:
         for i in range(pose.shape[0]):
             leeway[i] = 0.0

@@ -1,0 +1,165 @@
+"""Bodies with mass: what a pushed box or a robot that is driven by forces needs beside its outline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from botyard.errors import ModelError
+
+if TYPE_CHECKING:
+    from botyard.model.obstacles import Outline
+
+GRAVITY = 9.80665
+"""Standard gravity, m/s²: what presses a body on the floor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """Proportional and derivative gain of a controller.
+
+    Attributes
+    ----------
+    p, d : float
+        By metre and by m/s, or by rad and by rad/s: N or N·m, or m/s or rad/s where the output is a velocity.
+    """
+
+    p: float = 10.0
+    d: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseController:
+    """What takes a body with mass to a commanded pose (ambf-messages.md §6).
+
+    Attributes
+    ----------
+    linear, angular : Gains
+        Of position and heading.
+    force : bool
+        The output is a force and a torque; else it is the body's velocity.
+    """
+
+    linear: Gains = Gains()
+    angular: Gains = Gains()
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DynamicsSpec:
+    """Mass and what goes with it.
+
+    Attributes
+    ----------
+    mass : float
+        kg, positive.
+    inertia : float or None
+        Moment of inertia about the centre of mass and the vertical, kg·m²; None: that of its outline, filled evenly.
+    center : (float, float) or None
+        Centre of mass in the body's frame, m; None: the origin for what drives, else that of its outline.
+    friction : float
+        Coefficient of friction at its sides; where two bodies touch, the product of theirs counts. Walls have 1.
+    floor_friction : float
+        Coefficient of friction on the floor (Coulomb). What drives has wheels instead while its motors drive it, see `traction`.
+    restitution : float
+        0 … 1: how much of the speed of an impact comes back; where two bodies touch, the product. Walls have 1.
+    linear_damping, angular_damping : float
+        0 … 1: part of the velocity that is lost in a second, beside friction.
+    controller : PoseController
+        For commanded poses.
+    traction : float
+        Coefficient of friction between the driven wheels and the floor: it limits how hard motors push.
+    """
+
+    mass: float
+    inertia: float | None = None
+    center: tuple[float, float] | None = None
+    friction: float = 0.5
+    floor_friction: float = 0.0
+    restitution: float = 0.0
+    linear_damping: float = 0.0
+    angular_damping: float = 0.0
+    controller: PoseController = PoseController()
+    traction: float = 0.8
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("mass", 1e-9, 1e9), ("inertia", 1e-12, 1e12), ("friction", 0.0, 1e3), ("floor_friction", 0.0, 1e3),
+            ("restitution", 0.0, 1.0), ("linear_damping", 0.0, 1.0), ("angular_damping", 0.0, 1.0), ("traction", 0.0, 1e3),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise ModelError(f"{name}: expected {low:g} … {high:g}, found {value:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class AreaMoments:
+    """Moments of an area that is filled evenly.
+
+    Attributes
+    ----------
+    area : float
+        m².
+    center : (float, float)
+        Centroid, m.
+    second : float
+        Mean square distance from the centroid, m²: times the mass it is the moment of inertia.
+    reach : float
+        Mean distance from the centroid, m: what floor friction turns by.
+    """
+
+    area: float
+    center: tuple[float, float]
+    second: float
+    reach: float
+
+
+def area_moments(parts: Iterable[Outline]) -> AreaMoments:
+    """Moments of polygons (Green's theorem; Steger 1996), each counted by itself where they overlap.
+
+    Raises
+    ------
+    ModelError
+        They have no area.
+    """
+    parts = tuple(parts)
+    area = mx = my = polar = 0.0
+    for part in parts:
+        a = x = y = p = 0.0
+        for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True):
+            cross = x0 * y1 - x1 * y0
+            a += cross / 2.0
+            x += (x0 + x1) * cross / 6.0
+            y += (y0 + y1) * cross / 6.0
+            p += (x0 * x0 + x0 * x1 + x1 * x1 + y0 * y0 + y0 * y1 + y1 * y1) * cross / 12.0
+        turn = math.copysign(1.0, a)
+        area, mx, my, polar = area + turn * a, mx + turn * x, my + turn * y, polar + turn * p
+    if area <= 1e-12:
+        raise ModelError(f"expected an outline with an area, found {area:g} m²")
+    cx, cy = mx / area, my / area
+    second = max(polar / area - cx * cx - cy * cy, 1e-12)
+    return AreaMoments(area, (cx, cy), second, _mean_distance(parts, cx, cy))
+
+
+def _mean_distance(parts: Iterable[Outline], cx: float, cy: float, cuts: int = 64) -> float:
+    """Mean distance of an area's points from a point, m: triangles fanned from it, cut finely along the edges.
+
+    Over a triangle with the apex at the point, the mean distance is 2/3 of that along the opposite edge.
+    """
+    total = area = 0.0
+    for part in parts:
+        signed = reach = 0.0
+        for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True):
+            piece = ((x0 - cx) * (y1 - cy) - (x1 - cx) * (y0 - cy)) / 2.0
+            along = ((k + 0.5) / cuts for k in range(cuts))
+            mean = sum(math.hypot(x0 - cx + u * (x1 - x0), y0 - cy + u * (y1 - y0)) for u in along) / cuts
+            signed += piece
+            reach += piece * mean * 2.0 / 3.0
+        turn = math.copysign(1.0, signed)
+        total, area = total + turn * reach, area + turn * signed
+    return total / area
+
+
+__all__ = ["GRAVITY", "AreaMoments", "DynamicsSpec", "Gains", "PoseController", "area_moments"]
