@@ -34,10 +34,12 @@ from botyard.devices.electrics import Electrics
 from botyard.devices.finders import Blob, Fiducial, find_blobs, find_fiducials
 from botyard.devices.gps import Fix, gps_fix
 from botyard.devices.gripper import Gripper, GripperState, open_paddles
+from botyard.devices.joints import Joint
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import LaserScan, laser_bundle
 from botyard.devices.ranging import Bundle, RangeDevices
 from botyard.devices.ranging import warm_up as warm_up_ranging
+from botyard.devices.rays import RaySensor
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.devices.tables import under_table
@@ -53,9 +55,10 @@ from botyard.formats import scenario
 from botyard.formats.base import Options, Warn
 from botyard.formats.models import find_robot
 from botyard.formats.registry import load_world
-from botyard.geometry import Pose, Twist, compose
+from botyard.geometry import Pose, Twist, compose, transform_point
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser
+from botyard.model.objects import Described
 from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes, RobotSpec
 from botyard.model.scene import Scene
@@ -128,6 +131,10 @@ class Simulation:
         self.fleet = Fleet(self)
         self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
         self._before: list[Callable[[], None]] = []
+        self.described = Described()
+        """What description files have told of."""
+        self.rays: dict[str, RaySensor] = {}
+        """Ray sensors of description files, by their names."""
 
     @classmethod
     def load(
@@ -396,6 +403,60 @@ class Simulation:
     def throw(self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api") -> None:
         """Keep a body with mass at a velocity, in the world's axes (m/s, rad/s), from the next step on; see `push`."""
         self._engine.submit(name, cmd.Demand(Control.TWIST, (float(vx), float(vy), float(w))), source)
+
+    def describe(self, described: Described) -> None:
+        """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
+        self.described |= described
+        for joint in described.joints:
+            self._accessories.joints.setdefault(joint.parent, []).append(Joint(joint))
+        for sensor in described.sensors:
+            if sensor.parent not in self._engine.rows:
+                raise KeyError(sensor.parent)
+            self.rays[sensor.name] = RaySensor(sensor, self._devices, self._engine)
+
+    @property
+    def joints(self) -> Mapping[str, Sequence[Joint]]:
+        """Joints of description files, by the bodies that carry their children."""
+        return MappingProxyType(self._accessories.joints)
+
+    def attach(self, carrier: str, name: str) -> None:
+        """Let a body carry another one from now on, where it is; it is seen and felt as a part of its carrier.
+
+        Raises
+        ------
+        KeyError
+            One of them is not there.
+        WorldError
+            It carries itself, or the other one is carried already.
+        """
+        engine = self._engine
+        engine.rows[carrier], engine.rows[name]
+        if name == carrier or name in engine.held or carrier in engine.held:
+            raise WorldError(f"{carrier} cannot carry {name}: one of them is carried, or it is itself")
+        engine.attach(carrier, name)
+        self._reshape(carrier)
+
+    def detach(self, name: str) -> None:
+        """Let a carried body go, where it is. Nothing happens if nobody carries it."""
+        held = self._engine.held.get(name)
+        if held is not None:
+            self._engine.detach(name)
+            self._reshape(held.carrier)
+
+    def _reshape(self, carrier: str) -> None:
+        """Give a carrier the outline that it has with what it carries."""
+        if carrier in self._robots and self._robots[carrier].gripper is not None:
+            return  # a gripper minds its robot's outline itself
+        engine = self._engine
+        if carrier in self._robots:
+            parts = robot_body(self._robots[carrier].spec, carrier).parts
+        else:
+            parts = self.scene.boxes[self.box_names.index(carrier)].outlines
+        for name, how in engine.held.items():
+            if how.carrier == carrier:
+                spec = engine.specs[engine.rows[name]]
+                parts += tuple(tuple(transform_point(how.pose, x, y) for x, y in part) for part in spec.parts)
+        engine.reshape(carrier, parts)
 
     def wrench(self, name: str) -> tuple[float, float, float]:
         """Net force, N, and torque, N·m, on a body with mass in the last step, in the world's axes; zero for others."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from botyard.model.scene import Scene
     from botyard.protocols.ros_messages.types import Types
     from botyard.servers.ambf import Ambf
+    from botyard.servers.ambf.link import Link
     from botyard.servers.ros1 import Ros1, Ros1Master
     from botyard.servers.ros2 import Ros2
     from botyard.servers.ros2zenoh import Ros2Zenoh
@@ -47,6 +48,7 @@ class RosInterfaces:
         self._master: Ros1Master | None = None
         self._is_master = False
         self._ambf: Ambf | None = None
+        self._link: Link | None = None
         self._ros2: Ros2 | None = None
         self._zenoh: Ros2Zenoh | None = None
 
@@ -189,13 +191,45 @@ class RosInterfaces:
     def _join(self, transport: Transport) -> None:
         """Offer the robots there, and AMBF's objects if they are wanted."""
         self.graph().add(transport)
-        if self._o.ambf is None:
-            return
+        if self._o.ambf is not None:
+            self._objects().add(transport)
+
+    def _objects(self) -> Ambf:
+        """AMBF's objects, made once."""
         if self._ambf is None:
             from botyard.servers.ambf import Ambf
 
-            self._ambf = Ambf(self._yard.hub, self.graph().types, self._o.ambf, watchdog=self._o.ambf_watchdog)
-        self._ambf.add(transport)
+            o = self._o
+            lockstep = self._yard.world.lockstep
+            assert lockstep is not None  # the command line makes one
+            assert o.ambf is not None
+            self._ambf = Ambf(
+                self._yard.hub,
+                lockstep,
+                self.graph().types,
+                o.ambf,
+                prefix=o.ambf_namespace or "",
+                low=o.ambf_min_freq,
+                high=o.ambf_max_freq,
+            )
+        return self._ambf
+
+    async def start_link(self) -> None:
+        """Offer AMBF's objects to clients without ROS.
+
+        Raises
+        ------
+        PortError
+            The port is taken.
+        """
+        from botyard.servers.ambf.link import Link
+
+        o = self._o
+        assert o.ambf is not None
+        self._link = Link(self.graph().types, o.ambf)
+        await self._link.start(o.bind_to_address, o.ambf_port)
+        self._objects().add(self._link)
+        log.info("AMBF %s without ROS: port %d (botyard.clients.ambf)", o.ambf, self._link.port)
 
     async def _leave(self, transport: Ros1 | Ros2 | Ros2Zenoh | None) -> None:
         """Offer nothing there any more, and close it."""
@@ -273,6 +307,8 @@ class RosInterfaces:
 
     async def close(self) -> None:
         """Leave all."""
+        if self._link is not None:
+            await self._link.close()
         if self._ambf is not None:
             self._ambf.close()
             self._ambf = None
@@ -370,6 +406,8 @@ async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
     interfaces.register()
     stack.push_async_callback(interfaces.close)
     ros2, zenoh = o.ros2 or o.ros_domain_id is not None, bool(o.zenoh or o.zenoh_router)
+    if o.ambf is not None and o.ambf_port >= 0:
+        await interfaces.start_link()
     if o.ros1 or o.ros_master is not None:
         await interfaces.start_ros1()
     elif o.ambf is not None and not (ros2 or zenoh):

@@ -29,6 +29,7 @@ from botyard.geometry import Pose
 
 if TYPE_CHECKING:
     from botyard.formats.base import Options
+    from botyard.model.objects import Described
     from botyard.model.robot import RobotSpec
     from botyard.model.world import World
     from botyard.protocols.pioneer.session import PioneerSettings
@@ -99,9 +100,10 @@ def run(o: RunOptions, context: click.Context) -> int:
     }
     warm_up_with_progress()
     range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
-    sim = Simulation(
-        world.scene, step=step, range_step=range_step, **{k: v for k, v in settings.items() if v is not None}
-    )
+    described = _descriptions(o, remarks.append)
+    scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
+    sim = Simulation(scene, step=step, range_step=range_step, **{k: v for k, v in settings.items() if v is not None})
+    sim.describe(described)
     return asyncio.run(_serve(sim, world, o, rotate_logs))
 
 
@@ -127,6 +129,21 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
     if o.stageworld and Path(name).suffix.lower() in (".map", ".yaml", ".yml"):
         remark(f"{name}: --stageworld is meant for world files of Stage")
     return world, with_world_options(o, world.options, context, world.scene.source)
+
+
+def _descriptions(o: RunOptions, remark: Callable[[str], None]) -> Described:
+    """What the description files of the command line tell of."""
+    from botyard.formats.adf import read_adf
+    from botyard.model.objects import Described
+
+    found = Described()
+    for name in o.adf:
+        more = read_adf(name, replace(_reading(o), warn=remark))
+        taken = {b.name for b in found.bodies} & {b.name for b in more.bodies}
+        if taken:
+            raise CommandLineError(f'--adf {name}: a body named "{min(taken)}" is there already')
+        found |= more
+    return found
 
 
 def _raise_file_limit() -> None:
@@ -245,6 +262,7 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
     from botyard.cli.ros import begin_ros
     from botyard.model.world import Program
     from botyard.servers.hub import Hub
+    from botyard.servers.lockstep import Lockstep
     from botyard.servers.tcp import LoopHost
     from botyard.servers.worldcontrol import WorldControl
     from botyard.servers.yard import Yard
@@ -262,6 +280,7 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
         rotate_logs=rotate_logs,
         allow_exit=o.allow_client_exit,
     )
+    world.lockstep = Lockstep(hub, o.ambf_watchdog)
     yard = Yard(
         hub,
         world,

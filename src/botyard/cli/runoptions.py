@@ -75,7 +75,12 @@ class RunOptions:
     zenoh_router: bool
     cmd_vel_timeout: float
     ambf: str | None
+    adf: tuple[str, ...]
     ambf_watchdog: float
+    ambf_port: int
+    ambf_namespace: str | None
+    ambf_min_freq: float | None
+    ambf_max_freq: float | None
     cwd: str | None
     map_dir: tuple[str, ...]
     log_file: str | None
@@ -318,6 +323,35 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         show_default=True,
         metavar="S",
         help="Without a command from the client that steps the world, it runs free again after so long; 0 is never.",
+    ),
+    click.option(
+        "--adf",
+        multiple=True,
+        metavar="FILE",
+        help="Put the bodies, joints and sensors of an AMBF description file into the world. Repeatable.",
+    ),
+    click.option(
+        "--ambf-port",
+        type=click.IntRange(-1, 65535),
+        default=7707,
+        show_default=True,
+        metavar="N",
+        help="Where clients without ROS (botyard.clients.ambf) find AMBF's objects; 0: any free port, -1: nowhere.",
+    ),
+    click.option("--ambf-namespace", metavar="NAME", help="In front of the names of all of AMBF's topics."),
+    click.option(
+        "--ambf-min-freq",
+        "--override_min_comm_freq",
+        type=click.FloatRange(0.1, 10000.0),
+        metavar="HZ",
+        help="Rate of AMBF's states while nobody commands the object. [default: 50, or what its description says]",
+    ),
+    click.option(
+        "--ambf-max-freq",
+        "--override_max_comm_freq",
+        type=click.FloatRange(0.1, 10000.0),
+        metavar="HZ",
+        help="The same from the first command on. [default: 1000]",
     ),
     click.option("--cwd", "-cwd", metavar="FOLDER", help="Change to this folder first; clients may load maps from it."),
     click.option(

@@ -7,6 +7,7 @@ from typing import Final
 
 from botyard.devices.electrics import Electrics
 from botyard.devices.gripper import Gripper
+from botyard.devices.joints import Joint
 from botyard.engine.commands import EnableMotors
 from botyard.engine.simulation import Engine
 from botyard.model.scene import Scene
@@ -23,6 +24,8 @@ class Accessories:
     def __init__(self) -> None:
         self.grippers: dict[str, Gripper] = {}
         self.batteries: dict[str, Electrics] = {}
+        self.joints: dict[str, list[Joint]] = {}
+        """Joints by the bodies that carry their children."""
 
     def rebuild(self, engine: Engine) -> None:
         """Devices of bodies that are gone are forgotten."""
@@ -34,6 +37,9 @@ class Accessories:
         """Let one step pass."""
         for name in sorted(self.grippers):  # of two that want one box, the same gets it whatever was added first
             self.grippers[name].advance(engine)
+        for joints in self.joints.values():
+            for joint in joints:
+                joint.advance(engine.clock.dt)
         for name, electrics in self.batteries.items():
             self._advance_battery(engine, name, electrics)
 

@@ -189,6 +189,20 @@ class Gripper:
         """Move the lift for a while: up for a positive time, s, down for a negative one."""
         self._lift_goal = min(max(self._lift + seconds / self.spec.lift_time, 0.0), 1.0)
 
+    def move_to(self, left: float | None = None, right: float | None = None, lift: float | None = None) -> None:
+        """Move paddles to distances from the middle line, m, and the lift to a height, 0 … 1; what is None goes on as it does."""
+        half = self.spec.opening / 2.0
+        for paddle, goal in ((self._left, left), (self._right, right)):
+            if goal is not None:
+                paddle.goal = min(max(goal, 0.0), half)
+        if lift is not None:
+            self._lift_goal = min(max(lift, 0.0), 1.0)
+
+    @property
+    def positions(self) -> tuple[float, float, float]:
+        """Where left and right paddle are, m from the middle line, and the lift, 0 … 1."""
+        return self._left.at, self._right.at, self._lift
+
     # -- what happens in a step
 
     def advance(self, engine: Engine) -> None:
@@ -245,7 +259,11 @@ class Gripper:
         radius = engine.bodies.radius
         near = np.hypot(engine.state.pose[:, 0] - x, engine.state.pose[:, 1] - y) < reach + radius
         best: tuple[float, str, float, float] | None = None
-        for i in np.flatnonzero(near & (engine.state.drive == int(Drive.NONE)) & (engine.state.mask & 1 > 0)):
+        for i in np.flatnonzero(
+            near
+            & (engine.state.drive == int(Drive.NONE))
+            & ((engine.state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0)
+        ):
             name = engine.specs[i].name
             corners = self._corners(engine, name)
             (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)

@@ -56,6 +56,10 @@ class _Body:
     floor: tuple[pymunk.PivotJoint, pymunk.GearJoint] | None = None
     spec: DynamicsSpec | None = None
     reach: float = 0.0
+    mass: float = 0.0
+    inertia: float = 0.0
+    is_beside: bool = False
+    """Its centre of mass is not its origin."""
 
 
 class ContactSolver:
@@ -99,7 +103,10 @@ class ContactSolver:
         body = pm.Body(spec.mass, inertia)
         body.center_of_gravity = center
         body.position, body.angle = (pose.x, pose.y), pose.th
-        one = _Body(body, self._shapes(body, parts, spec.friction, spec.restitution), spec=spec, reach=reach)
+        shapes = self._shapes(body, parts, spec.friction, spec.restitution)
+        one = _Body(
+            body, shapes, spec=spec, reach=reach, mass=spec.mass, inertia=inertia, is_beside=center != (0.0, 0.0)
+        )
         ground = pm.Body(body_type=pm.Body.KINEMATIC)
         pivot, gear = pm.PivotJoint(ground, body, (0.0, 0.0), center), pm.GearJoint(ground, body, 0.0, 1.0)
         for joint in (pivot, gear):
@@ -160,15 +167,16 @@ class ContactSolver:
 
     def velocity(self, name: str) -> tuple[float, float, float]:
         """Velocity of a body's origin in the world's axes, m/s and rad/s."""
-        body = self._bodies[name].body
-        vx, vy = body.velocity_at_local_point((0.0, 0.0))
+        one = self._bodies[name]
+        body = one.body
+        vx, vy = body.velocity_at_local_point((0.0, 0.0)) if one.is_beside else body.velocity
         return vx, vy, body.angular_velocity
 
     def momentum(self, name: str) -> tuple[float, float, float]:
         """Momentum, N·s, and angular momentum about the centre of mass, N·m·s."""
-        body = self._bodies[name].body
-        vx, vy = body.velocity
-        return body.mass * vx, body.mass * vy, body.moment * body.angular_velocity
+        one = self._bodies[name]
+        vx, vy = one.body.velocity
+        return one.mass * vx, one.mass * vy, one.inertia * one.body.angular_velocity
 
     def place(self, name: str, pose: Pose) -> None:
         """Put a body somewhere; its velocity stays."""
@@ -178,10 +186,13 @@ class ContactSolver:
 
     def move(self, name: str, vx: float, vy: float, w: float) -> None:
         """Give a body's origin a velocity, in the world's axes, m/s and rad/s."""
-        body = self._bodies[name].body
-        cx, cy = body.center_of_gravity
-        c, s = math.cos(body.angle), math.sin(body.angle)
-        body.velocity = vx - w * (s * cx + c * cy), vy + w * (c * cx - s * cy)
+        one = self._bodies[name]
+        body = one.body
+        if one.is_beside:
+            cx, cy = body.center_of_gravity
+            c, s = math.cos(body.angle), math.sin(body.angle)
+            vx, vy = vx - w * (s * cx + c * cy), vy + w * (c * cx - s * cy)
+        body.velocity = vx, vy
         body.angular_velocity = w
 
     def push(self, name: str, fx: float, fy: float, torque: float) -> None:

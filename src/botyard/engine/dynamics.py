@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.engine.contacts import ContactSolver, Touch, Wall
 from botyard.engine.layout import Control, Grid
@@ -39,21 +40,31 @@ CREEP: Final = 1e-7
 SECTORS: Final = 64
 """As in `State.contact`."""
 _SOLID: Final = int(Visible.OBSTACLE | Visible.PUSHED)
+_NONE, _MOTORS, _FORCE, _POSE, _TWIST = map(int, Control)  # plain numbers: members of enumerations are slow to look up
+_NOWHERE: Final = (math.inf, math.inf, -math.inf, -math.inf)
 
 
 @dataclass(slots=True, eq=False)
 class _Mass:
-    """A body with mass."""
+    """A body with mass; what stands behind the empty line is of the present step."""
 
     name: str
     row: int
     spec: DynamicsSpec
     inertia: float
+    radius: float
+    inner: float
     pose: tuple[float, ...] = ()
     vel: tuple[float, ...] = ()
     resting: bool = False
     wrench: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    covered: tuple[float, float, float, float] = (math.inf, math.inf, -math.inf, -math.inf)
+    covered: tuple[float, float, float, float] = _NOWHERE
+
+    control: int = 0
+    demand: tuple[float, ...] = (0.0, 0.0, 0.0)
+    planned: tuple[float, ...] = (0.0, 0.0, 0.0)
+    awake: bool = False
+    way: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -85,11 +96,21 @@ class Dynamics:
         self._movers: dict[str, tuple[tuple[float, ...], float]] = {}
         """Pose and depth of those that the solver knows."""
         self._before = np.zeros((0, 3))
+        self._last = np.zeros((0, 3))
+        """Poses after the others have moved, in the last step."""
+        self._rows = np.zeros(0, np.int64)
+        self._active: list[_Mass] = []
+        """Those that move in this step: not in a hand or a gripper, and no ghosts."""
 
     def wrench(self, name: str) -> tuple[float, float, float]:
         """Net force and torque on a body in the last step, in the world's axes, N, N, N·m; zero for one without mass."""
         mass = self._masses.get(name)
         return (0.0, 0.0, 0.0) if mass is None else mass.wrench
+
+    def inertia(self, name: str) -> float:
+        """Moment of inertia of a body about its centre of mass, kg·m²; zero for one without mass."""
+        mass = self._masses.get(name)
+        return 0.0 if mass is None else mass.inertia
 
     # -- what is there
 
@@ -104,10 +125,13 @@ class Dynamics:
             spec = body.dynamics
             assert spec is not None
             moments = area_moments(body.parts)
-            mass = _Mass(name, row, spec, spec.inertia or spec.mass * moments.second)
+            size = float(engine.bodies.radius[row]), float(engine.bodies.inner[row])
+            mass = _Mass(name, row, spec, spec.inertia or spec.mass * moments.second, *size)
             self._masses[name] = mass
             if name in old:
                 mass.wrench = old[name].wrench
+        self._rows = np.array([m.row for m in self._masses.values()], np.int64)
+        self._last = np.zeros((0, 3))
 
     def reshaped(self, name: str) -> None:
         """A body gets another outline."""
@@ -116,7 +140,7 @@ class Dynamics:
     def forget_walls(self) -> None:
         """Another map."""
         for mass in self._masses.values():
-            mass.covered = (math.inf, math.inf, -math.inf, -math.inf)
+            mass.covered = _NOWHERE
             mass.resting = False
 
     def _take_out(self, name: str) -> None:
@@ -138,55 +162,66 @@ class Dynamics:
 
     def begin(self, engine: Engine) -> None:
         """Before the others move: take over what commands have changed."""
-        state = engine.state
+        state, rows = engine.state, self._rows
         self._before = state.pose.copy()
-        for mass in self._masses.values():
-            row = mass.row
-            if state.held[row] or not state.mask[row] & _SOLID:  # in a hand or a gripper, or a ghost
+        self._active = []
+        solid = ((state.mask[rows] & _SOLID) != 0) & (state.held[rows] == 0)
+        told = zip(
+            self._masses.values(), solid.tolist(), state.pose[rows].tolist(), state.vel[rows].tolist(), state.control[rows].tolist(),
+            state.demand[rows].tolist(), strict=True,
+        )  # fmt: skip
+        for mass, is_free, at, speed, control, demand in told:
+            if not is_free:  # in a hand or a gripper, or a ghost
                 if mass.name not in self._movers:
                     self._take_out(mass.name)
-                if state.held[row]:
-                    state.vel[row] = 0.0
+                if state.held[mass.row]:
+                    state.vel[mass.row] = 0.0
                 continue
+            self._active.append(mass)
             if mass.name in self._movers or mass.name not in self._solver:
                 self._take_out(mass.name)
                 self._put_in(engine, mass)
                 mass.pose = ()
-            pose, vel = tuple(state.pose[row].tolist()), tuple(state.vel[row].tolist())
+            pose, vel = tuple(at), tuple(speed)
             if pose != mass.pose:
                 if mass.pose:  # somebody put it there
-                    state.vel[row] = 0.0
-                    vel = (0.0, 0.0, 0.0)
+                    state.vel[mass.row] = vel = (0.0, 0.0, 0.0)
                 self._solver.place(mass.name, Pose(*pose))
                 mass.resting = False
             if vel != mass.vel or not mass.pose:
                 self._solver.move(mass.name, *_turned(vel, pose[2]))
                 mass.resting = False
+            mass.pose, mass.vel, mass.control, mass.demand = pose, vel, control, tuple(demand)
 
     def step(self, engine: Engine) -> None:
         """After the others have moved: move bodies with mass, and set back what could not push them."""
-        state, dt = engine.state, engine.clock.dt
-        active = [m for m in self._masses.values() if m.name in self._solver and m.name not in self._movers]
-        movers = self._near(engine, active)
-        planned = {m.name: tuple(state.vel[m.row].tolist()) for m in active}
-        awake = any(m.limit or m.fresh for m in movers)
-        if not awake and all(self._may_rest(engine, m, planned[m.name]) for m in active):
-            for mass in active:
-                mass.wrench = (0.0, 0.0, 0.0)
-                state.vel[mass.row] = 0.0
-                mass.vel = (0.0, 0.0, 0.0)
+        state, dt, active = engine.state, engine.clock.dt, self._active
+        if not active:
             return
-        count = self._substeps(engine, active, movers)
-        self._walls(engine, active)
+        for mass, planned in zip(self._masses.values(), state.vel[self._rows].tolist(), strict=True):
+            mass.planned = tuple(planned)
+        for mass in active:
+            mass.awake = not self._may_rest(mass)
+            mass.way = self._way(mass, dt) if mass.awake else 0.0
+        awake = [m for m in active if m.awake]
+        movers = self._near(engine, awake)
+        if not awake and not any(m.limit or m.fresh for m in movers):
+            for mass in active:
+                mass.wrench = mass.vel = (0.0, 0.0, 0.0)
+                if any(mass.planned):
+                    state.vel[mass.row] = 0.0
+            return
+        count = self._substeps(dt, active, movers)
+        self._walls(engine, awake)
         h = dt / count
         momenta = [self._solver.momentum(m.name) for m in active]
-        each = [m for m in active if self._prepare(engine, m, planned[m.name])]
+        each = [m for m in awake if self._prepare(m)]
         pushing = [m for m in movers if m.limit]
         for mover in pushing:
             mover.limit = SQUEEZE + 1.5 * mover.limit * h
         for k in range(count):
             for mass in each:
-                self._drive(engine, mass, planned[mass.name], h)
+                self._drive(mass, h)
             before = [self._solver.pose(m.name) for m in pushing]
             self._solver.step(h)
             for mover, was in zip(pushing, before, strict=True):
@@ -195,35 +230,35 @@ class Dynamics:
         for mover in movers:
             self._settle(engine, mover, count)
         for mass, momentum in zip(active, momenta, strict=True):
-            self._write(engine, mass, planned[mass.name], momentum)
+            self._write(engine, mass, momentum)
 
-    def _may_rest(self, engine: Engine, mass: _Mass, planned: tuple[float, ...]) -> bool:
+    @staticmethod
+    def _may_rest(mass: _Mass) -> bool:
         """Whether a body is at rest and nobody wants it to move."""
-        control, demand = engine.state.control[mass.row], engine.state.demand[mass.row]
-        if not mass.resting:
+        if not mass.resting or mass.control == _POSE:
             return False
-        if control == Control.MOTORS:
-            return not any(planned)
-        if control == Control.POSE:
-            return False
-        return not demand.any()
+        return not any(mass.planned if mass.control == _MOTORS else mass.demand)
 
-    def _near(self, engine: Engine, active: list[_Mass]) -> list[_Mover]:
+    def _near(self, engine: Engine, awake: list[_Mass]) -> list[_Mover]:
         """The movers around bodies with mass, told to the solver where they were and how they move."""
         state = engine.state
-        if not active:
+        away = state.pose - self._before
+        same = self._last.shape == state.pose.shape
+        moved: NDArray[np.bool_] = (state.pose != self._last).any(axis=1) if same else np.ones(len(away), np.bool_)
+        self._last = state.pose.copy()
+        if not awake and not moved.any():
             return []
-        solid = (state.mask & _SOLID) != 0
-        rows = np.flatnonzero(solid & ((state.control == Control.NONE) | (state.held != 0)))
-        away = state.pose[rows] - self._before[rows]
-        way = np.hypot(away[:, 0], away[:, 1])
-        near = np.zeros(len(rows), np.bool_)
-        for mass in active:
-            reach = engine.bodies.radius[rows] + engine.bodies.radius[mass.row] + way + self._way(engine, mass) + 0.1
-            offset = state.pose[rows, :2] - state.pose[mass.row, :2]
-            near |= (offset**2).sum(axis=1) < reach**2
-        rows = rows[near]
-        names = {engine.specs[row].name: int(row) for row in rows}
+        others: NDArray[np.bool_] = ((state.mask & _SOLID) != 0) & ((state.control == _NONE) | (state.held != 0))
+        if not awake:
+            others &= moved
+        rows = np.flatnonzero(others)
+        masses = self._active if len(rows) and moved[rows].any() else awake
+        at = np.array([m.pose[:2] for m in masses])
+        reach = np.array([m.radius + m.way for m in masses])[:, None]
+        way = np.hypot(away[rows, 0], away[rows, 1])
+        reach = reach + (engine.bodies.radius[rows] + way + 0.1)[None, :]
+        near = (((state.pose[rows, :2][None] - at[:, None]) ** 2).sum(axis=2) < reach**2).any(axis=0)
+        names = {engine.specs[row].name: row for row in rows[near].tolist()}
         for name in [n for n in self._movers if n not in names]:
             self._take_out(name)
         return [self._mover(engine, name, row) for name, row in names.items()]
@@ -248,40 +283,39 @@ class Dynamics:
         speed = math.hypot(vx, vy) + abs(w) * float(engine.bodies.radius[row])
         return _Mover(row, name, begin, limit=speed, depth=depth, fresh=fresh)
 
-    def _substeps(self, engine: Engine, active: list[_Mass], movers: list[_Mover]) -> int:
+    def _substeps(self, dt: float, active: list[_Mass], movers: list[_Mover]) -> int:
         """How many small steps: none may be so long that something jumps over something."""
-        count = math.ceil(engine.clock.dt / SUBSTEP - 1e-9)
-        way = max((m.limit * engine.clock.dt for m in movers), default=0.0)
-        way = max(way, *(self._way(engine, m) for m in active), 0.0)
-        thin = min(float(engine.bodies.inner[m.row]) for m in active)
+        count = math.ceil(dt / SUBSTEP - 1e-9)
+        way = max((m.limit * dt for m in movers), default=0.0)
+        way = max(way, *(m.way for m in active), 0.0)
+        thin = min(m.inner for m in active)
         return max(1, min(max(count, math.ceil(way / thin)), MOST_SUBSTEPS))
 
-    def _way(self, engine: Engine, mass: _Mass) -> float:
+    @staticmethod
+    def _way(mass: _Mass, dt: float) -> float:
         """How far a body may come in this step, m, at the most, if nobody pushes it."""
-        dt, row = engine.clock.dt, mass.row
-        vx, vy, _ = self._solver.velocity(mass.name)
-        way = math.hypot(vx, vy) * dt
-        control, (a, b, _) = engine.state.control[row], engine.state.demand[row].tolist()
-        if control == Control.MOTORS:
-            way += math.hypot(*engine.state.vel[row, :2].tolist()) * dt
-        elif control == Control.FORCE:
+        way = math.hypot(mass.vel[0], mass.vel[1]) * dt
+        a, b, _ = mass.demand
+        if mass.control == _MOTORS:
+            way += math.hypot(mass.planned[0], mass.planned[1]) * dt
+        elif mass.control == _FORCE:
             way += math.hypot(a, b) / mass.spec.mass * dt * dt
-        elif control == Control.TWIST:
+        elif mass.control == _TWIST:
             way += math.hypot(a, b) * dt
-        elif control == Control.POSE:
-            way += 2.0 * math.dist((a, b), self._solver.pose(mass.name)[:2])
+        elif mass.control == _POSE:
+            way += 2.0 * math.dist((a, b), mass.pose[:2])
         return way
 
-    def _walls(self, engine: Engine, active: list[_Mass]) -> None:
+    def _walls(self, engine: Engine, awake: list[_Mass]) -> None:
         """Tell the solver of the walls around bodies with mass."""
         stale = False
-        for mass in active:
-            x, y, _ = self._solver.pose(mass.name)
-            reach = float(engine.bodies.radius[mass.row]) + self._way(engine, mass) + 0.1
-            box = (x - reach, y - reach, x + reach, y + reach)
+        for mass in awake:
+            x, y, _ = mass.pose
+            reach = mass.radius + mass.way + 0.1
             c = mass.covered
-            if box[0] < c[0] or box[1] < c[1] or box[2] > c[2] or box[3] > c[3]:
-                mass.covered = (box[0] - MARGIN, box[1] - MARGIN, box[2] + MARGIN, box[3] + MARGIN)
+            if x - reach < c[0] or y - reach < c[1] or x + reach > c[2] or y + reach > c[3]:
+                reach += MARGIN
+                mass.covered = (x - reach, y - reach, x + reach, y + reach)
                 stale = True
         if stale:
             walls: dict[Wall, None] = {}
@@ -289,37 +323,32 @@ class Dynamics:
                 walls.update(dict.fromkeys(walls_within(engine.grid, mass.covered)))
             self._solver.set_walls(walls)
 
-    def _prepare(self, engine: Engine, mass: _Mass, planned: tuple[float, ...]) -> bool:
+    def _prepare(self, mass: _Mass) -> bool:
         """Set what stays for the whole step; whether there is something to be done in each small one."""
-        control, spec = engine.state.control[mass.row], mass.spec
-        if control != Control.MOTORS:
+        spec = mass.spec
+        if mass.control != _MOTORS:
             self._solver.roll(mass.name, 0.0, 0.0, 0.0, spec.floor_friction)
-        busy = control in (Control.MOTORS, Control.POSE, Control.TWIST) or bool(engine.state.demand[mass.row].any())
+        busy = mass.control != _FORCE or any(mass.demand)
         return busy or spec.linear_damping > 0.0 or spec.angular_damping > 0.0
 
-    def _drive(self, engine: Engine, mass: _Mass, planned: tuple[float, ...], h: float) -> None:
+    def _drive(self, mass: _Mass, h: float) -> None:
         """What acts on a body in one small step."""
-        state, spec, solver = engine.state, mass.spec, self._solver
-        control, demand = state.control[mass.row], state.demand[mass.row].tolist()
-        if control == Control.MOTORS:
-            solver.roll(mass.name, *_turned(planned, solver.pose(mass.name).th), spec.traction)
-        elif control == Control.FORCE:
+        spec, solver, control, demand = mass.spec, self._solver, mass.control, mass.demand
+        if control == _MOTORS:
+            solver.roll(mass.name, *_turned(mass.planned, solver.pose(mass.name).th), spec.traction)
+        elif control == _FORCE:
             solver.push(mass.name, *demand)
-        elif control == Control.TWIST:
+        elif control == _TWIST:
             solver.move(mass.name, *demand)
-        elif control == Control.POSE:
+        elif control == _POSE:
             pose, (vx, vy, w) = solver.pose(mass.name), solver.velocity(mass.name)
             c = spec.controller
-            errors = (demand[0] - pose.x, demand[1] - pose.y, wrap_angle(demand[2] - pose.th))
+            x, y, th = demand[0] - pose.x, demand[1] - pose.y, wrap_angle(demand[2] - pose.th)
             if c.force:
-                solver.push(
-                    mass.name,
-                    _force(c.linear, errors[0], vx, spec.mass, h),
-                    _force(c.linear, errors[1], vy, spec.mass, h),
-                    _force(c.angular, errors[2], w, mass.inertia, h),
-                )
+                fx, fy = _force(c.linear, x, vx, spec.mass, h), _force(c.linear, y, vy, spec.mass, h)
+                solver.push(mass.name, fx, fy, _force(c.angular, th, w, mass.inertia, h))
             else:
-                solver.move(mass.name, *(_speed(g, e, h) for g, e in zip((c.linear, c.linear, c.angular), errors)))  # noqa: B905
+                solver.move(mass.name, _speed(c.linear, x, h), _speed(c.linear, y, h), _speed(c.angular, th, h))
         if spec.linear_damping > 0.0 or spec.angular_damping > 0.0:
             solver.damp(mass.name, (1.0 - spec.linear_damping) ** h, (1.0 - spec.angular_damping) ** h)
 
@@ -349,28 +378,25 @@ class Dynamics:
         if mover.touches and engine.bodies.feels[row]:
             state.contact[row] |= _sectors(mover.touches, Pose(*state.pose[row].tolist()))
 
-    def _write(
-        self, engine: Engine, mass: _Mass, planned: tuple[float, ...], before: tuple[float, float, float]
-    ) -> None:
+    def _write(self, engine: Engine, mass: _Mass, before: tuple[float, float, float]) -> None:
         """Write what became of a body with mass."""
         state, row, dt, solver = engine.state, mass.row, engine.clock.dt, self._solver
-        old = Pose(*self._before[row].tolist())
-        found = solver.pose(mass.name)
+        found, old = solver.pose(mass.name), Pose(*mass.pose)
         moved = math.dist(found[:2], old[:2]) + abs(wrap_angle(found.th - old.th))
         mass.resting = solver.still(mass.name) and moved < CREEP
         pose = Pose(found.x, found.y, wrap_angle(found.th))
         vx, vy, w = solver.velocity(mass.name)
         now = solver.momentum(mass.name)
         mass.wrench = ((now[0] - before[0]) / dt, (now[1] - before[1]) / dt, (now[2] - before[2]) / dt)
-        state.pose[row] = pose
-        state.vel[row] = _turned((vx, vy, w), -pose.th)
-        mass.pose, mass.vel = tuple(state.pose[row].tolist()), tuple(state.vel[row].tolist())
+        vel = _turned((vx, vy, w), -pose.th)
+        state.pose[row], state.vel[row] = pose, vel
+        mass.pose, mass.vel = tuple(pose), vel
         state.stall[row] = 0
         state.contact[row] = 0
         if state.drive[row]:
             state.disp[row] = log(relative(old, pose))
-            if state.control[row] == Control.MOTORS:
-                wanted = math.hypot(planned[0], planned[1])
+            if mass.control == _MOTORS:
+                wanted = math.hypot(mass.planned[0], mass.planned[1])
                 state.stall[row] = int(wanted > 1e-3 and math.hypot(vx, vy) < STALLED * wanted)
             if engine.bodies.feels[row]:
                 state.contact[row] = _sectors(tuple(solver.touches(mass.name)), pose)

@@ -195,6 +195,8 @@ class RobotSpec:
         Gripper.
     table_ir : TableIrSpec
         Sensors for table tops.
+    wheel_radius : float
+        Radius of the driven wheels, m: what turns their speed into that of the robot.
     gyro, compass : bool
         Whether it has a gyro that clients may ask for, and a compass.
     dynamics : DynamicsSpec or None
@@ -222,6 +224,7 @@ class RobotSpec:
     bumpers: BumperSpec = BumperSpec()
     gripper: GripperSpec | None = None
     table_ir: TableIrSpec = TableIrSpec()
+    wheel_radius: float = 0.1
     gyro: bool = False
     compass: bool = False
     dynamics: DynamicsSpec | None = None

@@ -221,6 +221,7 @@ class RobotFile(Strict, kw_only=True):
     bumpers: _Bumpers = msgspec.field(default_factory=_Bumpers)
     gripper: _Gripper | None = None
     table_ir: _TableIr = msgspec.field(default_factory=_TableIr)
+    wheel_radius: float = 0.1
     gyro: bool = False
     compass: bool = False
     dynamics: DynamicsPart | None = None
@@ -437,6 +438,7 @@ def to_spec(file: RobotFile, name: str, load: LoadLaser) -> RobotSpec:
         bumpers=BumperSpec(front=file.bumpers.front, rear=file.bumpers.rear),
         gripper=None if file.gripper is None else GripperSpec(**_given(file.gripper)),
         table_ir=TableIrSpec(positions=tuple(file.table_ir.positions), in_io_packet=file.table_ir.in_io_packet),
+        wheel_radius=file.wheel_radius,
         gyro=file.gyro,
         compass=file.compass,
         dynamics=dynamics_of(file.dynamics),
@@ -526,6 +528,7 @@ def to_table(spec: RobotSpec) -> dict[str, Any]:
         "table_ir": {
             "positions": [list(p) for p in spec.table_ir.positions], "in_io_packet": spec.table_ir.in_io_packet,
         },
+        "wheel_radius": spec.wheel_radius,
         "gyro": spec.gyro,
         "compass": spec.compass,
     }  # fmt: skip

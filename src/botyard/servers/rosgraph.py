@@ -119,8 +119,8 @@ class Handle(Protocol):
         ...
 
 
-class Transport(Protocol):
-    """A way to reach ROS programs."""
+class Carrier(Protocol):
+    """A way to publish topics and to listen to them."""
 
     @property
     def wire(self) -> str:
@@ -144,6 +144,10 @@ class Transport(Protocol):
     def listen(self, node: str, entry: Input) -> Handle:
         """Listen to a topic."""
         ...
+
+
+class Transport(Carrier, Protocol):
+    """A way to reach ROS programs."""
 
     def serve(self, node: str, service: Service) -> Handle:
         """Serve."""
@@ -665,4 +669,14 @@ class RosGraph:
             yield from (("service", s.name, s.type_name, s.about) for s in member.services)
 
 
-__all__ = ["CMD_VEL_TIMEOUT", "SOURCE", "Handle", "Once", "Publication", "RosGraph", "Transport", "graph_name"]
+__all__ = [
+    "CMD_VEL_TIMEOUT",
+    "SOURCE",
+    "Carrier",
+    "Handle",
+    "Once",
+    "Publication",
+    "RosGraph",
+    "Transport",
+    "graph_name",
+]

@@ -29,6 +29,7 @@ from botyard.protocols.pioneer.events import (
     MasterCleared,
     Request,
     SnapshotRequested,
+    StepsRequested,
 )
 from botyard.protocols.pioneer.packet import client_text
 from botyard.servers.packetlog import PacketLog
@@ -36,6 +37,7 @@ from botyard.simulation import Simulation
 
 if TYPE_CHECKING:
     from botyard.servers.connection import Connection
+    from botyard.servers.lockstep import Lockstep
 
 log = logging.getLogger("botyard.world")
 
@@ -118,6 +120,8 @@ class WorldControl:
         self.master = False
         self._host = host
         self._folders = [f.resolve() for f in folders]
+        self.lockstep: Lockstep | None = None
+        """Lets clients step the world; None: they cannot."""
         self.packet_log: PacketLog | None = None
         """Records what passes in sessions that begin from now on."""
         self.populate: Callable[[World], object] = sim.populate
@@ -149,6 +153,8 @@ class WorldControl:
         """A client has gone."""
         if connection in self._connections:
             self._connections.remove(connection)
+        if self.lockstep is not None:
+            self.lockstep.leave(connection)
 
     # -- requests
 
@@ -168,6 +174,17 @@ class WorldControl:
                 self._rotate_logs()
         elif isinstance(request, SnapshotRequested):
             self._snapshot(connection, request.name)
+        elif isinstance(request, StepsRequested):
+            self._steps(connection, request.count)
+
+    def _steps(self, connection: Connection, count: int | None) -> None:
+        """Let a client step the world, or let it run free."""
+        if self.lockstep is None:
+            connection.log.warning("the world cannot be stepped here")
+        elif count is None:
+            self.lockstep.leave(connection)
+        else:
+            self.lockstep.step(connection, count)
 
     def _exit(self, connection: Connection, request: ExitRequested) -> None:
         if not (connection.is_local or self._allow_exit):

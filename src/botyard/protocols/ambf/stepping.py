@@ -11,6 +11,8 @@ WATCHDOG: Final = 0.5
 """Without a command for so long, an object and the world fall back to what they do alone, s."""
 LOW, HIGH = 50.0, 1000.0
 """Usual rates of states: idle, and from the first command on, Hz."""
+CATCH_UP: Final = 0.02
+"""States that come late by less than this are made up for, s: timers wake up late, and steps come in bursts."""
 SKIPS: Final = 10
 """Steps for a toggle before any command has said how many."""
 
@@ -55,6 +57,16 @@ class Stepping:
             self._left = 0
         if throttle and toggled:
             self._left += skips
+
+    def hold(self, now: float) -> None:
+        """Hold the world without a toggle."""
+        if not self.throttled:
+            self._left = 0
+        self.throttled, self._last = True, now
+
+    def grant(self, steps: int) -> None:
+        """Let so many further steps be made."""
+        self._left += steps
 
     def tick(self, now: float) -> bool:
         """Look at the watchdog; True if it has ended the throttling now."""
@@ -121,7 +133,7 @@ class Pace:
         if now < self._due - 1e-9:
             return False
         period = 1.0 / (self._high if self._last is not None else self._low)
-        self._due = max(self._due + period, now)  # what was missed is not made up for
+        self._due = max(self._due + period, now - CATCH_UP)
         return True
 
 

@@ -105,6 +105,8 @@ class Ctrl(IntEnum):
     ANALOG_INPUT = 204
     JOYSTICK = 205
     ESTOP_BUTTON = 206
+    STEP_WORLD = 207
+    RUN_WORLD = 208
 
 
 class P(IntEnum):

@@ -103,7 +103,20 @@ class SnapshotRequested:
     name: str
 
 
-Request = ExitRequested | MapRequested | MasterCleared | LogRotationRequested | SnapshotRequested
+@dataclass(frozen=True, slots=True)
+class StepsRequested:
+    """The client steps the world (SIM_CTRL 207), or lets it run free (208).
+
+    Attributes
+    ----------
+    count : int or None
+        Steps to be made; None: time goes on by itself.
+    """
+
+    count: int | None
+
+
+Request = ExitRequested | MapRequested | MasterCleared | LogRotationRequested | SnapshotRequested | StepsRequested
 """What a client may ask of the whole simulator."""
 
 Event = LogLine | SessionOpened | SessionClosed | Request

@@ -16,6 +16,7 @@ from botyard.protocols.pioneer.events import (
     MapRequested,
     MasterCleared,
     SnapshotRequested,
+    StepsRequested,
 )
 from botyard.protocols.pioneer.packet import Packet, Reader, client_text
 from botyard.protocols.pioneer.reportbuilder import build_siminfo, build_simstat
@@ -136,6 +137,15 @@ def _joystick(session: Session, r: Reader) -> None:
     session.port.electrics.joystick.set(x, y, throttle, bool(buttons & 1), bool(buttons & 2))
 
 
+def _step_world(session: Session, r: Reader) -> None:
+    """Number of steps as u16; without it, one."""
+    session.emit(StepsRequested(r.u16() if r.remaining >= 2 else 1))
+
+
+def _run_world(session: Session, r: Reader) -> None:
+    session.emit(StepsRequested(None))
+
+
 def _estop_button(session: Session, r: Reader) -> None:
     pressed = r.u8() != 0
     session.port.press_estop(pressed)
@@ -157,6 +167,8 @@ OPERATIONS: Final[dict[int, Callable[[Session, Reader], None]]] = {
     Ctrl.ANALOG_INPUT: _analog_input,
     Ctrl.JOYSTICK: _joystick,
     Ctrl.ESTOP_BUTTON: _estop_button,
+    Ctrl.STEP_WORLD: _step_world,
+    Ctrl.RUN_WORLD: _run_world,
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -227,18 +227,29 @@ class Types:
         kinds = self.fields(name)
         return self.two(name)(**{n: fields[n] if n in fields else self._zero(kind) for n, kind in kinds})
 
-    def _zero(self, kind: Any) -> Any:
-        """The value of a field that nobody has set; kinds as in `fields`: 1 base, 2 message, 3 array, 4 sequence."""
+    def blank(self, name: str) -> Any:
+        """A message of a ROS 1 type with nothing in it. KeyError when the type is not known."""
+        return self._blank(full(name))
+
+    def _blank(self, name: str) -> Any:
+        fields = self._one.fielddefs[name][1]
+        return self._one.types[name](**{field: self._zero(kind, self._blank) for field, kind in fields})
+
+    def _zero(self, kind: Any, filled: Callable[[str], Any] | None = None) -> Any:
+        """The value of a field that nobody has set; kinds as in `fields`: 1 base, 2 message, 3 array, 4 sequence.
+
+        `filled` makes messages; without it they are those of ROS 2.
+        """
         sort, what = int(kind[0]), kind[1]
         if sort == 1:
             return {"string": "", "wstring": "", "bool": False, "float32": 0.0, "float64": 0.0}.get(what[0], 0)
         if sort == 2:
-            return self.filled(what, {})
+            return self.filled(what, {}) if filled is None else filled(what)
         item, count = what
         count = count if sort == 3 else 0
         if int(item[0]) == 1 and "string" not in item[1][0]:
             return np.zeros(count, "uint8" if item[1][0] in ("byte", "octet", "char") else item[1][0])
-        return [self._zero(item) for _ in range(count)]
+        return [self._zero(item, filled) for _ in range(count)]
 
     def hash(self, name: str) -> str:
         """``RIHS01_…`` of a ROS 2 type of messages or services (REP-2011); empty for Humble, which has none."""

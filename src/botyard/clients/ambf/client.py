@@ -1,0 +1,274 @@
+"""The connection of a client of AMBF to a simulator, and the handles that it makes of what is there."""
+
+from __future__ import annotations
+
+import os.path
+import socket
+import threading
+import time
+from typing import Any, Final
+
+from botyard.clients.ambf.handles import KINDS, Handle, World
+from botyard.errors import PeerError
+from botyard.protocols.ambf.link import PORT, Frame, FrameReader, Kind, LinkTopic, frame, parse_topics
+from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.ros_messages.types import Types
+
+RATES: Final = {"master": 1000.0, "1.0": 1000.0, "2.0": 120.0}
+"""How often commands are sent, Hz, by the generation (§8)."""
+
+
+class Client:
+    """A connection to a simulator.
+
+    Parameters
+    ----------
+    client_name : str
+        For people only.
+    host, port : str, int
+        Where ``--ambf-port`` listens.
+    timeout : float
+        Longest wait for the connection, s.
+    """
+
+    def __init__(
+        self, client_name: str = "client", host: str = "127.0.0.1", port: int = PORT, timeout: float = 5.0
+    ) -> None:
+        self.client_name = client_name
+        self.generation = ""
+        self._address, self._timeout = (host, port), timeout
+        self._socket: socket.socket | None = None
+        self._reader = FrameReader()
+        self._lock = threading.Lock()
+        self._topics: list[LinkTopic] = []
+        self._known = threading.Event()
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._handles: dict[str, Handle] = {}
+        self._by_number: dict[int, Handle] = {}
+        self._world: World | None = None
+        self._common = ""
+        self._types: Types | None = None
+
+    # -- connection
+
+    def connect(self, default_publish_rate: float | None = None) -> None:
+        """Connect, and make a handle of each object that is there.
+
+        Parameters
+        ----------
+        default_publish_rate : float, optional
+            How often commands are sent, Hz; else as the generation's own client has it.
+
+        Raises
+        ------
+        PeerError
+            Nobody listens there, or it is something else.
+        """
+        try:
+            self._socket = socket.create_connection(self._address, self._timeout)
+        except OSError as error:
+            raise PeerError(
+                f"no simulator at {self._address[0]}:{self._address[1]} (botyard run --ambf 2.0): {error}"
+            ) from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.settimeout(0.2)
+        self._stop.clear()
+        self._begin(self._receive)
+        if not self._known.wait(self._timeout):
+            self.clean_up()
+            raise PeerError(f"{self._address[0]}:{self._address[1]} does not say what it offers")
+        self.refresh()
+        rate = default_publish_rate or RATES[self.generation]
+        self._begin(lambda: self._publish(rate))
+
+    def _begin(self, work: Any) -> None:
+        thread = threading.Thread(target=work, daemon=True, name=f"ambf {self.client_name}")
+        self._threads.append(thread)
+        thread.start()
+
+    def is_connected(self) -> bool:
+        """Whether the simulator is there."""
+        return self._socket is not None and not self._stop.is_set()
+
+    def clean_up(self) -> None:
+        """Leave."""
+        self._stop.set()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(2.0)
+        self._threads.clear()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def __enter__(self) -> Client:
+        if self._socket is None:
+            self.connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clean_up()
+
+    def _receive(self) -> None:
+        sock = self._socket
+        while not self._stop.is_set() and sock is not None:
+            try:
+                data = sock.recv(1 << 16)
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+            if not data:
+                break
+            try:
+                for found in self._reader.receive(data):
+                    self._received(found)
+            except PeerError:
+                break
+        self._stop.set()
+
+    def _received(self, found: Frame) -> None:
+        if found.kind is Kind.TOPICS:
+            generation, topics = parse_topics(found.data)
+            if self._types is None:
+                self.generation = generation
+                self._types = Types(more=definitions(generation))
+            self._topics = topics
+            self._known.set()
+        elif found.kind is Kind.MESSAGE:
+            handle = self._by_number.get(found.number)
+            if handle is not None and self._types is not None:
+                handle.heard_of(self._types.decode_ros1(found.data, handle.topic.type_name))
+
+    def _publish(self, rate: float) -> None:
+        """Send the last command of every active object."""
+        due = time.monotonic()
+        while not self._stop.is_set():
+            now = time.monotonic()
+            for handle in tuple(self._handles.values()):
+                if handle.is_active():
+                    handle.expire(now)
+                    handle.send()
+            due = max(due + 1.0 / rate, now)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def send(self, topic: LinkTopic, message: Any) -> None:
+        """Send a message.
+
+        Raises
+        ------
+        PeerError
+            The simulator has gone.
+        """
+        assert self._types is not None
+        self._write(frame(Kind.MESSAGE, topic.number, self._types.encode_ros1(message, topic.type_name)))
+
+    def send_empty(self, name: str) -> None:
+        """Send a message without contents.
+
+        Raises
+        ------
+        PeerError
+            There is no such topic, or the simulator has gone.
+        """
+        topic = next((t for t in self._topics if t.name == name and not t.is_state), None)
+        if topic is None:
+            raise PeerError(f"there is no {name}: only the newest generation of messages has resets")
+        self._write(frame(Kind.MESSAGE, topic.number))
+
+    def _write(self, data: bytes) -> None:
+        sock = self._socket
+        if sock is None or self._stop.is_set():
+            raise PeerError("the simulator has gone")
+        with self._lock:
+            try:
+                sock.sendall(data)
+            except OSError as error:
+                self._stop.set()
+                raise PeerError(f"the simulator has gone: {error}") from None
+
+    def blank(self, type_name: str) -> Any:
+        """A message of a type, with nothing in it."""
+        assert self._types is not None
+        return self._types.blank(type_name)
+
+    # -- objects
+
+    def refresh(self) -> None:
+        """Look again which objects there are; handles that were got stay as they are."""
+        topics = list(self._topics)
+        commands = {t.name: t for t in topics if not t.is_state}
+        states = [t for t in topics if t.is_state]
+        objects = [t for t in states if not t.type_name.endswith("/WorldState")]
+        names = [t.name.removesuffix("/State") for t in objects]
+        self._common = os.path.commonprefix(names) if names else ""  # noqa: RUF071  # of letters, as the original has it
+        old, self._handles = {h.ros_name: h for h in self._handles.values()}, {}
+        self._by_number = {}
+        for topic in states:
+            kind = topic.type_name.partition("/")[2].removesuffix("State")
+            path = topic.name.removesuffix("/State")
+            name = path.removeprefix(self._common) if self.generation == "master" else path
+            if kind == "World":
+                name = "World"
+            handle = old.get(path)
+            if handle is None:
+                command = commands.get(f"{path}/Command")
+                handle = KINDS.get(kind, Handle)(self, name, kind, topic, command)
+            else:
+                handle.topic = topic
+                handle.command_topic = commands.get(f"{path}/Command")
+            if isinstance(handle, World):
+                self._world = handle
+            if kind != "World" or self.generation != "master":
+                self._handles[name] = handle
+            self._by_number[topic.number] = handle
+            self._write(frame(Kind.READ, topic.number))
+
+    def get_obj_names(self) -> list[str]:
+        """Names of all objects; of the newer generations with the world."""
+        return list(self._handles)
+
+    def get_common_namespace(self) -> str:
+        """What the names of all objects begin with."""
+        return self._common
+
+    def get_world_handle(self) -> World:
+        """The world.
+
+        Raises
+        ------
+        PeerError
+            There is none.
+        """
+        if self._world is None:
+            raise PeerError("there is no world")
+        return self._world
+
+    def get_obj_handle(self, a_name: str) -> Any:
+        """An object by its name, or by a part of it that only one has; None if there is none, or there are several.
+
+        From now on its command is sent all the time.
+        """
+        handle = self._handles.get(a_name)
+        if handle is None:
+            found = [h for n, h in self._handles.items() if a_name in n]
+            handle = found[0] if len(found) == 1 else None
+        if handle is not None and not isinstance(handle, World):
+            handle.set_active()
+        return handle
+
+    def get_obj_pose(self, name: str) -> list[float]:
+        """Pose of an object, without commanding it; see `Handle.get_pose`.
+
+        Raises
+        ------
+        PeerError
+            There is none of that name.
+        """
+        if name not in self._handles:
+            raise PeerError(f"there is no object {name}")
+        return self._handles[name].get_pose()
+
+
+__all__ = ["RATES", "Client"]

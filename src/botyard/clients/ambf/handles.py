@@ -1,0 +1,563 @@
+"""Objects as a client of AMBF has them: the last state, and the command that is sent all the time (ambf-messages.md §8)."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from botyard.errors import PeerError
+from botyard.protocols.ambf.link import LinkTopic
+
+WATCHDOG: Final = 0.1
+"""A wrench ends so long after the last call, s."""
+FORCE, POSITION, VELOCITY = 0, 1, 2
+
+
+class Sender(Protocol):
+    """What handles need of their client."""
+
+    generation: str
+
+    def blank(self, type_name: str) -> Any:
+        """A message of a type, with nothing in it."""
+        ...
+
+    def send(self, topic: LinkTopic, message: Any) -> None:
+        """Send a message."""
+        ...
+
+    def send_empty(self, name: str) -> None:
+        """Send a message without contents."""
+        ...
+
+
+def rpy_of(q: Any) -> tuple[float, float, float]:
+    """Roll, pitch and yaw of a quaternion, rad (about fixed axes x, y, z)."""
+    roll = math.atan2(2.0 * (q.w * q.x + q.y * q.z), 1.0 - 2.0 * (q.x * q.x + q.y * q.y))
+    pitch = math.asin(max(-1.0, min(1.0, 2.0 * (q.w * q.y - q.z * q.x))))
+    yaw = math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
+    return roll, pitch, yaw
+
+
+def quaternion_of(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
+    """x, y, z, w of angles about fixed axes, rad."""
+    cr, sr, cp, sp = math.cos(roll / 2), math.sin(roll / 2), math.cos(pitch / 2), math.sin(pitch / 2)
+    cy, sy = math.cos(yaw / 2), math.sin(yaw / 2)
+    return (
+        sr * cp * cy - cr * sp * sy, cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy, cr * cp * cy + sr * sp * sy,
+    )  # fmt: skip
+
+
+class Handle:
+    """An object: its last state, and the command that is sent."""
+
+    def __init__(self, client: Sender, name: str, kind: str, state: LinkTopic, command: LinkTopic | None) -> None:
+        self._client = client
+        self.topic, self.command_topic = state, command
+        self._kind = kind
+        self.ros_name = state.name.removesuffix("/State")
+        self._name = name
+        self.type = kind
+        self._state = client.blank(f"ambf_msgs/{kind}State")
+        self._cmd: Any = client.blank(f"ambf_msgs/{kind}Cmd") if command is not None else None
+        self._active = False
+        self._heard = 0
+        self._last_call: float | None = None
+
+    # -- read
+
+    def get_name(self) -> str:
+        """Its name, as the simulator says it."""
+        return str(self._state.name.data) if hasattr(self._state, "name") else self._name
+
+    def get_identifier(self) -> str:
+        """Its identifier; only the newest generation has one."""
+        return str(self._state.identifier.data) if hasattr(self._state, "identifier") else self.get_name()
+
+    def get_parent_name(self) -> str:
+        """The body that carries it; empty for one that nobody carries."""
+        return str(self._state.parent_name.data) if hasattr(self._state, "parent_name") else ""
+
+    def get_sim_step(self) -> int:
+        """Steps of the simulation."""
+        return int(self._state.sim_step)
+
+    def get_sim_time(self) -> float:
+        """Simulated time, s."""
+        return float(self._state.sim_time)
+
+    def get_wall_time(self) -> float:
+        """Wall time since the simulator's start, s."""
+        return float(self._state.wall_time)
+
+    def get_pos(self) -> Any:
+        """Position, with x, y, z in m."""
+        return self._state.pose.position
+
+    def get_rot(self) -> Any:
+        """Orientation, a quaternion with x, y, z, w."""
+        return self._state.pose.orientation
+
+    def get_rpy(self) -> tuple[float, float, float]:
+        """Roll, pitch, yaw, rad."""
+        return rpy_of(self._state.pose.orientation)
+
+    def get_pose(self) -> list[float]:
+        """x, y, z and roll, pitch, yaw; the older generations have yaw, pitch, roll (§8)."""
+        p = self._state.pose.position
+        roll, pitch, yaw = self.get_rpy()
+        angles = [roll, pitch, yaw] if self._client.generation == "2.0" else [yaw, pitch, roll]
+        return [float(p.x), float(p.y), float(p.z), *angles]
+
+    @property
+    def heard(self) -> int:
+        """States that have come so far."""
+        return self._heard
+
+    # -- write
+
+    def set_active(self) -> None:
+        """Send commands from now on."""
+        self._active = True
+
+    def is_active(self) -> bool:
+        """Whether commands are sent."""
+        return self._active
+
+    def _touched(self) -> None:
+        self._last_call = time.monotonic()
+
+    def expire(self, now: float) -> None:
+        """The client's own watchdog."""
+        if self._last_call is not None and now - self._last_call > WATCHDOG:
+            self._last_call = None
+            self._clear()
+
+    def _clear(self) -> None:
+        """What ends when nobody calls."""
+
+    def send(self) -> None:
+        """Send the command now."""
+        if self.command_topic is not None:
+            self._client.send(self.command_topic, self._cmd)
+
+    def heard_of(self, state: Any) -> None:
+        """A state has come."""
+        self._state = state
+        self._heard += 1
+
+
+class Pose(Handle):
+    """What has a pose that can be commanded: bodies, cameras, lights."""
+
+    def _position_mode(self) -> None:
+        self._cmd.enable_position_controller = True
+
+    def _is_positioned(self) -> bool:
+        return bool(self._cmd.enable_position_controller)
+
+    def _keep(self) -> None:
+        """Before the first pose is commanded the parts that are not set are those of the state."""
+        if not self._is_positioned():
+            p, q = self._state.pose.position, self._state.pose.orientation
+            self._set_position(p.x, p.y, p.z)
+            self._set_turn(q.x, q.y, q.z, q.w)
+        self._position_mode()
+        self._touched()
+
+    def _set_position(self, x: float, y: float, z: float) -> None:
+        p = self._cmd.pose.position
+        p.x, p.y, p.z = float(x), float(y), float(z)
+
+    def _set_turn(self, x: float, y: float, z: float, w: float) -> None:
+        q = self._cmd.pose.orientation
+        q.x, q.y, q.z, q.w = float(x), float(y), float(z), float(w)
+
+    def set_pos(self, px: float, py: float, pz: float) -> None:
+        """Go to a position, m."""
+        self._keep()
+        self._set_position(px, py, pz)
+
+    def set_rot(self, quat: Any) -> None:
+        """Turn to a quaternion: x, y, z, w in order or by name."""
+        values = (quat.x, quat.y, quat.z, quat.w) if hasattr(quat, "x") else tuple(quat)
+        self._keep()
+        self._set_turn(*values)
+
+    def set_rpy(self, r: float, p: float, y: float) -> None:
+        """Turn to roll, pitch, yaw, rad."""
+        self._keep()
+        self._set_turn(*quaternion_of(r, p, y))
+
+    def set_pose(self, pose: Any) -> None:
+        """Go to a pose: an object with position and orientation."""
+        p, q = pose.position, pose.orientation
+        self.set_pos(p.x, p.y, p.z)
+        self.set_rot(q)
+
+    def pose_command(
+        self, px: float, py: float, pz: float, roll: float, pitch: float, yaw: float, *joints: float
+    ) -> None:
+        """Go to a pose; of the three angles the first one turns about z, as in the original (§8). Further numbers command joints."""
+        self.set_pos(px, py, pz)
+        self.set_rpy(yaw, pitch, roll)
+        if joints and hasattr(self._cmd, "joint_cmds"):
+            self._joints_command(range(len(joints)), joints, POSITION)
+
+    def _joints_command(self, joints: Sequence[int], values: Sequence[float], kind: int) -> None:
+        raise NotImplementedError
+
+
+class Body(Pose):
+    """A body."""
+
+    @property
+    def _old(self) -> bool:
+        return self._kind == "Object"
+
+    def set_active(self) -> None:
+        """Send commands, and ask for all lists (§5)."""
+        super().set_active()
+        for flag in ("publish_children_names", "publish_joint_names", "publish_joint_positions"):
+            setattr(self._cmd, flag, True)
+
+    def _position_mode(self) -> None:
+        if self._old:
+            self._cmd.enable_position_controller = True
+        else:
+            self._cmd.cartesian_cmd_type = POSITION
+
+    def _is_positioned(self) -> bool:
+        return bool(self._cmd.enable_position_controller) if self._old else self._cmd.cartesian_cmd_type == POSITION
+
+    def _clear(self) -> None:
+        w = self._cmd.wrench
+        for part in (w.force, w.torque):
+            part.x = part.y = part.z = 0.0
+
+    # read
+
+    def get_mass(self) -> float:
+        """Mass, kg; 0: kinematic."""
+        return float(self._state.mass)
+
+    def get_inertia(self) -> Any:
+        """Moments of inertia x, y, z, kg·m²."""
+        return self._state.pInertia
+
+    def get_children_names(self) -> list[str]:
+        """What its joints move."""
+        return list(self._state.children_names)
+
+    def get_num_of_children(self) -> int:
+        """How many."""
+        return len(self._state.children_names)
+
+    def get_joint_names(self) -> list[str]:
+        """Names of all joints below it."""
+        return list(self._state.joint_names)
+
+    def get_num_joints(self) -> int:
+        """How many positions of joints are told."""
+        return len(self._state.joint_positions)
+
+    def get_joint_idx_from_name(self, name: str) -> int | None:
+        """The number of a joint by its name, or by a part of it that only one has."""
+        names = self.get_joint_names()
+        found = [k for k, n in enumerate(names) if n == name] or [k for k, n in enumerate(names) if name in n]
+        return found[0] if len(found) == 1 else None
+
+    def _index(self, joint: int | str) -> int:
+        index = self.get_joint_idx_from_name(joint) if isinstance(joint, str) else int(joint)
+        if index is None or not 0 <= index < max(self.get_num_joints(), len(self._state.joint_names)):
+            raise PeerError(
+                f"{self._name}: expected a joint out of {', '.join(self.get_joint_names())}, found {joint!r}"
+            )
+        return index
+
+    def get_joint_pos(self, joint_name_or_idx: int | str) -> float:
+        """Position of a joint, rad or m."""
+        return float(self._state.joint_positions[self._index(joint_name_or_idx)])
+
+    def get_all_joint_pos(self) -> list[float]:
+        """Positions of all joints."""
+        return [float(v) for v in self._state.joint_positions]
+
+    def get_joint_vel(self, joint_name_or_idx: int | str) -> float:
+        """Velocity of a joint, rad/s or m/s."""
+        return float(self._state.joint_velocities[self._index(joint_name_or_idx)])
+
+    def get_joint_effort(self, joint_name_or_idx: int | str) -> float:
+        """Effort of a joint, N·m or N."""
+        return float(self._state.joint_efforts[self._index(joint_name_or_idx)])
+
+    def get_linear_vel(self) -> Any:
+        """Velocity, m/s, with x, y, z."""
+        return self._state.twist.linear
+
+    def get_angular_vel(self) -> Any:
+        """Turn rates, rad/s, with x, y, z."""
+        return self._state.twist.angular
+
+    def get_wrench(self) -> Any:
+        """Net force and torque."""
+        return self._state.wrench
+
+    # write
+
+    def _force_mode(self) -> None:
+        if self._old:
+            self._cmd.enable_position_controller = False
+        else:
+            self._cmd.cartesian_cmd_type = FORCE
+        self._touched()
+
+    def set_force(self, fx: float, fy: float, fz: float) -> None:
+        """Push, N, in the world's axes."""
+        self._force_mode()
+        f = self._cmd.wrench.force
+        f.x, f.y, f.z = float(fx), float(fy), float(fz)
+
+    def set_torque(self, nx: float, ny: float, nz: float) -> None:
+        """Turn with a torque, N·m."""
+        self._force_mode()
+        t = self._cmd.wrench.torque
+        t.x, t.y, t.z = float(nx), float(ny), float(nz)
+
+    def set_wrench(self, wrench: Any) -> None:
+        """Both, of an object with force and torque."""
+        f, t = wrench.force, wrench.torque
+        self.set_force(f.x, f.y, f.z)
+        self.set_torque(t.x, t.y, t.z)
+
+    def wrench_command(self, fx: float, fy: float, fz: float, nx: float, ny: float, nz: float) -> None:
+        """Both."""
+        self.set_force(fx, fy, fz)
+        self.set_torque(nx, ny, nz)
+
+    def _velocity_mode(self) -> None:
+        if self._old:
+            raise PeerError(f"{self._name}: the oldest generation of messages has no velocities")
+        if self._cmd.cartesian_cmd_type != VELOCITY:
+            now, t = self._state.twist, self._cmd.twist
+            for part, given in ((t.linear, now.linear), (t.angular, now.angular)):
+                part.x, part.y, part.z = given.x, given.y, given.z
+        self._cmd.cartesian_cmd_type = VELOCITY
+        self._touched()
+
+    def set_linear_vel(self, vx: float, vy: float, vz: float) -> None:
+        """Move with a velocity, m/s, in the world's axes."""
+        self._velocity_mode()
+        v = self._cmd.twist.linear
+        v.x, v.y, v.z = float(vx), float(vy), float(vz)
+
+    def set_angular_vel(self, ax: float, ay: float, az: float) -> None:
+        """Turn with a rate, rad/s."""
+        self._velocity_mode()
+        v = self._cmd.twist.angular
+        v.x, v.y, v.z = float(ax), float(ay), float(az)
+
+    def set_twist(self, vx: float, vy: float, vz: float, ax: float, ay: float, az: float) -> None:
+        """Both."""
+        self.set_linear_vel(vx, vy, vz)
+        self.set_angular_vel(ax, ay, az)
+
+    def _joints_command(self, joints: Sequence[int], values: Sequence[float], kind: int) -> None:
+        n = max(self.get_num_joints(), len(self._state.joint_names), max(joints, default=-1) + 1)
+        cmds, kinds = np.zeros(n, np.float32), np.zeros(n, np.int8)
+        old, old_kinds = (
+            self._cmd.joint_cmds,
+            self._cmd.position_controller_mask if self._old else self._cmd.joint_cmds_types,
+        )
+        cmds[: len(old)] = old[:n]
+        kinds[: len(old_kinds)] = old_kinds[:n]
+        for joint, value in zip(joints, values, strict=True):
+            cmds[joint], kinds[joint] = value, kind
+        self._cmd.joint_cmds = cmds
+        if self._old:
+            self._cmd.position_controller_mask = kinds.astype(np.bool_)
+        else:
+            self._cmd.joint_cmds_types = kinds
+        self._touched()
+
+    def set_joint_pos(self, joint: int | str, pos: float) -> None:
+        """Take a joint to a position, rad or m."""
+        self._joints_command([self._index(joint)], [pos], POSITION)
+
+    def set_joint_effort(self, joint: int | str, effort: float) -> None:
+        """Drive a joint with an effort, N·m or N."""
+        self._joints_command([self._index(joint)], [effort], FORCE)
+
+    def set_joint_vel(self, joint: int | str, vel: float) -> None:
+        """Move a joint with a velocity, rad/s or m/s."""
+        if self._old:
+            raise PeerError(f"{self._name}: the oldest generation of messages has no velocities")
+        self._joints_command([self._index(joint)], [vel], VELOCITY)
+
+    def set_multiple_joint_pos(self, joints: Sequence[int | str], values: Sequence[float]) -> None:
+        """Take joints to positions."""
+        self._joints_command([self._index(j) for j in joints], values, POSITION)
+
+    def set_multiple_joint_effort(self, joints: Sequence[int | str], values: Sequence[float]) -> None:
+        """Drive joints with efforts."""
+        self._joints_command([self._index(j) for j in joints], values, FORCE)
+
+    def set_multiple_joint_vel(self, joints: Sequence[int | str], values: Sequence[float]) -> None:
+        """Move joints with velocities."""
+        for joint, value in zip(joints, values, strict=True):
+            self.set_joint_vel(joint, value)
+
+
+class Sensor(Handle):
+    """A ray sensor."""
+
+    def get_count(self) -> int:
+        """How many rays."""
+        return int(self._state.count)
+
+    def is_triggered(self, idx: int) -> bool:
+        """Whether a ray hits something."""
+        return bool(self._state.triggered[idx])
+
+    def get_range(self, idx: int = 0) -> float:
+        """Length of the rays, m."""
+        return float(self._state.range[min(idx, len(self._state.range) - 1)])
+
+    def get_measurement(self, idx: int) -> float:
+        """1 − distance/range of a ray."""
+        return float(self._state.measurement[idx])
+
+    def get_all_measurements(self) -> list[float]:
+        """Of all rays."""
+        return [float(v) for v in self._state.measurement]
+
+    def get_sensed_object(self, idx: int) -> str:
+        """What a ray hits; empty: nothing."""
+        return str(self._state.sensed_objects[idx].data)
+
+    def get_type(self) -> str:
+        """``PROXIMITY`` or ``RESISTANCE``."""
+        return str(self._state.type.data)
+
+
+class Actuator(Handle):
+    """Something that holds on to bodies."""
+
+    def actuate(self, body_name: str) -> None:
+        """Hold a body."""
+        self._cmd.actuate = True
+        self._cmd.body_name.data = body_name
+        self._touched()
+
+    def actuate_from_sensor_data(self, identifier: str) -> None:
+        """Hold what a sensor senses; only the newest generation can."""
+        self._cmd.actuate = True
+        self._cmd.use_sensor_data = True
+        self._cmd.sensor_identifier.data = identifier
+        self._touched()
+
+    def deactuate(self) -> None:
+        """Let go."""
+        self._cmd.actuate = False
+        self._touched()
+
+    def is_actuated(self) -> bool:
+        """Whether it holds something."""
+        return bool(self._state.actuated)
+
+
+class Vehicle(Handle):
+    """Wheels."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._powered: list[int] | None = None
+        self._steered: list[int] | None = None
+
+    def get_wheel_count(self) -> int:
+        """How many wheels."""
+        return int(self._state.wheel_count)
+
+    def _set(self, field: str, indices: Sequence[int], value: float) -> None:
+        values = np.zeros(self.get_wheel_count(), np.float32)
+        old = getattr(self._cmd, field)
+        values[: len(old)] = old[: len(values)]
+        for k in indices:
+            values[k] = value
+        setattr(self._cmd, field, values)
+        self._touched()
+
+    def set_wheel_power(self, idx: int, value: float) -> None:
+        """Power of one wheel."""
+        self._set("wheel_power", [idx], value)
+
+    def set_wheel_brake(self, idx: int, value: float) -> None:
+        """Brake of one wheel."""
+        self._set("wheel_brake", [idx], value)
+
+    def set_wheel_steering(self, idx: int, value: float) -> None:
+        """Angle of one wheel, rad."""
+        self._set("wheel_steering", [idx], value)
+
+    def set_powered_wheel_indices(self, indices: Sequence[int]) -> None:
+        """Which wheels `set_vehicle_power` drives."""
+        self._powered = list(indices)
+
+    def set_steered_wheel_indices(self, indices: Sequence[int]) -> None:
+        """Which wheels `set_vehicle_steering` turns."""
+        self._steered = list(indices)
+
+    def set_vehicle_power(self, value: float) -> None:
+        """Power of all driven wheels."""
+        self._set("wheel_power", self._all(self._powered), value)
+
+    def set_vehicle_steering(self, value: float) -> None:
+        """Angle of all wheels that steer, rad."""
+        self._set("wheel_steering", self._all(self._steered), value)
+
+    def set_vehicle_brake(self, value: float) -> None:
+        """Brake of all wheels."""
+        self._set("wheel_brake", self._all(None), value)
+
+    def _all(self, chosen: list[int] | None) -> list[int]:
+        return list(range(self.get_wheel_count())) if chosen is None else chosen
+
+
+class World(Handle):
+    """The world. Only `update` and the resets send anything."""
+
+    def enable_throttling(self, check: bool) -> None:
+        """Hold the world, to step it with `update`; or let it run free. Takes effect with the next `update`."""
+        self._cmd.enable_step_throttling = bool(check)
+
+    def set_num_step_skips(self, num: int) -> None:
+        """Steps for each `update`, 1 … 100."""
+        if not 1 <= num <= 100:
+            raise PeerError(f"expected 1 … 100 steps, found {num}")
+        self._cmd.n_skip_steps = int(num)
+
+    def update(self) -> None:
+        """Toggle the clock: so many steps are made."""
+        self._cmd.step_clock = not self._cmd.step_clock
+        self.send()
+
+    def reset(self) -> None:
+        """Everything back to its beginning."""
+        self._client.send_empty(f"{self.ros_name}/Command/Reset")
+
+    def reset_bodies(self) -> None:
+        """Bodies with mass back to their beginnings."""
+        self._client.send_empty(f"{self.ros_name}/Command/Reset/Bodies")
+
+
+KINDS: Final[dict[str, type[Handle]]] = {
+    "Object": Body, "RigidBody": Body, "SoftBody": Body, "Sensor": Sensor, "Actuator": Actuator, "Vehicle": Vehicle, "Camera": Pose,
+    "Light": Pose, "World": World,
+}  # fmt: skip
+
+
+__all__ = ["KINDS", "Actuator", "Body", "Handle", "Pose", "Sensor", "Vehicle", "World", "quaternion_of", "rpy_of"]

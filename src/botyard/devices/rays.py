@@ -1,0 +1,45 @@
+"""Rays that are put on a body beside the sensors of its model: AMBF's proximity sensors (ambf-messages.md §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.engine.layout import F8
+from botyard.engine.simulation import Engine
+from botyard.model.objects import RaySensorSpec
+from botyard.model.obstacles import Visible
+
+STREAM: Final = 3000
+"""Device number in the random streams; these rays have no noise."""
+
+
+class RaySensor:
+    """A ray sensor on a body.
+
+    Parameters
+    ----------
+    spec : RaySensorSpec
+        Its rays; the parent must be a body of the engine.
+    """
+
+    def __init__(self, spec: RaySensorSpec, ranging: RangeDevices, engine: Engine) -> None:
+        self.spec = spec
+        self._ranging = ranging
+        self._engine = engine
+        self._key = (spec.parent, "rays", spec.name)
+        bundles = [Bundle(mount=ray, r_max=spec.range) for ray in spec.rays]
+        ranging.configure(self._key, spec.parent, STREAM, Visible.OBSTACLE | Visible.PUSHED | Visible.LASER, bundles)
+
+    def subscribe(self, reader: Hashable, on: bool = True) -> None:
+        """Begin or end to read it in every step."""
+        self._ranging.subscribe(self._key, reader, on)
+
+    @property
+    def ranges(self) -> F8:
+        """Distance of the nearest thing along each ray, m; the length of the ray where there is none."""
+        return self._ranging.read(self._engine, self._key).ranges
+
+
+__all__ = ["RaySensor"]

@@ -1,0 +1,591 @@
+"""AMBF description files (ADF, YAML): bodies, joints, sensors, vehicles, actuators, cameras and lights, as far as a plane allows.
+
+What a plane cannot hold (heights, axes that are not vertical, meshes) is reported and left out (ambf-messages.md §9).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.errors import FormatError, ModelError, WorldFileError
+from botyard.formats.base import Options, Source, read_source
+from botyard.formats.yamlfile import YamlFile
+from botyard.geometry import Pose, compose, transform_point
+from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
+from botyard.model.objects import (
+    NAMESPACE,
+    ActuatorSpec,
+    Described,
+    JointSpec,
+    Offer,
+    RaySensorSpec,
+    VehicleSpec,
+    ViewSpec,
+    WheelSpec,
+)
+from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
+
+COLOR: Final = "#b08050"
+GAINS: Final = 10.0
+"""Proportional gain where a file gives a controller without one."""
+LEAST_INERTIA: Final = 1e-4
+"""Of a joint whose child has none, kg·m² or kg."""
+_LISTS: Final = ("bodies", "joints", "sensors", "actuators", "vehicles", "cameras", "lights")
+_LOOKS: Final = frozenset(
+    {
+        "mesh",
+        "color",
+        "rgba",
+        "components",
+        "visible",
+        "size",
+        "high",
+        "low",
+        "resolution",
+        "path",
+        "scale",
+        "collision",
+        "margin",
+        "type",
+        "shaders",
+        "texture",
+        "normal",
+        "map",
+        "cleanup",
+        "ambf",
+        "version",
+        "comment",
+        "material",
+        "constant",
+        "linear",
+        "quadratic",
+        "attenuation",
+        "plugins",
+        "monitor",
+        "publish",
+        "image",
+        "depth",
+        "preprocess",
+        "frame_limit",
+        "mouse",
+        "control",
+        "multipass",
+    }
+)
+"""Words of keys that are about looks; they are passed over in silence."""
+
+
+def _is_about_looks(key: str) -> bool:
+    return all(word in _LOOKS for word in key.split())
+
+
+class _Table:
+    """A mapping of the file that remembers which keys were read."""
+
+    def __init__(self, reader: _Reader, data: Any, where: str) -> None:
+        if not isinstance(data, dict):
+            raise reader.fail(where, f"expected keys and values, found {_short(data)}")
+        self._reader = reader
+        self._data = {str(k): v for k, v in data.items()}
+        self.where = where
+        self._seen: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return self._data.get(key) is not None
+
+    def fail(self, key: str, reason: str) -> FormatError:
+        return self._reader.fail(f"{self.where}.{key}" if key else self.where, reason)
+
+    def get(self, key: str) -> Any:
+        self._seen.add(key)
+        return self._data.get(key)
+
+    def number(self, key: str, default: float, low: float = -1e9, high: float = 1e9) -> float:
+        value = self.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            try:
+                value = float(value)
+            except (TypeError, ValueError):
+                raise self.fail(key, f"expected a number, found {_short(value)}") from None
+        if not low <= value <= high:
+            raise self.fail(key, f"expected {low:g} … {high:g}, found {value:g}")
+        return float(value)
+
+    def flag(self, key: str, default: bool | None = None) -> bool | None:
+        value = self.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool | int):
+            return bool(value)
+        raise self.fail(key, f"expected true or false, found {_short(value)}")
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self.get(key)
+        return default if value is None else str(value)
+
+    def table(self, key: str) -> _Table | None:
+        value = self.get(key)
+        return None if value is None else _Table(self._reader, value, f"{self.where}.{key}")
+
+    def vector(self, key: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> tuple[float, float, float]:
+        part = self.table(key)
+        if part is None:
+            return default
+        x, y, z = (part.number(k, d) for k, d in zip("xyz", default, strict=True))
+        return x, y, z
+
+    def rotation(self, key: str) -> tuple[float, float, float]:
+        part = self.table(key)
+        if part is None:
+            return 0.0, 0.0, 0.0
+        return part.number("r", 0.0), part.number("p", 0.0), part.number("y", 0.0)
+
+    def rows(self, key: str) -> list[_Table]:
+        value = self.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.fail(key, f"expected a list, found {_short(value)}")
+        return [_Table(self._reader, v, f"{self.where}.{key}[{i}]") for i, v in enumerate(value)]
+
+    def unread(self) -> list[str]:
+        return [k for k in self._data if k not in self._seen and not _is_about_looks(k)]
+
+
+class _Reader:
+    def __init__(self, source: Source, options: Options) -> None:
+        self._source = source
+        self._warn = options.warn
+        self._yaml = YamlFile(source.text, source.name, WorldFileError)
+        self._root = _Table(self, self._yaml.data if self._yaml.data is not None else {}, "$")
+        if not any(key in self._root for key in _LISTS):
+            raise WorldFileError(
+                f"expected an AMBF description with one of {', '.join(_LISTS)}, found none", source.name, 1
+            )
+        self._namespace = self._root.text("namespace", NAMESPACE)
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._masses: dict[str, tuple[float, tuple[float, float, float]]] = {}
+
+    def fail(self, where: str, reason: str) -> FormatError:
+        return self._yaml.fail(where, reason)
+
+    def _say(self, table: _Table, text: str) -> None:
+        self._warn(f"{self._source.name}: {table.where.removeprefix('$.')}: {text}")
+
+    def _rest(self, table: _Table) -> None:
+        for key in table.unread():
+            self._say(table, f'"{key}" is not read')
+
+    def _listed(self, key: str) -> Iterator[tuple[str, _Table]]:
+        names = self._root.get(key) or []
+        if not isinstance(names, list):
+            raise self._root.fail(key, f"expected a list of names, found {_short(names)}")
+        for name in map(str, names):
+            if name not in self._root:
+                raise self._root.fail(key, f'"{name}" is listed, but not described')
+            table = self._root.table(name)
+            assert table is not None
+            yield name, table
+
+    def run(self) -> Described:
+        for key in ("soft bodies", "multibody"):
+            if key in self._root:
+                self._warn(f'{self._source.name}: "{key}" is not read: botyard has none')
+        joints = list(self._listed("joints"))
+        children = {t.text("child") for _, t in joints}
+        bodies: list[BoxObject] = []
+        offers: dict[str, Offer] = {}
+        carried: list[str] = []
+        for key, table in self._listed("bodies"):
+            box, offer = self._body(key, table)
+            offers[box.name] = offer
+            if key in children:
+                carried.append(box.name)
+            else:
+                bodies.append(box)
+        made = [self._joint(key, t) for key, t in joints]
+        return Described(
+            bodies=tuple(bodies),
+            carried=tuple(carried),
+            offers=offers,
+            joints=tuple(j for j in made if j is not None),
+            sensors=tuple(s for s in (self._sensor(k, t) for k, t in self._listed("sensors")) if s is not None),
+            views=(
+                *(self._view(k, t, False) for k, t in self._listed("cameras")),
+                *(self._view(k, t, True) for k, t in self._listed("lights")),
+            ),
+            vehicles=tuple(self._vehicle(k, t) for k, t in self._listed("vehicles")),
+            actuators=tuple(a for a in (self._actuator(k, t) for k, t in self._listed("actuators")) if a is not None),
+        )
+
+    # -- names and places
+
+    def _name(self, key: str, table: _Table, base: str = "") -> str:
+        """The object's name, without blanks; a running number makes it unique (§3)."""
+        wanted = table.text("name", key.split(" ", 1)[-1]).replace(" ", "") or "object"
+        name, n = base + wanted, 2
+        while name in self._taken:
+            name, n = f"{base}{wanted}{n}", n + 1
+        self._taken.add(name)
+        self._names[key] = name
+        return name
+
+    def _offer(self, table: _Table, sub: str = "") -> Offer:
+        rates = table.table("publish frequency")
+        low, high = (
+            (50.0, 1000.0)
+            if rates is None
+            else (rates.number("low", 50.0, 0.1, 1e4), rates.number("high", 1000.0, 0.1, 1e4))
+        )
+        space = table.text("namespace", self._namespace + sub)
+        return Offer(
+            namespace=space if space.endswith("/") else f"{space}/",
+            passive=bool(table.flag("passive", False)),
+            low=low,
+            high=high,
+            children=table.flag("publish children names"),
+            joint_names=table.flag("publish joint names"),
+            joint_positions=table.flag("publish joint positions"),
+        )  # fmt: skip
+
+    def _pose(self, table: _Table, key: str) -> Pose:
+        part = table.table(key)
+        if part is None:
+            return Pose()
+        x, y, _ = part.vector("position")
+        roll, pitch, yaw = part.rotation("orientation")
+        if abs(roll) > 1e-6 or abs(pitch) > 1e-6:
+            self._say(table, f"{key}: roll and pitch are left out")
+        return Pose(x, y, math.remainder(yaw, 2.0 * math.pi))
+
+    # -- bodies
+
+    def _body(self, key: str, table: _Table) -> tuple[BoxObject, Offer]:
+        name = self._name(key, table)
+        parts = self._shapes(table)
+        mass = table.number("mass", 0.0, 0.0, 1e9)
+        dynamics = None if mass == 0.0 else self._dynamics(table, mass)
+        table.text("name")
+        xs, ys = zip(*(c for part in parts for c in part), strict=True)
+        box = BoxObject(
+            name=name, pose=self._pose(table, "location"), length=max(xs) - min(xs), width=max(ys) - min(ys), parts=parts, color=COLOR,
+            dynamics=dynamics,
+        )  # fmt: skip
+        for unused in ("inertia", "friction", "restitution", "damping", "controller", "controller output type"):
+            table.get(unused)
+        offer = self._offer(table)
+        inertia = table.table("inertia")
+        about = (
+            (0.0, 0.0, 0.0)
+            if inertia is None
+            else (inertia.number("ix", 0.0), inertia.number("iy", 0.0), inertia.number("iz", 0.0))
+        )
+        self._masses[key] = (mass, about)
+        self._rest(table)
+        return box, offer
+
+    def _dynamics(self, table: _Table, mass: float) -> DynamicsSpec:
+        inertia, friction, damping = table.table("inertia"), table.table("friction"), table.table("damping")
+        controller, offset = table.table("controller"), table.table("inertial offset")
+        iz = 0.0 if inertia is None else inertia.number("iz", 0.0, 0.0)
+        if inertia is not None:
+            inertia.get("ix"), inertia.get("iy")
+        given = PoseController()
+        if controller is not None:
+            gains = []
+            for axis in ("linear", "angular"):
+                part = controller.table(axis)
+                gains.append(
+                    Gains() if part is None else Gains(part.number("P", GAINS, 0.0), part.number("D", 0.0, 0.0))
+                )
+            kind = table.text("controller output type", "FORCE").upper()
+            if kind not in ("FORCE", "VELOCITY"):
+                raise table.fail("controller output type", f'expected FORCE or VELOCITY, found "{kind}"')
+            given = PoseController(linear=gains[0], angular=gains[1], force=kind == "FORCE")
+        center = None
+        if offset is not None:
+            x, y, _ = offset.vector("position")
+            center = (x, y)
+        try:
+            return DynamicsSpec(
+                mass=mass,
+                inertia=iz or None,
+                center=center,
+                friction=0.5 if friction is None else friction.number("static", 0.5, 0.0),
+                restitution=table.number("restitution", 0.1, 0.0, 1.0),
+                linear_damping=0.0 if damping is None else min(damping.number("linear", 0.0, 0.0), 1.0),
+                angular_damping=0.0 if damping is None else min(damping.number("angular", 0.0, 0.0), 1.0),
+                controller=given,
+            )
+        except ModelError as error:
+            raise table.fail("mass", str(error)) from None
+
+    def _shapes(self, table: _Table) -> tuple[Outline, ...]:
+        """Outlines from above."""
+        rows = table.rows("compound collision shape")
+        if rows:
+            return tuple(
+                self._shape(row, row.text("shape"), row.table("geometry"), self._pose(row, "offset")) for row in rows
+            )
+        for shape, geometry in (("collision shape", "collision geometry"), ("shape", "geometry")):
+            if shape in table:
+                name, size = table.text(shape), table.table(geometry)
+                offset = self._pose(table, "collision offset")
+                for other in ("shape", "geometry", "collision shape", "collision geometry", "offset"):
+                    table.get(other)
+                return (self._shape(table, name, size, offset),)
+        self._say(table, "has no shape but a mesh, if any: taken as a box of 0.5 m")
+        return (rectangle(0.5, 0.5),)
+
+    def _shape(self, table: _Table, name: str, size: _Table | None, offset: Pose) -> Outline:
+        kind = name.strip().lower()
+        if size is None:
+            raise table.fail("", f"expected a geometry for the shape {name}")
+        around: Outline
+        if kind in ("sphere", "cylinder", "cone", "capsule", "uppersphere"):
+            radius = size.number("radius", 0.0, 1e-4, 1e4)
+            axis = size.text("axis", "z").strip().lower()
+            if kind in ("cylinder", "cone", "capsule") and axis in ("x", "y"):
+                height = size.number("height", 2.0 * radius, 1e-4, 1e4)
+                around = rectangle(height, 2.0 * radius) if axis == "x" else rectangle(2.0 * radius, height)
+            else:
+                around = disc(radius)
+        elif kind in ("box", "plane"):
+            around = rectangle(size.number("x", 0.0, 1e-4, 1e4), size.number("y", 0.0, 1e-4, 1e4))
+        else:
+            raise table.fail("", f'expected a shape out of box, sphere, cylinder, cone, capsule, plane, found "{name}"')
+        return tuple(transform_point(offset, x, y) for x, y in around)
+
+    # -- joints
+
+    def _of(self, table: _Table, key: str, default: str = "") -> str:
+        """The name of the body that a key names."""
+        value = table.text(key)
+        if not value and not default:
+            return ""
+        if value not in self._names:
+            raise table.fail(key, f'there is no body "{value}" in this file')
+        return self._names[value]
+
+    def _joint(self, key: str, table: _Table) -> JointSpec | None:
+        kind = table.text("type", "revolute").strip().lower()
+        name = table.text("name", key.split(" ", 1)[-1])
+        parent, child = self._of(table, "parent", "-"), self._of(table, "child", "-")
+        child_key = table.text("child")
+        slides = kind in ("prismatic", "linear", "slider")
+        if kind in (
+            "spherical",
+            "p2p",
+            "cone twist",
+            "cone-twist",
+            "six dof",
+            "spring",
+            "torsion spring",
+            "linear spring",
+        ):
+            self._say(table, f"joints of type {kind} are not in a plane: taken as fixed")
+            kind = "fixed"
+        elif kind not in ("revolute", "continuous", "hinge", "fixed") and not slides:
+            raise table.fail("type", f'expected revolute, continuous, prismatic or fixed, found "{kind}"')
+        axis = table.vector("parent axis", (0.0, 0.0, 1.0))
+        for unused in (
+            "child axis",
+            "offset",
+            "enable motor",
+            "max motor impulse",
+            "detached",
+            "enable feedback",
+            "passive",
+            "limit",
+        ):
+            table.get(unused)
+        size = math.hypot(*axis) or 1.0
+        upright = abs(axis[2]) / size
+        planar = upright < 0.1 if slides else upright > 0.9
+        px, py, _ = table.vector("parent pivot")
+        cx, cy, _ = table.vector("child pivot")
+        heading = math.atan2(axis[1], axis[0]) if slides and planar else 0.0
+        sign = -1.0 if not slides and axis[2] < 0.0 else 1.0
+        if sign < 0.0:
+            self._say(
+                table,
+                "an axis that points down: its angles are taken clockwise as they come, and turn counter-clockwise here",
+            )
+        limits, gains, rates = table.table("joint limits"), table.table("controller"), table.number("damping", 0.0, 0.0)
+        mass, about = self._masses.get(child_key, (0.0, (0.0, 0.0, 0.0)))
+        inertia = sum(abs(a) / size * i for a, i in zip(axis, about, strict=True))
+        fixed = kind == "fixed"
+        low = high = 0.0
+        if limits is not None and not fixed:
+            low, high = limits.number("low", -1e9), limits.number("high", 1e9)
+            if low > high:
+                raise table.fail("joint limits", f"expected low ≤ high, found {low:g} and {high:g}")
+        self._rest(table)
+        return JointSpec(
+            name=name,
+            parent=parent,
+            child=child,
+            slides=slides,
+            planar=planar and not fixed,
+            at=Pose(px, py, heading),
+            child_at=Pose(cx, cy, heading),
+            low=low,
+            high=high,
+            unlimited=not fixed and (limits is None or kind == "continuous"),
+            inertia=max(mass if slides else inertia, LEAST_INERTIA),
+            damping=rates,
+            gains=None if gains is None else Gains(gains.number("P", GAINS, 0.0), gains.number("D", 0.0, 0.0)),
+        )
+
+    # -- what bodies carry
+
+    def _sensor(self, key: str, table: _Table) -> RaySensorSpec | None:
+        kind = table.text("type", "Proximity").strip().lower()
+        if kind not in ("proximity", "resistance"):
+            self._say(table, f"sensors of type {kind} are not read")
+            return None
+        if kind == "resistance":
+            self._say(table, "a resistance sensor: it finds things as a proximity sensor does, and resists nothing")
+        name = self._name(key, table)
+        parent = self._of(table, "parent")
+        mount = self._pose(table, "location")
+        rays = [self._ray(row) for row in table.rows("array")]
+        way = table.table("parametric")
+        if way is not None:
+            rays += self._fan(way)
+        if not rays:
+            raise table.fail("", "expected rays, as array or parametric")
+        placed = tuple(compose(mount, ray) for ray in rays)
+        offer = self._offer(table, "sensors/")
+        for unused in ("name", "visible size"):
+            table.get(unused)
+        spec = RaySensorSpec(
+            name=name, parent=parent, rays=placed, range=table.number("range", 1.0, 1e-3, 1e4), offer=offer
+        )
+        self._rest(table)
+        return spec
+
+    def _ray(self, row: _Table) -> Pose:
+        x, y, _ = row.vector("offset")
+        dx, dy, _ = row.vector("direction", (1.0, 0.0, 0.0))
+        if math.hypot(dx, dy) < 1e-9:
+            raise row.fail("direction", "expected a direction in the plane, found a vertical one")
+        return Pose(x, y, math.atan2(dy, dx))
+
+    def _fan(self, way: _Table) -> list[Pose]:
+        """Rays of a parametric sensor: its resolution over the horizontal angle, from the start offset on."""
+        count = int(way.number("resolution", 0.0, 1, 100_000)) if "resolution" in way else 0
+        if count < 1:
+            raise way.fail("resolution", "expected the number of rays")
+        angle, start = way.number("horizontal angle", 0.0, 0.0, 2.0 * math.pi), way.number("start offset", 0.0)
+        if way.number("vertical angle", 0.0):
+            self._say(way, "the vertical angle is left out")
+        angles = [-angle / 2.0 + angle * k / (count - 1) for k in range(count)] if count > 1 else [0.0]
+        return [Pose(start * math.cos(a), start * math.sin(a), a) for a in angles]
+
+    def _view(self, key: str, table: _Table, is_light: bool) -> ViewSpec:
+        name = self._name(key, table)
+        x, y, z = table.vector("location")
+        aim = table.vector("look at" if not is_light else "direction", (0.0, 0.0, 0.0))
+        dx, dy = (aim[0], aim[1]) if is_light else (aim[0] - x, aim[1] - y)
+        yaw = math.atan2(dy, dx) if math.hypot(dx, dy) > 1e-9 else 0.0
+        known = (
+            "clipping plane",
+            "field view angle",
+            "orthographic view width",
+            "stereo",
+            "spot exponent",
+            "cutoff angle",
+            "shadow quality",
+        )
+        parameters: dict[str, Any] = {}
+        for word in known:
+            value = table.get(word)
+            if isinstance(value, int | float | str | bool):
+                parameters[word.replace(" ", "_")] = value
+            elif isinstance(value, Mapping):
+                parameters |= {
+                    f"{k}_plane" if word == "clipping plane" else f"{word}_{k}".replace(" ", "_"): v
+                    for k, v in value.items()
+                }
+        for unused in ("up", "controlling devices", "name", "look at", "direction", "cast shadows"):
+            table.get(unused)
+        parent = self._of(table, "parent")
+        offer = self._offer(table, "lights/" if is_light else "cameras/")
+        self._rest(table)
+        half = yaw / 2.0
+        return ViewSpec(
+            name=name, parent=parent, is_light=is_light, position=(x, y, z), orientation=(0.0, 0.0, math.sin(half), math.cos(half)),
+            parameters=parameters, offer=offer,
+        )  # fmt: skip
+
+    def _vehicle(self, key: str, table: _Table) -> VehicleSpec:
+        chassis = self._of(table, "chassis", "-")
+        name = self._name(key, table)
+        wheels = []
+        for row in table.rows("wheels"):
+            x, y, _ = row.vector("offset")
+            front = bool(row.flag("front", False))
+            steers = front if "steering limits" not in row else True
+            limits = row.table("steering limits")
+            if limits is not None:
+                limits.get("low"), limits.get("high")
+            wheels.append(WheelSpec(x=x, y=y, radius=row.number("radius", 0.1, 1e-3, 1e3), steers=steers))
+        if not wheels:
+            raise table.fail("wheels", "expected wheels, found none")
+        limits = table.table("steering limits")
+        steering = (-0.6, 0.6) if limits is None else (limits.number("low", -0.6), limits.number("high", 0.6))
+        spec = VehicleSpec(
+            name=name,
+            chassis=chassis,
+            wheels=tuple(wheels),
+            max_power=table.number("max engine power", 100.0, 0.0),
+            max_brake=table.number("max brake power", 100.0, 0.0),
+            steering=steering,
+            offer=self._offer(table, "vehicles/"),
+        )
+        table.get("name")
+        self._rest(table)
+        return spec
+
+    def _actuator(self, key: str, table: _Table) -> ActuatorSpec | None:
+        if table.text("type", "Constraint").strip().lower() != "constraint":
+            self._say(table, f"actuators of type {table.text('type')} are not read")
+            return None
+        parent = self._of(table, "parent", "-")
+        name = self._name(key, table)
+        at, offer = self._pose(table, "location"), self._offer(table, "actuators/")
+        for unused in ("name", "visible size", "max impulse", "tau"):
+            table.get(unused)
+        self._rest(table)
+        return ActuatorSpec(name=name, parent=parent, at=at, offer=offer)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def read_adf(path: str | Path, options: Options = Options()) -> Described:
+    """Read a description file.
+
+    Raises
+    ------
+    FormatError
+        With the line, what was expected and what was found.
+    """
+    return _Reader(read_source(path), options).run()
+
+
+def parse_adf(source: Source, options: Options = Options()) -> Described:
+    """The same from what was read before."""
+    return _Reader(source, options).run()
+
+
+__all__ = ["parse_adf", "read_adf"]

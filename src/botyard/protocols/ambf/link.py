@@ -1,0 +1,129 @@
+"""AMBF's topics without ROS: one TCP connection that carries states and commands by number (our own format), sans-I/O.
+
+A frame is its length without these four bytes (u32), a kind (u8) and what belongs to it; all little-endian.
+
+=========  ======================================  ==================================================================
+kind       from                                    what follows
+=========  ======================================  ==================================================================
+0 TOPICS   simulator, at first and when it changes JSON: ``generation`` and ``topics``, a list of [number, name, type,
+                                                   "state" or "command"]
+1 READ     client                                  number of a state (u32): send it from now on
+2 LEAVE    client                                  number of a state (u32): no longer
+3 MESSAGE  both                                    number (u32) and the message in ROS 1's form
+=========  ======================================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from botyard.errors import PeerError
+
+PORT: Final = 7707
+"""Where the simulator listens if nothing else is said."""
+LONGEST: Final = 1 << 20
+"""Bytes of a frame, at most."""
+_HEAD = struct.Struct("<IB")
+_NUMBER = struct.Struct("<I")
+
+
+class Kind(IntEnum):
+    """What a frame is."""
+
+    TOPICS = 0
+    READ = 1
+    LEAVE = 2
+    MESSAGE = 3
+
+
+class LinkTopic(NamedTuple):
+    """A topic: its number, name and type, and whether it is a state (else a command)."""
+
+    number: int
+    name: str
+    type_name: str
+    is_state: bool
+
+
+class Topics(msgspec.Struct):
+    """What ``TOPICS`` says."""
+
+    generation: str
+    topics: list[tuple[int, str, str, str]]
+
+
+class Frame(NamedTuple):
+    """A frame: its kind, the number in it (0 for ``TOPICS``) and the rest."""
+
+    kind: Kind
+    number: int
+    data: bytes
+
+
+def frame(kind: Kind, number: int, data: bytes = b"") -> bytes:
+    """The bytes of a frame with a number."""
+    return _HEAD.pack(5 + len(data), kind) + _NUMBER.pack(number) + data
+
+
+def topics_frame(generation: str, topics: Sequence[LinkTopic]) -> bytes:
+    """The bytes of ``TOPICS``."""
+    rows = [(t.number, t.name, t.type_name, "state" if t.is_state else "command") for t in topics]
+    data = msgspec.json.encode(Topics(generation, rows))
+    return _HEAD.pack(1 + len(data), Kind.TOPICS) + data
+
+
+def parse_topics(data: bytes) -> tuple[str, list[LinkTopic]]:
+    """Generation and topics.
+
+    Raises
+    ------
+    PeerError
+        They are none.
+    """
+    try:
+        found = msgspec.json.decode(data, type=Topics)
+    except msgspec.MsgspecError as error:
+        raise PeerError(f"link: expected a list of topics, found {error}") from None
+    return found.generation, [LinkTopic(n, name, kind, what == "state") for n, name, kind, what in found.topics]
+
+
+class FrameReader:
+    """Takes bytes apart into frames."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def receive(self, data: bytes) -> Iterator[Frame]:
+        """Frames that are complete now.
+
+        Raises
+        ------
+        PeerError
+            These are no frames.
+        """
+        self._data += data
+        while len(self._data) >= 4:
+            (length,) = _NUMBER.unpack_from(self._data)
+            if not 1 <= length <= LONGEST:
+                raise PeerError(f"link: expected a frame of 1 … {LONGEST} bytes, found {length}")
+            if len(self._data) < 4 + length:
+                return
+            kind = self._data[4]
+            body = bytes(self._data[5 : 4 + length])
+            del self._data[: 4 + length]
+            if kind > Kind.MESSAGE:
+                raise PeerError(f"link: expected a frame of kind 0 … {Kind.MESSAGE}, found {kind}")
+            if kind == Kind.TOPICS:
+                yield Frame(Kind.TOPICS, 0, body)
+                continue
+            if len(body) < 4:
+                raise PeerError(f"link: expected a number in a frame of kind {kind}, found {len(body)} bytes")
+            yield Frame(Kind(kind), _NUMBER.unpack_from(body)[0], body[4:])
+
+
+__all__ = ["LONGEST", "PORT", "Frame", "FrameReader", "Kind", "LinkTopic", "frame", "parse_topics", "topics_frame"]

@@ -1,0 +1,468 @@
+"""Offers all objects and the world to transports, keeps them in step with the simulation, and lets a client step the world.
+
+Rates and watchdogs count wall time, as in the original; commands take effect at the beginning of the next step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time as wall
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from botyard.geometry import Pose, compose
+from botyard.model.dynamics import Gains, PoseController
+from botyard.model.objects import NAMESPACE, Offer, VehicleSpec, ViewSpec
+from botyard.model.robot import Drive
+from botyard.model.world import THING
+from botyard.protocols.ambf.template import Template
+from botyard.protocols.ros_messages.messages import Messages, Stamp
+from botyard.protocols.ros_messages.naming import graph_name
+from botyard.protocols.ros_messages.robot import Input
+from botyard.protocols.ros_messages.types import Types
+from botyard.servers.ambf.bodies import BoxBody, CarriedBody, EngineBody, MapBody, RobotBody
+from botyard.servers.ambf.channel import NODE, log
+from botyard.servers.ambf.fixtures import (
+    ActuatorObject,
+    GripperObject,
+    SensorObject,
+    VehicleObject,
+    ViewObject,
+    robot_vehicle,
+)
+from botyard.servers.ambf.objects import SOURCE, AmbfObject, stamp_now
+from botyard.servers.hub import Hub
+from botyard.servers.lockstep import Lockstep
+from botyard.servers.rosgraph import Carrier, Handle
+from botyard.simulation import Robot
+
+IDLE: Final = 0.004
+BUSY: Final = 0.0005
+"""How often states that are due are looked for, s: while nobody commands anything, and while somebody does."""
+CAMERA: Final = ViewSpec(name="default_camera", position=(0.0, 0.0, 10.0), offer=Offer(namespace="cameras/"))
+LIGHT: Final = ViewSpec(name="default_light", is_light=True, position=(0.0, 0.0, 5.0), offer=Offer(namespace="lights/"))
+WORLD: Final = "/ambf/env/World"
+
+
+class WorldObject(AmbfObject):
+    """The world: its time, and stepping."""
+
+    def __init__(self, ambf: Ambf) -> None:
+        self._templates: dict[str, Template] = {}
+        super().__init__(ambf, "World", "World", Offer(), quick=True)
+
+    def quick(self, wire: str, stamp: Stamp) -> bytes:
+        """Bytes of the state."""
+        template = self._templates.get(wire)
+        if template is None:
+            template = self._templates[wire] = self._template(wire)
+        sim = self.ambf.sim
+        rates = (round(1.0 / sim.dt),) if self.ambf.generation != "2.0" else (0, round(1.0 / sim.dt))
+        return template.fill(
+            (stamp.sec, stamp.nanosec), rates, (sim.tick & 0xFFFFFFFF,), (self.ambf.now(), sim.time)
+        )  # fmt: skip
+
+    def _template(self, wire: str) -> Template:
+        a = self.ambf
+        encode = a.types.encode_ros1 if wire == "ros1" else a.types.encode_cdr
+        names = ["dynamic_loop_freq"] if a.generation != "2.0" else ["graphics_loop_freq", "dynamic_loop_freq"]
+
+        def make(groups: Any) -> bytes:
+            stamp, rates, step, times = groups
+            fields = {"header": a.messages.header(Stamp(*stamp), ""), "n_devices": 0, "sim_step": step[0]}
+            fields |= dict(zip(names, rates, strict=True)) | {"wall_time": times[0], "sim_time": times[1]}
+            return encode(a.types["ambf_msgs/WorldState"](**fields), "ambf_msgs/WorldState")
+
+        return Template(make, ["II", "Q" * len(names), "I", "ff"])
+
+    def take(self, message: Any) -> None:
+        """Step."""
+        self.ambf.lockstep.command(
+            self, bool(message.enable_step_throttling), bool(message.step_clock), int(message.n_skip_steps)
+        )
+
+
+class Ambf:
+    """Offers the world and what is in it.
+
+    Parameters
+    ----------
+    hub : Hub
+        The running simulator.
+    lockstep : Lockstep
+        Lets clients step the world.
+    types : Types
+        Message types, those of the generation among them.
+    generation : str
+        One of `botyard.protocols.ambf.messages.GENERATIONS`.
+    prefix : str
+        In front of all namespaces.
+    low, high : float or None
+        Rates of all states, Hz; None: each its own.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        lockstep: Lockstep,
+        types: Types,
+        generation: str,
+        *,
+        prefix: str = "",
+        low: float | None = None,
+        high: float | None = None,
+    ) -> None:
+        self.hub = hub
+        self.sim = hub.sim
+        self.lockstep = lockstep
+        self.types = types
+        self.generation = generation
+        self.messages = Messages(types)
+        self._prefix = f"/{prefix.strip('/')}" if prefix.strip("/") else ""
+        self._rates = low, high
+        self._transports: list[Carrier] = []
+        self._paths: dict[str, None] = {}
+        self._objects: dict[Hashable, AmbfObject] = {}
+        self._acts: dict[Hashable, Callable[[], None]] = {}
+        self._rows: object = None
+        self._scene: object = None
+        self._begin = wall.monotonic()
+        self._world = WorldObject(self)
+        self._objects["world"] = self._world
+        self._resets: dict[Carrier, list[Handle]] = {}
+        self.sim.before_step(self._before_step)
+        hub.attach(self)
+        lockstep.told.append(self._say_all)
+        self._task = asyncio.ensure_future(self._run())
+
+    def close(self) -> None:
+        """Offer nothing any more."""
+        self._task.cancel()
+        self.hub.detach(self)
+        self.sim.not_before_step(self._before_step)
+        self.lockstep.told.remove(self._say_all)
+        self.lockstep.leave(self._world)
+        for transport in tuple(self._transports):
+            self.remove(transport)
+
+    def now(self) -> float:
+        """Wall time since the start, s."""
+        return wall.monotonic() - self._begin
+
+    # -- what objects need
+
+    def path(self, namespace: str, name: str) -> str:
+        """A topic's name before ``/State``, which nobody else has: a running number makes it so (§3)."""
+        space = namespace if namespace.startswith("/") else f"{NAMESPACE}{namespace}"
+        base = path = f"{self._prefix}{space if space.endswith('/') else space + '/'}{name}"
+        n = 2
+        while path in self._paths:
+            path, n = f"{base}{n}", n + 1
+        self._paths[path] = None
+        return path
+
+    def offer(self, namespace: str = NAMESPACE) -> Offer:
+        """How an object of ours is offered."""
+        return self.rated(Offer(namespace=namespace))
+
+    def rated(self, offer: Offer) -> Offer:
+        """With the rates that all are to have."""
+        low, high = self._rates
+        return replace(offer, low=offer.low if low is None else low, high=offer.high if high is None else high)
+
+    def before_step(self, key: Hashable, act: Callable[[], None] | None) -> None:
+        """Do something before every step; None: no longer."""
+        if act is None:
+            self._acts.pop(key, None)
+        else:
+            self._acts[key] = act
+
+    def acts(self, key: Hashable) -> bool:
+        """Whether that is done."""
+        return key in self._acts
+
+    def pose_of(self, name: str) -> Pose:
+        """Pose of a body in the world, also of one that a joint carries; the world's own origin for an empty name."""
+        snapshot = self.sim.snapshot
+        row = snapshot.rows.get(name)
+        if row is not None:
+            return Pose(*snapshot.state.pose[row].tolist())
+        for joints in self.sim.joints.values():
+            for joint in joints:
+                if joint.spec.child == name:
+                    return compose(self.pose_of(joint.spec.parent), joint.pose)
+        return Pose()
+
+    @property
+    def map_name(self) -> str:
+        """Name of the body that the map's walls are."""
+        return graph_name(self.sim.scene.name.replace(" ", "") or "map")
+
+    def body_called(self, name: str) -> str | None:
+        """The engine's name of a body by its name, topic or identifier."""
+        short = name.rpartition("/")[2]
+        for known in self.sim.engine.rows:
+            if known in (name, short) or graph_name(known.replace(" ", "")) == short:
+                return known
+        return None
+
+    def sensed_by(self, sensor: str) -> str | None:
+        """What a sensor's first ray that hits something has hit."""
+        short = sensor.rpartition("/")[2]
+        for thing in self._objects.values():
+            if isinstance(thing, SensorObject) and thing.name == short:
+                return thing.first_sensed()
+        return None
+
+    def identity(self, name: str) -> dict[str, Any]:
+        """What the states of all objects begin with."""
+        text = self.types["std_msgs/String"]
+        fields = {
+            "header": self.messages.header(stamp_now(), ""),
+            "sim_step": self.sim.tick & 0xFFFFFFFF,
+            "name": text(name),
+            "wall_time": self.now(),
+            "sim_time": self.sim.time,
+        }
+        return fields | ({"identifier": text(name)} if self.generation == "2.0" else {})
+
+    # -- transports and objects
+
+    def add(self, transport: Carrier) -> None:
+        """Offer everything by a transport, too."""
+        self._sync()
+        self._transports.append(transport)
+        for thing in self._objects.values():
+            thing.channel.offer(transport)
+        if self.generation == "2.0":
+            resets = {"Reset": self._reset, "Reset/Bodies": self._reset_bodies}
+            self._resets[transport] = [
+                transport.listen(
+                    NODE, Input(f"{self._prefix}{WORLD}/Command/{name}", "std_msgs/Empty", act, "back to the starts")
+                )
+                for name, act in resets.items()
+            ]
+
+    def remove(self, transport: Carrier) -> None:
+        """Do so no longer."""
+        self._transports.remove(transport)
+        for thing in self._objects.values():
+            thing.channel.withdraw(transport)
+        for handle in self._resets.pop(transport, ()):
+            handle.close()
+        if not self._transports:
+            for thing in self._objects.values():
+                thing.cease()
+
+    def _sync(self) -> None:
+        """Robots or boxes have come or gone."""
+        sim = self.sim
+        if sim.engine.rows is self._rows and sim.scene is self._scene:
+            return
+        self._rows, self._scene = sim.engine.rows, sim.scene
+        wanted = self._wanted()
+        for key in [k for k in self._objects if k not in wanted]:
+            thing = self._objects.pop(key)
+            for transport in self._transports:
+                thing.channel.withdraw(transport)
+            self._paths.pop(thing.channel.path, None)
+            for act in [a for a in self._acts if isinstance(a, tuple) and a[0] == thing.channel.path]:
+                del self._acts[act]
+        for key, make in wanted.items():
+            if key not in self._objects:
+                try:
+                    thing = self._objects[key] = make()
+                except KeyError:  # what carries it is gone
+                    continue
+                for transport in self._transports:
+                    thing.channel.offer(transport)
+
+    def _wanted(self) -> dict[Hashable, Callable[[], AmbfObject]]:
+        """All objects that there are to be, and how they are made, in order: who needs another comes after it."""
+        sim, d = self.sim, self.sim.described
+        found: dict[Hashable, Callable[[], AmbfObject]] = {"world": lambda: self._world}
+        for name, robot in sim.robots.items():
+            if robot.spec.name == THING and not robot.spec.drive:
+                continue
+            found["body", name] = lambda robot=robot: self._robot(robot)  # type: ignore[misc]
+            found |= self._equipment(robot)
+        joints = {j.spec.child: j for several in sim.joints.values() for j in several}
+        for name in (*sim.box_names, *d.carried):
+            offer = self.rated(d.offers.get(name, Offer()))
+            if offer.passive:
+                continue
+            if name in d.carried:
+                if name in joints:
+                    found["body", name] = lambda name=name, offer=offer: CarriedBody(self, name, joints[name], offer)  # type: ignore[misc]
+            else:
+                found["body", name] = lambda name=name, offer=offer: self._box(name, offer)  # type: ignore[misc]
+        if len(sim.scene.segments) or len(sim.scene.points):
+            found["map", self.map_name] = lambda: MapBody(self, self.map_name, self.offer())
+        for spec in d.sensors:
+            if spec.name in sim.rays and spec.parent in sim.engine.rows:
+                found["rays", spec.name] = lambda spec=spec: self._ray_sensor(spec)  # type: ignore[misc]
+        for vehicle in d.vehicles:
+            if ("body", vehicle.chassis) in found and self.generation != "master":
+                found["vehicle", vehicle.name] = lambda v=vehicle: self._described_vehicle(v)  # type: ignore[misc]
+        for actuator in d.actuators:
+            if actuator.parent in sim.engine.rows and self.generation != "master":
+                found["actuator", actuator.name] = lambda a=actuator: ActuatorObject(self, a)  # type: ignore[misc]
+        views = d.views
+        for usual in (CAMERA, LIGHT):
+            if not any(v.is_light == usual.is_light for v in views):
+                views += (usual,)
+        for view in views:
+            found["view", view.is_light, view.name] = lambda view=view: ViewObject(self, view)  # type: ignore[misc]
+        return found
+
+    def _robot(self, robot: Robot) -> RobotBody:
+        self._old_controller(robot.name)
+        return RobotBody(self, robot, self.offer())
+
+    def _box(self, name: str, offer: Offer) -> BoxBody:
+        self._old_controller(name)
+        return BoxBody(self, name, offer)
+
+    def _old_controller(self, name: str) -> None:
+        """The oldest generation's controllers put out a force by gains that come from the mass, where none are given (§6)."""
+        spec = self.sim.dynamics(name)
+        if self.generation != "master" or spec is None or spec.controller != PoseController():
+            return
+        dynamics = self.sim.engine.dynamics
+        inertia = spec.mass if dynamics is None else dynamics.inertia(name)
+        linear, angular = 20.0 * spec.mass, 10.0 * spec.mass
+        damped = PoseController(
+            linear=Gains(linear, 2.0 * math.sqrt(linear * spec.mass)),
+            angular=Gains(angular, 2.0 * math.sqrt(angular * inertia)),
+            force=True,
+        )
+        self.sim.set_dynamics(name, replace(spec, controller=damped))
+
+    def _equipment(self, robot: Robot) -> dict[Hashable, Callable[[], AmbfObject]]:
+        """Sensors, vehicle and gripper of a robot."""
+        found: dict[Hashable, Callable[[], AmbfObject]] = {}
+        name = robot.name
+        for k, laser in enumerate(robot.lasers):
+            label = f"{name}_laser" if k == 0 else f"{name}_laser{k + 1}"
+            found["laser", name, k] = lambda label=label, laser=laser, k=k: self._laser(label, robot, k)  # type: ignore[misc]
+        if robot.sonar is not None:
+            found["sonar", name] = lambda: self._sonar(robot)
+        if self.generation != "master":
+            if robot.spec.drive is Drive.DIFF:
+                found["vehicle", name] = lambda: self._vehicle(robot)
+            if robot.gripper is not None:
+                found["gripper", name] = lambda: self._gripper(robot)
+        return found
+
+    def _described_vehicle(self, spec: VehicleSpec) -> VehicleObject:
+        body = self._objects["body", spec.chassis]
+        assert isinstance(body, EngineBody)
+        return VehicleObject(self, spec, body)
+
+    def _vehicle(self, robot: Robot) -> VehicleObject:
+        body = self._objects["body", robot.name]
+        assert isinstance(body, RobotBody)
+        return VehicleObject(self, robot_vehicle(body, self.offer("vehicles/")), body)
+
+    def _gripper(self, robot: Robot) -> GripperObject:
+        assert robot.gripper is not None
+        return GripperObject(self, f"{robot.name}_gripper", robot.name, robot.gripper, self.offer("actuators/"))
+
+    def _laser(self, label: str, robot: Robot, index: int) -> SensorObject:
+        laser, spec = robot.lasers[index], robot.spec.lasers[index]
+
+        def rays() -> Any:
+            scan = laser.read()
+            angles = scan.angle_min + scan.angle_increment * np.arange(len(scan.ranges)) + spec.pose.th
+            return np.column_stack([np.full(len(angles), spec.pose.x), np.full(len(angles), spec.pose.y), angles])
+
+        def subscribe(on: bool) -> None:
+            laser.subscribe(SOURCE, on)
+
+        return SensorObject(
+            self, label, robot.name, spec.pose, rays, lambda: laser.read().ranges, lambda: spec.range_max, subscribe,
+            self.offer("sensors/"),
+        )  # fmt: skip
+
+    def _sonar(self, robot: Robot) -> SensorObject:
+        sonar, spec = robot.sonar, robot.spec.sonar
+        assert sonar is not None
+        assert spec is not None
+        rays = np.array([t.pose for t in spec.transducers], np.float64)
+        return SensorObject(
+            self, f"{robot.name}_sonar", robot.name, Pose(), lambda: rays, lambda: sonar.ranges, lambda: spec.range_max,
+            lambda on: sonar.subscribe(SOURCE, on), self.offer("sensors/"),
+        )  # fmt: skip
+
+    def _ray_sensor(self, spec: Any) -> SensorObject:
+        sensor = self.sim.rays[spec.name]
+        rays = np.array(spec.rays, np.float64)
+        return SensorObject(
+            self, spec.name, spec.parent, Pose(), lambda: rays, lambda: sensor.ranges, lambda: spec.range,
+            lambda on: sensor.subscribe(SOURCE, on), self.rated(spec.offer),
+        )  # fmt: skip
+
+    # -- reset
+
+    def _reset(self, _message: Any) -> None:
+        """All objects to their beginnings."""
+        self.sim.reset(source=SOURCE)
+        for joints in self.sim.joints.values():
+            for joint in joints:
+                joint.reset()
+        for thing in self._objects.values():
+            if isinstance(thing, ViewObject):
+                thing.reset()
+        self._at_rest()
+
+    def _reset_bodies(self, _message: Any) -> None:
+        """Bodies with mass only."""
+        self.sim.reset([n for n in (*self.sim.robots, *self.sim.box_names) if self.sim.dynamics(n) is not None], SOURCE)
+        self._at_rest()
+
+    def _at_rest(self) -> None:
+        for thing in self._objects.values():
+            if thing is not self._world:
+                thing.cease()
+        self.hub.settle()
+
+    # -- time
+
+    def _before_step(self) -> None:
+        for act in tuple(self._acts.values()):
+            act()
+
+    def on_snapshot(self, now: float) -> None:
+        """A step is done: publish what is due."""
+        if self._transports and not self.lockstep.is_busy:
+            self._publish()
+
+    def _say_all(self) -> None:
+        """Whoever steps the world waits for it."""
+        stamp = stamp_now()
+        for thing in self._objects.values():
+            thing.channel.publish(self.types, stamp)
+
+    def _publish(self) -> None:
+        try:
+            self._sync()
+            now, stamp = self.now(), stamp_now()
+            for thing in tuple(self._objects.values()):
+                thing.tick(now, stamp)
+        except Exception:  # a fault of ours must not end what all objects depend on
+            log.exception("internal error while publishing")
+
+    async def _run(self) -> None:
+        """Publish what is due between steps, and look at the watchdogs."""
+        while True:
+            if self._transports:
+                self._publish()
+            busy = any(t.channel.pace.is_commanded for t in self._objects.values())
+            await asyncio.sleep(BUSY if busy else IDLE)
+
+
+__all__ = ["Ambf"]

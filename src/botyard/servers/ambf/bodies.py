@@ -1,0 +1,417 @@
+"""Bodies of AMBF: robots, boxes, the map's walls, and what joints carry (ambf-messages.md §5, §6, §10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from botyard.devices.joints import Joint, JointCommand
+from botyard.engine import commands as cmd
+from botyard.engine.layout import Control
+from botyard.errors import BotyardError
+from botyard.geometry import Pose, compose
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.objects import Offer
+from botyard.protocols.ambf.template import Template
+from botyard.protocols.ros_messages.messages import Stamp, yaw_of
+from botyard.servers.ambf.channel import log
+from botyard.servers.ambf.joints import FreeJoint, JointView, robot_joints
+from botyard.servers.ambf.objects import SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
+from botyard.simulation import Robot
+
+if TYPE_CHECKING:
+    from botyard.servers.ambf.ambf import Ambf
+
+FORCE, POSITION, VELOCITY = 0, 1, 2
+"""``RigidBodyCmd.cartesian_cmd_type``."""
+NOWHERE: Final = (0.0, 0.0, 0.0)
+
+
+class Body(AmbfObject):
+    """A body: its state, made from numbers in place; subclasses say where it is and what commands do."""
+
+    def __init__(self, ambf: Ambf, name: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
+        super().__init__(ambf, name, "RigidBody", offer, quick=True)
+        self._joints = tuple(joints)
+        old = ambf.generation == "master"
+        self.children = bool(offer.children)
+        self.joint_names = offer.joint_names is not False
+        self.joint_positions = not old if offer.joint_positions is None else offer.joint_positions
+        self._templates: dict[Hashable, Template] = {}
+
+    # -- what bodies differ in
+
+    def pose(self) -> Pose:
+        """Where it is in the world."""
+        raise NotImplementedError
+
+    def velocity(self) -> tuple[float, float, float]:
+        """In its own axes, m/s and rad/s."""
+        return NOWHERE
+
+    def wrench(self) -> tuple[float, float, float]:
+        """Net force and torque, in the world's axes."""
+        return NOWHERE
+
+    @property
+    def mass(self) -> DynamicsSpec | None:
+        """Its mass; None: it is kinematic."""
+        return None
+
+    @property
+    def inertia(self) -> float:
+        """Moment of inertia about the vertical, kg·m²."""
+        return 0.0
+
+    @property
+    def userdata(self) -> tuple[str, Sequence[float]]:
+        """What else it tells, in words and numbers; only the oldest generation has a place for it."""
+        return "", ()
+
+    @property
+    def joints(self) -> tuple[JointView, ...]:
+        """All joints below it in the tree, in the order of all lists (§5)."""
+        return self._joints
+
+    # -- its state
+
+    def quick(self, wire: str, stamp: Stamp) -> bytes:
+        """Bytes of the state."""
+        joints = [j.read() for j in self.joints]
+        about, userdata = self.userdata
+        shown = joints if self.joint_positions else []
+        key = (wire, self.children, self.joint_names, len(shown), len(joints), about, len(userdata))
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = self._template(wire, len(shown), len(userdata), about)
+        pose, (vx, vy, w) = self.pose(), self.velocity()
+        mass = self.mass
+        cos, sin, half = math.cos(pose.th), math.sin(pose.th), pose.th / 2.0
+        fx, fy, torque = self.wrench()
+        a = self.ambf
+        body = [0.0, 0.0, self.inertia, pose.x, pose.y, 0.0, 0.0, 0.0, math.sin(half), math.cos(half)]
+        push = [fx, fy, 0.0, 0.0, 0.0, torque]
+        parts: list[Sequence[float]] = [
+            (stamp.sec, stamp.nanosec), (a.sim.tick & 0xFFFFFFFF,), (a.now(), a.sim.time, 0.0 if mass is None else mass.mass),
+        ]  # fmt: skip
+        if self.kind == "Object":
+            parts.append(body + push)
+            groups = [userdata, [j[0] for j in shown]]
+        else:
+            turn = [cos * vx - sin * vy, sin * vx + cos * vy, 0.0, 0.0, 0.0, w]
+            parts.append(body + turn + push)
+            groups = [[j[k] for j in shown] for k in range(3)]
+        parts += [g for g in groups if len(g)]
+        return template.fill(*parts)
+
+    def _template(self, wire: str, shown: int, extra: int, about: str) -> Template:
+        a = self.ambf
+        types, m = a.types, a.messages
+        old = self.kind == "Object"
+        encode = types.encode_ros1 if wire == "ros1" else types.encode_cdr
+        vector, point = types["geometry_msgs/Vector3"], types["geometry_msgs/Point"]
+        kind = f"ambf_msgs/{self.kind}State"
+
+        def make(groups: Sequence[Sequence[Any]]) -> bytes:
+            stamp, step, times, numbers, *arrays = groups
+            n = list(numbers)
+            fields = a.identity(self.name)
+            header = m.header(Stamp(*stamp), "")
+            fields |= {
+                "header": header,
+                "sim_step": step[0],
+                "wall_time": times[0],
+                "sim_time": times[1],
+                "mass": times[2],
+            }
+            fields["pInertia"] = point(*n[:3])
+            fields["pose"] = types["geometry_msgs/Pose"](point(*n[3:6]), types["geometry_msgs/Quaternion"](*n[6:10]))
+            rest = n[10:]
+            if not old:
+                fields["twist"] = types["geometry_msgs/Twist"](vector(*rest[:3]), vector(*rest[3:6]))
+                rest = rest[6:]
+            fields["wrench"] = types["geometry_msgs/Wrench"](vector(*rest[:3]), vector(*rest[3:6]))
+            fields["children_names"] = [j.child for j in self.joints] if self.children else []
+            fields["joint_names"] = [j.name for j in self.joints] if self.joint_names else []
+            if old:
+                fields["userdata_description"] = about
+                fields["userdata"], fields["joint_positions"] = map(floats, arrays)
+            else:
+                names = ("joint_positions", "joint_velocities", "joint_efforts")
+                fields |= dict(zip(names, map(floats, arrays), strict=True))
+            return encode(types[kind](**fields), kind)
+
+        numbers = "16d" if old else "22d"
+        arrays = [f"{extra}f", f"{shown}f"] if old else [f"{shown}f"] * 3
+        return Template(make, ["II", "I", "fff", numbers, *arrays])
+
+    # -- commands
+
+    def take(self, message: Any) -> None:
+        """Carry out a command: position, velocity or force, and joints."""
+        self.children |= bool(message.publish_children_names)
+        self.joint_names |= bool(message.publish_joint_names)
+        self.joint_positions |= bool(message.publish_joint_positions)
+        if self.kind == "Object":
+            kind = POSITION if message.enable_position_controller else FORCE
+            mask = message.position_controller_mask
+            kinds = [
+                JointCommand.POSITION if k < len(mask) and mask[k] else JointCommand.EFFORT
+                for k in range(len(message.joint_cmds))
+            ]
+        else:
+            kind = int(message.cartesian_cmd_type)
+            given = message.joint_cmds_types
+            kinds = [
+                self._joint_kind(int(given[k])) if k < len(given) else JointCommand.EFFORT
+                for k in range(len(message.joint_cmds))
+            ]
+        try:
+            self.act_on(kind, message)
+            for joint, how, value in zip(self.joints, kinds, message.joint_cmds, strict=False):
+                joint.command(how, float(value))
+        except BotyardError as error:
+            log.warning("%s: %s", self.name, error)
+
+    @staticmethod
+    def _joint_kind(value: int) -> JointCommand:
+        return JointCommand(value) if value in (0, 1, 2) else JointCommand.EFFORT
+
+    def act_on(self, kind: int, message: Any) -> None:
+        """Carry out what concerns the body itself."""
+
+    def cease(self) -> None:
+        """No command any more."""
+        for joint in self.joints:
+            joint.cease()
+
+
+class EngineBody(Body):
+    """A robot or a box."""
+
+    def __init__(self, ambf: Ambf, body: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
+        self.body = body
+        super().__init__(ambf, body, offer, joints)
+
+    def pose(self) -> Pose:
+        """Where it is."""
+        snapshot = self.ambf.sim.snapshot
+        x, y, th = snapshot.state.pose[snapshot.rows[self.body]].tolist()
+        return Pose(x, y, th)
+
+    def velocity(self) -> tuple[float, float, float]:
+        """In its own axes."""
+        snapshot = self.ambf.sim.snapshot
+        vx, vy, w = snapshot.state.vel[snapshot.rows[self.body]].tolist()
+        return vx, vy, w
+
+    def wrench(self) -> tuple[float, float, float]:
+        """Net force and torque."""
+        return self.ambf.sim.wrench(self.body)
+
+    @property
+    def mass(self) -> DynamicsSpec | None:
+        """Its mass."""
+        return self.ambf.sim.dynamics(self.body)
+
+    @property
+    def inertia(self) -> float:
+        """About the vertical."""
+        dynamics = self.ambf.sim.engine.dynamics
+        return 0.0 if dynamics is None else dynamics.inertia(self.body)
+
+    def acts(self, key: str, act: Callable[[], None] | None) -> None:
+        """Do something before every step; None: no longer."""
+        self.ambf.before_step((self.channel.path, key), act)
+
+    def act_on(self, kind: int, message: Any) -> None:
+        """Forces, a pose or a velocity."""
+        wanted = {FORCE: self._wrench_of, POSITION: self._pose_of, VELOCITY: self._twist_of}.get(kind)
+        if wanted is None:
+            log.warning("%s: expected a command of type 0, 1 or 2, found %d: ignored", self.name, kind)
+            return
+        self.obey(kind, wanted(message))
+
+    def obey(self, kind: int, values: tuple[float, float, float]) -> None:
+        """Carry out a force, a pose or a velocity, in the world's axes."""
+        if not finite(*values):
+            log.warning("%s: a command with values that are not finite: ignored", self.name)
+        elif self.mass is None:
+            self.move(kind, values)
+        else:
+            self._demand(kind, values)
+
+    @staticmethod
+    def _wrench_of(message: Any) -> tuple[float, float, float]:
+        return planar_wrench(message.wrench)
+
+    @staticmethod
+    def _pose_of(message: Any) -> tuple[float, float, float]:
+        p, q = message.pose.position, message.pose.orientation
+        norm = math.sqrt(q.x**2 + q.y**2 + q.z**2 + q.w**2)
+        return float(p.x), float(p.y), yaw_of(q) if norm >= 0.1 else 0.0
+
+    @staticmethod
+    def _twist_of(message: Any) -> tuple[float, float, float]:
+        t = message.twist
+        return float(t.linear.x), float(t.linear.y), float(t.angular.z)
+
+    def _demand(self, kind: int, values: tuple[float, float, float]) -> None:
+        """Of a body with mass."""
+        sim = self.ambf.sim
+        control = (Control.FORCE, Control.POSE, Control.TWIST)[kind]
+        row = sim.engine.rows[self.body]
+        state = sim.engine.state
+        if state.control[row] == control and tuple(state.demand[row].tolist()) == values:
+            return
+        if control is Control.FORCE and not any(values) and state.control[row] == Control.MOTORS:
+            return  # clients that do not push it say this all the time
+        sim.engine.submit(self.body, cmd.Demand(control, values), SOURCE)
+
+    def move(self, kind: int, values: tuple[float, float, float]) -> None:
+        """Of a body without mass: forces do nothing, a pose is taken at once, a velocity goes on until the next command."""
+        if kind == VELOCITY:
+            self.acts("twist", lambda: self._advance(values))
+            return
+        self.acts("twist", None)
+        if kind == POSITION:
+            self.put(Pose(*values))
+
+    def _advance(self, twist: tuple[float, float, float]) -> None:
+        if any(twist):
+            pose, dt = self.pose(), self.ambf.sim.dt
+            self.ambf.sim.put(
+                self.body, (pose.x + twist[0] * dt, pose.y + twist[1] * dt, pose.th + twist[2] * dt), SOURCE
+            )
+
+    def put(self, wanted: Pose) -> None:
+        """Put it somewhere, if that is another place."""
+        there = self.pose()
+        turned = math.remainder(wanted.th - there.th, 2.0 * math.pi)
+        if math.hypot(wanted.x - there.x, wanted.y - there.y) >= SAME_PLACE or abs(turned) >= SAME_TURN:
+            self.ambf.sim.put(self.body, wanted, SOURCE)
+            self.ambf.hub.settle()
+
+    def cease(self) -> None:
+        """Forces and velocities end; who has mass coasts."""
+        super().cease()
+        self.acts("twist", None)
+        sim = self.ambf.sim
+        row = sim.engine.rows.get(self.body)
+        if row is not None and sim.engine.state.control[row] in (Control.FORCE, Control.POSE, Control.TWIST):
+            sim.push(self.body, 0.0, 0.0, 0.0, SOURCE)
+
+
+class RobotBody(EngineBody):
+    """A robot."""
+
+    def __init__(self, ambf: Ambf, robot: Robot, offer: Offer) -> None:
+        self.robot = robot
+        self._port = robot.port(SOURCE)
+        self._drives = False
+        self._own: list[JointView] = []
+        super().__init__(ambf, robot.name, offer)
+        self._joints = tuple(robot_joints(self))
+
+    def path(self) -> tuple[float, float]:
+        """Way by odometry, forward, m, and turned, rad."""
+        snapshot = self.ambf.sim.snapshot
+        forward, turned = snapshot.state.path[snapshot.rows[self.body]].tolist()
+        return forward, turned
+
+    @property
+    def userdata(self) -> tuple[str, Sequence[float]]:
+        """The battery."""
+        return "battery, V", (self._port.electrics.volts,)
+
+    def drive(self, command: cmd.Command) -> None:
+        """Command it, in AMBF's name."""
+        if not self._drives:
+            self.robot.claim(SOURCE)
+            self._drives = True
+        self._port.submit(command)
+
+    def move(self, kind: int, values: tuple[float, float, float]) -> None:
+        """Without mass it drives with a velocity as far as its wheels allow; see `EngineBody.move`."""
+        if kind == VELOCITY:
+            self.acts("twist", lambda: self._roll(values))
+            return
+        if self.acting("twist"):
+            self.acts("twist", None)
+            self._stop()
+        if kind == POSITION:
+            self.put(Pose(*values))
+
+    def acting(self, key: str) -> bool:
+        """Whether something is done before every step."""
+        return self.ambf.acts((self.channel.path, key))
+
+    def _roll(self, twist: tuple[float, float, float]) -> None:
+        th = self.pose().th
+        cos, sin = math.cos(th), math.sin(th)
+        v, vy = twist[0] * cos + twist[1] * sin, twist[1] * cos - twist[0] * sin
+        self.drive(cmd.SetVelocity(v=v, w=twist[2], vy=vy))
+
+    def _stop(self) -> None:
+        if self._drives:
+            self._drives = False
+            self._port.submit(cmd.Stop())
+            self.robot.release(SOURCE)
+
+    def cease(self) -> None:
+        """It is driven no longer."""
+        super().cease()
+        self._stop()
+
+
+class BoxBody(EngineBody):
+    """A box of the map, or a body of a description file."""
+
+    @property
+    def joints(self) -> tuple[JointView, ...]:
+        """Joints of description files below it."""
+        return tuple(FreeJoint(j) for j in joints_below(self.ambf, self.body))
+
+
+class CarriedBody(Body):
+    """The child of a joint: it is where its parent and the joint take it; commands do nothing."""
+
+    def __init__(self, ambf: Ambf, name: str, joint: Joint, offer: Offer) -> None:
+        self._joint = joint
+        super().__init__(ambf, name, offer)
+
+    def pose(self) -> Pose:
+        """By its parent and the joint."""
+        return compose(self.ambf.pose_of(self._joint.spec.parent), self._joint.pose)
+
+    @property
+    def joints(self) -> tuple[JointView, ...]:
+        """Those below it."""
+        return tuple(FreeJoint(j) for j in joints_below(self.ambf, self.name))
+
+
+class MapBody(Body):
+    """The map's walls: a body that nothing moves."""
+
+    def pose(self) -> Pose:
+        """The world's origin."""
+        return Pose()
+
+
+def planar_wrench(wrench: Any) -> tuple[float, float, float]:
+    """Of a geometry_msgs/Wrench what acts in the plane: N, N, N·m."""
+    return float(wrench.force.x), float(wrench.force.y), float(wrench.torque.z)
+
+
+def joints_below(ambf: Ambf, name: str) -> list[Joint]:
+    """All joints below a body in the tree, each before those of its child."""
+    found: list[Joint] = []
+    for joint in ambf.sim.joints.get(name, ()):
+        if joint not in found:
+            found.append(joint)
+            found += [j for j in joints_below(ambf, joint.spec.child) if j not in found]
+    return found
+
+
+__all__ = ["Body", "BoxBody", "CarriedBody", "EngineBody", "MapBody", "RobotBody", "joints_below", "planar_wrench"]

@@ -1,0 +1,96 @@
+"""State and Command of one object, on all transports."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from botyard.protocols.ambf.messages import PACKAGE
+from botyard.protocols.ambf.stepping import Pace
+from botyard.protocols.ros_messages.messages import Stamp
+from botyard.protocols.ros_messages.robot import Input, Topic
+from botyard.protocols.ros_messages.types import Types
+from botyard.servers.rosgraph import Carrier, Handle, Once, Publication
+
+NODE: Final = "/ambf_comm_node"
+QUEUE: Final = 10
+
+log = logging.getLogger("botyard.ambf")
+
+
+class Channel:
+    """Publishes states at their pace and takes commands.
+
+    Parameters
+    ----------
+    path : str
+        Namespace and name.
+    state, command : str
+        Names of the messages' types, without the package.
+    make : callable
+        The state.
+    take : callable
+        Carries out a command.
+    quick : callable, optional
+        Bytes of the state in a wire form, without its object.
+    wanted : callable
+        Told when the first reader has come and when the last has gone.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        state: str,
+        command: str,
+        make: Callable[[], Any],
+        take: Callable[[Any], None],
+        *,
+        pace: Pace | None = None,
+        quick: Callable[[str, Stamp], bytes] | None = None,
+        wanted: Callable[[bool], None] = lambda _on: None,
+    ) -> None:
+        self.path = path
+        self.pace = pace or Pace()
+        self._take = take
+        self._topic = Topic(
+            f"{path}/State", f"{PACKAGE}/{state}", lambda _stamp: make(), f"state of {path}", queue=QUEUE, quick=quick
+        )
+        self._input = Input(f"{path}/Command", f"{PACKAGE}/{command}", self._commanded, f"command for {path}")
+        self._ends: dict[Carrier, tuple[Publication, Handle]] = {}
+        self._wanted = wanted
+        self._readers: list[Publication] = []
+
+    def _commanded(self, message: Any) -> None:
+        try:
+            self._take(message)
+        except Exception:  # a fault of ours must not end the connection, on which other objects depend
+            log.exception("%s: internal error at a command", self.path)
+
+    def offer(self, transport: Carrier) -> None:
+        """Be there on a transport."""
+        publication = transport.advertise(NODE, self._topic, lambda: None, self._changed)
+        self._ends[transport] = publication, transport.listen(NODE, self._input)
+        self._changed()
+
+    def withdraw(self, transport: Carrier) -> None:
+        """Be there no longer."""
+        for end in self._ends.pop(transport, ()):
+            end.close()
+        self._changed()
+
+    def _changed(self) -> None:
+        before = bool(self._readers)
+        self._readers = [p for p, _ in self._ends.values() if p.is_wanted]
+        if bool(self._readers) != before:
+            self._wanted(not before)
+
+    def publish(self, types: Types, stamp: Stamp) -> None:
+        """Send the state to those who read it."""
+        if self._readers:
+            once = Once(types, self._topic, stamp)
+            for reader in self._readers:
+                reader.send(once)
+
+
+__all__ = ["NODE", "Channel"]

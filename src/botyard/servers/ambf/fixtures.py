@@ -1,0 +1,371 @@
+"""Objects that are not bodies: sensors, cameras and lights, vehicles, actuators (ambf-messages.md §6, §10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from botyard.engine import commands as cmd
+from botyard.engine.layout import F8
+from botyard.errors import BotyardError
+from botyard.geometry import Pose, compose
+from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
+from botyard.protocols.ros_messages.messages import yaw_of
+from botyard.servers.ambf.bodies import FORCE, VELOCITY, EngineBody, RobotBody, planar_wrench
+from botyard.servers.ambf.channel import log
+from botyard.servers.ambf.objects import SOURCE, AmbfObject, finite, floats, parent_text
+from botyard.units import from_mm
+
+if TYPE_CHECKING:
+    from botyard.devices.gripper import Gripper
+    from botyard.servers.ambf.ambf import Ambf
+
+NEAR: Final = 0.05
+"""A ray has hit what its end is this near to, m: readings have noise."""
+
+
+class SensorObject(AmbfObject):
+    """A range sensor: its rays' measurements are 1 − distance/range (§6).
+
+    Parameters
+    ----------
+    parent : str
+        The body that carries it.
+    mount : Pose
+        Where, in the body's frame.
+    rays : callable
+        Origins and directions of the rays in the body's frame, (n, 3), m and rad.
+    read : callable
+        Ranges, m, one for each ray.
+    reach : callable
+        Length of the rays, m.
+    subscribe : callable
+        Begin or end to read the sensor.
+    """
+
+    def __init__(
+        self, ambf: Ambf, name: str, parent: str, mount: Pose, rays: Callable[[], F8], read: Callable[[], F8],
+        reach: Callable[[], float], subscribe: Callable[[bool], None], offer: Offer,
+    ) -> None:  # fmt: skip
+        self._parent, self._mount = parent, mount
+        self._rays, self._read, self._reach, self._subscribe = rays, read, reach, subscribe
+        self._said: tuple[int, list[str]] = (-1, [])
+        super().__init__(ambf, name, "Sensor", offer)
+
+    def wanted(self, on: bool) -> None:
+        """Read it only while somebody reads its state."""
+        self._subscribe(on)
+
+    def cease(self) -> None:
+        """Commands do nothing."""
+
+    def state(self) -> Any:
+        """Its state."""
+        ranges, reach = np.asarray(self._read(), np.float64), self._reach()
+        triggered = ranges < reach - 1e-9
+        measured = np.where(triggered, 1.0 - np.minimum(ranges, reach) / reach, 0.0)
+        if self.kind == "Object":
+            m, types = self.ambf.messages, self.ambf.types
+            return self.message(
+                mass=0.0, pInertia=types["geometry_msgs/Point"](0.0, 0.0, 0.0), pose=m.pose(self._mount),
+                wrench=types["geometry_msgs/Wrench"](m.vector(0.0, 0.0), m.vector(0.0, 0.0)),
+                userdata_description=f"1 - distance/{reach:g} m of {len(ranges)} rays", children_names=[], joint_names=[],
+                userdata=floats(measured), joint_positions=floats(()),
+            )  # fmt: skip
+        text = self.ambf.types["std_msgs/String"]
+        return self.message(
+            type=text("PROXIMITY"), **parent_text(self.ambf, self._parent), pose=self.ambf.messages.pose(self._mount), count=len(ranges),
+            triggered=triggered, range=floats([reach]), measurement=floats(measured),
+            sensed_objects=[text(n) for n in self.sensed(ranges, triggered)], sensed_objects_map=np.zeros(0, np.uint8),
+        )  # fmt: skip
+
+    def first_sensed(self) -> str | None:
+        """What the first ray has hit that hits a body."""
+        self._subscribe(True)
+        ranges = np.asarray(self._read(), np.float64)
+        names = self.sensed(ranges, ranges < self._reach() - 1e-9)
+        return next((n for n in names if n and n != self.ambf.map_name), None)
+
+    def sensed(self, ranges: F8, triggered: Any) -> list[str]:
+        """What each ray has hit: the name of a body, that of the map, or nothing."""
+        sim = self.ambf.sim
+        if self._said[0] == sim.tick:
+            return self._said[1]
+        x, y, th = self.ambf.pose_of(self._parent)
+        rays = self._rays()
+        c, s = math.cos(th), math.sin(th)
+        angle = rays[:, 2] + th
+        ends = np.column_stack(
+            [
+                x + c * rays[:, 0] - s * rays[:, 1] + ranges * np.cos(angle),
+                y + s * rays[:, 0] + c * rays[:, 1] + ranges * np.sin(angle),
+            ]
+        )
+        names = [self.ambf.map_name if t else "" for t in triggered]
+        engine = sim.engine
+        away = engine.state.pose[:, None, :2] - ends[None, :, :]
+        close = (away**2).sum(axis=2) < (engine.bodies.radius[:, None] + NEAR) ** 2
+        close &= np.asarray(triggered)[None, :] & (engine.state.mask != 0)[:, None]
+        for row in np.flatnonzero(close.any(axis=1)).tolist():
+            name = engine.specs[row].name
+            if name == self._parent:
+                continue
+            hits = np.flatnonzero(close[row])
+            for part in engine.specs[row].parts:
+                pose = Pose(*engine.state.pose[row].tolist())
+                for k in hits[_near_outline(part, pose, ends[hits])].tolist():
+                    names[k] = name
+        self._said = sim.tick, names
+        return names
+
+
+def _near_outline(part: Sequence[tuple[float, float]], pose: Pose, points: F8) -> Any:
+    """Which points are within `NEAR` m of the edges of a polygon of a body at `pose`."""
+    c, s = math.cos(pose.th), math.sin(pose.th)
+    local = (points - (pose.x, pose.y)) @ np.array([[c, -s], [s, c]])
+    a = np.asarray(part, np.float64)
+    edge = np.roll(a, -1, axis=0) - a
+    size = np.maximum((edge**2).sum(axis=1), 1e-18)
+    away = local[:, None, :] - a[None, :, :]
+    u = np.clip((away * edge[None]).sum(axis=2) / size[None], 0.0, 1.0)
+    gap = away - u[..., None] * edge[None]
+    return (gap**2).sum(axis=2).min(axis=1) <= NEAR**2
+
+
+class ViewObject(AmbfObject):
+    """A camera or a light: a pose in its parent's frame, which commands with an enabled controller set."""
+
+    def __init__(self, ambf: Ambf, spec: ViewSpec) -> None:
+        self.spec = spec
+        self._position, self._turn = spec.position, spec.orientation
+        super().__init__(ambf, spec.name, "Light" if spec.is_light else "Camera", spec.offer)
+
+    def _pose(self) -> Any:
+        types = self.ambf.types
+        return types["geometry_msgs/Pose"](
+            types["geometry_msgs/Point"](*self._position), types["geometry_msgs/Quaternion"](*self._turn)
+        )
+
+    def state(self) -> Any:
+        """Its state."""
+        if self.kind != "Object":
+            return self.message(**parent_text(self.ambf, self.spec.parent), pose=self._pose())
+        m, types = self.ambf.messages, self.ambf.types
+        return self.message(
+            mass=0.0, pInertia=types["geometry_msgs/Point"](0.0, 0.0, 0.0), pose=self._pose(),
+            wrench=types["geometry_msgs/Wrench"](m.vector(0.0, 0.0), m.vector(0.0, 0.0)), userdata_description="", children_names=[],
+            joint_names=[], userdata=floats(()), joint_positions=floats(()),
+        )  # fmt: skip
+
+    def take(self, message: Any) -> None:
+        """Set the pose."""
+        if not message.enable_position_controller:
+            return
+        p, q = message.pose.position, message.pose.orientation
+        values = (float(p.x), float(p.y), float(p.z), float(q.x), float(q.y), float(q.z), float(q.w))
+        norm = math.sqrt(sum(v * v for v in values[3:]))
+        if not finite(*values):
+            log.warning("%s: a pose with values that are not finite: ignored", self.name)
+            return
+        self._position = values[:3]
+        self._turn = (
+            (values[3] / norm, values[4] / norm, values[5] / norm, values[6] / norm)
+            if norm >= 0.1
+            else (0.0, 0.0, 0.0, 1.0)
+        )
+
+    def reset(self) -> None:
+        """Where it was at first."""
+        self._position, self._turn = self.spec.position, self.spec.orientation
+
+
+class VehicleObject(AmbfObject):
+    """Wheels under a body with power, brake and steering each.
+
+    A body with mass is moved as a bicycle with a wheel in the middle of those that steer and one in the middle of the others: engines
+    and brakes are forces along it (N), the wheels do not slip sideways. A robot without mass takes powers as parts (−1 … 1) of the top
+    speed of its wheels.
+    """
+
+    def __init__(self, ambf: Ambf, spec: VehicleSpec, body: EngineBody) -> None:
+        self.spec = spec
+        self._body = body
+        self._power = [0.0] * len(spec.wheels)
+        self._brake = [0.0] * len(spec.wheels)
+        self._steer = [0.0] * len(spec.wheels)
+        self._stop = False
+        super().__init__(ambf, spec.name, "Vehicle", spec.offer)
+
+    def state(self) -> Any:
+        """Its state."""
+        a, mass = self.ambf, self._body.mass
+        return self.message(
+            mass=0.0 if mass is None else mass.mass, pInertia=a.types["geometry_msgs/Point"](0.0, 0.0, self._body.inertia),
+            pose=a.messages.pose(self._body.pose()), wheel_count=len(self.spec.wheels),
+            wheel_offsets=[a.messages.pose(Pose(w.x, w.y)) for w in self.spec.wheels],
+        )  # fmt: skip
+
+    def take(self, message: Any) -> None:
+        """Take over what is commanded of the wheels."""
+        low, high = self.spec.steering
+        for into, given, least, most in (
+            (self._power, message.wheel_power, -self.spec.max_power, self.spec.max_power),
+            (self._brake, message.wheel_brake, 0.0, self.spec.max_brake),
+            (self._steer, message.wheel_steering, low, high),
+        ):
+            for k, value in enumerate(list(given)[: len(into)]):
+                if finite(float(value)):
+                    into[k] = min(max(float(value), least), most)
+        self._stop = bool(message.brake)
+        wrench = planar_wrench(message.chassis_wrench)
+        moves = any(self._power) or any(self._brake) or self._stop or any(self._steer)
+        if any(wrench) and finite(*wrench) and self._body.mass is not None:
+            self._body.acts("vehicle", None)
+            self._body.obey(FORCE, wrench)
+        elif moves or self.ambf.acts((self._body.channel.path, "vehicle")):
+            self._body.acts("vehicle", self._act)
+
+    def cease(self) -> None:
+        """No power, no brakes, wheels straight on."""
+        for values in (self._power, self._brake, self._steer):
+            values[:] = [0.0] * len(values)
+        self._stop = False
+        if self.ambf.acts((self._body.channel.path, "vehicle")):
+            self._body.acts("vehicle", None)
+            self._body.cease()
+
+    def _act(self) -> None:
+        """Before a step."""
+        if self._body.mass is None:
+            if isinstance(self._body, RobotBody):
+                self._drive(self._body)
+            return
+        dt, mass = self.ambf.sim.dt, self._body.mass.mass
+        pose, (v, _, _) = self._body.pose(), self._body.velocity()
+        wheels = list(zip(self.spec.wheels, self._power, self._brake, self._steer, strict=True))
+        push = 0.0 if self._stop else sum(p for w, p, _, _ in wheels if w.drives)
+        v += push / mass * dt
+        hold = (len(wheels) * self.spec.max_brake if self._stop else sum(b for _, _, b, _ in wheels)) / mass * dt
+        v = math.copysign(max(abs(v) - hold, 0.0), v)
+        front = [(w, s) for w, _, _, s in wheels if w.steers]
+        rear = [w.x for w in self.spec.wheels if not w.steers]
+        turn, base = 0.0, 0.0
+        if front:
+            axle = sum(rear) / len(rear) if rear else 0.0
+            base = axle
+            length = sum(w.x for w, _ in front) / len(front) - axle
+            if abs(length) > 1e-6:
+                turn = v * math.tan(sum(s for _, s in front) / len(front)) / length
+        # the rear axle does not slip; the body's origin is `base` behind … before it
+        side = -turn * base
+        c, s = math.cos(pose.th), math.sin(pose.th)
+        self._body.obey(VELOCITY, (c * v - s * side, s * v + c * side, turn))
+
+    def _drive(self, body: RobotBody) -> None:
+        """A robot without mass."""
+        limits = body.robot.spec.limits.max_speed
+        if len(self._power) == 2 and not any(w.steers for w in self.spec.wheels):
+            half = abs(self.spec.wheels[0].y)
+            left, right = (0.0 if self._stop else p * limits.x for p in self._power)
+            body.drive(cmd.SetVelocity(v=(left + right) / 2.0, w=(right - left) / (2.0 * half), vy=0.0))
+
+
+def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
+    """The two driven wheels of a robot with differential drive."""
+    spec = robot.robot.spec
+    half = from_mm(1.0 / spec.pioneer.diff_conv)
+    wheels = tuple(WheelSpec(x=0.0, y=y, radius=spec.wheel_radius) for y in (half, -half))
+    return VehicleSpec(name=robot.name, chassis=robot.body, wheels=wheels, max_power=1.0, max_brake=1.0, offer=offer)
+
+
+class ActuatorObject(AmbfObject):
+    """Glues a body to the one that carries the actuator (§6)."""
+
+    def __init__(self, ambf: Ambf, spec: ActuatorSpec) -> None:
+        self.spec = spec
+        self._held: str | None = None
+        super().__init__(ambf, spec.name, "Actuator", spec.offer)
+
+    @property
+    def actuated(self) -> bool:
+        """Whether it holds something."""
+        return self._held is not None and self._held in self.ambf.sim.engine.held
+
+    def state(self) -> Any:
+        """Its state."""
+        text = self.ambf.types["std_msgs/String"]
+        pose = self.ambf.messages.pose(self.spec.at)
+        return self.message(
+            type=text("CONSTRAINT"), **parent_text(self.ambf, self.spec.parent), pose=pose, actuated=self.actuated
+        )
+
+    def take(self, message: Any) -> None:
+        """Hold or let go."""
+        if not message.actuate:
+            self.cease()
+            return
+        if self.actuated:
+            return  # requests while active are ignored
+        name = str(message.body_name.data)
+        if getattr(message, "use_sensor_data", False):
+            name = self.ambf.sensed_by(str(message.sensor_identifier.data)) or name
+        sim = self.ambf.sim
+        name = self.ambf.body_called(name) or name
+        try:
+            if name not in sim.engine.rows:
+                log.warning('%s: there is no body "%s" to hold', self.name, name)
+                return
+            if message.use_offset:
+                p = message.body_offset.position
+                at = Pose(float(p.x), float(p.y), yaw_of(message.body_offset.orientation))
+                sim.put(name, compose(self.ambf.pose_of(self.spec.parent), compose(self.spec.at, at)), SOURCE)
+                sim.settle()
+            sim.attach(self.spec.parent, name)
+            self._held = name
+        except BotyardError as error:
+            log.warning("%s: %s", self.name, error)
+
+    def cease(self) -> None:
+        """Let go."""
+        if self._held is not None:
+            self.ambf.sim.detach(self._held)
+            self._held = None
+
+
+class GripperObject(AmbfObject):
+    """The gripper of a robot as an actuator: it closes and grips what is between its paddles; released, it opens."""
+
+    def __init__(self, ambf: Ambf, name: str, parent: str, gripper: Gripper, offer: Offer) -> None:
+        self._parent, self._gripper = parent, gripper
+        self._on = False
+        super().__init__(ambf, name, "Actuator", offer)
+
+    def state(self) -> Any:
+        """Its state."""
+        text = self.ambf.types["std_msgs/String"]
+        pose = self.ambf.messages.pose(Pose(self._gripper.front))
+        held = self._gripper.holding is not None
+        return self.message(type=text("CONSTRAINT"), **parent_text(self.ambf, self._parent), pose=pose, actuated=held)
+
+    def take(self, message: Any) -> None:
+        """Close or open."""
+        if bool(message.actuate) != self._on:
+            self._on = bool(message.actuate)
+            goal = 0.0 if self._on else math.inf
+            self._gripper.move_to(goal, goal)
+
+    def cease(self) -> None:
+        """It stays as it is: a robot does not drop things because somebody is silent."""
+
+
+__all__ = [
+    "ActuatorObject",
+    "GripperObject",
+    "SensorObject",
+    "VehicleObject",
+    "ViewObject",
+    "robot_vehicle",
+]

@@ -1,0 +1,219 @@
+"""AMBF's topics for clients without ROS, over TCP: a transport like those of ROS (format: `botyard.protocols.ambf.link`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable
+from typing import Final
+
+from botyard.errors import PeerError, PortError
+from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, frame, topics_frame
+from botyard.protocols.ros_messages.robot import Input, Topic
+from botyard.protocols.ros_messages.types import Types
+from botyard.servers.ambf.channel import log
+from botyard.servers.rosgraph import Once
+
+MOST_WAITING: Final = 1 << 20
+"""A client that has not read so many bytes is sent no further states until it has."""
+
+
+class _Publication:
+    def __init__(self, link: Link, number: int, topic: Topic, changed: Callable[[], None]) -> None:
+        self._link, self.number, self.topic, self.changed = link, number, topic, changed
+        self.readers: list[_Client] = []
+
+    @property
+    def is_wanted(self) -> bool:
+        return bool(self.readers)
+
+    @property
+    def greets(self) -> bool:
+        return True
+
+    def send(self, message: Once) -> None:
+        data = frame(Kind.MESSAGE, self.number, message.ros1)
+        for client in self.readers:
+            client.send(data)
+
+    def close(self) -> None:
+        self._link.forget(self.number)
+
+
+class _Ear:
+    def __init__(self, link: Link, number: int, heard: Input) -> None:
+        self._link, self.number, self.input = link, number, heard
+
+    def close(self) -> None:
+        self._link.forget(self.number)
+
+
+class _Client(asyncio.Protocol):
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._reader = FrameReader()
+        self._transport: asyncio.Transport | None = None
+        self.name = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.name = str(transport.get_extra_info("peername"))
+        self._link.clients.append(self)
+        transport.write(self._link.topics())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._link.left(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for found in self._reader.receive(data):
+                self._link.received(self, found)
+        except PeerError as error:
+            log.warning("%s: %s; the connection is closed", self.name, error)
+            self.close()
+
+    def send(self, data: bytes) -> None:
+        """Send it, unless the client does not read."""
+        t = self._transport
+        if t is not None and not t.is_closing() and t.get_write_buffer_size() < MOST_WAITING:
+            t.write(data)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class Link:
+    """Listens for clients.
+
+    Parameters
+    ----------
+    types : Types
+        Message types.
+    generation : str
+        Of the messages.
+    """
+
+    wire = "ros1"
+
+    def __init__(self, types: Types, generation: str) -> None:
+        self._types = types
+        self._generation = generation
+        self._numbers = itertools.count(1)
+        self._publications: dict[int, _Publication] = {}
+        self._ears: dict[int, _Ear] = {}
+        self._told = False
+        self.clients: list[_Client] = []
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen.
+
+        Raises
+        ------
+        PortError
+            The port is taken.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(lambda: _Client(self), host, port)
+        except OSError as error:
+            raise PortError(f"AMBF without ROS: cannot listen on port {port} of {host}: {error.strerror}") from None
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        """Listen no longer; clients are disconnected."""
+        if self._server is not None:
+            self._server.close()
+        for client in tuple(self.clients):
+            client.close()
+
+    # -- as a transport
+
+    def advertise(
+        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+    ) -> _Publication:
+        """Publish a topic."""
+        publication = _Publication(self, next(self._numbers), topic, changed)
+        self._publications[publication.number] = publication
+        self._tell()
+        return publication
+
+    def listen(self, node: str, entry: Input) -> _Ear:
+        """Listen to a topic."""
+        ear = _Ear(self, next(self._numbers), entry)
+        self._ears[ear.number] = ear
+        self._tell()
+        return ear
+
+    def forget(self, number: int) -> None:
+        """A topic is there no longer."""
+        self._publications.pop(number, None)
+        self._ears.pop(number, None)
+        self._tell()
+
+    # -- clients
+
+    def topics(self) -> bytes:
+        """What there is."""
+        found = [LinkTopic(n, p.topic.name, p.topic.type_name, True) for n, p in self._publications.items()]
+        found += [LinkTopic(n, e.input.name, e.input.type_name, False) for n, e in self._ears.items()]
+        return topics_frame(self._generation, found)
+
+    def _tell(self) -> None:
+        """Tell clients what there is, once for all changes of this moment."""
+        if self.clients and not self._told:
+            self._told = True
+            asyncio.get_running_loop().call_soon(self._tell_now)
+
+    def _tell_now(self) -> None:
+        self._told = False
+        data = self.topics()
+        for client in self.clients:
+            client.send(data)
+
+    def received(self, client: _Client, found: Frame) -> None:
+        """A frame has come.
+
+        Raises
+        ------
+        PeerError
+            It makes no sense.
+        """
+        if found.kind is Kind.MESSAGE:
+            ear = self._ears.get(found.number)
+            if ear is None:
+                return  # it has gone meanwhile
+            try:
+                message = self._types.decode_ros1(found.data, ear.input.type_name)
+            except PeerError as error:
+                log.warning("%s: %s: %s: ignored", client.name, ear.input.name, error)
+                return
+            ear.input.take(message)
+        elif found.kind in (Kind.READ, Kind.LEAVE):
+            publication = self._publications.get(found.number)
+            if publication is None:
+                return
+            if found.kind is Kind.READ and client not in publication.readers:
+                publication.readers.append(client)
+            elif found.kind is Kind.LEAVE:
+                with contextlib.suppress(ValueError):
+                    publication.readers.remove(client)
+            publication.changed()
+        else:
+            raise PeerError("link: only the simulator sends topics")
+
+    def left(self, client: _Client) -> None:
+        """A client has gone."""
+        with contextlib.suppress(ValueError):
+            self.clients.remove(client)
+        for publication in tuple(self._publications.values()):
+            if client in publication.readers:
+                publication.readers.remove(client)
+                publication.changed()
+
+
+__all__ = ["Link"]

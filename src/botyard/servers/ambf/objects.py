@@ -1,0 +1,123 @@
+"""What all objects of AMBF have in common: a name, a channel, an identity, and what happens when commands cease."""
+
+from __future__ import annotations
+
+import math
+import time as wall
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from botyard.geometry import Pose
+from botyard.model.objects import Offer
+from botyard.protocols.ambf.stepping import Pace
+from botyard.protocols.ros_messages.messages import Stamp
+from botyard.protocols.ros_messages.naming import graph_name
+from botyard.servers.ambf.channel import Channel
+
+if TYPE_CHECKING:
+    from botyard.servers.ambf.ambf import Ambf
+
+SOURCE: Final = "ambf"
+"""In whose name robots are commanded."""
+SAME_PLACE, SAME_TURN = 1e-5, 1e-4
+"""A position command that changes less is not carried out, m and rad (§6)."""
+
+
+class AmbfObject:
+    """An object.
+
+    Parameters
+    ----------
+    ambf : Ambf
+        Where it is offered.
+    name : str
+        Its name; the topic has it without blanks and with underscores for what names in ROS cannot hold.
+    kind : str
+        Its type of messages, for example ``RigidBody``; the oldest generation has ``Object`` for all.
+    offer : Offer
+        How it is offered.
+    """
+
+    def __init__(self, ambf: Ambf, name: str, kind: str, offer: Offer, *, quick: bool = False) -> None:
+        self.ambf = ambf
+        self.name = name
+        self.kind = "Object" if ambf.generation == "master" and kind != "World" else kind
+        self.offer = offer
+        path = ambf.path(offer.namespace, graph_name(name.replace(" ", "")))
+        self.channel = Channel(
+            path,
+            f"{self.kind}State",
+            f"{self.kind}Cmd",
+            self.state,
+            self._command,
+            pace=Pace(offer.low, offer.high),
+            quick=self.quick if quick else None,
+            wanted=self.wanted,
+        )
+
+    # -- what kinds of objects say of themselves
+
+    def state(self) -> Any:
+        """The message of its state."""
+        raise NotImplementedError
+
+    def quick(self, wire: str, stamp: Stamp) -> bytes:
+        """Bytes of the state."""
+        raise NotImplementedError
+
+    def take(self, message: Any) -> None:
+        """Carry out a command."""
+
+    def cease(self) -> None:
+        """No command has come for a while, or nobody is there any more: what was commanded ends."""
+
+    def wanted(self, on: bool) -> None:
+        """Somebody reads its state now, or nobody any more."""
+
+    # -- what they have in common
+
+    def _command(self, message: Any) -> None:
+        self.channel.pace.command(self.ambf.now())
+        self.take(message)
+
+    def tick(self, now: float, stamp: Stamp) -> None:
+        """Look at the watchdog; publish if that is due."""
+        pace = self.channel.pace
+        if pace.expired(now):
+            self.cease()
+        if pace.is_due(now):
+            self.channel.publish(self.ambf.types, stamp)
+
+    def message(self, **fields: Any) -> Any:
+        """Its state with these fields and those that all states have."""
+        return self.ambf.types[f"ambf_msgs/{self.kind}State"](**self.ambf.identity(self.name), **fields)
+
+    def placed(self, pose: Pose, z: float = 0.0) -> Any:
+        """A geometry_msgs/Pose."""
+        found = self.ambf.messages.pose(pose)
+        found.position.z = z
+        return found
+
+
+def parent_text(ambf: Ambf, name: str) -> dict[str, Any]:
+    """The field for the name of a parent."""
+    return {"parent_name": ambf.types["std_msgs/String"](name)}
+
+
+def stamp_now() -> Stamp:
+    """System time."""
+    return Stamp.of_seconds(wall.time())
+
+
+def finite(*values: float) -> bool:
+    """Whether all are finite."""
+    return all(map(math.isfinite, values))
+
+
+def floats(values: Any) -> Any:
+    """A float32 array."""
+    return np.asarray(values, np.float32)
+
+
+__all__ = ["SAME_PLACE", "SAME_TURN", "SOURCE", "AmbfObject", "finite", "floats", "parent_text", "stamp_now"]

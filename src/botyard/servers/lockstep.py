@@ -1,0 +1,108 @@
+"""Stepping of the world by a client, whatever its protocol: one client says when time passes, and how much (AMB-008).
+
+Nobody else's programs notice but by the clock. Steps are made at once, in the order in which they were asked for, and are counted exactly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from botyard.protocols.ambf.stepping import WATCHDOG, Stepping
+from botyard.servers.hub import Hub
+
+LOOK: Final = 0.05
+"""How often the watchdogs are looked at, s of wall time."""
+
+log = logging.getLogger("botyard.lockstep")
+
+
+class Lockstep:
+    """Lets clients step the world.
+
+    Parameters
+    ----------
+    hub : Hub
+        The run loop.
+    watchdog : float
+        A client that says nothing for so long no longer holds the world, s of wall time; 0: it holds it until it leaves.
+    """
+
+    def __init__(self, hub: Hub, watchdog: float = WATCHDOG) -> None:
+        self._hub = hub
+        self._watchdog = watchdog
+        self._clients: dict[Hashable, Stepping] = {}
+        self._task: asyncio.Future[None] | None = None
+        self.told: list[Callable[[], None]] = []
+        """Called when steps that were asked for are done."""
+        self.is_busy = False
+        """Steps are being made."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a client holds the world."""
+        return any(s.throttled for s in self._clients.values())
+
+    def command(self, client: Hashable, throttle: bool, clock: bool, skips: int) -> None:
+        """A command with AMBF's meaning: throttled, each change of `clock` is `skips` steps."""
+        self._obey(client, lambda s, now: s.command(throttle, clock, skips, now))
+
+    def step(self, client: Hashable, count: int) -> None:
+        """Hold the world, and make so many steps."""
+
+        def act(stepping: Stepping, now: float) -> None:
+            stepping.hold(now)
+            stepping.grant(count)
+
+        self._obey(client, act)
+
+    def leave(self, client: Hashable) -> None:
+        """A client has gone, or lets the world run free."""
+        stepping = self._clients.pop(client, None)
+        if stepping is not None and stepping.throttled:
+            self._free()
+
+    def _obey(self, client: Hashable, act: Callable[[Stepping, float], None]) -> None:
+        loop = asyncio.get_running_loop()
+        stepping = self._clients.setdefault(client, Stepping(self._watchdog))
+        was = self.is_held
+        act(stepping, loop.time())
+        if self.is_held and not was:
+            self._hub.pause()
+            if self._task is None and self._watchdog:
+                self._task = asyncio.ensure_future(self._watch())
+        elif was and not self.is_held:
+            self._free()
+        steps = 0
+        self.is_busy = True
+        try:
+            while stepping.throttled and stepping.may_step:
+                self._hub.step_now(1)
+                stepping.stepped()
+                steps += 1
+        finally:
+            self.is_busy = False
+        if steps:
+            for tell in tuple(self.told):
+                tell()
+
+    def _free(self) -> None:
+        if not self.is_held:
+            self._hub.resume()
+
+    async def _watch(self) -> None:
+        """Look at the watchdogs while a client holds the world."""
+        loop = asyncio.get_running_loop()
+        while self.is_held:
+            await asyncio.sleep(LOOK)
+            now = loop.time()
+            for stepping in self._clients.values():
+                if stepping.tick(now):
+                    log.info("no command for the world for %g s: it runs free again", self._watchdog)
+                    self._free()
+        self._task = None
+
+
+__all__ = ["Lockstep"]
