@@ -84,7 +84,7 @@ class Ros1World:
         process = self.spawn(
             sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-p", str(self.robots), *args, env=env
         )
-        wait(lambda: "ready" in output(process) or process.poll() is not None, 60.0)
+        wait(lambda: "botyard ready" in output(process) or process.poll() is not None, 60.0)
         assert process.poll() is None, output(process)
         return process
 

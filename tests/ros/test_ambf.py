@@ -34,7 +34,17 @@ def ambf(world: Ros1World, generation: str, *script: list[Any]) -> list[Any]:
 def test_states_and_pose_commands(world: Ros1World, generation: str) -> None:
     """With no roscore there, the simulator is the master. Idle states come at 50 Hz; a pose is taken at once."""
     world.botyard(
-        "--nomap", "-r", "p3dx:ann", "--start", "1000,2000,90", "--ambf", generation, "--update-interval", "20"
+        "--nomap",
+        "-r",
+        "p3dx:ann",
+        "--start",
+        "1000,2000,90",
+        "--ambf-port",
+        "0",
+        "--ambf",
+        generation,
+        "--update-interval",
+        "20",
     )
     wait(lambda: {f"{BODY}/State", "/ambf/env/World/State"} <= world.known()[0])
     wait(lambda: {f"{BODY}/Command", "/ambf/env/World/Command"} <= world.known()[1])
@@ -65,7 +75,9 @@ def test_states_and_pose_commands(world: Ros1World, generation: str) -> None:
 
 def test_velocities_and_the_watchdog(world: Ros1World) -> None:
     """A twist in the world's frame drives as far as wheels allow; without commands it ends after half a second."""
-    world.botyard("--nomap", "-r", "p3dx:ann", "--start", "0,0,90", "--ambf", "1.0", "--update-interval", "20")
+    world.botyard(
+        "--nomap", "-r", "p3dx:ann", "--start", "0,0,90", "--ambf-port", "0", "--ambf", "1.0", "--update-interval", "20"
+    )
     wait(lambda: f"{BODY}/Command" in world.known()[1])
     state, command = kinds("1.0")
     north = {"cartesian_cmd_type": 2, "twist.linear.y": 0.4, "twist.linear.x": 0.3}
@@ -85,7 +97,7 @@ def test_velocities_and_the_watchdog(world: Ros1World) -> None:
 
 def test_lockstep(world: Ros1World) -> None:
     """Each toggle is exactly n steps; then the world runs free again."""
-    world.botyard("--nomap", "-r", "p3dx:ann", "--ambf", "2.0", "--update-interval", "20")
+    world.botyard("--nomap", "-r", "p3dx:ann", "--ambf-port", "0", "--ambf", "2.0", "--update-interval", "20")
     wait(lambda: "/ambf/env/World/Command" in world.known()[1])
     (steps, took), (_, free) = ambf(
         world,

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from botyard.cli.runoptions import RunOptions
-from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterError
+from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
 from botyard.servers.yard import Interface, Yard
 
 if TYPE_CHECKING:
@@ -407,7 +407,14 @@ async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
     stack.push_async_callback(interfaces.close)
     ros2, zenoh = o.ros2 or o.ros_domain_id is not None, bool(o.zenoh or o.zenoh_router)
     if o.ambf is not None and o.ambf_port >= 0:
-        await interfaces.start_link()
+        from botyard.protocols.ambf.link import PORT
+
+        try:
+            await interfaces.start_link()
+        except PortError as error:
+            if o.ambf_port != PORT:  # somebody wants just that one
+                raise
+            log.warning("%s; --ambf-port chooses another one", error)
     if o.ros1 or o.ros_master is not None:
         await interfaces.start_ros1()
     elif o.ambf is not None and not (ros2 or zenoh):

@@ -116,6 +116,12 @@ class _Table:
             raise self.fail(key, f"expected {low:g} … {high:g}, found {value:g}")
         return float(value)
 
+    def size(self, key: str) -> float:
+        """A length that must be there, m."""
+        if key not in self:
+            raise self.fail("", f"expected {key}, a length in m")
+        return self.number(key, 0.0, 1e-4, 1e4)
+
     def flag(self, key: str, default: bool | None = None) -> bool | None:
         value = self.get(key)
         if value is None:
@@ -349,7 +355,7 @@ class _Reader:
             raise table.fail("", f"expected a geometry for the shape {name}")
         around: Outline
         if kind in ("sphere", "cylinder", "cone", "capsule", "uppersphere"):
-            radius = size.number("radius", 0.0, 1e-4, 1e4)
+            radius = size.size("radius")
             axis = size.text("axis", "z").strip().lower()
             if kind in ("cylinder", "cone", "capsule") and axis in ("x", "y"):
                 height = size.number("height", 2.0 * radius, 1e-4, 1e4)
@@ -357,7 +363,7 @@ class _Reader:
             else:
                 around = disc(radius)
         elif kind in ("box", "plane"):
-            around = rectangle(size.number("x", 0.0, 1e-4, 1e4), size.number("y", 0.0, 1e-4, 1e4))
+            around = rectangle(size.size("x"), size.size("y"))
         else:
             raise table.fail("", f'expected a shape out of box, sphere, cylinder, cone, capsule, plane, found "{name}"')
         return tuple(transform_point(offset, x, y) for x, y in around)

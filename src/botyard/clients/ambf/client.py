@@ -246,14 +246,15 @@ class Client:
         return self._world
 
     def get_obj_handle(self, a_name: str) -> Any:
-        """An object by its name, or by a part of it that only one has; None if there is none, or there are several.
+        """An object by its name, by the last part of its name, or by any part that only one has; None if none or several have it.
 
         From now on its command is sent all the time.
         """
         handle = self._handles.get(a_name)
-        if handle is None:
-            found = [h for n, h in self._handles.items() if a_name in n]
-            handle = found[0] if len(found) == 1 else None
+        for fits in (lambda n: n.rpartition("/")[2] == a_name, lambda n: a_name in n):
+            if handle is None:
+                found = [h for n, h in self._handles.items() if fits(n)]
+                handle = found[0] if len(found) == 1 else None
         if handle is not None and not isinstance(handle, World):
             handle.set_active()
         return handle

@@ -1,0 +1,171 @@
+"""AMBF description files: what a plane can hold is read, the rest is said."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from botyard.errors import FormatError
+from botyard.formats.adf import parse_adf, read_adf
+from botyard.formats.base import Options, Source
+from botyard.model.dynamics import Gains
+from botyard.model.objects import Described, Offer
+
+FILE = Path(__file__).parents[1] / "data" / "ambf.yaml"
+
+
+def parse(text: str) -> tuple[Described, list[str]]:
+    notes: list[str] = []
+    return parse_adf(Source("x.yaml", text.encode()), Options(warn=notes.append)), notes
+
+
+def one(body: str, more: str = "") -> tuple[Described, list[str]]:
+    return parse(f"bodies: [BODY b]\n{more}\nBODY b:\n" + "\n".join(f"  {line}" for line in body.splitlines()))
+
+
+def test_the_whole_file() -> None:
+    notes: list[str] = []
+    d = read_adf(FILE, Options(warn=notes.append))
+    assert notes == []
+    assert [b.name for b in d.bodies] == ["robot1", "box1", "kin", "chassis", "wall"]
+    assert d.carried == ("wheel_l", "wheel_r")
+    robot, box, kin = d.bodies[:3]
+    assert robot.dynamics is not None
+    assert (robot.dynamics.mass, robot.dynamics.inertia) == (2.0, 0.5)
+    assert (robot.length, robot.width) == pytest.approx((0.6, 0.4))
+    assert box.dynamics is None
+    assert box.pose == (-5.0, 5.0, 0.0)
+    assert kin.dynamics is not None
+    assert kin.dynamics.controller.linear == Gains(40.0, 25.0)
+    assert kin.dynamics.controller.force
+    assert (kin.dynamics.friction, kin.dynamics.restitution, kin.dynamics.angular_damping) == (0.4, 0.5, 0.1)
+    assert d.offers["wall"].passive
+    assert d.offers["kin"].children
+    left = d.joints[0]
+    assert (left.name, left.parent, left.child, left.unlimited, left.planar) == (
+        "left_wheel",
+        "robot1",
+        "wheel_l",
+        True,
+        False,
+    )
+    assert left.inertia == 0.02, "about the axis"
+    assert d.sensors[0].range == 5.0
+    assert d.sensors[0].rays[1] == pytest.approx((0.0, 0.25, math.pi / 2))
+    assert d.sensors[0].offer.namespace == "/ambf/env/sensors/"
+    rover = d.vehicles[0]
+    assert [w.steers for w in rover.wheels] == [True, True, False, False]
+    assert (rover.max_power, rover.max_brake, rover.steering) == (50.0, 80.0, (-0.5, 0.5))
+    camera, light = d.views
+    assert (camera.position, camera.is_light) == ((4.0, 0.0, 2.0), False)
+    assert camera.orientation == pytest.approx((0.0, 0.0, 1.0, 0.0), abs=1e-12)
+    assert camera.parameters == {"near_plane": 0.01, "far_plane": 10}
+    assert light.is_light
+    assert d.actuators[0].at == (0.3, 0.0, 0.0)
+
+
+def test_shapes_from_above() -> None:
+    d, notes = one("mass: 1\nshape: Cylinder\ngeometry: {radius: 0.2, height: 1.0, axis: x}")
+    assert (d.bodies[0].length, d.bodies[0].width) == (1.0, 0.4)
+    assert not notes
+    d, notes = one(
+        "compound collision shape:\n- {shape: Box, geometry: {x: 1, y: 0.2, z: 1}, offset: {position: {x: 0.5, y: 0, z: 0}}}\n"
+        "- {shape: Sphere, geometry: {radius: 0.1}}"
+    )
+    assert len(d.bodies[0].parts) == 2
+    assert max(x for x, _ in d.bodies[0].parts[0]) == pytest.approx(1.0)
+    d, notes = one("mesh: thing.STL")
+    assert notes == ["x.yaml: BODY b: has no shape but a mesh, if any: taken as a box of 0.5 m"]
+    d, notes = one(
+        "shape: Box\ngeometry: {x: 1, y: 1, z: 1}\nlocation: {orientation: {r: 0.3, p: 0, y: 1}}\nkinematic chain: 4"
+    )
+    assert d.bodies[0].pose.th == pytest.approx(1.0)
+    assert notes == [
+        "x.yaml: BODY b: location: roll and pitch are left out",
+        'x.yaml: BODY b: "kinematic chain" is not read',
+    ]
+
+
+def test_names_namespaces_and_rates() -> None:
+    text = "namespace: /lab\nbodies: [BODY a, BODY b]\n"
+    text += "BODY a: {name: my box, shape: Sphere, geometry: {radius: 1}, publish frequency: {low: 10, high: 500}}\n"
+    text += "BODY b: {name: my box, shape: Sphere, geometry: {radius: 1}, namespace: /other/}\n"
+    d, _ = parse(text)
+    assert [b.name for b in d.bodies] == ["mybox", "mybox2"]
+    assert d.offers["mybox"] == Offer(namespace="/lab/", low=10.0, high=500.0)
+    assert d.offers["mybox2"].namespace == "/other/"
+
+
+def test_joints() -> None:
+    text = "bodies: [BODY a, BODY b]\njoints: [JOINT j]\nBODY a: {shape: Sphere, geometry: {radius: 1}}\n"
+    text += "BODY b: {mass: 2, shape: Sphere, geometry: {radius: 1}}\n"
+    base = text + "JOINT j: {parent: BODY a, child: BODY b, "
+    d, _ = parse(
+        base
+        + "type: prismatic, parent axis: {x: 0, y: 1, z: 0}, joint limits: {low: 0, high: 0.4}, controller: {P: 5, D: 1}}"
+    )
+    (slide,) = d.joints
+    assert (slide.slides, slide.planar, slide.low, slide.high, slide.unlimited) == (True, True, 0.0, 0.4, False)
+    assert slide.at.th == pytest.approx(math.pi / 2)
+    assert (slide.inertia, slide.gains) == (2.0, Gains(5.0, 1.0))
+    d, notes = parse(base + "type: spherical}")
+    assert notes == ["x.yaml: JOINT j: joints of type spherical are not in a plane: taken as fixed"]
+    assert not d.joints[0].unlimited
+    with pytest.raises(FormatError, match=r"x\.yaml:5: .*expected low"):
+        parse(base + "joint limits: {low: 1, high: 0}}")
+    with pytest.raises(FormatError, match='there is no body "BODY c"'):
+        parse(text + "JOINT j: {parent: BODY a, child: BODY c}")
+    with pytest.raises(FormatError, match="expected revolute"):
+        parse(base + "type: magic}")
+
+
+def test_parametric_sensors() -> None:
+    text = "bodies: [BODY a]\nsensors: [SENSOR s]\nBODY a: {shape: Sphere, geometry: {radius: 1}}\n"
+    d, _ = parse(
+        text
+        + "SENSOR s: {parent: BODY a, range: 2, parametric: {resolution: 5, horizontal angle: 2.0, start offset: 0.5}}"
+    )
+    rays = d.sensors[0].rays
+    assert [r.th for r in rays] == pytest.approx([-1.0, -0.5, 0.0, 0.5, 1.0])
+    assert rays[2] == pytest.approx((0.5, 0.0, 0.0))
+    with pytest.raises(FormatError, match="expected rays"):
+        parse(text + "SENSOR s: {parent: BODY a}")
+    with pytest.raises(FormatError, match="found a vertical one"):
+        parse(text + "SENSOR s: {parent: BODY a, array: [{direction: {x: 0, y: 0, z: 1}}]}")
+    d, notes = parse(text + "SENSOR s: {parent: BODY a, type: Contact}")
+    assert d.sensors == ()
+    assert "sensors of type contact are not read" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "expected an AMBF description"),
+        ("robots: []", "expected an AMBF description"),
+        ("[1, 2]", "expected keys and values"),
+        ("bodies: 3", "expected a list of names"),
+        ("bodies: [BODY a]", '"BODY a" is listed, but not described'),
+        ("bodies: [b]\nb: 4", "expected keys and values, found 4"),
+        ("bodies: [b]\nb: {mass: heavy, shape: Sphere, geometry: {radius: 1}}", "expected a number, found 'heavy'"),
+        ("bodies: [b]\nb: {mass: -1, shape: Sphere, geometry: {radius: 1}}", "expected 0 … 1e"),
+        ("bodies: [b]\nb: {shape: Torus, geometry: {radius: 1}}", "expected a shape out of"),
+        ("bodies: [b]\nb: {shape: Box}", "expected a geometry"),
+        ("bodies: [b]\nb: {shape: Box, geometry: {x: 1}}", "expected y, a length"),
+        ("bodies: [b]\nb: {passive: perhaps, shape: Sphere, geometry: {radius: 1}}", "expected true or false"),
+        ("vehicles: [v]\nv: {chassis: BODY x}", "there is no body"),
+        ("bodies: [", "not YAML"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text: str, reason: str) -> None:
+    with pytest.raises(FormatError, match=reason) as error:
+        parse(text)
+    assert str(error.value).startswith("x.yaml")
+
+
+def test_two_files_together() -> None:
+    a, _ = one("shape: Sphere\ngeometry: {radius: 1}")
+    both = a | read_adf(FILE)
+    assert len(both.bodies) == 6
+    assert both.joints == read_adf(FILE).joints

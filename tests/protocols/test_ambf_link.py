@@ -1,0 +1,96 @@
+"""The connection of clients without ROS, and states that are made in place."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.errors import PeerError
+from botyard.protocols.ambf.link import LONGEST, Frame, FrameReader, Kind, LinkTopic, frame, parse_topics, topics_frame
+from botyard.protocols.ambf.messages import GENERATIONS, definitions
+from botyard.protocols.ambf.template import Template
+from botyard.protocols.ros_messages.types import Types
+
+TOPICS = [
+    LinkTopic(1, "/ambf/env/a/State", "ambf_msgs/RigidBodyState", True),
+    LinkTopic(2, "/ambf/env/a/Command", "x/y", False),
+]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([Kind.READ, Kind.LEAVE, Kind.MESSAGE]), st.integers(0, 2**32 - 1), st.binary(max_size=50)
+        )
+    ),
+    st.integers(1, 9),
+)
+def test_frames_in_pieces_of_any_size(frames: list[tuple[Kind, int, bytes]], size: int) -> None:
+    data = b"".join(frame(*f) for f in frames) + topics_frame("2.0", TOPICS)
+    reader, found = FrameReader(), []
+    for k in range(0, len(data), size):
+        found += list(reader.receive(data[k : k + size]))
+    assert found[:-1] == [Frame(*f) for f in frames]
+    assert parse_topics(found[-1].data) == ("2.0", TOPICS)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused_or_waited_for(data: bytes) -> None:
+    try:
+        for found in FrameReader().receive(data):
+            assert isinstance(found.kind, Kind)
+    except PeerError:
+        pass
+
+
+def test_what_is_no_frame_is_said() -> None:
+    for data, text in (
+        (struct.pack("<I", 0), "expected a frame of 1"),
+        (struct.pack("<I", LONGEST + 1), "expected a frame of 1"),
+        (struct.pack("<IB", 1, 9), "expected a frame of kind"),
+        (struct.pack("<IB", 3, 1) + b"ab", "expected a number"),
+    ):
+        with pytest.raises(PeerError, match=text):
+            list(FrameReader().receive(data))
+    with pytest.raises(PeerError, match="list of topics"):
+        parse_topics(b'{"generation": 1}')
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("wire", ["ros1", "cdr"])
+def test_a_template_gives_the_bytes_of_the_message(generation: str, wire: str) -> None:
+    types = Types(more=definitions(generation))
+    kind = "ambf_msgs/WorldState"
+    encode = types.encode_ros1 if wire == "ros1" else types.encode_cdr
+
+    def make(groups: object) -> bytes:
+        stamp, rate, step, times = groups  # type: ignore[misc]
+        message = types.blank(kind)
+        message.header.stamp.sec, message.header.stamp.nanosec = stamp
+        message.header.frame_id = "odd"  # what comes after it is aligned in CDR
+        message.dynamic_loop_freq, message.sim_step = rate[0], step[0]
+        message.wall_time, message.sim_time = times
+        return encode(message, kind)
+
+    template = Template(make, ["II", "Q", "I", "ff"])
+    for values in (
+        ((1, 2), (1000,), (7,), (1.5, 2.25)),
+        ((0, 0), (0,), (0,), (0.0, 0.0)),
+        ((9, 8), (1,), (2**32 - 1,), (-1.0, math.inf)),
+    ):
+        assert template.fill(*values) == make(values)
+    with pytest.raises(struct.error):
+        template.fill((1, 2), (1000,), (-1,), (0.0, 0.0))
+    with pytest.raises(ValueError, match="is not in the message"):
+        Template(lambda g: make([g[0], g[2], g[1], g[3]]), ["II", "I", "Q", "ff"])
+
+
+def test_blank_messages_can_be_encoded() -> None:
+    for generation in GENERATIONS:
+        types = Types(more=definitions(generation))
+        for name in definitions(generation):
+            assert types.decode_ros1(types.encode_ros1(types.blank(name), name), name) is not None
