@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 
-from bench import clients, page, peers, rays, ros, scaling, scenes, startup, traffic, worlds
+from bench import ambf, clients, page, peers, rays, ros, scaling, scenes, startup, traffic, worlds
 
 ALL = {
     "rays": rays.main,
@@ -13,6 +13,7 @@ ALL = {
     "clients": clients.main,
     "page": page.main,
     "ros": ros.main,
+    "ambf": ambf.main,
     "startup": startup.main,
     "traffic": traffic.main,
     "worlds": worlds.main,

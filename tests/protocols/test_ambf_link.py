@@ -82,9 +82,11 @@ def test_a_template_gives_the_bytes_of_the_message(generation: str, wire: str) -
         ((0, 0), (0,), (0,), (0.0, 0.0)),
         ((9, 8), (1,), (2**32 - 1,), (-1.0, math.inf)),
     ):
-        assert template.fill(*values) == make(values)
+        assert template.fill([v for group in values for v in group]) == make(values)
     with pytest.raises(struct.error):
-        template.fill((1, 2), (1000,), (-1,), (0.0, 0.0))
+        template.fill((1, 2, 1000, -1, 0.0, 0.0))
+    with pytest.raises(struct.error):
+        template.fill((1, 2))
     with pytest.raises(ValueError, match="is not in the message"):
         Template(lambda g: make([g[0], g[2], g[1], g[3]]), ["II", "I", "Q", "ff"])
 

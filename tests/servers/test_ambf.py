@@ -29,13 +29,13 @@ class Run:
 
     def __init__(self, generation: str, folder: Path, *args: str, step: int = 1) -> None:
         self.generation = generation
-        self.port = free_port()
-        self.robots = free_port(2)
+        self.port = free_port(5)
+        self.robots = self.port + 1
         self._out = (folder / "out.log").open("w")
         self.process = subprocess.Popen(
             [
                 sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-p", str(self.robots), "--ambf", generation,
-                "--ambf-port", str(self.port), "--update-interval", str(step), "--ros-master", f"embedded:{free_port()}",
+                "--ambf-port", str(self.port), "--update-interval", str(step), "--ros-master", f"embedded:{self.port + 4}",
                 *(args or ("--nomap", "-r", "p3dx:ann", "--start", "20000,20000,0", "--adf", str(FILE))),
             ],
             stdout=self._out, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ},
@@ -107,7 +107,7 @@ def test_the_recorded_run(run: Run) -> None:
     assert robot.type == ("RigidBody" if new else "Object")
     wait(lambda: robot.get_num_joints() == 2)
     assert robot.get_joint_names() == ["left_wheel", "right_wheel"]
-    assert robot.get_children_names() == ["wheel_l", "wheel_r"]
+    wait(lambda: robot.get_children_names() == ["wheel_l", "wheel_r"])
     assert robot.get_all_joint_pos() == [0.0, 0.0]
     assert (robot.get_mass(), robot.get_inertia().z) == (2.0, 0.5)
     assert robot.get_name() == "robot1"
@@ -184,7 +184,7 @@ def test_names_of_the_recording_are_the_same(newest: Run, shared: Path) -> None:
     assert recorded["common_namespace"] == newest.client.get_common_namespace()
     robot = newest.get("robot1")
     assert recorded["joint_names"] == robot.get_joint_names()
-    assert recorded["children"] == robot.get_children_names()
+    wait(lambda: recorded["children"] == robot.get_children_names())
     assert recorded["others"]["rover"]["wheels"] == newest.get("rover").get_wheel_count()
     assert recorded["others"]["sonar0"]["count"] == newest.get("sonar0").get_count()
     kinds = {"sonar0": "Sensor", "rover": "Vehicle", "light1": "Light", "default_camera": "Camera", "grip": "Actuator"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
@@ -530,6 +531,10 @@ class Vehicle(Handle):
 class World(Handle):
     """The world. Only `update` and the resets send anything."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._done = threading.Event()
+
     def enable_throttling(self, check: bool) -> None:
         """Hold the world, to step it with `update`; or let it run free. Takes effect with the next `update`."""
         self._cmd.enable_step_throttling = bool(check)
@@ -544,6 +549,28 @@ class World(Handle):
         """Toggle the clock: so many steps are made."""
         self._cmd.step_clock = not self._cmd.step_clock
         self.send()
+
+    def update_and_wait(self, timeout: float = 5.0) -> None:
+        """`update`, and wait until the steps are done and all objects have told their states (ours; the original polls).
+
+        Raises
+        ------
+        PeerError
+            No answer came in time, s.
+        """
+        want = self.get_sim_step() + self._cmd.n_skip_steps
+        self._done.clear()
+        self.update()
+        end = time.monotonic() + timeout
+        while self.get_sim_step() < want:
+            if not self._done.wait(max(0.0, end - time.monotonic())):
+                raise PeerError(f"the world has not made its steps within {timeout:g} s")
+            self._done.clear()
+
+    def heard_of(self, state: Any) -> None:
+        """A state has come."""
+        super().heard_of(state)
+        self._done.set()
 
     def reset(self) -> None:
         """Everything back to its beginning."""

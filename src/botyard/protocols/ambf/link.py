@@ -41,6 +41,9 @@ class Kind(IntEnum):
     MESSAGE = 3
 
 
+_MESSAGE: Final = Kind.MESSAGE
+
+
 class LinkTopic(NamedTuple):
     """A topic: its number, name and type, and whether it is a state (else a command)."""
 
@@ -96,7 +99,7 @@ class FrameReader:
     """Takes bytes apart into frames."""
 
     def __init__(self) -> None:
-        self._data = bytearray()
+        self._rest = b""
 
     def receive(self, data: bytes) -> Iterator[Frame]:
         """Frames that are complete now.
@@ -106,24 +109,28 @@ class FrameReader:
         PeerError
             These are no frames.
         """
-        self._data += data
-        while len(self._data) >= 4:
-            (length,) = _NUMBER.unpack_from(self._data)
+        data = self._rest + data if self._rest else data
+        at, end = 0, len(data)
+        self._rest = b""
+        while end - at >= 4:
+            (length,) = _NUMBER.unpack_from(data, at)
             if not 1 <= length <= LONGEST:
                 raise PeerError(f"link: expected a frame of 1 … {LONGEST} bytes, found {length}")
-            if len(self._data) < 4 + length:
-                return
-            kind = self._data[4]
-            body = bytes(self._data[5 : 4 + length])
-            del self._data[: 4 + length]
-            if kind > Kind.MESSAGE:
-                raise PeerError(f"link: expected a frame of kind 0 … {Kind.MESSAGE}, found {kind}")
-            if kind == Kind.TOPICS:
-                yield Frame(Kind.TOPICS, 0, body)
-                continue
-            if len(body) < 4:
-                raise PeerError(f"link: expected a number in a frame of kind {kind}, found {len(body)} bytes")
-            yield Frame(Kind(kind), _NUMBER.unpack_from(body)[0], body[4:])
+            if end - at < 4 + length:
+                break
+            kind, begin = data[at + 4], at + 5
+            at += 4 + length
+            if kind == _MESSAGE and length >= 5:
+                yield Frame(_MESSAGE, _NUMBER.unpack_from(data, begin)[0], data[begin + 4 : at])
+            elif kind > _MESSAGE:
+                raise PeerError(f"link: expected a frame of kind 0 … {_MESSAGE}, found {kind}")
+            elif kind == Kind.TOPICS:
+                yield Frame(Kind.TOPICS, 0, data[begin:at])
+            elif length < 5:
+                raise PeerError(f"link: expected a number in a frame of kind {kind}, found {length - 1} bytes")
+            else:
+                yield Frame(Kind(kind), _NUMBER.unpack_from(data, begin)[0], data[begin + 4 : at])
+        self._rest = data[at:]
 
 
 __all__ = ["LONGEST", "PORT", "Frame", "FrameReader", "Kind", "LinkTopic", "frame", "parse_topics", "topics_frame"]

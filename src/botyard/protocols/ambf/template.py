@@ -29,7 +29,7 @@ class Template:
         marks = [[self._marks(f, k, salt) for k, f in enumerate(formats)] for salt in (0, 1)]
         first, second = (encode(m) for m in marks)
         self._data = bytearray(first)
-        self._spots: list[tuple[struct.Struct, int]] = []
+        spots: list[tuple[str, int]] = []
         at = 0
         for k, form in enumerate(formats):
             packer = struct.Struct(f"<{form}")
@@ -41,28 +41,37 @@ class Template:
                 at = first.find(a, at + 1)
             if at < 0:
                 raise ValueError(f"group {k} ({form}) is not in the message as it should be")
-            self._spots.append((packer, at))
+            if spots and at == spots[-1][1] + struct.calcsize(f"<{spots[-1][0]}"):  # side by side: written at once
+                spots[-1] = (spots[-1][0] + form, spots[-1][1])
+            else:
+                spots.append((form, at))
             at += packer.size
-        self._formats = [f for f in formats if struct.calcsize(f"<{f}")]
+        self._spots = [(struct.Struct(f"<{form}").pack_into, at, _count(form)) for form, at in spots]
 
     @staticmethod
     def _marks(form: str, k: int, salt: int) -> list[Any]:
-        count = len(struct.unpack(f"<{form}", bytes(struct.calcsize(f"<{form}"))))
+        count = _count(form)
         base = 1000003 + 7919 * k + 104729 * salt
         return [float(base + 31 * n) if form[-1] in "fd" else base + 31 * n for n in range(count)]
 
-    def fill(self, *groups: Sequence[float]) -> bytes:
-        """The bytes with these numbers, one sequence for each group that has any.
+    def fill(self, numbers: Sequence[float]) -> bytes:
+        """The bytes with these numbers, those of all groups one after the other.
 
         Raises
         ------
         struct.error
-            A number does not fit.
+            A number does not fit, or there are too few.
         """
-        data = self._data
-        for (packer, at), values in zip(self._spots, groups, strict=True):
-            packer.pack_into(data, at, *values)
+        data, begin = self._data, 0
+        for pack_into, at, count in self._spots:
+            pack_into(data, at, *numbers[begin : begin + count])
+            begin += count
         return bytes(data)
+
+
+def _count(form: str) -> int:
+    """How many numbers a format takes."""
+    return len(struct.unpack(f"<{form}", bytes(struct.calcsize(f"<{form}"))))
 
 
 __all__ = ["Template"]

@@ -81,29 +81,28 @@ class Body(AmbfObject):
         joints = [j.read() for j in self.joints]
         about, userdata = self.userdata
         shown = joints if self.joint_positions else []
-        key = (wire, self.children, self.joint_names, len(shown), len(joints), about, len(userdata))
+        key = (wire, self.children, self.joint_names, self.joint_positions, len(joints), about)
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = self._template(wire, len(shown), len(userdata), about)
-        pose, (vx, vy, w) = self.pose(), self.velocity()
-        mass = self.mass
-        cos, sin, half = math.cos(pose.th), math.sin(pose.th), pose.th / 2.0
+        a, mass = self.ambf, self.mass
+        x, y, th = self.pose()
+        half = th / 2.0
         fx, fy, torque = self.wrench()
-        a = self.ambf
-        body = [0.0, 0.0, self.inertia, pose.x, pose.y, 0.0, 0.0, 0.0, math.sin(half), math.cos(half)]
-        push = [fx, fy, 0.0, 0.0, 0.0, torque]
-        parts: list[Sequence[float]] = [
-            (stamp.sec, stamp.nanosec), (a.sim.tick & 0xFFFFFFFF,), (a.now(), a.sim.time, 0.0 if mass is None else mass.mass),
+        numbers = [
+            stamp.sec, stamp.nanosec, a.sim.tick & 0xFFFFFFFF, a.now(), a.sim.time, 0.0 if mass is None else mass.mass, 0.0, 0.0,
+            self.inertia, x, y, 0.0, 0.0, 0.0, math.sin(half), math.cos(half),
         ]  # fmt: skip
         if self.kind == "Object":
-            parts.append(body + push)
-            groups = [userdata, [j[0] for j in shown]]
+            numbers += (fx, fy, 0.0, 0.0, 0.0, torque, *userdata, *(j[0] for j in shown))
         else:
-            turn = [cos * vx - sin * vy, sin * vx + cos * vy, 0.0, 0.0, 0.0, w]
-            parts.append(body + turn + push)
-            groups = [[j[k] for j in shown] for k in range(3)]
-        parts += [g for g in groups if len(g)]
-        return template.fill(*parts)
+            cos, sin = math.cos(th), math.sin(th)
+            vx, vy, w = self.velocity()
+            numbers += (cos * vx - sin * vy, sin * vx + cos * vy, 0.0, 0.0, 0.0, w, fx, fy, 0.0, 0.0, 0.0, torque)
+            if shown:
+                for k in range(3):
+                    numbers += [j[k] for j in shown]
+        return template.fill(numbers)
 
     def _template(self, wire: str, shown: int, extra: int, about: str) -> Template:
         a = self.ambf
@@ -196,14 +195,14 @@ class EngineBody(Body):
 
     def pose(self) -> Pose:
         """Where it is."""
-        snapshot = self.ambf.sim.snapshot
-        x, y, th = snapshot.state.pose[snapshot.rows[self.body]].tolist()
+        poses, _, rows = self.ambf.numbers
+        x, y, th = poses[rows[self.body]]
         return Pose(x, y, th)
 
     def velocity(self) -> tuple[float, float, float]:
         """In its own axes."""
-        snapshot = self.ambf.sim.snapshot
-        vx, vy, w = snapshot.state.vel[snapshot.rows[self.body]].tolist()
+        _, velocities, rows = self.ambf.numbers
+        vx, vy, w = velocities[rows[self.body]]
         return vx, vy, w
 
     def wrench(self) -> tuple[float, float, float]:
@@ -368,10 +367,8 @@ class RobotBody(EngineBody):
 class BoxBody(EngineBody):
     """A box of the map, or a body of a description file."""
 
-    @property
-    def joints(self) -> tuple[JointView, ...]:
-        """Joints of description files below it."""
-        return tuple(FreeJoint(j) for j in joints_below(self.ambf, self.body))
+    def __init__(self, ambf: Ambf, body: str, offer: Offer) -> None:
+        super().__init__(ambf, body, offer, [FreeJoint(j) for j in joints_below(ambf, body)])
 
 
 class CarriedBody(Body):
@@ -379,16 +376,11 @@ class CarriedBody(Body):
 
     def __init__(self, ambf: Ambf, name: str, joint: Joint, offer: Offer) -> None:
         self._joint = joint
-        super().__init__(ambf, name, offer)
+        super().__init__(ambf, name, offer, [FreeJoint(j) for j in joints_below(ambf, name)])
 
     def pose(self) -> Pose:
         """By its parent and the joint."""
         return compose(self.ambf.pose_of(self._joint.spec.parent), self._joint.pose)
-
-    @property
-    def joints(self) -> tuple[JointView, ...]:
-        """Those below it."""
-        return tuple(FreeJoint(j) for j in joints_below(self.ambf, self.name))
 
 
 class MapBody(Body):

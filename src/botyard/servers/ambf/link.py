@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from botyard.errors import PeerError, PortError
 from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, frame, topics_frame
@@ -44,6 +44,8 @@ class _Publication:
 class _Ear:
     def __init__(self, link: Link, number: int, heard: Input) -> None:
         self._link, self.number, self.input = link, number, heard
+        self.last: tuple[bytes, Any] = (b"", None)
+        """The last message and its bytes: clients say the same again and again."""
 
     def close(self) -> None:
         self._link.forget(self.number)
@@ -187,12 +189,13 @@ class Link:
             ear = self._ears.get(found.number)
             if ear is None:
                 return  # it has gone meanwhile
-            try:
-                message = self._types.decode_ros1(found.data, ear.input.type_name)
-            except PeerError as error:
-                log.warning("%s: %s: %s: ignored", client.name, ear.input.name, error)
-                return
-            ear.input.take(message)
+            if found.data != ear.last[0] or not found.data:
+                try:
+                    ear.last = found.data, self._types.decode_ros1(found.data, ear.input.type_name)
+                except PeerError as error:
+                    log.warning("%s: %s: %s: ignored", client.name, ear.input.name, error)
+                    return
+            ear.input.take(ear.last[1])
         elif found.kind in (Kind.READ, Kind.LEAVE):
             publication = self._publications.get(found.number)
             if publication is None:

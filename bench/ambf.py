@@ -1,0 +1,297 @@
+"""AMBF's objects: rates without loss, and toggles a second in lockstep, all over loopback sockets to other processes.
+
+States are counted by a raw sink of TCPROS, by the steps that are written in them: with steps of 1 ms and 1000 states a second, a step that
+is missing is a state that was lost. Lockstep is by raw TCPROS (command and state of the world) and by our own client without ROS. The
+reference of the same run is a bare asyncio echo over loopback: what a round trip costs here at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import xmlrpc.client
+from pathlib import Path
+
+from bench.ros import cpu_of
+from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.ros_messages.types import Types
+from botyard.protocols.tcpros import wire
+from botyard.protocols.tcpros.session import Subscription
+
+PORT = 21900
+SECONDS = 5.0
+KIND = "ambf_msgs/RigidBodyState"
+
+COMMANDER = """
+import socket, sys, time
+from botyard.protocols.ambf.link import FrameReader, Kind, frame, parse_topics
+from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.ros_messages.types import Types
+sock = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+reader, found = FrameReader(), []
+while not found:
+    found = list(reader.receive(sock.recv(1 << 16)))
+types = Types(more=definitions("2.0"))
+idle = types.encode_ros1(types.blank("ambf_msgs/RigidBodyCmd"), "ambf_msgs/RigidBodyCmd")
+numbers = [t.number for t in parse_topics(found[0].data)[1] if t.type_name == "ambf_msgs/RigidBodyCmd"]
+data = b"".join(frame(Kind.MESSAGE, n, idle) for n in numbers)
+print("commanding", flush=True)
+while True:
+    sock.sendall(data)
+    time.sleep(1.0 / float(sys.argv[2]))
+"""
+ECHO = """
+import asyncio
+class Echo(asyncio.Protocol):
+    def connection_made(self, transport): self.t = transport
+    def data_received(self, data): self.t.write(data)
+async def main():
+    server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", {port})
+    print("ready", flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+def description(folder: Path, count: int) -> Path:
+    """So many boxes with mass in a row."""
+    path = folder / f"{count}.yaml"
+    names = [f"BODY b{k}" for k in range(count)]
+    text = f"bodies: [{', '.join(names)}]\n"
+    for k, name in enumerate(names):
+        text += f"{name}: {{mass: 1, shape: Box, geometry: {{x: 0.4, y: 0.4, z: 0.4}}, location: {{position: {{x: {k}, y: 0, z: 0}}}}}}\n"
+    path.write_text(text)
+    return path
+
+
+class Simulator:
+    """A simulator with such boxes, and a program that commands all of them."""
+
+    def __init__(self, folder: Path, count: int, *more: str) -> None:
+        self.port = PORT
+        args = [
+            sys.executable, "-m", "botyard", "--nomap", "--robot-factory", "p3dx", "--noninteractive", "--no-gui",
+            "-p", str(PORT + 1), "--ambf", "2.0", "--ambf-port", str(PORT), "--ros-master", f"embedded:{PORT + 5}",
+            "--adf", str(description(folder, count)), *more,
+        ]  # fmt: skip
+        self.process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if "botyard ready" in line:
+                break
+        self.helpers: list[subprocess.Popen[str]] = []
+
+    def helper(self, code: str, *args: object) -> None:
+        process = subprocess.Popen([sys.executable, "-c", code, *map(str, args)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        self.helpers.append(process)
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in (*self.helpers, self.process):
+            process.terminate()
+            process.wait(10)
+
+
+def node_of(master: str) -> str:
+    """Address of the simulator's node."""
+    return str(xmlrpc.client.ServerProxy(master).lookupNode("/bench", "/ambf_comm_node")[2])
+
+
+def peer(master: str, topic: str, kind: str, types: Types) -> socket.socket:
+    """A connection of TCPROS that reads a topic."""
+    _, _, (_, host, port) = xmlrpc.client.ServerProxy(node_of(master)).requestTopic("/bench", topic, [["TCPROS"]])
+    text, md5 = types.definition(kind)
+    sock = socket.create_connection((host, port))
+    sock.sendall(Subscription("/bench", topic, kind, md5, text).hello)
+    return sock
+
+
+async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int]:
+    """States a second of an object, steps that are missing, and bytes a second."""
+    types = Types(more=definitions("2.0"))
+    loop = asyncio.get_running_loop()
+    steps: list[list[int]] = [[] for _ in range(count)]
+    total = [0]
+
+    class Sink(asyncio.Protocol):
+        def __init__(self, k: int) -> None:
+            self.steps, self.rest, self.greeted = steps[k], b"", False
+
+        def data_received(self, data: bytes) -> None:
+            total[0] += len(data)
+            data, at = self.rest + data, 0
+            while len(data) - at >= 4:
+                (size,) = struct.unpack_from("<I", data, at)
+                if len(data) - at < 4 + size:
+                    break
+                if self.greeted:
+                    self.steps.append(struct.unpack_from("<I", data, at + 20)[0])
+                self.greeted = True
+                at += 4 + size
+            self.rest = data[at:]
+
+    async def read(k: int) -> None:
+        sock = await loop.run_in_executor(None, peer, master, f"/ambf/env/b{k}/State", KIND, types)
+        await loop.create_connection(lambda: Sink(k), sock=sock)
+
+    await asyncio.gather(*(read(k) for k in range(count)))
+    await asyncio.sleep(2.0)
+    marks = [len(s) for s in steps]
+    begin, bytes_before = time.perf_counter(), total[0]
+    await asyncio.sleep(seconds)
+    took = time.perf_counter() - begin
+    kept = [s[m:] for s, m in zip(steps, marks, strict=True)]
+    missing = sum(max(0, (s[-1] - s[0]) - (len(set(s)) - 1)) for s in kept if s)
+    return sum(map(len, kept)) / count / took, missing, round((total[0] - bytes_before) / took)
+
+
+def toggles_by_tcpros(master: str, skips: int, seconds: float) -> tuple[float, int, int]:
+    """Toggles a second by raw TCPROS; steps made and wanted."""
+    types = Types(more=definitions("2.0"))
+    state = peer(master, "/ambf/env/World/State", "ambf_msgs/WorldState", types)
+    stream = state.makefile("rb")
+
+    def read() -> bytes:
+        (size,) = struct.unpack("<I", stream.read(4))
+        return stream.read(size)
+
+    read()  # its header
+    text, md5 = types.definition("ambf_msgs/WorldCmd")
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+    # the simulator connects to publishers that the master names: be one, by a node of two methods
+    from threading import Thread
+    from xmlrpc.server import SimpleXMLRPCServer
+
+    server = SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False, allow_none=True)
+    server.register_function(lambda *_: (1, "", ["TCPROS", "127.0.0.1", address[1]]), "requestTopic")
+    server.register_function(lambda *_: (1, "", 0), "publisherUpdate")
+    Thread(target=server.serve_forever, daemon=True).start()
+    uri = f"http://127.0.0.1:{server.server_address[1]}/"
+    xmlrpc.client.ServerProxy(master).registerPublisher(
+        "/bench_world", "/ambf/env/World/Command", "ambf_msgs/WorldCmd", uri
+    )
+    out, _ = listener.accept()
+    out.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    size = struct.unpack("<I", out.recv(4))[0]
+    out.recv(size)
+    out.sendall(
+        wire.encode_header(
+            {"callerid": "/bench_world", "type": "ambf_msgs/WorldCmd", "md5sum": md5, "message_definition": text}
+        )
+    )
+    offset = 4 + 8 + 4 + 8 + 8 + 1  # seq, stamp, empty frame, two rates, devices
+
+    def command(clock: bool) -> None:
+        out.sendall(wire.frame(struct.pack("<BBB", 1, clock, skips)))
+
+    def step() -> int:
+        return int(struct.unpack_from("<I", read(), offset)[0])
+
+    command(False)
+    time.sleep(0.3)
+    state.setblocking(False)
+    try:
+        while state.recv(1 << 16):
+            pass
+    except BlockingIOError:
+        pass
+    state.setblocking(True)
+    stream = state.makefile("rb")
+    clock, count = True, 0
+    command(clock)
+    before = now = step()
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        clock = not clock
+        command(clock)
+        want = now + skips
+        while now < want:
+            now = step()
+        count += 1
+    took = time.perf_counter() - begin
+    server.shutdown()
+    return count / took, now - before, count * skips
+
+
+def toggles_by_link(port: int, skips: int, seconds: float) -> tuple[float, int, int]:
+    """The same by our own client."""
+    from botyard.clients.ambf import Client
+
+    with Client("bench", port=port) as client:
+        world = client.get_world_handle()
+        world.enable_throttling(True)
+        world.set_num_step_skips(skips)
+        world.update()
+        time.sleep(0.3)
+        before = now = world.get_sim_step()
+        begin, count = time.perf_counter(), 0
+        while time.perf_counter() - begin < seconds:
+            world.update_and_wait()
+            now = world.get_sim_step()
+            count += 1
+        return count / (time.perf_counter() - begin), now - before, count * skips
+
+
+def echo() -> float:
+    """Round trips a second of a bare server."""
+    server = subprocess.Popen([sys.executable, "-c", ECHO.format(port=PORT + 9)], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    server.stdout.readline()
+    with socket.create_connection(("127.0.0.1", PORT + 9)) as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        begin, count = time.perf_counter(), 0
+        while time.perf_counter() - begin < 2.0:
+            sock.sendall(b"x")
+            sock.recv(1)
+            count += 1
+    server.terminate()
+    server.wait(5)
+    return count / 2.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench ambf")
+    parser.parse_args()
+    master = f"http://127.0.0.1:{PORT + 5}/"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for count, rate, commands in ((20, 1000, 120.0), (100, 120, 4.0)):
+            step = "1" if rate == 1000 else "8"
+            with Simulator(folder, count, "--update-interval", step, "--ambf-max-freq", str(rate)) as simulator:
+                simulator.helper(COMMANDER, PORT, commands)
+                before, begin = cpu_of(simulator.process.pid), time.perf_counter()
+                got, missing, size = asyncio.run(sink(master, count, SECONDS))
+                cpu = 100.0 * (cpu_of(simulator.process.pid) - before) / (time.perf_counter() - begin)
+                print(
+                    f"   {count:3} objects at {rate:4} Hz: {got:6.1f} states/s of each, {missing} steps without a state, "
+                    f"{size / 1e6:.1f} MB/s, {cpu:.0f} % of a core"
+                )
+        base = echo()
+        print(f"   a bare echo over loopback: {base:.0f} round trips/s")
+        with Simulator(folder, 3, "--update-interval", "1") as simulator:
+            for label, run in (
+                ("TCPROS", lambda n: toggles_by_tcpros(master, n, 3.0)),
+                ("botyard.clients.ambf", lambda n: toggles_by_link(PORT, n, 3.0)),
+            ):
+                for skips in (1, 5):
+                    toggles, made, wanted = run(skips)
+                    print(
+                        f"   lockstep by {label}, {skips} steps a toggle: {toggles:.0f} toggles/s ({toggles / base:.2f} of the echo), "
+                        f"{made} steps made of {wanted}"
+                    )
+            assert simulator.process.poll() is None
+
+
+if __name__ == "__main__":
+    main()
