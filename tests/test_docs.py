@@ -22,6 +22,7 @@ from botyard.traffic.task import load_task
 from tests.cli.test_cli import FAST, call
 from tests.page.serving import TOKEN, served
 from tests.ports import free_port
+from tests.running import running
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _EXAMPLE = re.compile(r"^```\w+ (example\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -120,3 +121,48 @@ def test_the_tutorial_on_supervisors_is_true(tmp_path: Path, capsys: pytest.Capt
     (task,) = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "task.json").write_text(task)
     assert len(load_task(tmp_path / "task.json").order) == 2
+
+
+def _code(page: str, name: str) -> str:
+    found = re.search(
+        rf"^```\w+ {re.escape(name)}\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert found, name
+    return found[1]
+
+
+def test_the_scenario_with_masses_runs(tmp_path: Path) -> None:
+    (tmp_path / "pushed.yaml").write_text(_code("howto/ambf.md", "pushed.yaml"))
+    sim = Simulation.load(tmp_path / "pushed.yaml")
+    sim.step(100)
+    state, rows = sim.snapshot.state, sim.snapshot.rows
+    assert state.pose[rows["crate"], 0] > 2.1, "it was pushed"
+    assert sim.dynamics("bob") is not None
+    sim.save_scenario(tmp_path / "again.yaml")
+    again = Simulation.load(tmp_path / "again.yaml")
+    assert again.dynamics("ball") == sim.dynamics("ball")
+    assert again.dynamics("bob") == sim.dynamics("bob")
+
+
+@pytest.mark.peer
+def test_the_loop_that_steps_the_world_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    code = _code("howto/ambf.md", "loop")
+    base = free_port(5)
+    args = [
+        "-m",
+        "office",
+        "-r",
+        "p3dx:ann",
+        "-p",
+        str(base),
+        "--ambf",
+        "2.0",
+        "--ambf-port",
+        str(base + 3),
+        "--update-interval",
+        "10",
+    ]
+    with running(*args, "--no-gui", "--ros-master", f"embedded:{base + 4}"):
+        exec(code.replace('Client("me")', f'Client("me", port={base + 3})'), {})
+    x, *_ = eval(capsys.readouterr().out.partition("] ")[0] + "]")
+    assert x == pytest.approx(x)

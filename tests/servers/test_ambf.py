@@ -303,3 +303,41 @@ def test_two_names_for_two_things_and_objects_that_come_later(newest: Run) -> No
 def test_nobody_listens_there() -> None:
     with pytest.raises(PeerError, match=r"no simulator at 127\.0\.0\.1"):
         Client(port=free_port(), timeout=0.5).connect()
+
+
+def test_userdata_of_the_oldest_generation(tmp_path: Path) -> None:
+    run = Run("master", tmp_path)
+    try:
+        robot, sonar = run.get("ann"), run.get("sensors/ann_sonar")
+        assert robot._state.userdata_description == "battery, V"
+        assert robot._state.userdata.tolist() == [13.0]
+        wait(lambda: len(sonar._state.userdata) == 16)
+        assert "rays" in sonar._state.userdata_description
+    finally:
+        run.close()
+
+
+def test_joints_below_joints(tmp_path: Path) -> None:
+    """A chain: all joints below a body in the tree are its joints, and the last child goes with all of them."""
+    shape = "shape: Box, geometry: {x: 0.2, y: 0.1, z: 0.1}"
+    text = "bodies: [BODY a, BODY b, BODY c]\njoints: [JOINT one, JOINT two]\n"
+    text += "".join(f"BODY {n}: {{mass: {m}, {shape}}}\n" for n, m in (("a", 0), ("b", 1), ("c", 1)))
+    text += "JOINT one: {parent: BODY a, child: BODY b, parent axis: {x: 0, y: 0, z: 1}, parent pivot: {x: 1, y: 0, z: 0}}\n"
+    text += "JOINT two: {parent: BODY b, child: BODY c, type: prismatic, parent axis: {x: 1, y: 0, z: 0}, "
+    text += "joint limits: {low: 0, high: 2}}\n"
+    (tmp_path / "arm.yaml").write_text(text)
+    run = Run(
+        "2.0", tmp_path, "--nomap", "-r", "p3dx:ann", "--start", "9000,9000,0", "--adf", str(tmp_path / "arm.yaml")
+    )
+    try:
+        arm, last = run.get("a"), run.client._handles["/ambf/env/c"]
+        assert arm.get_joint_names() == ["one", "two"]
+        wait(lambda: arm.get_children_names() == ["b", "c"])
+        arm.set_joint_pos("one", math.pi / 2)
+        arm.set_joint_pos("two", 0.5)
+        wait(lambda: math.dist((last.get_pos().x, last.get_pos().y), (1.0, 0.5)) < 1e-2)
+        wait(lambda: abs(last.get_rpy()[2] - math.pi / 2) < 1e-3)
+        arm.set_joint_pos("two", 9.0)
+        wait(lambda: abs(arm.get_joint_pos("two") - 2.0) < 1e-2)
+    finally:
+        run.close()

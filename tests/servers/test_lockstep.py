@@ -1,0 +1,131 @@
+"""Stepping of the world by clients: exact counts, one client beside another, watchdogs, and by the Pioneer protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botyard.clients.pioneer import PioneerClient
+from botyard.protocols.pioneer.commands import C, Ctrl
+from botyard.protocols.pioneer.packet import frame
+from botyard.servers.hub import Hub
+from botyard.servers.lockstep import Lockstep
+from botyard.simulation import Simulation
+from tests.ports import free_port
+from tests.running import running
+
+
+def with_hub(work: Callable[[Simulation, Lockstep, Hub], Awaitable[None]], watchdog: float = 0.0) -> Simulation:
+    sim = Simulation(step=0.01)
+
+    async def go() -> None:
+        hub = Hub(sim, interval=0.01)
+        task = asyncio.ensure_future(hub.run())
+        await asyncio.sleep(0.03)
+        await work(sim, Lockstep(hub, watchdog), hub)
+        hub.stop()
+        await task
+
+    asyncio.run(go())
+    return sim
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), max_size=30))
+def test_each_toggle_is_exactly_n_steps(commands: list[tuple[bool, int]]) -> None:
+    async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
+        lockstep.command("me", True, False, 7)
+        expected, last = sim.tick, False
+        for clock, skips in commands:
+            lockstep.command("me", True, clock, skips)
+            expected += skips if clock != last else 0
+            last = clock
+            assert sim.tick == expected
+        await asyncio.sleep(0.03)
+        assert sim.tick == expected, "between toggles time stands still"
+
+    with_hub(work)
+
+
+def test_a_thousand_toggles() -> None:
+    told = []
+
+    async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
+        lockstep.told.append(lambda: told.append(sim.tick))
+        lockstep.command("me", True, False, 10)
+        before = sim.tick
+        for k in range(1000):
+            lockstep.command("me", True, k % 2 == 0, 10)
+        assert sim.tick - before == 10_000
+
+    with_hub(work)
+    assert len(told) == 1000
+
+
+def test_it_runs_free_when_the_last_client_lets_go() -> None:
+    async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
+        lockstep.step("one", 3)
+        lockstep.step("two", 0)
+        assert lockstep.is_held
+        lockstep.leave("one")
+        tick = sim.tick
+        await asyncio.sleep(0.05)
+        assert sim.tick == tick, "the other one holds it still"
+        lockstep.command("two", False, False, 10)
+        await asyncio.sleep(0.05)
+        assert sim.tick > tick
+        assert not hub.is_paused
+        lockstep.leave("nobody")
+
+    with_hub(work)
+
+
+def test_the_watchdog_frees_it() -> None:
+    async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
+        lockstep.step("me", 1)
+        tick = sim.tick
+        await asyncio.sleep(0.1)
+        assert sim.tick == tick
+        await asyncio.sleep(0.3)
+        assert sim.tick > tick
+
+    with_hub(work, 0.2)
+
+
+@pytest.mark.peer
+def test_a_pioneer_client_steps_the_world() -> None:
+    port = free_port()
+    with (
+        running("--nomap", "-r", "p3dx", "-p", str(port), "--ambf-watchdog", "0") as _,
+        PioneerClient(port=port) as robot,
+    ):
+
+        def steps(count: int) -> None:
+            robot.send_raw(frame(C.SIM_CTRL, struct.pack("<BHH", 0x3B, Ctrl.STEP_WORLD, count)))
+
+        robot.enable()
+        robot.vel(500)
+        steps(0)
+        end = time.monotonic() + 5.0
+        while robot.update(timeout=0.5):
+            assert time.monotonic() < end, "time does not stand still"
+        seen = []
+        for count in (10, 10, 10, 0):  # reports are repeated while time stands still
+            steps(count)
+            end = time.monotonic() + 0.6
+            while time.monotonic() < end:
+                robot.update(timeout=0.2)
+            seen.append(robot.x_mm)
+        assert seen[2] - seen[1] == pytest.approx(500.0, abs=30.0), "ten steps of 0.1 s"
+        assert seen[3] == seen[2], "no steps"
+        robot.send_raw(frame(C.SIM_CTRL, struct.pack("<BH", 0x3B, Ctrl.RUN_WORLD)))
+        end = time.monotonic() + 5.0
+        while robot.x_mm < seen[2] + 200.0:
+            assert time.monotonic() < end
+            robot.update(timeout=0.2)
