@@ -20,6 +20,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.simulation import Simulation
 
+pytestmark = pytest.mark.slow_without_jit
 WALL = np.array([[4.0, -3.0, 4.0, 3.0]])
 
 

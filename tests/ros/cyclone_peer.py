@@ -174,6 +174,78 @@ SERVICES = {
     "std_srvs/Trigger": (TriggerRequest, TriggerResponse),
     "botyard_msgs/AddRobot": (AddRobotRequest, AddRobotResponse),
 }
+
+
+@dataclass
+class WorldState(IdlStruct, typename="ambf_msgs::msg::dds_::WorldState_"):
+    header: Header
+    graphics_loop_freq: idl.uint64
+    dynamic_loop_freq: idl.uint64
+    n_devices: idl.uint8
+    sim_step: idl.uint32
+    wall_time: idl.float32
+    sim_time: idl.float32
+
+
+@dataclass
+class WorldCmd(IdlStruct, typename="ambf_msgs::msg::dds_::WorldCmd_"):
+    enable_step_throttling: bool
+    step_clock: bool
+    n_skip_steps: idl.uint8
+
+
+@dataclass
+class Text(IdlStruct, typename="std_msgs::msg::dds_::String_"):
+    data: str
+
+
+@dataclass
+class Point(IdlStruct, typename="geometry_msgs::msg::dds_::Point_"):
+    x: float
+    y: float
+    z: float
+
+
+@dataclass
+class Quaternion(IdlStruct, typename="geometry_msgs::msg::dds_::Quaternion_"):
+    x: float
+    y: float
+    z: float
+    w: float
+
+
+@dataclass
+class Pose(IdlStruct, typename="geometry_msgs::msg::dds_::Pose_"):
+    position: Point
+    orientation: Quaternion
+
+
+@dataclass
+class Wrench(IdlStruct, typename="geometry_msgs::msg::dds_::Wrench_"):
+    force: Vector3
+    torque: Vector3
+
+
+@dataclass
+class RigidBodyState(IdlStruct, typename="ambf_msgs::msg::dds_::RigidBodyState_"):
+    header: Header
+    sim_step: idl.uint32
+    identifier: Text
+    name: Text
+    wall_time: idl.float32
+    sim_time: idl.float32
+    mass: idl.float32
+    pInertia: Point
+    pose: Pose
+    twist: Twist
+    wrench: Wrench
+    children_names: idl.sequence[str]
+    joint_names: idl.sequence[str]
+    joint_positions: idl.sequence[idl.float32]
+    joint_velocities: idl.sequence[idl.float32]
+    joint_efforts: idl.sequence[idl.float32]
+
+
 participant = DomainParticipant(int(os.environ.get("ROS_DOMAIN_ID", "0")))
 
 
@@ -198,6 +270,42 @@ def clock(seconds: float) -> list[float]:
         times += [m.clock.sec + m.clock.nanosec * 1e-9 for m in reader.take(N=100)]
         time.sleep(0.02)
     return times
+
+
+def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
+    """Step AMBF's world: how many steps were made, in what time, and the last state of a body."""
+    writer: Any = DataWriter(participant, Topic(participant, "rt/ambf/env/World/Command", WorldCmd), RELIABLE)
+    reader: Any = DataReader(participant, Topic(participant, "rt/ambf/env/World/State", WorldState), RELIABLE)
+    bodies: Any = DataReader(participant, Topic(participant, f"rt/ambf/env/{body}/State", RigidBodyState), RELIABLE)
+    end = time.monotonic() + 20.0
+    while not (writer.get_matched_subscriptions() and reader.get_matched_publications()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    time.sleep(0.5)
+    seen = [-1]
+    last: list[Any] = []
+
+    def look() -> int:
+        seen.extend(m.sim_step for m in reader.take(N=100))
+        last.extend(bodies.take(N=100))
+        return max(seen)
+
+    writer.write(WorldCmd(True, False, skips))
+    time.sleep(0.3)
+    first, begin = look(), time.monotonic()
+    for k in range(1, toggles + 1):
+        writer.write(WorldCmd(True, k % 2 == 1, skips))
+        while look() < first + k * skips:
+            assert time.monotonic() < end
+            time.sleep(0.0005)
+    took = time.monotonic() - begin
+    time.sleep(0.1)
+    look()
+    state = last[-1]
+    return {
+        "steps": max(seen) - first, "took": took, "name": state.name.data, "joints": list(state.joint_names), "x": state.pose.position.x,
+        "mass": state.mass, "step": state.sim_step - first,
+    }  # fmt: skip
 
 
 def graph(wanted: str, seconds: float = 10.0) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import threading
 
 import rospy
 from geometry_msgs.msg import Twist
+from std_msgs.msg import Empty
 
 
 def message_class(name):
@@ -172,6 +173,7 @@ def ambf(definitions, script):
     from genpy.dynamic import generate_dynamic
 
     classes = {name: generate_dynamic(name, text)[name] for name, text in definitions.items()}
+    classes["std_msgs/Empty"] = Empty
     got, publishers, out = {}, {}, []
 
     def watch(topic, kind):

@@ -10,8 +10,8 @@ import pytest
 from botyard.protocols.ambf.messages import GENERATIONS, definitions
 from botyard.protocols.ros_messages.types import Types
 from tests.ros.ros1 import Ros1World, wait
+from tests.ros.ros2 import Ros2World
 
-pytestmark = pytest.mark.xdist_group("ros1")
 BODY = "/ambf/env/ann"
 
 
@@ -30,6 +30,7 @@ def ambf(world: Ros1World, generation: str, *script: list[Any]) -> list[Any]:
     return world.rospy("ambf", texts(generation), script, seconds=60.0)
 
 
+@pytest.mark.xdist_group("ros1")
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_states_and_pose_commands(world: Ros1World, generation: str) -> None:
     """With no roscore there, the simulator is the master. Idle states come at 50 Hz; a pose is taken at once."""
@@ -73,6 +74,7 @@ def test_states_and_pose_commands(world: Ros1World, generation: str) -> None:
     assert (last["pose"]["position"]["x"], last["pose"]["position"]["y"]) == pytest.approx((3.0, -1.0))
 
 
+@pytest.mark.xdist_group("ros1")
 def test_velocities_and_the_watchdog(world: Ros1World) -> None:
     """A twist in the world's frame drives as far as wheels allow; without commands it ends after half a second."""
     world.botyard(
@@ -95,6 +97,7 @@ def test_velocities_and_the_watchdog(world: Ros1World) -> None:
     assert stopped[1]["pose"]["position"]["y"] > 0.4
 
 
+@pytest.mark.xdist_group("ros1")
 def test_lockstep(world: Ros1World) -> None:
     """Each toggle is exactly n steps; then the world runs free again."""
     world.botyard("--nomap", "-r", "p3dx:ann", "--ambf-port", "0", "--ambf", "2.0", "--update-interval", "20")
@@ -110,3 +113,50 @@ def test_lockstep(world: Ros1World) -> None:
     assert took < 15.0
     assert free["sim_step"] > 1500 + 40, "after the watchdog of half a second"
     assert {"/ambf/env/World/Command/Reset", "/ambf/env/World/Command/Reset/Bodies"} <= world.known()[1]
+
+
+@pytest.mark.xdist_group("ros1")
+def test_forces_and_resets_by_a_master_of_debian(world: Ros1World) -> None:
+    """A box with mass is pushed by rospy through a real master, and is put back."""
+    world.master()
+    (world.folder / "box.yaml").write_text(
+        "bodies: [BODY b]\nBODY b: {name: b, mass: 2, shape: Box, geometry: {x: 1, y: 1, z: 1}}\n"
+    )
+    world.botyard("--nomap", "-r", "p3dx:ann", "--start", "9000,9000,0", "--adf", "box.yaml", "--ambf-port", "0", "--ambf", "2.0",
+                  "--update-interval", "10")  # fmt: skip
+    wait(lambda: "/ambf/env/b/Command" in world.known()[1])
+    state, command = kinds("2.0")
+    push = {"cartesian_cmd_type": 0, "wrench.force.x": 4.0}
+    rows = ambf(
+        world, "2.0", *([["send", "/ambf/env/b/Command", command, push], ["sleep", 0.1]] * 5), ["state", "/ambf/env/b/State", state, 0.3],
+        ["send", "/ambf/env/World/Command/Reset", "std_msgs/Empty", {}], ["sleep", 0.3], ["state", "/ambf/env/b/State", state, 0.3],
+    )  # fmt: skip
+    pushed, back = rows[0][1], rows[-1][1]
+    assert pushed["mass"] == 2.0
+    assert pushed["twist"]["linear"]["x"] > 0.5
+    assert pushed["wrench"]["force"]["x"] == pytest.approx(4.0, abs=0.1)
+    assert back["pose"]["position"]["x"] == pytest.approx(0.0, abs=1e-6)
+    assert back["twist"]["linear"]["x"] == 0.0
+
+
+@pytest.mark.xdist_group("ros2")
+def test_lockstep_over_dds(world2: Ros2World) -> None:
+    """The same fields over ROS 2, to a peer whose types are its own."""
+    world2.botyard(
+        "--nomap",
+        "-r",
+        "p3dx:ann",
+        "--start",
+        "3000,0,0",
+        "--ambf",
+        "2.0",
+        "--ambf-port",
+        "0",
+        "--ros2",
+        "--update-interval",
+        "10",
+    )
+    found = world2.cyclone("lockstep", "ann", 100, 4)
+    assert found["steps"] == found["step"] == 400
+    assert (found["name"], found["x"], found["mass"]) == ("ann", 3.0, 0.0)
+    assert found["joints"] == ["left_wheel", "right_wheel"]
