@@ -274,9 +274,9 @@ class _Reader:
         outlines, where = self._outlines(i, o), f"obstacles[{i}]"
         seen, place = returns_of(o.returns), pose_of(o.pose)
         if o.fixed:
-            for key in ("controller", "dynamics"):
+            for key, what in (("controller", "a controller"), ("dynamics", "a mass")):
                 if getattr(o, key) is not None:
-                    raise self._fail(where, f"what is fixed cannot have {key}")
+                    raise self._fail(where, f"what is fixed cannot have {what}")
             for outline in outlines:
                 self._walls.append((place_segments(closed(outline), place), seen))
             return
