@@ -100,7 +100,7 @@ def run(o: RunOptions, context: click.Context) -> int:
     }
     warm_up_with_progress()
     range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
-    described = _descriptions(o, remarks.append)
+    described = _descriptions(o, lambda text: log.warning("%s", text))
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
     sim = Simulation(scene, step=step, range_step=range_step, **{k: v for k, v in settings.items() if v is not None})
     sim.describe(described)

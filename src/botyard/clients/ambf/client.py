@@ -149,7 +149,10 @@ class Client:
             for handle in tuple(self._handles.values()):
                 if handle.is_active():
                     handle.expire(now)
-                    handle.send()
+                    try:
+                        handle.send()
+                    except PeerError:  # it has gone; the next call of the user is told
+                        return
             due = max(due + 1.0 / rate, now)
             time.sleep(max(0.0, due - time.monotonic()))
 
