@@ -1,7 +1,7 @@
 """AMBF's objects: rates without loss, and toggles a second in lockstep, all over loopback sockets to other processes.
 
-States are counted by a raw sink of TCPROS, by the steps that are written in them: with steps of 1 ms and 1000 states a second, a step that
-is missing is a state that was lost. Lockstep is by raw TCPROS (command and state of the world) and by our own client without ROS. The
+States are counted by a raw sink of TCPROS and by ``rosbag record`` (where Debian's is installed); a number that is missing in their headers
+(``seq``) is a state that was lost. Lockstep is by raw TCPROS (command and state of the world) and by our own client without ROS. The
 reference of the same run is a bare asyncio echo over loopback: what a round trip costs here at all.
 """
 
@@ -117,7 +117,7 @@ def peer(master: str, topic: str, kind: str, types: Types) -> socket.socket:
 
 
 async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int]:
-    """States a second of an object, steps that are missing, and bytes a second."""
+    """States a second of an object, states that are missing, and bytes a second."""
     types = Types(more=definitions("2.0"))
     loop = asyncio.get_running_loop()
     steps: list[list[int]] = [[] for _ in range(count)]
@@ -135,7 +135,7 @@ async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int
                 if len(data) - at < 4 + size:
                     break
                 if self.greeted:
-                    self.steps.append(struct.unpack_from("<I", data, at + 20)[0])
+                    self.steps.append(struct.unpack_from("<I", data, at + 4)[0])
                 self.greeted = True
                 at += 4 + size
             self.rest = data[at:]
@@ -151,8 +151,33 @@ async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int
     await asyncio.sleep(seconds)
     took = time.perf_counter() - begin
     kept = [s[m:] for s, m in zip(steps, marks, strict=True)]
-    missing = sum(max(0, (s[-1] - s[0]) - (len(set(s)) - 1)) for s in kept if s)
+    missing = sum(s[-1] - s[0] + 1 - len(s) for s in kept if s)
     return sum(map(len, kept)) / count / took, missing, round((total[0] - bytes_before) / took)
+
+
+def recorded(master: str, count: int, seconds: int, folder: Path) -> str:
+    """What ``rosbag record`` of Debian gets: states a second of an object, the least and the most, and those that are missing."""
+    if not Path("/usr/bin/rosbag").exists():
+        return "no rosbag here"
+    from rosbags.rosbag1 import Reader
+
+    path = folder / "states.bag"
+    env = {"PATH": "/usr/bin:/bin", "ROS_MASTER_URI": master, "ROS_IP": "127.0.0.1", "HOME": str(folder), "ROS_ROOT": "/usr/share/ros",
+           "ROS_PACKAGE_PATH": "/usr/share"}  # fmt: skip
+    topics = [f"/ambf/env/b{k}/State" for k in range(count)]
+    args = ["/usr/bin/rosbag", "record", "-O", str(path), "-b", "512", f"--duration={seconds}", *topics]
+    subprocess.run(args, env=env, check=True, capture_output=True, timeout=60)
+    steps: dict[str, list[tuple[int, int]]] = {t: [] for t in topics}
+    with Reader(path) as reader:
+        for connection, stamp, data in reader.messages():
+            steps[connection.topic].append((stamp, struct.unpack_from("<I", data, 0)[0]))
+    end = max(rows[-1][0] for rows in steps.values() if rows)
+    kept = [
+        [(t, s) for t, s in rows if t > end - (seconds - 2) * 10**9] for rows in steps.values()
+    ]  # when all have connected
+    rates = [len(rows) / (seconds - 2) for rows in kept]
+    gaps = sum(rows[-1][1] - rows[0][1] + 1 - len({s for _, s in rows}) for rows in kept)
+    return f"{min(rates):.1f} … {max(rates):.1f} states/s, {gaps} missing"
 
 
 def toggles_by_tcpros(master: str, skips: int, seconds: float) -> tuple[float, int, int]:
@@ -273,9 +298,10 @@ def main() -> None:
                 before, begin = cpu_of(simulator.process.pid), time.perf_counter()
                 got, missing, size = asyncio.run(sink(master, count, SECONDS))
                 cpu = 100.0 * (cpu_of(simulator.process.pid) - before) / (time.perf_counter() - begin)
+                bag = recorded(master, count, int(SECONDS) + 2, folder)
                 print(
-                    f"   {count:3} objects at {rate:4} Hz: {got:6.1f} states/s of each, {missing} steps without a state, "
-                    f"{size / 1e6:.1f} MB/s, {cpu:.0f} % of a core"
+                    f"   {count:3} objects at {rate:4} Hz: {got:6.1f} states/s of each, {missing} missing, "
+                    f"{size / 1e6:.1f} MB/s, {cpu:.0f} % of a core; rosbag record: {bag}"
                 )
         base = echo()
         print(f"   a bare echo over loopback: {base:.0f} round trips/s")

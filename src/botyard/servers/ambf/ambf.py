@@ -62,7 +62,11 @@ class WorldObject(AmbfObject):
             template = self._templates[wire] = self._template(wire)
         sim = self.ambf.sim
         rates = (round(1.0 / sim.dt),) if self.ambf.generation != "2.0" else (0, round(1.0 / sim.dt))
-        return template.fill((stamp.sec, stamp.nanosec, *rates, sim.tick & 0xFFFFFFFF, self.ambf.now(), sim.time))
+        numbers = (stamp.sec, stamp.nanosec, *rates, sim.tick & 0xFFFFFFFF, self.ambf.now(), sim.time)
+        if wire == "ros1":
+            self.published += 1
+            return template.fill((self.published & 0xFFFFFFFF, *numbers))
+        return template.fill(numbers)
 
     def _template(self, wire: str) -> Template:
         a = self.ambf
@@ -71,11 +75,14 @@ class WorldObject(AmbfObject):
 
         def make(groups: Any) -> bytes:
             stamp, rates, step, times = groups
-            fields = {"header": a.messages.header(Stamp(*stamp), ""), "n_devices": 0, "sim_step": step[0]}
+            header = a.messages.header(Stamp(*stamp[-2:]), "")
+            if wire == "ros1":
+                header.seq = stamp[0]
+            fields = {"header": header, "n_devices": 0, "sim_step": step[0]}
             fields |= dict(zip(names, rates, strict=True)) | {"wall_time": times[0], "sim_time": times[1]}
             return encode(a.types["ambf_msgs/WorldState"](**fields), "ambf_msgs/WorldState")
 
-        return Template(make, ["II", "Q" * len(names), "I", "ff"])
+        return Template(make, ["III" if wire == "ros1" else "II", "Q" * len(names), "I", "ff"])
 
     def take(self, message: Any) -> None:
         """Step."""

@@ -102,6 +102,9 @@ class Body(AmbfObject):
             if shown:
                 for k in range(3):
                     numbers += [j[k] for j in shown]
+        if wire == "ros1":
+            self.published += 1
+            return template.fill((self.published & 0xFFFFFFFF, *numbers))
         return template.fill(numbers)
 
     def _template(self, wire: str, shown: int, extra: int, about: str) -> Template:
@@ -116,7 +119,9 @@ class Body(AmbfObject):
             stamp, step, times, numbers, *arrays = groups
             n = list(numbers)
             fields = a.identity(self.name)
-            header = m.header(Stamp(*stamp), "")
+            header = m.header(Stamp(*stamp[-2:]), "")
+            if wire == "ros1":
+                header.seq = stamp[0]
             fields |= {
                 "header": header,
                 "sim_step": step[0],
@@ -143,7 +148,7 @@ class Body(AmbfObject):
 
         numbers = "16d" if old else "22d"
         arrays = [f"{extra}f", f"{shown}f"] if old else [f"{shown}f"] * 3
-        return Template(make, ["II", "I", "fff", numbers, *arrays])
+        return Template(make, ["III" if wire == "ros1" else "II", "I", "fff", numbers, *arrays])
 
     # -- commands
 

@@ -44,6 +44,8 @@ class AmbfObject:
         self.name = name
         self.kind = "Object" if ambf.generation == "master" and kind != "World" else kind
         self.offer = offer
+        self.published = 0
+        """States in ROS 1's form so far: the ``seq`` of their headers, by which a reader sees that it has missed one."""
         path = ambf.path(offer.namespace, graph_name(name.replace(" ", "")))
         self.channel = Channel(
             path,
