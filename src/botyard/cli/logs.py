@@ -1,34 +1,164 @@
-"""Where log lines go: to stderr, or to a file that is begun anew at a size or on demand, with five old ones kept (LOG-001, LOG-004)."""
+"""Where log lines go: to stderr, or to a file that is begun anew at a size or on demand, with five old ones kept (LOG-001 … LOG-004).
+
+A thread writes them. A disk that is full or stuck, or a terminal that is held, costs lines and never holds up the simulation; how many were
+lost is said as soon as lines can be written again.
+"""
 
 from __future__ import annotations
 
+import atexit
+import html
+import json
 import logging
 import logging.handlers
+import queue
 import sys
+import threading
 from collections.abc import Callable
+from typing import Any, Final
 
 from botyard.errors import CommandLineError
 
-KEPT = 5
+KEPT: Final = 5
 """Old log files that are kept: ``FILE-1``, the newest, to ``FILE-5``."""
+WAITING: Final = 10_000
+"""Lines that wait to be written; further ones are lost."""
+PATIENCE: Final = 2.0
+"""At the end lines are waited for so long, s."""
+FORMATS: Final = ("plain", "html", "json")
 
 
-def set_up_logging(*, verbose: bool, file: str | None, max_size: int) -> Callable[[], None] | None:
+class _Plain(logging.Formatter):
+    """``time LEVEL message``."""
+
+    def __init__(self, stamp: str) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s", stamp)
+
+
+class _Html(_Plain):
+    """The same as a line of HTML, with the level as its class; texts of clients are escaped (LOG-003)."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = html.escape(super().format(record))
+        return f'<span class="{record.levelname.lower()}">{text}</span><br>'
+
+
+class _Json(logging.Formatter):
+    """One JSON object a line: ``time`` (s), ``level``, ``source``, ``text``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = record.getMessage()
+        if record.exc_info:
+            text = f"{text}\n{self.formatException(record.exc_info)}"
+        row = {"time": round(record.created, 3), "level": record.levelname.lower(), "source": record.name, "text": text}
+        return json.dumps(row, ensure_ascii=False)
+
+
+class Logs(logging.Handler):
+    """Takes lines from the simulator and has a thread write them.
+
+    Parameters
+    ----------
+    target : logging.Handler
+        Writes them.
+    """
+
+    def __init__(self, target: logging.Handler) -> None:
+        super().__init__()
+        self._target = target
+        self._queue: queue.Queue[logging.LogRecord | Callable[[], None] | None] = queue.Queue(WAITING)
+        self.lost = 0
+        """Lines that were not written so far."""
+        self._said = 0
+        target.handleError = self._failed  # type: ignore[method-assign]
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a line over; never waits."""
+        try:
+            self._queue.put_nowait(record)
+        except queue.Full:
+            self.lost += 1
+
+    def rotate(self) -> None:
+        """Begin a new log file, after the lines that were logged so far."""
+        target = self._target
+        if isinstance(target, logging.handlers.RotatingFileHandler):
+            try:
+                self._queue.put_nowait(target.doRollover)
+            except queue.Full:
+                self.lost += 1
+
+    def flush(self) -> None:
+        """Wait until what was logged is written, but not for ever."""
+        done = threading.Event()
+        try:
+            self._queue.put(done.set, timeout=PATIENCE)
+        except queue.Full:
+            return
+        done.wait(PATIENCE)
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        atexit.unregister(self.close)
+        if self._thread.is_alive():
+            self.flush()
+            try:
+                self._queue.put_nowait(None)
+            except queue.Full:
+                return  # it is stuck; the thread ends with the program
+            self._thread.join(PATIENCE)
+            if not self._thread.is_alive():
+                self._target.close()
+        super().close()
+
+    def _write(self) -> None:
+        while (item := self._queue.get()) is not None:
+            try:
+                if isinstance(item, logging.LogRecord):
+                    self._tell_of_losses(item)
+                    self._target.handle(item)
+                else:
+                    item()
+            except Exception:  # whatever a disk does must not end the thread
+                self.lost += 1
+
+    def _tell_of_losses(self, record: logging.LogRecord) -> None:
+        if self.lost == self._said:
+            return
+        before = self.lost
+        text = f"{before - self._said} lines of the log were lost: they could not be written"
+        self._target.handle(logging.LogRecord(record.name, logging.WARNING, "", 0, text, None, None))
+        if self.lost == before:
+            self._said = before
+
+    def _failed(self, record: logging.LogRecord) -> None:
+        """The target could not write a line."""
+        self.lost += 1
+
+
+def set_up_logging(
+    *, verbose: bool = False, quiet: bool = False, file: str | None = None, max_size: int = 0, form: str = "plain"
+) -> Logs:
     """Log lines with time stamps to stderr or to a file.
 
     Parameters
     ----------
-    verbose : bool
-        Log more.
+    verbose, quiet : bool
+        Log more; log warnings and errors only.
     file : str, optional
         The log file; it is appended to.
     max_size : int
         Size at which a new one is begun, bytes; 0: never.
+    form : str
+        One of `FORMATS`.
 
     Returns
     -------
-    callable or None
-        Begins a new log file; None without a file.
+    Logs
+        To be closed at the end.
 
     Raises
     ------
@@ -36,23 +166,33 @@ def set_up_logging(*, verbose: bool, file: str | None, max_size: int) -> Callabl
         The file cannot be written.
     """
     handler: logging.Handler
-    rotate = None
+    stamp = "%H:%M:%S"
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
-        stamp = "%H:%M:%S"
     else:
         try:
             rotating = logging.handlers.RotatingFileHandler(file, maxBytes=max_size, backupCount=KEPT, encoding="utf-8")
         except OSError as error:
             raise CommandLineError(f"--log-file: cannot write {file}: {error.strerror}") from None
         rotating.namer = lambda name: "-".join(name.rsplit(".", 1))  # FILE.1 → FILE-1
-        handler, rotate = rotating, rotating.doRollover
-        stamp = "%Y-%m-%d %H:%M:%S"
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", stamp))
+        handler, stamp = rotating, "%Y-%m-%d %H:%M:%S"
+    formatters: dict[str, Callable[[], logging.Formatter]] = {
+        "plain": lambda: _Plain(stamp), "html": lambda: _Html(stamp), "json": _Json,
+    }  # fmt: skip
+    handler.setFormatter(formatters[form]())
     root = logging.getLogger("botyard")
     for old in root.handlers:
         old.close()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    logs = Logs(handler)
+    root.handlers[:] = [logs]
+    root.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
     root.propagate = False
-    return rotate
+    return logs
+
+
+def log_figures(**figures: Any) -> str:
+    """Figures as one line: ``name value, …``."""
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items())
+
+
+__all__ = ["FORMATS", "KEPT", "Logs", "log_figures", "set_up_logging"]

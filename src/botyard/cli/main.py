@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from botyard import __version__
-from botyard.cli import convert, discover, drive, maps, models, packets, run, scenario, traffic, warmup
+from botyard.cli import convert, discover, doctor, drive, maps, models, packets, run, scenario, traffic, warmup
 from botyard.errors import BotyardError, ExitCode
 
 COMMANDS: dict[str, click.Command] = {
@@ -18,6 +18,7 @@ COMMANDS: dict[str, click.Command] = {
     "convert": convert.command,
     "scenario": scenario.command,
     "discover": discover.command,
+    "doctor": doctor.command,
     "packets": packets.command,
     "drive": drive.command,
     "traffic": traffic.command,

@@ -53,7 +53,7 @@ Examples:
   botyard -m lab.map -R p3at               a robot for every client of port 8101
 
 \b
-Other commands: botyard models | maps | convert | scenario | discover | drive HOST:PORT | warmup (each has --help), botyard --version
+Other commands: botyard models | maps | convert | scenario | discover | drive HOST:PORT | doctor | warmup (each has --help); --version
 """
 
 
@@ -79,7 +79,16 @@ def run(o: RunOptions, context: click.Context) -> int:
     size = o.log_file_max_size
     if size is None:
         size = DEFAULT_LOG_SIZE if o.noninteractive or o.no_gui else 0
-    rotate_logs = set_up_logging(verbose=o.verbose, file=o.log_file, max_size=size)
+    form = "html" if o.html else o.log_format
+    logs = set_up_logging(verbose=o.verbose, quiet=o.less_verbose, file=o.log_file, max_size=size, form=form)
+    try:
+        return _simulate(world, o, remarks, logs.rotate if o.log_file is not None else None)
+    finally:
+        logs.close()
+
+
+def _simulate(world: World, o: RunOptions, remarks: list[str], rotate_logs: Callable[[], None] | None) -> int:
+    """Make the simulation and serve it."""
     log = logging.getLogger("botyard")
     for text in remarks:
         log.warning("%s", text)
@@ -306,6 +315,7 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
             await begin_ros(stack, yard, o)
             if o.joystick is not None:
                 _plug_joystick(stack, hub, o.joystick)
+            await _watch_over(stack, yard, o)
             page = None
             if not o.no_gui:
                 from botyard.cli.page import begin_page
@@ -328,6 +338,19 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
             yard.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
+
+
+async def _watch_over(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
+    """Tell how the simulator fares, until the stack is left."""
+    from botyard.servers.metrics import MetricsServer, TimingLog
+
+    if o.log_timing_stats is not None:
+        stack.callback(TimingLog(yard, o.log_timing_stats).close)
+    if o.metrics_port is not None:
+        server = MetricsServer(yard)
+        await server.start(o.bind_to_address, o.metrics_port)
+        stack.callback(server.close)
+        logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", o.bind_to_address, server.port)
 
 
 def _write_snapshot(sim: Simulation, name: str) -> None:

@@ -85,6 +85,11 @@ class RunOptions:
     map_dir: tuple[str, ...]
     log_file: str | None
     log_file_max_size: int | None
+    log_format: str
+    html: bool
+    log_timing_stats: float | None
+    metrics_port: int | None
+    less_verbose: bool
     log_packets_received: bool
     log_movement_sent: bool
     record_packets: str | None
@@ -366,6 +371,30 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Begin a new log file at this size, keeping five old ones; 0 is never. [default: 5 MB when noninteractive]",
     ),
     click.option(
+        "--log-format",
+        type=click.Choice(["plain", "html", "json"]),
+        default="plain",
+        show_default=True,
+        help="Lines of the log as text, as HTML, or as JSON objects, one a line.",
+    ),
+    click.option("--html", "-html", is_flag=True, help="The same as --log-format html."),
+    click.option(
+        "--log-timing-stats",
+        "-log-timing-stats",
+        type=click.FloatRange(0.1),
+        is_flag=False,
+        flag_value=30.0,
+        metavar="[S]",
+        help="Log how well time is kept, every so many seconds. [30 if no number is given]",
+    ),
+    click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        metavar="N",
+        help="Answer /metrics (Prometheus) and /healthz on this port too; the page answers them on its own. 0: any free port.",
+    ),
+    click.option("--less-verbose", "-less-verbose", is_flag=True, help="Log warnings and errors only."),
+    click.option(
         "--log-packets-received", "-log-packets-received", is_flag=True, help="Log every packet that clients send."
     ),
     click.option(
@@ -444,13 +473,28 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Ask in the page for map and robots, as botyard without a map does in a terminal.",
     ),
     click.option(
-        "--fullscreen-gui", "-fullscreen-gui", is_flag=True, help="Show the page in a window of its own, full screen."
+        "--fullscreen-gui",
+        "-fullscreen-gui",
+        "--fullscreen",
+        "-fullscreen",
+        is_flag=True,
+        help="Show the page in a window of its own, full screen.",
     ),
     click.option(
-        "--maximize-gui", "-maximize-gui", is_flag=True, help="Show the page in a window of its own, maximised."
+        "--maximize-gui",
+        "-maximize-gui",
+        "--maximize",
+        "-maximize",
+        is_flag=True,
+        help="Show the page in a window of its own, maximised.",
     ),
     click.option(
-        "--minimize-gui", "-minimize-gui", is_flag=True, help="Show the page in a window of its own, minimised."
+        "--minimize-gui",
+        "-minimize-gui",
+        "--minimize",
+        "-minimize",
+        is_flag=True,
+        help="Show the page in a window of its own, minimised.",
     ),
     click.option(
         "--lite-graphics",
@@ -461,6 +505,8 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--no-graphics",
         "-no-graphics",
+        "--disable-graphics",
+        "-disable-graphics",
         is_flag=True,
         help="The page does not draw the world; lists, values and log are there.",
     ),

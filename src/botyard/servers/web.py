@@ -34,6 +34,7 @@ from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
 from botyard.servers.desk import PageDesk, PageLog
+from botyard.servers.metrics import CONTENT_TYPE, health, metrics_text
 from botyard.servers.viewsource import ViewSource
 
 FIRST_PORT: Final = 8100
@@ -327,6 +328,7 @@ class PageServer:
     def _app(self) -> Starlette:
         routes: list[Any] = [
             Route("/healthz", self._health),
+            Route("/metrics", self._metrics),
             Route("/map/{name}", self._map),
             Route("/upload", self._upload, methods=["POST"]),
             Route("/scenario.zip", self._scenario),
@@ -341,9 +343,10 @@ class PageServer:
         return app
 
     async def _health(self, request: Request) -> Response:
-        hub, sim = self.desk.hub, self.desk.hub.sim
-        about = {"status": "ok", "time": sim.time, "tick": sim.tick, "ratio": round(hub.ratio, 3)}
-        return JSONResponse({**about, "viewers": len(self.desk.viewers)})
+        return JSONResponse({**health(self.desk.yard), "viewers": len(self.desk.viewers)})
+
+    async def _metrics(self, request: Request) -> Response:
+        return PlainTextResponse(metrics_text(self.desk.yard), media_type=CONTENT_TYPE)
 
     async def _map(self, request: Request) -> Response:
         """The present map. It is encoded and packed once, in a thread: for a large one that takes longer than a step."""

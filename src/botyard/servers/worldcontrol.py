@@ -145,6 +145,11 @@ class WorldControl:
 
     # -- who is there
 
+    @property
+    def connections(self) -> Sequence[Connection]:
+        """All clients that are connected."""
+        return tuple(self._connections)
+
     def attach(self, connection: Connection) -> None:
         """A client has come."""
         self._connections.append(connection)
