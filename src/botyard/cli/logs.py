@@ -7,6 +7,7 @@ lost is said as soon as lines can be written again.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import html
 import json
 import logging
@@ -111,7 +112,8 @@ class Logs(logging.Handler):
                 return  # it is stuck; the thread ends with the program
             self._thread.join(PATIENCE)
             if not self._thread.is_alive():
-                self._target.close()
+                with contextlib.suppress(OSError):  # what it still holds cannot be written
+                    self._target.close()
         super().close()
 
     def _write(self) -> None:

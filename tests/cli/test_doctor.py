@@ -1,0 +1,61 @@
+"""``botyard doctor``, and the unit for systemd."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from botyard.cli import doctor
+from tests.cli.test_cli import call
+from tests.ports import free_port
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def test_it_says_what_is_there_and_what_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(doctor.EXTRAS, "moon", ("no_such_module", "trips to the moon"))
+    port = free_port(3)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        code, out, _ = call("doctor", "-p", str(port), capsys=capsys)
+    assert code == 0
+    assert 'moon: not installed (trips to the moon); pip install "botyard[moon]"' in out
+    assert f"port {port}: Address already in use; choose another one with -p" in out
+    assert f"port {port + 1} is free" in out
+    assert "BAD" not in out
+
+
+def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call("doctor", "--json", "-p", str(free_port(3)), capsys=capsys)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert {row["part"] for row in rows} >= {"Python", "kernels", "page", "extras", "ports"}
+    assert {row["state"] for row in rows} <= {"ok", "warn"}
+
+
+def test_a_broken_installation_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def missing(name: str) -> str:
+        raise doctor.importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor.importlib.metadata, "version", missing)
+    code, out, _ = call("doctor", "-p", str(free_port(3)), capsys=capsys)
+    assert code == 1
+    assert "numpy is missing" in out
+
+
+@pytest.mark.peer
+def test_the_unit_for_systemd_is_right() -> None:
+    tool = shutil.which("systemd-analyze")
+    assert tool is not None, "systemd-analyze is needed: make peers installs it"
+    done = subprocess.run(
+        [tool, "verify", str(DEPLOY / "botyard.service")], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

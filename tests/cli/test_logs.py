@@ -1,0 +1,153 @@
+"""The log: its forms, its files, and that whatever a disk or terminal does, the simulator does not wait for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from botyard.cli import logs
+from botyard.cli.logs import set_up_logging
+from botyard.errors import CommandLineError
+from tests.cli.test_cli import FAST, call
+from tests.ports import free_port
+
+log = logging.getLogger("botyard.test")
+
+
+@pytest.fixture(autouse=True)
+def _end() -> Iterator[None]:
+    yield
+    root = logging.getLogger("botyard")
+    for handler in tuple(root.handlers):
+        handler.close()
+        root.removeHandler(handler)
+
+
+def test_plain_lines_have_time_level_and_text(tmp_path: Path) -> None:
+    file = tmp_path / "a.log"
+    made = set_up_logging(file=str(file))
+    log.info("hello %d", 5)
+    log.debug("nobody asked")
+    made.close()
+    (line,) = file.read_text().splitlines()
+    assert line.endswith("INFO    hello 5")
+    assert len(line.split(" ")[0]) == len("2026-01-01")
+
+
+def test_html_escapes_what_clients_say(tmp_path: Path) -> None:
+    made = set_up_logging(file=str(tmp_path / "a.html"), form="html")
+    log.warning("the client says: %s", "<script>&")
+    made.close()
+    text = (tmp_path / "a.html").read_text()
+    assert text.startswith('<span class="warning">')
+    assert "&lt;script&gt;&amp;" in text
+    assert "<script>" not in text
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    made = set_up_logging(file=str(tmp_path / "a.json"), form="json", verbose=True)
+    log.debug("two\nlines")
+    try:
+        raise ValueError("x")
+    except ValueError:
+        log.exception("it failed")
+    made.close()
+    first, second = (json.loads(line) for line in (tmp_path / "a.json").read_text().splitlines())
+    assert (first["level"], first["source"], first["text"]) == ("debug", "botyard.test", "two\nlines")
+    assert abs(first["time"] - time.time()) < 60
+    assert second["text"].startswith("it failed\nTraceback")
+    assert second["text"].endswith("ValueError: x")
+
+
+def test_less_and_more_verbose(tmp_path: Path) -> None:
+    made = set_up_logging(file=str(tmp_path / "a.log"), quiet=True)
+    log.info("not said")
+    log.warning("said")
+    made.close()
+    assert "not said" not in (tmp_path / "a.log").read_text()
+    assert "said" in (tmp_path / "a.log").read_text()
+
+
+def test_five_old_files_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "a.log"
+    made = set_up_logging(file=str(file), max_size=200)
+    for k in range(200):
+        log.info("line %d of the log", k)
+    made.flush()
+    made.rotate()
+    log.info("after")
+    made.close()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.log", *(f"a.log-{n}" for n in range(1, 6))]
+    assert "after" in file.read_text()
+
+
+def test_a_stuck_disk_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A named pipe that nobody reads stands for a disk that does not answer."""
+    monkeypatch.setattr(logs, "WAITING", 50)
+    monkeypatch.setattr(logs, "PATIENCE", 0.2)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    target = logging.StreamHandler(os.fdopen(os.open(pipe, os.O_WRONLY), "w"))
+    made = logs.Logs(target)
+    root = logging.getLogger("botyard")
+    root.handlers[:] = [made]
+    root.setLevel(logging.INFO)
+    begin = time.monotonic()
+    for _ in range(3000):
+        log.info("x" * 1000)
+    assert time.monotonic() - begin < 5.0
+    assert made.lost > 1000
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                seen.append(os.read(reader, 1 << 16))
+            except BlockingIOError:
+                time.sleep(0.01)
+
+    seen: list[bytes] = []
+    thread = threading.Thread(target=read)
+    thread.start()
+    time.sleep(0.5)
+    log.info("it goes on")
+    made.close()
+    target.stream.close()
+    time.sleep(0.2)
+    stop.set()
+    thread.join()
+    os.close(reader)
+    text = b"".join(seen).decode()
+    assert "lines of the log were lost" in text
+    assert "it goes on" in text
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_full_disk_costs_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(
+        "--nomap", *FAST, str(free_port()), "--log-file", "/dev/full", "--log-file-max-size", "0", "--log-timing-stats", "0.1",
+        capsys=capsys,
+    )  # fmt: skip
+    assert (code, "ready" in out) == (0, True)
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(CommandLineError, match="--log-file: cannot write"):
+        set_up_logging(file=str(tmp_path / "nowhere" / "a.log"))
+
+
+def test_timing_statistics_and_html_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.html"
+    args = ("--nomap", "--duration", "1.0", "--noninteractive", "-p", str(free_port()), "--html", "-l", str(file))
+    code, _, _ = call(*args, "--log-timing-stats", "0.3", capsys=capsys)
+    assert code == 0
+    assert "steps of" in file.read_text()
+    assert "<br>" in file.read_text()
