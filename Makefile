@@ -47,7 +47,7 @@ peers: $(VENV)/.all
 	@command -v chromium >/dev/null && command -v mosquitto >/dev/null && command -v Xvfb >/dev/null && /usr/bin/python3 -c 'import rospy, diagnostic_msgs' 2>/dev/null \
 	  && command -v g++ ip unshare >/dev/null && [ -d /usr/include/fastdds ] || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb mosquitto $(ROS1) $(ROS2) >/dev/null; } \
+	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb mosquitto systemd $(ROS1) $(ROS2) >/dev/null; } \
 	  || echo "Chromium, Xvfb, Mosquitto, ROS 1 and Fast DDS are not here and cannot be installed: tests that need them are skipped"
 	@$(BIN)/python tools/build_web.py --install-node packages tests/ros/npm
 	@[ -d .venv-zenoh/lib ] || { $(PYTHON) -m venv .venv-zenoh && .venv-zenoh/bin/python -m pip install --quiet --disable-pip-version-check "zenoh-ros2-sdk==0.1.8"; }

@@ -23,7 +23,7 @@ import click
 from botyard import __version__
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import RobotChoice
-from botyard.cli.runoptions import RunOptions, with_options, with_world_options, world_options
+from botyard.cli.runoptions import RunCommand, RunOptions, config_text, with_options, with_world_options, world_options
 from botyard.errors import CommandLineError, FolderError, WorldError, did_you_mean
 from botyard.geometry import Pose
 
@@ -58,7 +58,10 @@ Other commands: botyard models | maps | convert | scenario | discover | drive HO
 
 
 @click.command(
-    "run", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110}
+    "run",
+    cls=RunCommand,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110},
 )
 @with_options
 @click.pass_context
@@ -75,6 +78,9 @@ def run(o: RunOptions, context: click.Context) -> int:
         _change_folder(o.cwd)
     remarks: list[str] = []
     world, o = _load_world(o, context, remarks.append)
+    if o.print_config:
+        click.echo(config_text(o, context, world.options, world.scene.source), nl=False)
+        return 0
     world = replace(world, options={**world.options, **world_options(context)})
     size = o.log_file_max_size
     if size is None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import click
 from click.core import ParameterSource
@@ -12,6 +13,7 @@ from click.core import ParameterSource
 from botyard.cli.options import RobotChoice, RobotParam, StartParam
 from botyard.errors import CommandLineError, did_you_mean
 from botyard.geometry import Pose
+from botyard.units import deg, mm
 
 ERROR_MODES = ("random_each_update", "random_init", "constant", "none")
 
@@ -85,6 +87,8 @@ class RunOptions:
     map_dir: tuple[str, ...]
     log_file: str | None
     log_file_max_size: int | None
+    config: str | None
+    print_config: bool
     log_format: str
     html: bool
     log_timing_stats: float | None
@@ -104,6 +108,18 @@ class RunOptions:
 
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--config",
+        metavar="FILE",
+        is_eager=True,
+        callback=lambda *a: read_config(*a),
+        help="Take options from a YAML file, by their long names; what is typed wins.",
+    ),
+    click.option(
+        "--print-config",
+        is_flag=True,
+        help="Print all options as they are in force, and where each comes from, and end.",
+    ),
     click.option(
         "-m",
         "--map",
@@ -522,6 +538,133 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
 """In the order of the help text."""
 
 
+GROUPS: Final[tuple[tuple[str, str], ...]] = (
+    ("World", "config print-config map stageworld nomap resolution lines-chunksize points-chunksize adf save-scenario snapshot"),
+    ("Robots", "robot robot-factory start controller joystick robot-name simulate-batteries gripper-layout"),
+    ("Time and chance", "update-interval update-sim-time fast duration seed sensor-noise odom-error-mode no-error threads"),
+    ("Pioneer clients", "port bind-to-address ignore-command warn-unsupported-commands compat srisim-compat no-srisim-laser-compat "
+     "allow-client-exit no-network-discovery mdns map-dir"),
+    ("ROS", "ros1 ros-master ros-names ros-time ros-wait ros2 zenoh zenoh-router ros-domain-id ros-distro cmd-vel-timeout"),
+    ("AMBF's objects", "ambf ambf-watchdog ambf-port ambf-namespace ambf-min-freq ambf-max-freq"),
+    ("The page", "noninteractive no-gui gui-port gui-address gui-host gui-token no-browser start-dialog fullscreen-gui maximize-gui "
+     "minimize-gui lite-graphics no-graphics"),
+    ("Log and operation", "cwd log-file log-file-max-size log-format html less-verbose verbose log-timing-stats metrics-port "
+     "log-packets-received log-movement-sent record-packets json help"),
+)  # fmt: skip
+"""Sections of the help text, with the long names of their options."""
+
+
+class RunCommand(click.Command):
+    """The command with its options in sections; with ``--compat amrisim``, options that do not exist are passed over (CLI-055)."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections."""
+        rows = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                rows[_long_name(parameter)] = record
+        for title, names in GROUPS:
+            with formatter.section(title):
+                formatter.write_dl([rows.pop(name) for name in names.split()])
+        assert not rows, f"in no section: {', '.join(rows)}"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse."""
+        if _is_compatible(args):
+            known = {o for p in self.get_params(ctx) for o in (*p.opts, *p.secondary_opts)}
+            kept = [a for a in args if _may_be_option(a, known)]
+            for gone in (a for a in args if a not in kept):
+                click.echo(f"botyard: warning: unknown option {gone} is ignored", err=True)
+            args = kept
+        return super().parse_args(ctx, args)
+
+
+def _may_be_option(text: str, known: set[str]) -> bool:
+    """Whether an argument is no option, or one of those that there are; ``-p9000`` is one, ``-5`` is a number."""
+    name = text.partition("=")[0]
+    return not text.startswith("-") or name in known or name[:2] in known or not name.strip("-")[:1].isalpha()
+
+
+def _is_compatible(args: Sequence[str]) -> bool:
+    return "--compat=amrisim" in args or any(a == "--compat" and b == "amrisim" for a, b in pairwise(args))
+
+
+def read_config(context: click.Context, _parameter: click.Parameter, path: str | None) -> str | None:
+    """``--config``: the file's values stand for those that the command line does not give.
+
+    Raises
+    ------
+    CommandLineError
+        The file cannot be read, has an option that does not exist, or a value that it cannot have; with the line.
+    """
+    if path is None:
+        return None
+    from botyard.errors import FormatError
+    from botyard.formats.base import read_source
+    from botyard.formats.yamlfile import YamlFile
+
+    try:
+        file = YamlFile(read_source(path).text, path, FormatError)
+        if not isinstance(file.data, dict):
+            raise FormatError("expected options by their long names, for example port: 9000", path, 1)
+        parameters = {_long_name(p): p for p in context.command.params if p.name not in ("config", "print_config")}
+        values: dict[str, Any] = {}
+        for key, value in file.data.items():
+            where, parameter = f"$.{key}", parameters.get(str(key))
+            if parameter is None:
+                raise file.fail(where, f"there is no such option{did_you_mean(str(key), parameters)}")
+            if isinstance(parameter, click.Option) and parameter.is_flag and not isinstance(value, bool):
+                raise file.fail(where, f"expected true or false, found {value!r}")
+            if parameter.multiple != isinstance(value, list):
+                raise file.fail(where, f"expected {'a list' if parameter.multiple else 'one value'}, found {value!r}")
+            try:
+                parameter.type_cast_value(context, value)
+            except click.UsageError as error:
+                raise file.fail(where, error.message) from None
+            values[parameter.name or ""] = value
+    except FormatError as error:
+        raise CommandLineError(f"--config: {error}") from None
+    context.default_map = {**(context.default_map or {}), **values}
+    return path
+
+
+def config_text(o: RunOptions, context: click.Context, world: Mapping[str, Any], source: str) -> str:
+    """All options as they are in force, as a configuration file, each with where its value comes from (``--print-config``)."""
+    import yaml
+
+    origins = {
+        ParameterSource.COMMANDLINE: "command line",
+        ParameterSource.DEFAULT_MAP: str(o.config),
+        ParameterSource.ENVIRONMENT: "environment",
+    }
+    lines = []
+    for parameter in context.command.params:
+        name, long = parameter.name or "", _long_name(parameter)
+        if name in ("config", "print_config", "map_argument", "help"):
+            continue
+        value = getattr(o, name)
+        origin = origins.get(context.get_parameter_source(name) or ParameterSource.DEFAULT, "default")
+        if origin == "default" and long in world:
+            origin = source
+        if value is None:
+            lines.append(f"# {long}:  # {origin}")
+            continue
+        plain = [_plain(v) for v in value] if isinstance(value, tuple | list) and parameter.multiple else _plain(value)
+        text = yaml.safe_dump({long: plain}, default_flow_style=True, allow_unicode=True, width=1000).strip()
+        lines.append(f"{text[1:-1]}  # {origin}")
+    return "\n".join(lines) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """A value as a person writes it."""
+    if isinstance(value, RobotChoice):
+        return value.model if value.name is None else f"{value.model}:{value.name}"
+    if isinstance(value, Pose):
+        return ",".join(f"{v:g}" for v in (mm(value.x), mm(value.y), deg(value.th)))
+    return value
+
+
 def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command function all options; it gets them as keyword arguments."""
     for option in reversed(OPTIONS):
@@ -530,7 +673,18 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _NOT_OF_A_WORLD = frozenset(
-    {"map", "map_argument", "stageworld", "nomap", "cwd", "robots", "save_scenario", "start_dialog"}
+    {
+        "map",
+        "map_argument",
+        "stageworld",
+        "nomap",
+        "cwd",
+        "robots",
+        "save_scenario",
+        "start_dialog",
+        "config",
+        "print_config",
+    }
 )
 """What a world says in its own words, or cannot say."""
 _OF_SETTINGS = frozenset(
