@@ -44,7 +44,7 @@ ROS1 := python3-roslaunch python3-rosmaster python3-rostopic python3-rosservice 
 ROS2 := g++ libfastrtps-dev libfastcdr-dev iproute2 util-linux
 
 peers: $(VENV)/.all
-	@command -v chromium >/dev/null && command -v mosquitto >/dev/null && command -v Xvfb >/dev/null && /usr/bin/python3 -c 'import rospy, diagnostic_msgs' 2>/dev/null \
+	@command -v chromium >/dev/null && command -v mosquitto >/dev/null && command -v Xvfb >/dev/null && command -v systemd-analyze >/dev/null && /usr/bin/python3 -c 'import rospy, diagnostic_msgs' 2>/dev/null \
 	  && command -v g++ ip unshare >/dev/null && [ -d /usr/include/fastdds ] || { \
 	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium xvfb mosquitto systemd $(ROS1) $(ROS2) >/dev/null; } \
