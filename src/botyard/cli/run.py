@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from botyard import __version__
+from botyard.cli.crash import crash_handler
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import RobotChoice
 from botyard.cli.runoptions import RunCommand, RunOptions, config_text, with_options, with_world_options, world_options
@@ -87,8 +88,12 @@ def run(o: RunOptions, context: click.Context) -> int:
         size = DEFAULT_LOG_SIZE if o.noninteractive or o.no_gui else 0
     form = "html" if o.html else o.log_format
     logs = set_up_logging(verbose=o.verbose, quiet=o.less_verbose, file=o.log_file, max_size=size, form=form)
+    guard = (
+        contextlib.nullcontext() if o.no_crash_handler else crash_handler(logs, o.log_file, traces=not o.no_crash_debug)
+    )
     try:
-        return _simulate(world, o, remarks, logs.rotate if o.log_file is not None else None)
+        with guard:
+            return _simulate(world, o, remarks, logs.rotate if o.log_file is not None else None)
     finally:
         logs.close()
 

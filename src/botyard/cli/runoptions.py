@@ -94,6 +94,8 @@ class RunOptions:
     log_timing_stats: float | None
     metrics_port: int | None
     less_verbose: bool
+    no_crash_handler: bool
+    no_crash_debug: bool
     log_packets_received: bool
     log_movement_sent: bool
     record_packets: str | None
@@ -411,6 +413,20 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--less-verbose", "-less-verbose", is_flag=True, help="Log warnings and errors only."),
     click.option(
+        "--no-crash-handler",
+        "-no-crash-handler",
+        "--disable-crash-handler",
+        "-disable-crash-handler",
+        is_flag=True,
+        help="Do not turn faults of the program into an entry of the log and status 236; Python's own trace is printed.",
+    ),
+    click.option(
+        "--no-crash-debug",
+        "-no-crash-debug",
+        is_flag=True,
+        help="Leave no traces of all threads at fatal signals.",
+    ),
+    click.option(
         "--log-packets-received", "-log-packets-received", is_flag=True, help="Log every packet that clients send."
     ),
     click.option(
@@ -549,6 +565,7 @@ GROUPS: Final[tuple[tuple[str, str], ...]] = (
     ("The page", "noninteractive no-gui gui-port gui-address gui-host gui-token no-browser start-dialog fullscreen-gui maximize-gui "
      "minimize-gui lite-graphics no-graphics"),
     ("Log and operation", "cwd log-file log-file-max-size log-format html less-verbose verbose log-timing-stats metrics-port "
+     "no-crash-handler no-crash-debug "
      "log-packets-received log-movement-sent record-packets json help"),
 )  # fmt: skip
 """Sections of the help text, with the long names of their options."""

@@ -1,0 +1,85 @@
+"""When the program itself fails: a trace in the log, a copy of the log that is kept, status 236 (CRS-001, CRS-005, CRS-006)."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from botyard import __version__
+from botyard.cli.logs import Logs
+from botyard.errors import BotyardError, ExitCode
+
+log = logging.getLogger("botyard")
+
+
+class Crash(BotyardError):
+    """The program has failed, which was told already."""
+
+    exit_code = ExitCode.CRASH
+
+
+@contextlib.contextmanager
+def crash_handler(logs: Logs, file: str | None, *, traces: bool = True) -> Iterator[None]:
+    """Turn faults of the program into an entry of the log, a copy of the log file as ``FILE-crash``, and a `Crash`.
+
+    Errors that botyard raises on purpose, and the user's own interruptions, go through.
+
+    Parameters
+    ----------
+    logs : Logs
+        Where entries go.
+    file : str, optional
+        The log file.
+    traces : bool
+        Fatal signals (a fault in compiled code) leave traces of all threads, in the log file or on stderr.
+
+    Raises
+    ------
+    Crash
+        In place of what nobody expected.
+    """
+    with contextlib.ExitStack() as stack:
+        if traces and not faulthandler.is_enabled():
+            _trace_fatal_signals(stack, file)
+        try:
+            yield
+        except (BotyardError, click.exceptions.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            log.critical("internal error in botyard %s; please report it with what follows", __version__, exc_info=True)
+            logs.flush()
+            kept = _keep(file)
+            where = f"; the log is kept as {kept}" if kept else ""
+            raise Crash(f"internal error: {type(error).__name__}: {error}{where}") from error
+
+
+def _trace_fatal_signals(stack: contextlib.ExitStack, file: str | None) -> None:
+    target: TextIO = sys.stderr
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be no file
+        if file is not None:
+            target = stack.enter_context(Path(file).open("a", encoding="utf-8"))  # noqa: SIM115  # the stack closes it
+        faulthandler.enable(target)
+        stack.callback(faulthandler.disable)
+
+
+def _keep(file: str | None) -> str:
+    """Copy the log file, so that the next run does not write over it; its name, or nothing."""
+    if file is None:
+        return ""
+    kept = f"{file}-crash"
+    try:
+        shutil.copyfile(file, kept)
+    except OSError:
+        return ""
+    return kept
+
+
+__all__ = ["Crash", "crash_handler"]

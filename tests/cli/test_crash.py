@@ -1,0 +1,52 @@
+"""When the program itself fails."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from botyard.servers.hub import Hub
+from tests.cli.test_cli import FAST, call
+from tests.ports import free_port
+from tests.running import BOTYARD
+
+
+def _fails(self: Hub) -> int:
+    raise RuntimeError("the moon fell down")
+
+
+def test_a_fault_is_logged_kept_and_ends_with_236(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Hub, "_run", _fails)
+    file = tmp_path / "a.log"
+    code, _, err = call("--nomap", *FAST, str(free_port()), "-l", str(file), capsys=capsys)
+    assert code == 236
+    assert f"internal error: RuntimeError: the moon fell down; the log is kept as {file}-crash" in err
+    text = Path(f"{file}-crash").read_text()
+    assert "CRITICAL internal error in botyard" in text
+    assert "Traceback" in text
+    assert "the moon fell down" in text
+    code, _, err = call("--nomap", *FAST, str(free_port()), capsys=capsys)
+    assert (code, "Traceback" in err) == (236, True), "on stderr where there is no file"
+    with pytest.raises(RuntimeError, match="moon"):
+        call("--nomap", *FAST, str(free_port()), "--no-crash-handler", capsys=capsys)
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_fatal_signals_leave_traces(debug: bool, tmp_path: Path) -> None:
+    file = tmp_path / "a.log"
+    args = [*BOTYARD, "--nomap", "--noninteractive", "--no-gui", "-p", str(free_port()), "-l", str(file)]
+    process = subprocess.Popen([*args, *(() if debug else ("--no-crash-debug",))], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while "botyard ready" not in process.stdout.readline():
+        assert process.poll() is None
+    time.sleep(0.2)
+    process.send_signal(signal.SIGSEGV)
+    assert process.wait(20) == -signal.SIGSEGV
+    process.communicate()
+    assert ("Fatal Python error: Segmentation fault" in file.read_text()) == debug
