@@ -107,6 +107,12 @@ class FolderError(BotyardError):
     exit_code = ExitCode.CWD
 
 
+class DaemonError(BotyardError):
+    """The simulator cannot go into the background."""
+
+    exit_code = ExitCode.DAEMON
+
+
 class PortError(BotyardError):
     """A TCP port could not be bound (exit code 248)."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 import subprocess
 import time
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from botyard.cli import daemon
+from botyard.clients.pioneer import PioneerClient
 from botyard.servers.hub import Hub
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
@@ -50,3 +54,38 @@ def test_fatal_signals_leave_traces(debug: bool, tmp_path: Path) -> None:
     assert process.wait(20) == -signal.SIGSEGV
     process.communicate()
     assert ("Fatal Python error: Segmentation fault" in file.read_text()) == debug
+
+
+def test_in_the_background(tmp_path: Path) -> None:
+    port = free_port(3)
+    args = [*BOTYARD, "--nomap", "-r", "p3dx:ann", "-p", str(port), "--no-gui", "--daemonize"]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"as process (\d+); its log is botyard\.log", done.stdout)
+    assert found, done.stdout
+    try:
+        with PioneerClient(port=port) as robot:
+            assert robot.update()
+        assert (tmp_path / "botyard.log").exists()
+    finally:
+        os.kill(int(found[1]), signal.SIGTERM)
+    args = [*BOTYARD, "-m", "nowhere.map", "--daemonize"]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False)
+    assert done.returncode == 253
+    assert "nowhere.map" in done.stderr
+
+
+def test_an_open_port_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(
+        "--nomap", *FAST, str(free_port()), "--bind-to-address", "0.0.0.0", "--no-network-discovery", capsys=capsys
+    )
+    assert (code, "commanded by everybody who reaches 0.0.0.0" in err) == (0, True)
+
+
+def test_no_process_for_the_background(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(daemon.subprocess, "Popen", refuse)
+    code, _, err = call("--nomap", "--daemonize", capsys=capsys)
+    assert (code, "no process can be started: Resource temporarily unavailable" in err) == (251, True)

@@ -24,7 +24,15 @@ from botyard import __version__
 from botyard.cli.crash import crash_handler
 from botyard.cli.logs import set_up_logging
 from botyard.cli.options import RobotChoice
-from botyard.cli.runoptions import RunCommand, RunOptions, config_text, with_options, with_world_options, world_options
+from botyard.cli.runoptions import (
+    ARGUMENTS,
+    RunCommand,
+    RunOptions,
+    config_text,
+    with_options,
+    with_world_options,
+    world_options,
+)
 from botyard.errors import CommandLineError, FolderError, WorldError, did_you_mean
 from botyard.geometry import Pose
 
@@ -73,6 +81,10 @@ def command(context: click.Context, /, **options: Any) -> int:
 
 def run(o: RunOptions, context: click.Context) -> int:
     """Set the world up, serve it, return the exit status."""
+    if o.daemonize:
+        from botyard.cli.daemon import daemonize
+
+        return daemonize(context.meta[ARGUMENTS], o.log_file)
     signal.signal(signal.SIGTERM, _interrupt)  # until the event loop takes signals over
     _raise_file_limit()
     if o.cwd is not None:
@@ -281,6 +293,7 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
     """Open the ports, say "ready", run until told to end."""
     from botyard.cli.ros import begin_ros
     from botyard.model.world import Program
+    from botyard.servers.addresses import is_loopback
     from botyard.servers.hub import Hub
     from botyard.servers.lockstep import Lockstep
     from botyard.servers.tcp import LoopHost
@@ -321,6 +334,11 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
     _on_signals(hub)
     async with contextlib.AsyncExitStack() as stack:
         try:
+            if not is_loopback(o.bind_to_address):
+                logging.getLogger("botyard").warning(
+                    "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
+                    o.bind_to_address,
+                )
             await yard.open()
             await _announce(stack, yard, o)
             await begin_ros(stack, yard, o)

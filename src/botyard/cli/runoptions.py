@@ -94,6 +94,7 @@ class RunOptions:
     log_timing_stats: float | None
     metrics_port: int | None
     less_verbose: bool
+    daemonize: bool
     no_crash_handler: bool
     no_crash_debug: bool
     log_packets_received: bool
@@ -413,6 +414,12 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--less-verbose", "-less-verbose", is_flag=True, help="Log warnings and errors only."),
     click.option(
+        "--daemonize",
+        "-daemonize",
+        is_flag=True,
+        help="Go on in the background, without a terminal; the command ends when the simulator is ready. Implies --noninteractive.",
+    ),
+    click.option(
         "--no-crash-handler",
         "-no-crash-handler",
         "--disable-crash-handler",
@@ -565,10 +572,14 @@ GROUPS: Final[tuple[tuple[str, str], ...]] = (
     ("The page", "noninteractive no-gui gui-port gui-address gui-host gui-token no-browser start-dialog fullscreen-gui maximize-gui "
      "minimize-gui lite-graphics no-graphics"),
     ("Log and operation", "cwd log-file log-file-max-size log-format html less-verbose verbose log-timing-stats metrics-port "
-     "no-crash-handler no-crash-debug "
+     "daemonize no-crash-handler no-crash-debug "
      "log-packets-received log-movement-sent record-packets json help"),
 )  # fmt: skip
 """Sections of the help text, with the long names of their options."""
+
+
+ARGUMENTS: Final = "botyard.arguments"
+"""Where the context keeps the command line as it was typed."""
 
 
 class RunCommand(click.Command):
@@ -588,6 +599,7 @@ class RunCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse."""
+        ctx.meta[ARGUMENTS] = list(args)
         if _is_compatible(args):
             known = {o for p in self.get_params(ctx) for o in (*p.opts, *p.secondary_opts)}
             kept = [a for a in args if _may_be_option(a, known)]
@@ -701,6 +713,7 @@ _NOT_OF_A_WORLD = frozenset(
         "start_dialog",
         "config",
         "print_config",
+        "daemonize",
     }
 )
 """What a world says in its own words, or cannot say."""
