@@ -86,6 +86,19 @@ def test_it_runs_free_when_the_last_client_lets_go() -> None:
     with_hub(work)
 
 
+def test_a_pause_of_somebody_else_stays() -> None:
+    async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
+        hub.pause()
+        lockstep.step("me", 5)
+        lockstep.leave("me")
+        tick = sim.tick
+        await asyncio.sleep(0.05)
+        assert (hub.is_paused, sim.tick) == (True, tick)
+        hub.resume()
+
+    with_hub(work)
+
+
 def test_the_watchdog_frees_it() -> None:
     async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
         lockstep.step("me", 1)

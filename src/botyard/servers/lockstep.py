@@ -35,6 +35,8 @@ class Lockstep:
         self._watchdog = watchdog
         self._clients: dict[Hashable, Stepping] = {}
         self._task: asyncio.Future[None] | None = None
+        self._was_paused = False
+        """Somebody had let time stand still before a client took hold of it, and finds it so again."""
         self.told: list[Callable[[], None]] = []
         """Called when steps that were asked for are done."""
         self.is_busy = False
@@ -70,6 +72,7 @@ class Lockstep:
         was = self.is_held
         act(stepping, loop.time())
         if self.is_held and not was:
+            self._was_paused = self._hub.is_paused
             self._hub.pause()
             if self._task is None and self._watchdog:
                 self._task = asyncio.ensure_future(self._watch())
@@ -89,7 +92,7 @@ class Lockstep:
                 tell()
 
     def _free(self) -> None:
-        if not self.is_held:
+        if not self.is_held and not self._was_paused:
             self._hub.resume()
 
     async def _watch(self) -> None:
