@@ -465,3 +465,20 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(__import__("sys").modules, "pymunk", None)
     with pytest.raises(WorldError, match=r"botyard\[dynamics\]"):
         world(box("b"))
+    sim = world(replace(box("b"), dynamics=None))
+    heavy = replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0))
+    with pytest.raises(WorldError, match=r"botyard\[dynamics\]"):
+        sim.add_robot(heavy, "r", pose=(3, 0, 0))
+    with pytest.raises(WorldError, match=r"botyard\[dynamics\]"):
+        sim.set_dynamics("b", DynamicsSpec(mass=1.0))
+    sim.step(3)
+    assert list(sim.snapshot.rows) == ["b"], "nothing was half done"
+
+
+def test_what_has_no_area_has_no_mass() -> None:
+    sim = world()
+    flat = replace(_p3dx(), outline=((0, 0), (1, 0), (2, 0)), parts=(), lasers=(), dynamics=DynamicsSpec(mass=1.0))
+    with pytest.raises(ModelError, match="outline with an area"):
+        sim.add_robot(flat, "r", pose=(0, 0, 0))
+    assert not sim.snapshot.rows
+    sim.step(3)

@@ -25,7 +25,7 @@ from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.errors import WorldError
 from botyard.geometry import Pose, compose, relative
-from botyard.model.dynamics import DynamicsSpec
+from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
 from botyard.model.scene import Scene
 
@@ -162,6 +162,7 @@ class Engine:
             if spec.name in rows:
                 raise WorldError(f'a body named "{spec.name}" is there already; names must be unique')
             rows[spec.name] = len(rows)
+        self._check_masses([spec for spec, _ in bodies])
         self.rows = rows
         self.specs += [spec for spec, _ in bodies]
         old = self.state
@@ -176,6 +177,22 @@ class Engine:
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
         self._rebuilt()
+
+    def _check_masses(self, specs: Sequence[BodySpec]) -> None:
+        """Whether bodies with mass can be moved; asked before anything is changed.
+
+        Raises
+        ------
+        ModelError
+            One has no area.
+        WorldError
+            The extra is not installed.
+        """
+        for spec in specs:
+            if spec.dynamics is not None:
+                area_moments(spec.parts)
+                if self.dynamics is None:
+                    self.dynamics = Dynamics()
 
     def remove_body(self, name: str) -> None:
         """Take a body out of the world; see `remove_bodies`."""
@@ -275,6 +292,7 @@ class Engine:
         row = self.rows[name]
         old = self.specs[row]
         new = replace(old, dynamics=spec)
+        self._check_masses([new])
         if self.dynamics is not None:
             self.dynamics.reshaped(name)
         self.specs[row] = new
