@@ -139,6 +139,16 @@ def test_a_full_disk_costs_lines_and_nothing_else(capsys: pytest.CaptureFixture[
     assert (code, "ready" in out) == (0, True)
 
 
+def test_a_closed_log_is_not_waited_for(tmp_path: Path) -> None:
+    """Python flushes all handlers at its end."""
+    made = set_up_logging(file=str(tmp_path / "a.log"))
+    made.close()
+    begin = time.monotonic()
+    made.flush()
+    made.close()
+    assert time.monotonic() - begin < 0.5
+
+
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(CommandLineError, match="--log-file: cannot write"):
         set_up_logging(file=str(tmp_path / "nowhere" / "a.log"))

@@ -475,6 +475,23 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     assert list(sim.snapshot.rows) == ["b"], "nothing was half done"
 
 
+def test_what_no_world_has() -> None:
+    sim = world(box("b", mass=1e-9, inertia=1e-9), box("c", 3.0))
+    for demand in (lambda: sim.push("b", 1e10), lambda: sim.throw("b", 1e6), lambda: sim.pull_to("b", (1e8, 0, 0))):
+        with pytest.raises(CommandError, match="expected values within"):
+            demand()
+    sim.push("b", 1e9)
+    for _ in range(5):
+        sim.step()
+        there = pose(sim, "b")
+        assert math.hypot(there.x, there.y) <= 2e7
+    sim.push("b", 0.0)
+    sim.put("b", (0.0, 0.0, 0.0))
+    sim.step(3)
+    assert pose(sim, "b") == pytest.approx(Pose(0.0, 0.0, 0.0))
+    assert pose(sim, "c") == Pose(3.0)
+
+
 def test_what_has_no_area_has_no_mass() -> None:
     sim = world()
     flat = replace(_p3dx(), outline=((0, 0), (1, 0), (2, 0)), parts=(), lasers=(), dynamics=DynamicsSpec(mass=1.0))

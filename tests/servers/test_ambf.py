@@ -272,6 +272,43 @@ def test_clients_that_misbehave_cost_only_their_own_connection(newest: Run) -> N
     assert "Traceback" not in newest.log.read_text()
 
 
+def test_absurd_commands_are_ignored(newest: Run) -> None:
+    """Numbers that are none, and such that nobody can carry out, of every kind of object."""
+    c = newest.client
+    huge, nan = 1e300, math.nan
+    robot, box, still = (newest.get(f"/ambf/env/{n}") for n in ("ann", "robot1", "box1"))
+    begin = still.get_pos().x
+    for x in (huge, nan, math.inf):
+        for body in (robot, box, still):
+            body.set_force(x, 0.0, 0.0)
+            time.sleep(0.02)
+            body.set_twist(x, 0.0, 0.0, 0.0, 0.0, x)
+            time.sleep(0.02)
+            body.set_pos(x, 0.0, 0.0)
+            time.sleep(0.02)
+        for kind in (
+            robot.set_joint_vel,
+            robot.set_joint_pos,
+            robot.set_joint_effort,
+            box.set_joint_vel,
+            box.set_joint_effort,
+        ):
+            kind("left_wheel", min(x, 3e38) if x == x else x)
+            time.sleep(0.02)
+        rover, camera = newest.get("rover"), newest.get("default_camera")
+        rover.set_vehicle_power(min(x, 3e38) if x == x else x)
+        camera.set_pos(x, x, x)
+        time.sleep(0.1)
+    assert newest.process.poll() is None
+    still.set_pos(begin + 1.0, 5.0, 0.0)
+    wait(lambda: still.get_pos().x == begin + 1.0)
+    text = newest.log.read_text()
+    assert "Traceback" not in text
+    assert "robot1: pose: expected values within" in text
+    assert text.count("robot1: a command with values that are not finite") <= 3, "the same is not said all the time"
+    assert c.is_connected()
+
+
 def test_a_client_that_is_gone_leaves_nothing_behind(newest: Run) -> None:
     robot, world = newest.get("/ambf/env/ann"), newest.client.get_world_handle()
     robot.set_twist(0.3, 0.0, 0.0, 0.0, 0.0, 0.0)

@@ -94,6 +94,8 @@ class Logs(logging.Handler):
 
     def flush(self) -> None:
         """Wait until what was logged is written, but not for ever."""
+        if not self._thread.is_alive():
+            return
         done = threading.Event()
         try:
             self._queue.put(done.set, timeout=PATIENCE)

@@ -17,6 +17,8 @@ from botyard.units import wrap_angle
 
 SUBSTEP: Final = 0.002
 """The longest step of a joint, s."""
+MOST: Final = 1e6
+"""Greatest speed of a joint, rad/s or m/s, and greatest number that may be commanded."""
 FREE_GAINS: Final = Gains()
 """Of position controllers without gains of their own; their output is a velocity."""
 
@@ -53,10 +55,10 @@ class Joint:
         Raises
         ------
         CommandError
-            The value is not finite.
+            The value is not finite, or absurd.
         """
-        if not math.isfinite(value):
-            raise CommandError(f"joint {self.spec.name}: expected a finite number, found {value}")
+        if not abs(value) <= MOST:
+            raise CommandError(f"joint {self.spec.name}: expected a number within ±{MOST:g}, found {value:g}")
         if kind == JointCommand.POSITION and not self.spec.unlimited:
             value = min(max(value, self.spec.low), self.spec.high)
         self._kind, self._value = kind, value
@@ -93,6 +95,7 @@ class Joint:
             after = (self.velocity + h * drive / spec.inertia) / (1.0 + h * resist / spec.inertia)
             self.effort = drive - (d + h * p) * after
             self.velocity = after
+        self.velocity = min(max(self.velocity, -MOST), MOST)
         self.position += h * self.velocity
         if not spec.unlimited and not spec.low <= self.position <= spec.high:
             self.position, self.velocity = min(max(self.position, spec.low), spec.high), 0.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -407,6 +407,10 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: np.uin
         draw_errors(state.uid, state.err_lo, state.err_hi, state.err, row, int(seed), BEFORE_ALL_TICKS)
 
 
+_MOST: Final = {Control.FORCE: 1e9, Control.POSE: FARTHEST, Control.TWIST: 1e5}
+"""Greatest demands: N and N·m; m; m/s and rad/s. Beyond them the contact solver's numbers mean nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """Drive a body with mass from outside until told otherwise; one without mass takes no notice.
@@ -423,7 +427,10 @@ class Demand:
     values: tuple[float, float, float]
 
     def __post_init__(self) -> None:
-        _check_finite(self.control.name.lower(), *self.values)
+        what, most = self.control.name.lower(), _MOST[self.control]
+        _check_finite(what, *self.values)
+        if max(map(abs, self.values)) > most:
+            raise CommandError(f"{what}: expected values within ±{most:g}, found {max(self.values, key=abs):g}")
 
     def apply(self, state: State, row: int) -> None:
         """Set the demand."""

@@ -7,6 +7,7 @@ to where it still could, and is stalled. The contact solver is behind `botyard.e
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,9 +15,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.engine.commands import FARTHEST
 from botyard.engine.contacts import ContactSolver, Touch, Wall
 from botyard.engine.layout import Control, Grid
-from botyard.geometry import Pose, log, relative
+from botyard.geometry import Pose, relative
+from botyard.geometry import log as logarithm
 from botyard.model.dynamics import DynamicsSpec, Gains, area_moments
 from botyard.model.obstacles import Visible
 from botyard.units import wrap_angle
@@ -24,6 +27,7 @@ from botyard.units import wrap_angle
 if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
+log = logging.getLogger("botyard.engine")
 SUBSTEP: Final = 0.002
 """The longest step of the contact solver, s."""
 MOST_SUBSTEPS: Final = 1000
@@ -382,6 +386,11 @@ class Dynamics:
         """Write what became of a body with mass."""
         state, row, dt, solver = engine.state, mass.row, engine.clock.dt, self._solver
         found, old = solver.pose(mass.name), Pose(*mass.pose)
+        if not max(abs(found.x), abs(found.y)) <= FARTHEST:  # also where it is not a number
+            log.warning("%s was thrown out of the world; it is put back and stands still", mass.name)
+            solver.place(mass.name, old)
+            solver.move(mass.name, 0.0, 0.0, 0.0)
+            found = old
         moved = math.dist(found[:2], old[:2]) + abs(wrap_angle(found.th - old.th))
         mass.resting = solver.still(mass.name) and moved < CREEP
         pose = Pose(found.x, found.y, wrap_angle(found.th))
@@ -394,7 +403,7 @@ class Dynamics:
         state.stall[row] = 0
         state.contact[row] = 0
         if state.drive[row]:
-            state.disp[row] = log(relative(old, pose))
+            state.disp[row] = logarithm(relative(old, pose))
             if mass.control == _MOTORS:
                 wanted = math.hypot(mass.planned[0], mass.planned[1])
                 state.stall[row] = int(wanted > 1e-3 and math.hypot(vx, vy) < STALLED * wanted)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.model.dynamics import Gains, PoseController
 from botyard.model.objects import NAMESPACE, Offer, VehicleSpec, ViewSpec
@@ -134,6 +135,7 @@ class Ambf:
         self._objects: dict[Hashable, AmbfObject] = {}
         self._acts: dict[Hashable, Callable[[], None]] = {}
         self._published = 0.0
+        self._faulty: set[AmbfObject] = set()
         self._taken: object = None
         self._numbers: tuple[list[list[float]], list[list[float]], Mapping[str, int]] = ([], [], {})
         self._rows: object = None
@@ -450,8 +452,12 @@ class Ambf:
     # -- time
 
     def _before_step(self) -> None:
-        for act in tuple(self._acts.values()):
-            act()
+        for key, act in tuple(self._acts.items()):
+            try:
+                act()
+            except BotyardError as error:  # what a client wants cannot be done, now that it would have to be
+                log.warning("%s: %s; it is no longer tried", key, error)
+                self._acts.pop(key, None)
 
     def on_snapshot(self, now: float) -> None:
         """A step is done: publish what is due."""
@@ -462,7 +468,10 @@ class Ambf:
         """Whoever steps the world waits for it."""
         stamp = stamp_now()
         for thing in self._objects.values():
-            thing.channel.publish(self.types, stamp)
+            try:
+                thing.channel.publish(self.types, stamp)
+            except Exception:
+                log.exception("%s: internal error while publishing", thing.channel.path)
 
     def _publish(self) -> None:
         try:
@@ -470,7 +479,12 @@ class Ambf:
             now, stamp = self.now(), stamp_now()
             self._published = now
             for thing in tuple(self._objects.values()):
-                thing.tick(now, stamp)
+                try:
+                    thing.tick(now, stamp)
+                except Exception:  # nor what it may be that one of them cannot say
+                    if thing not in self._faulty:
+                        self._faulty.add(thing)
+                        log.exception("%s: internal error while publishing; said once", thing.channel.path)
         except Exception:  # a fault of ours must not end what all objects depend on
             log.exception("internal error while publishing")
 

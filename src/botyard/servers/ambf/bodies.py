@@ -15,7 +15,6 @@ from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
-from botyard.servers.ambf.channel import log
 from botyard.servers.ambf.joints import FreeJoint, JointView, robot_joints
 from botyard.servers.ambf.objects import SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
 from botyard.simulation import Robot
@@ -174,9 +173,12 @@ class Body(AmbfObject):
         try:
             self.act_on(kind, message)
             for joint, how, value in zip(self.joints, kinds, message.joint_cmds, strict=False):
-                joint.command(how, float(value))
+                if finite(float(value)):
+                    joint.command(how, float(value))
+                else:
+                    self.complain(f"a command for joint {joint.name} that is not finite: ignored")
         except BotyardError as error:
-            log.warning("%s: %s", self.name, error)
+            self.complain(str(error))
 
     @staticmethod
     def _joint_kind(value: int) -> JointCommand:
@@ -233,14 +235,14 @@ class EngineBody(Body):
         """Forces, a pose or a velocity."""
         wanted = {FORCE: self._wrench_of, POSITION: self._pose_of, VELOCITY: self._twist_of}.get(kind)
         if wanted is None:
-            log.warning("%s: expected a command of type 0, 1 or 2, found %d: ignored", self.name, kind)
+            self.complain(f"expected a command of type 0, 1 or 2, found {kind}: ignored")
             return
         self.obey(kind, wanted(message))
 
     def obey(self, kind: int, values: tuple[float, float, float]) -> None:
         """Carry out a force, a pose or a velocity, in the world's axes."""
         if not finite(*values):
-            log.warning("%s: a command with values that are not finite: ignored", self.name)
+            self.complain("a command with values that are not finite: ignored")
         elif self.mass is None:
             self.move(kind, values)
         else:

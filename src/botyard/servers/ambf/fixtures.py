@@ -13,9 +13,9 @@ from botyard.engine.layout import F8
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
+from botyard.protocols.pioneer.packet import client_text
 from botyard.protocols.ros_messages.messages import yaw_of
 from botyard.servers.ambf.bodies import FORCE, VELOCITY, EngineBody, RobotBody, planar_wrench
-from botyard.servers.ambf.channel import log
 from botyard.servers.ambf.objects import SOURCE, AmbfObject, finite, floats, parent_text
 from botyard.units import from_mm
 
@@ -168,7 +168,7 @@ class ViewObject(AmbfObject):
         values = (float(p.x), float(p.y), float(p.z), float(q.x), float(q.y), float(q.z), float(q.w))
         norm = math.sqrt(sum(v * v for v in values[3:]))
         if not finite(*values):
-            log.warning("%s: a pose with values that are not finite: ignored", self.name)
+            self.complain("a pose with values that are not finite: ignored")
             return
         self._position = values[:3]
         self._turn = (
@@ -316,7 +316,7 @@ class ActuatorObject(AmbfObject):
         name = self.ambf.body_called(name) or name
         try:
             if name not in sim.engine.rows:
-                log.warning('%s: there is no body "%s" to hold', self.name, name)
+                self.complain(f'there is no body "{client_text(name)}" to hold')
                 return
             if message.use_offset:
                 p = message.body_offset.position
@@ -326,7 +326,7 @@ class ActuatorObject(AmbfObject):
             sim.attach(self.spec.parent, name)
             self._held = name
         except BotyardError as error:
-            log.warning("%s: %s", self.name, error)
+            self.complain(str(error))
 
     def cease(self) -> None:
         """Let go."""

@@ -13,13 +13,17 @@ from botyard.model.objects import Offer
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.naming import graph_name
-from botyard.servers.ambf.channel import Channel
+from botyard.servers.ambf.channel import Channel, log
 
 if TYPE_CHECKING:
     from botyard.servers.ambf.ambf import Ambf
 
 SOURCE: Final = "ambf"
 """In whose name robots are commanded."""
+AGAIN: Final = 10.0
+"""The same complaint about commands is logged again after so long, s …"""
+MOST_COMPLAINTS: Final = 20
+"""… of so many different ones."""
 SAME_PLACE, SAME_TURN = 1e-5, 1e-4
 """A position command that changes less is not carried out, m and rad (§6)."""
 
@@ -44,6 +48,7 @@ class AmbfObject:
         self.name = name
         self.kind = "Object" if ambf.generation == "master" and kind != "World" else kind
         self.offer = offer
+        self._complaints: dict[str, float] = {}
         self.published = 0
         """States in ROS 1's form so far: the ``seq`` of their headers, by which a reader sees that it has missed one."""
         path = ambf.path(offer.namespace, graph_name(name.replace(" ", "")))
@@ -82,6 +87,15 @@ class AmbfObject:
     def _command(self, message: Any) -> None:
         self.channel.pace.command(self.ambf.now())
         self.take(message)
+
+    def complain(self, text: str) -> None:
+        """Log what is wrong with a command; clients repeat theirs hundreds of times a second, so the same is said now and then only."""
+        now = self.ambf.now()
+        if now >= self._complaints.get(text, 0.0):
+            if len(self._complaints) >= MOST_COMPLAINTS:
+                self._complaints.clear()
+            self._complaints[text] = now + AGAIN
+            log.warning("%s: %s", self.name, text)
 
     def tick(self, now: float, stamp: Stamp) -> None:
         """Look at the watchdog; publish if that is due."""
