@@ -55,7 +55,7 @@ from botyard.formats import scenario
 from botyard.formats.base import Options, Warn
 from botyard.formats.models import find_robot
 from botyard.formats.registry import load_world
-from botyard.geometry import Pose, Twist, compose, transform_point
+from botyard.geometry import Pose, Twist, compose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser
 from botyard.model.objects import Described
@@ -454,8 +454,7 @@ class Simulation:
             parts = self.scene.boxes[self.box_names.index(carrier)].outlines
         for name, how in engine.held.items():
             if how.carrier == carrier:
-                spec = engine.specs[engine.rows[name]]
-                parts += tuple(tuple(transform_point(how.pose, x, y) for x, y in part) for part in spec.parts)
+                parts += engine.held_outlines(name)
         engine.reshape(carrier, parts)
 
     def wrench(self, name: str) -> tuple[float, float, float]:

@@ -147,20 +147,20 @@ def test_without_walls_and_floor_friction_momentum_is_kept(throws: list[tuple[fl
 
 
 def test_moments_of_areas() -> None:
-    assert area_moments([rectangle(2.0, 1.0)]).second == pytest.approx((4.0 + 1.0) / 12.0)
-    circle = area_moments([disc(0.7, 200)])
+    assert area_moments((rectangle(2.0, 1.0),)).second == pytest.approx((4.0 + 1.0) / 12.0)
+    circle = area_moments((disc(0.7, 200),))
     assert circle.second == pytest.approx(0.7**2 / 2.0, rel=1e-4)
     assert circle.reach == pytest.approx(0.7 * 2.0 / 3.0, rel=1e-4)
     ell: Outline = ((0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2))
     for outline in (ell, ell[::-1]):
-        found = area_moments([outline])
+        found = area_moments((outline,))
         assert found.area == pytest.approx(3.0)
         assert found.center == pytest.approx((5.0 / 6.0, 5.0 / 6.0))
-    assert area_moments([rectangle(1.0, 1.0), ((1, -0.5), (2, -0.5), (2, 0.5), (1, 0.5))]).center == pytest.approx(
+    assert area_moments((rectangle(1.0, 1.0), ((1, -0.5), (2, -0.5), (2, 0.5), (1, 0.5)))).center == pytest.approx(
         (0.75, 0.0)
     )
     with pytest.raises(ModelError, match="outline with an area"):
-        area_moments([((0, 0), (1, 0), (2, 0))])
+        area_moments((((0, 0), (1, 0), (2, 0)),))
     for wrong in ({"mass": 0.0}, {"mass": math.nan}, {"mass": 1.0, "restitution": 1.5}):
         with pytest.raises(ModelError, match="expected"):
             DynamicsSpec(**wrong)
@@ -177,7 +177,7 @@ def test_a_concave_body_with_its_mass_beside_its_origin() -> None:
     assert (there.x + k * (c - s), there.y + k * (s + c)) == pytest.approx((k, k), abs=1e-6), (
         "turns about its centre of mass"
     )
-    inertia = 3.0 * area_moments([ell]).second
+    inertia = 3.0 * area_moments((ell,)).second
     assert velocity(sim, "l")[2] == pytest.approx(1.0 / inertia, rel=1e-6)
     in_notch = BoxObject(name="s", pose=Pose(1.5, 1.5), length=0.5, width=0.5, dynamics=DynamicsSpec(mass=1.0))
     sim = world(thing, in_notch)

@@ -16,7 +16,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from botyard.errors import CommandLineError
 
@@ -194,9 +194,4 @@ def set_up_logging(
     return logs
 
 
-def log_figures(**figures: Any) -> str:
-    """Figures as one line: ``name value, …``."""
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items())
-
-
-__all__ = ["FORMATS", "KEPT", "Logs", "log_figures", "set_up_logging"]
+__all__ = ["FORMATS", "KEPT", "Logs", "set_up_logging"]

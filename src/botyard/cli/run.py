@@ -371,15 +371,16 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
 
 async def _watch_over(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
     """Tell how the simulator fares, until the stack is left."""
-    from botyard.servers.metrics import MetricsServer, TimingLog
+    if o.log_timing_stats is None and o.metrics_port is None:
+        return
+    from botyard.servers.metrics import TimingLog, serve_metrics
 
     if o.log_timing_stats is not None:
         stack.callback(TimingLog(yard, o.log_timing_stats).close)
     if o.metrics_port is not None:
-        server = MetricsServer(yard)
-        await server.start(o.bind_to_address, o.metrics_port)
-        stack.callback(server.close)
-        logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", o.bind_to_address, server.port)
+        server, port = serve_metrics(yard, o.bind_to_address, o.metrics_port)
+        stack.push_async_callback(server.close)
+        logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", o.bind_to_address, port)
 
 
 def _write_snapshot(sim: Simulation, name: str) -> None:

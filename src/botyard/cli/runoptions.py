@@ -619,6 +619,23 @@ def _is_compatible(args: Sequence[str]) -> bool:
     return "--compat=amrisim" in args or any(a == "--compat" and b == "amrisim" for a, b in pairwise(args))
 
 
+def _cast(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """A value of an option from a file, as the option has it.
+
+    Raises
+    ------
+    click.UsageError
+        The option cannot have it.
+    """
+    if isinstance(parameter, click.Option) and parameter.is_flag:
+        if not isinstance(value, bool):
+            raise click.UsageError(f"expected true or false, found {value!r}")
+        return value
+    if parameter.multiple != isinstance(value, list):
+        raise click.UsageError(f"expected {'a list' if parameter.multiple else 'one value'}, found {value!r}")
+    return parameter.type_cast_value(context, value)
+
+
 def read_config(context: click.Context, _parameter: click.Parameter, path: str | None) -> str | None:
     """``--config``: the file's values stand for those that the command line does not give.
 
@@ -643,12 +660,8 @@ def read_config(context: click.Context, _parameter: click.Parameter, path: str |
             where, parameter = f"$.{key}", parameters.get(str(key))
             if parameter is None:
                 raise file.fail(where, f"there is no such option{did_you_mean(str(key), parameters)}")
-            if isinstance(parameter, click.Option) and parameter.is_flag and not isinstance(value, bool):
-                raise file.fail(where, f"expected true or false, found {value!r}")
-            if parameter.multiple != isinstance(value, list):
-                raise file.fail(where, f"expected {'a list' if parameter.multiple else 'one value'}, found {value!r}")
             try:
-                parameter.type_cast_value(context, value)
+                _cast(context, parameter, value)
             except click.UsageError as error:
                 raise file.fail(where, error.message) from None
             values[parameter.name or ""] = value
@@ -758,18 +771,8 @@ def with_world_options(o: RunOptions, options: Mapping[str, Any], context: click
         parameter = parameters.get(key)
         if parameter is None:
             raise CommandLineError(f"{where}: there is no such option{did_you_mean(key, parameters)}")
-        name = parameter.name or ""
-        if isinstance(parameter, click.Option) and parameter.is_flag:
-            if not isinstance(value, bool):
-                raise CommandLineError(f"{where}: expected true or false, found {value!r}")
-            changes[name] = value
-            continue
-        if parameter.multiple != isinstance(value, list):
-            raise CommandLineError(
-                f"{where}: expected {'a list' if parameter.multiple else 'one value'}, found {value!r}"
-            )
         try:
-            changes[name] = parameter.type_cast_value(context, value)
+            changes[parameter.name or ""] = _cast(context, parameter, value)
         except click.UsageError as error:
             raise CommandLineError(f"{where}: {error.message}") from None
     return replace(o, **{k: v for k, v in changes.items() if not _given(context, k)})

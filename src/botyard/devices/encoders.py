@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from botyard.model.robot import PioneerSpec
-from botyard.units import clamp, from_mm, mm
+from botyard.units import clamp, mm
 
 GYRO_CENTER: Final = 512
 """Reading of a gyro at rest: the middle of its 10 bits (pioneer-protocol §10)."""
@@ -17,12 +17,8 @@ GYRO_TEMPERATURE: Final = 128
 
 
 def ticks(forward: float, turned: float, spec: PioneerSpec) -> tuple[int, int]:
-    """Counts of the left and right wheel encoder after a way of `forward` m and a turn of `turned` rad.
-
-    Half the track is 1/DiffConvFactor mm, which is how clients turn wheel speeds into a turn rate (pioneer-protocol §16).
-    """
-    half_track = from_mm(1.0 / spec.diff_conv)
-    left, right = forward - turned * half_track, forward + turned * half_track
+    """Counts of the left and right wheel encoder after a way of `forward` m and a turn of `turned` rad."""
+    left, right = forward - turned * spec.half_track, forward + turned * spec.half_track
     return round(mm(left) * spec.ticks_per_mm), round(mm(right) * spec.ticks_per_mm)
 
 

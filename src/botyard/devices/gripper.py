@@ -157,15 +157,9 @@ class Gripper:
     @property
     def parts(self) -> tuple[Outline, ...]:
         """The robot's outline with paddles as they are, and with what they hold."""
-        return (*self._parts, *self.paddles, *self._held_outlines())
-
-    def _held_outlines(self) -> tuple[Outline, ...]:
-        engine = self._engine
-        if engine is None or self.holding is None:
-            return ()
-        pose = engine.held[self.holding].pose
-        spec = engine.specs[engine.rows[self.holding]]
-        return tuple(tuple(transform_point(pose, x, y) for x, y in part) for part in spec.parts)
+        engine, held = self._engine, self.holding
+        outlines = () if engine is None or held is None else engine.held_outlines(held)
+        return (*self._parts, *self.paddles, *outlines)
 
     # -- commands
 

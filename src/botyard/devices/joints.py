@@ -11,12 +11,10 @@ from typing import Final
 
 from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
-from botyard.model.dynamics import Gains
+from botyard.model.dynamics import SUBSTEP, Gains
 from botyard.model.objects import JointSpec
 from botyard.units import wrap_angle
 
-SUBSTEP: Final = 0.002
-"""The longest step of a joint, s."""
 MOST: Final = 1e6
 """Greatest speed of a joint, rad/s or m/s, and greatest number that may be commanded."""
 FREE_GAINS: Final = Gains()
@@ -83,18 +81,13 @@ class Joint:
         if self._kind == JointCommand.VELOCITY:
             self.velocity = self._value
         elif self._kind == JointCommand.POSITION and spec.gains is None:
-            self.velocity = FREE_GAINS.p * self._error() / (1.0 + FREE_GAINS.d + h * FREE_GAINS.p)
+            self.velocity = FREE_GAINS.speed(self._error(), h)
         else:
-            gains = spec.gains
-            if self._kind == JointCommand.EFFORT or gains is None:
-                drive, p, d = self._value, 0.0, 0.0
+            if self._kind == JointCommand.EFFORT or spec.gains is None:
+                self.effort = self._value
             else:
-                drive, p, d = gains.p * self._error(), gains.p, gains.d
-            # as they will be after the step: stable for any gains (Tan et al. 2011)
-            resist = d + spec.damping + h * p
-            after = (self.velocity + h * drive / spec.inertia) / (1.0 + h * resist / spec.inertia)
-            self.effort = drive - (d + h * p) * after
-            self.velocity = after
+                self.effort = spec.gains.force(self._error(), self.velocity, spec.inertia, h, spec.damping)
+            self.velocity = (self.velocity + h * self.effort / spec.inertia) / (1.0 + h * spec.damping / spec.inertia)
         self.velocity = min(max(self.velocity, -MOST), MOST)
         self.position += h * self.velocity
         if not spec.unlimited and not spec.low <= self.position <= spec.high:

@@ -76,9 +76,7 @@ class BodySpec:
 
     def mask(self, seen: Visible) -> int:
         """`State.mask` for classes of visibility: what has mass does not stop others, they push it."""
-        if self.dynamics is not None and seen & Visible.OBSTACLE:
-            seen = (seen & ~Visible.OBSTACLE) | Visible.PUSHED
-        return int(seen)
+        return int(seen if self.dynamics is None else seen.with_mass())
 
     @property
     def control(self) -> Control:

@@ -367,10 +367,8 @@ class SetVisible:
 
     def apply(self, state: State, row: int) -> None:
         """Set the class mask; what has mass stays what is pushed and does not stop others."""
-        mask = self.mask
-        if state.control[row] != Control.NONE and mask & Visible.OBSTACLE:
-            mask = (mask & ~Visible.OBSTACLE) | Visible.PUSHED
-        state.mask[row] = int(mask)
+        has_mass = state.control[row] != Control.NONE
+        state.mask[row] = int(self.mask.with_mass() if has_mass else self.mask)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from botyard.engine.commands import FARTHEST
 from botyard.engine.contacts import ContactSolver, Touch, Wall
+from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.layout import Control, Grid
 from botyard.geometry import Pose, relative
 from botyard.geometry import log as logarithm
-from botyard.model.dynamics import DynamicsSpec, Gains, area_moments
+from botyard.model.dynamics import SUBSTEP, DynamicsSpec, area_moments
 from botyard.model.obstacles import Visible
 from botyard.units import wrap_angle
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
 log = logging.getLogger("botyard.engine")
-SUBSTEP: Final = 0.002
-"""The longest step of the contact solver, s."""
 MOST_SUBSTEPS: Final = 1000
 SQUEEZE: Final = 0.003
 """A mover that overlaps something with mass deeper than this, m, and than it comes in one small step, has jammed it."""
@@ -41,8 +40,6 @@ DRAGGED: Final = 1.0
 """What a hand moves farther than this in a step, m, it puts there; else it drags it."""
 CREEP: Final = 1e-7
 """A body that moves less in a step, m and rad, is at rest."""
-SECTORS: Final = 64
-"""As in `State.contact`."""
 _SOLID: Final = int(Visible.OBSTACLE | Visible.PUSHED)
 _NONE, _MOTORS, _FORCE, _POSE, _TWIST = map(int, Control)  # plain numbers: members of enumerations are slow to look up
 _NOWHERE: Final = (math.inf, math.inf, -math.inf, -math.inf)
@@ -349,10 +346,10 @@ class Dynamics:
             c = spec.controller
             x, y, th = demand[0] - pose.x, demand[1] - pose.y, wrap_angle(demand[2] - pose.th)
             if c.force:
-                fx, fy = _force(c.linear, x, vx, spec.mass, h), _force(c.linear, y, vy, spec.mass, h)
-                solver.push(mass.name, fx, fy, _force(c.angular, th, w, mass.inertia, h))
+                fx, fy = c.linear.force(x, vx, spec.mass, h), c.linear.force(y, vy, spec.mass, h)
+                solver.push(mass.name, fx, fy, c.angular.force(th, w, mass.inertia, h))
             else:
-                solver.move(mass.name, _speed(c.linear, x, h), _speed(c.linear, y, h), _speed(c.angular, th, h))
+                solver.move(mass.name, c.linear.speed(x, h), c.linear.speed(y, h), c.angular.speed(th, h))
         if spec.linear_damping > 0.0 or spec.angular_damping > 0.0:
             solver.damp(mass.name, (1.0 - spec.linear_damping) ** h, (1.0 - spec.angular_damping) ** h)
 
@@ -414,16 +411,6 @@ class Dynamics:
 def _turned(vector: tuple[float, ...], angle: float) -> tuple[float, float, float]:
     c, s = math.cos(angle), math.sin(angle)
     return c * vector[0] - s * vector[1], s * vector[0] + c * vector[1], vector[2]
-
-
-def _force(gains: Gains, error: float, velocity: float, mass: float, h: float) -> float:
-    """Output of a PD controller, N, with error and velocity as they will be after the step: stable for any gains (Tan et al. 2011)."""
-    return (gains.p * (error - h * velocity) - gains.d * velocity) / (1.0 + h * (gains.d + h * gains.p) / mass)
-
-
-def _speed(gains: Gains, error: float, h: float) -> float:
-    """The same for an output that is the velocity itself, m/s: v = P·(e − h·v) − D·v."""
-    return gains.p * error / (1.0 + gains.d + h * gains.p)
 
 
 def _sectors(touches: tuple[Touch, ...], pose: Pose) -> np.uint64:

@@ -24,7 +24,7 @@ from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.errors import WorldError
-from botyard.geometry import Pose, compose, relative
+from botyard.geometry import Pose, compose, relative, transform_point
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
 from botyard.model.scene import Scene
@@ -330,6 +330,12 @@ class Engine:
     def held(self) -> MappingProxyType[str, Held]:
         """The carried bodies by name."""
         return MappingProxyType(self._held)
+
+    def held_outlines(self, name: str) -> tuple[Outline, ...]:
+        """Outlines of a carried body in the frame of its carrier, m."""
+        pose = self._held[name].pose
+        parts = self.specs[self.rows[name]].parts
+        return tuple(tuple(transform_point(pose, x, y) for x, y in part) for part in parts)
 
     def _carry(self) -> None:
         """Carried bodies follow."""

@@ -16,6 +16,8 @@ from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Pose, compose, transform_point
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
 from botyard.model.objects import (
+    HIGH,
+    LOW,
     NAMESPACE,
     ActuatorSpec,
     Described,
@@ -245,9 +247,7 @@ class _Reader:
     def _offer(self, table: _Table, sub: str = "") -> Offer:
         rates = table.table("publish frequency")
         low, high = (
-            (50.0, 1000.0)
-            if rates is None
-            else (rates.number("low", 50.0, 0.1, 1e4), rates.number("high", 1000.0, 0.1, 1e4))
+            (LOW, HIGH) if rates is None else (rates.number("low", LOW, 0.1, 1e4), rates.number("high", HIGH, 0.1, 1e4))
         )
         space = table.text("namespace", self._namespace + sub)
         return Offer(
@@ -586,7 +586,7 @@ def read_adf(path: str | Path, options: Options = Options()) -> Described:
     FormatError
         With the line, what was expected and what was found.
     """
-    return _Reader(read_source(path), options).run()
+    return parse_adf(read_source(path), options)
 
 
 def parse_adf(source: Source, options: Options = Options()) -> Described:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from botyard.errors import ModelError
 
 if TYPE_CHECKING:
     from botyard.model.obstacles import Outline
 
-GRAVITY = 9.80665
+GRAVITY: Final = 9.80665
 """Standard gravity, m/s²: what presses a body on the floor."""
+SUBSTEP: Final = 0.002
+"""The longest step in which forces are reckoned with, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,19 @@ class Gains:
 
     p: float = 10.0
     d: float = 1.0
+
+    def force(self, error: float, velocity: float, mass: float, h: float, damping: float = 0.0) -> float:
+        """Output of a PD controller that is a force, N or N·m, for a step of `h` s.
+
+        Error and velocity count as they will be after the step, which makes it stable for any gains (Tan, Liu, Turk: Stable
+        Proportional-Derivative Controllers, 2011). `damping`, N·s/m or N·m·s/rad, is what brakes the thing of `mass` beside it.
+        """
+        ease = 1.0 + h * damping / mass
+        return (self.p * error * ease - (self.d + h * self.p) * velocity) / (ease + h * (self.d + h * self.p) / mass)
+
+    def speed(self, error: float, h: float) -> float:
+        """The same for an output that is the velocity itself, m/s or rad/s: v = P·(e − h·v) − D·v."""
+        return self.p * error / (1.0 + self.d + h * self.p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +132,8 @@ class AreaMoments:
     reach: float
 
 
-def area_moments(parts: Iterable[Outline]) -> AreaMoments:
+@lru_cache(maxsize=1024)
+def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
     """Moments of polygons (Green's theorem; Steger 1996), each counted by itself where they overlap.
 
     Raises
@@ -124,7 +141,6 @@ def area_moments(parts: Iterable[Outline]) -> AreaMoments:
     ModelError
         They have no area.
     """
-    parts = tuple(parts)
     area = mx = my = polar = 0.0
     for part in parts:
         a = x = y = p = 0.0
@@ -162,4 +178,4 @@ def _mean_distance(parts: Iterable[Outline], cx: float, cy: float, cuts: int = 6
     return total / area
 
 
-__all__ = ["GRAVITY", "AreaMoments", "DynamicsSpec", "Gains", "PoseController", "area_moments"]
+__all__ = ["GRAVITY", "SUBSTEP", "AreaMoments", "DynamicsSpec", "Gains", "PoseController", "area_moments"]

@@ -21,6 +21,10 @@ class Visible(IntFlag):
     PUSHED = 8
     """It has mass: it takes up room, but robots push it instead of being stopped by it."""
 
+    def with_mass(self) -> Visible:
+        """The same of something with mass: what would be an obstacle is pushed."""
+        return (self & ~Visible.OBSTACLE) | Visible.PUSHED if self & Visible.OBSTACLE else self
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returns:

@@ -11,6 +11,7 @@ from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Outline, Returns
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec, SonarSpec
+from botyard.units import from_mm
 
 
 class Drive(IntEnum):
@@ -101,6 +102,11 @@ class PioneerSpec:
     vel2_div: float = 20.0
     watchdog: float = 2.0
     ticks_per_mm: float = 128.0
+
+    @property
+    def half_track(self) -> float:
+        """Half the distance of the driven wheels, m: what clients turn wheel speeds into a turn rate by (pioneer-protocol §16)."""
+        return from_mm(1.0 / self.diff_conv)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

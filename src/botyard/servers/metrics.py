@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
 from botyard.errors import PortError
+from botyard.servers.http import HttpServer, listening
 from botyard.servers.yard import Yard
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-LONGEST_REQUEST: Final = 8192
-"""Bytes of a request's head, at most."""
-PATIENCE: Final = 5.0
-"""A client of the metrics port that does not finish its request in so many s is disconnected."""
 
 log = logging.getLogger("botyard.timing")
 
@@ -89,59 +91,31 @@ class TimingLog:
             )  # fmt: skip
 
 
-class MetricsServer:
-    """Answers ``/metrics`` and ``/healthz`` on a port of its own, for simulators without the page.
+def routes(yard: Yard) -> list[Route]:
+    """``/metrics`` and ``/healthz``, for an application of Starlette."""
 
-    HTTP/1.1 as far as GET goes (RFC 9112); one answer for each connection.
+    async def tell_metrics(_request: Request) -> Response:
+        return Response(metrics_text(yard), media_type=CONTENT_TYPE)
+
+    async def tell_health(_request: Request) -> Response:
+        return Response(json.dumps(health(yard)), media_type="application/json")
+
+    return [Route("/metrics", tell_metrics), Route("/healthz", tell_health)]
+
+
+def serve_metrics(yard: Yard, host: str, port: int) -> tuple[HttpServer, int]:
+    """Answer them on a port of their own, for simulators without the page; with the port, which may have been chosen.
+
+    Raises
+    ------
+    PortError
+        The port is taken.
     """
-
-    def __init__(self, yard: Yard) -> None:
-        self._answers: dict[str, Callable[[], tuple[str, str]]] = {
-            "/metrics": lambda: (CONTENT_TYPE, metrics_text(yard)),
-            "/healthz": lambda: ("application/json", json.dumps(health(yard))),
-        }
-        self._server: asyncio.Server | None = None
-        self.port = 0
-
-    async def start(self, host: str, port: int) -> None:
-        """Listen.
-
-        Raises
-        ------
-        PortError
-            The port is taken.
-        """
-        try:
-            self._server = await asyncio.start_server(self._serve, host, port, limit=LONGEST_REQUEST)
-        except OSError as error:
-            raise PortError(f"--metrics-port: cannot listen on port {port} of {host}: {error.strerror}") from None
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    def close(self) -> None:
-        """Listen no longer."""
-        if self._server is not None:
-            self._server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
-            method, _, rest = head.decode("latin-1").partition(" ")
-            path = rest.partition(" ")[0].partition("?")[0]
-            answer = self._answers.get(path)
-            if method not in ("GET", "HEAD") or answer is None:
-                status, kind, text = "404 Not Found", "text/plain", "there are /metrics and /healthz\n"
-            else:
-                status, (kind, text) = "200 OK", answer()
-            data = text.encode()
-            writer.write(
-                f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode()
-                + (b"" if method == "HEAD" else data)
-            )
-            await asyncio.wait_for(writer.drain(), PATIENCE)
-        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            pass  # who does not ask properly gets nothing
-        finally:
-            writer.close()
+    try:
+        bound = listening(host, [port])
+    except OSError as error:
+        raise PortError(f"--metrics-port: cannot listen on port {port} of {host}: {error.strerror}") from None
+    return HttpServer(Starlette(routes=routes(yard)), bound, ws="none"), int(bound.getsockname()[1])
 
 
-__all__ = ["CONTENT_TYPE", "MetricsServer", "TimingLog", "figures", "health", "metrics_text"]
+__all__ = ["TimingLog", "figures", "health", "metrics_text", "routes", "serve_metrics"]

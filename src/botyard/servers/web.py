@@ -11,14 +11,12 @@ import contextlib
 import gzip
 import ipaddress
 import logging
-import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -34,7 +32,8 @@ from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
 from botyard.servers.desk import PageDesk, PageLog
-from botyard.servers.metrics import CONTENT_TYPE, health, metrics_text
+from botyard.servers.http import SHUTDOWN, HttpServer, listening
+from botyard.servers.metrics import routes
 from botyard.servers.viewsource import ViewSource
 
 FIRST_PORT: Final = 8100
@@ -43,7 +42,6 @@ MAX_UPLOAD: Final = 64 * 1024 * 1024
 MAX_VIEWERS: Final = 32
 TICK: Final = 0.1
 """Viewers are looked at so often, s of wall time, whatever the world does."""
-SHUTDOWN: Final = 1.0
 
 CSP: Final = (
     "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
@@ -244,8 +242,7 @@ class PageServer:
         self._static = static
         self._hosts = {"localhost", "127.0.0.1", "::1", *(h.lower() for h in hosts)}
         self._sockets: set[_Socket] = set()
-        self._server: _Uvicorn | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._server: HttpServer | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._handler: PageLog | None = None
         self._uploading = False
@@ -266,14 +263,10 @@ class PageServer:
         self.address = bound.getsockname()[:2]
         hub = self.desk.hub
         app = Guard(self._app(), self._hosts | {host.strip("[]").lower()}, not is_loopback(host))
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", ws="websockets-sansio", ws_max_size=MAX_TEXT + 1024,
-            ws_per_message_deflate=False, timeout_graceful_shutdown=1, server_header=False,
-        )  # fmt: skip
-        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-        self._server = _Uvicorn(config)
+        self._server = HttpServer(
+            app, bound, ws="websockets-sansio", ws_max_size=MAX_TEXT + 1024, ws_per_message_deflate=False
+        )
         loop = asyncio.get_running_loop()
-        self._task = loop.create_task(self._server.serve(sockets=[bound]))
         self._ticker = loop.create_task(self._tick())
         self._handler = PageLog(loop, self._add_log)
         logging.getLogger("botyard").addHandler(self._handler)
@@ -288,10 +281,8 @@ class PageServer:
         for one in tuple(self._sockets):
             one.viewer.close(1001, "the simulator has ended")
             one.wake.set()
-        if self._server is not None and self._task is not None:
-            self._server.should_exit = True
-            with contextlib.suppress(asyncio.CancelledError, TimeoutError):
-                await asyncio.wait_for(self._task, 3 * SHUTDOWN)
+        if self._server is not None:
+            await self._server.close()
 
     def url(self, token: str | None = None) -> str:
         """Address of the page, with the token behind the #."""
@@ -326,27 +317,20 @@ class PageServer:
     # -- what is served
 
     def _app(self) -> Starlette:
-        routes: list[Any] = [
-            Route("/healthz", self._health),
-            Route("/metrics", self._metrics),
+        served: list[Any] = [
+            *routes(self.desk.yard),
             Route("/map/{name}", self._map),
             Route("/upload", self._upload, methods=["POST"]),
             Route("/scenario.zip", self._scenario),
             WebSocketRoute("/ws", self._viewer),
         ]
         if (self._static / "index.html").is_file():
-            routes.append(Mount("/", _Files(directory=self._static, html=True)))
+            served.append(Mount("/", _Files(directory=self._static, html=True)))
         else:
-            routes.append(Route("/", lambda _: Response(NOT_BUILT, media_type="text/html")))
-        app = Starlette(routes=routes)
+            served.append(Route("/", lambda _: Response(NOT_BUILT, media_type="text/html")))
+        app = Starlette(routes=served)
         app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=3)
         return app
-
-    async def _health(self, request: Request) -> Response:
-        return JSONResponse({**health(self.desk.yard), "viewers": len(self.desk.viewers)})
-
-    async def _metrics(self, request: Request) -> Response:
-        return PlainTextResponse(metrics_text(self.desk.yard), media_type=CONTENT_TYPE)
 
     async def _map(self, request: Request) -> Response:
         """The present map. It is encoded and packed once, in a thread: for a large one that takes longer than a step."""
@@ -408,31 +392,11 @@ class PageServer:
             self.desk.left(one.viewer)
 
 
-class _Uvicorn(uvicorn.Server):
-    """A server that leaves signals to the simulator."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def _bind(host: str, port: int | None) -> socket.socket:
     """A socket that listens on a port, or on the first free one from 8100 on."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    ports = [port] if port is not None else range(FIRST_PORT, FIRST_PORT + TRIED_PORTS)
-    reason = ""
-    for number in ports:
-        bound = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            if os.name == "posix":  # elsewhere it would let two servers share a port
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((host, number))
-            bound.listen(64)
-            bound.setblocking(False)
-        except OSError as error:
-            bound.close()
-            reason = error.strerror or str(error)
-        else:
-            return bound
+    try:
+        return listening(host, [port] if port is not None else range(FIRST_PORT, FIRST_PORT + TRIED_PORTS))
+    except OSError as error:
+        reason = error.strerror or str(error)
     where = f"{host}:{port}" if port is not None else f"{host}:{FIRST_PORT} … {FIRST_PORT + TRIED_PORTS - 1}"
     raise PortError(f"cannot serve the page on {where}: {reason}; choose another port with --gui-port, or --no-gui")

@@ -11,11 +11,12 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from botyard.errors import PeerError
+from botyard.geometry import yaw_of_quaternion
 from botyard.protocols.ambf.link import LinkTopic
+from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 
 WATCHDOG: Final = 0.1
 """A wrench ends so long after the last call, s."""
-FORCE, POSITION, VELOCITY = 0, 1, 2
 
 
 class Sender(Protocol):
@@ -40,8 +41,7 @@ def rpy_of(q: Any) -> tuple[float, float, float]:
     """Roll, pitch and yaw of a quaternion, rad (about fixed axes x, y, z)."""
     roll = math.atan2(2.0 * (q.w * q.x + q.y * q.z), 1.0 - 2.0 * (q.x * q.x + q.y * q.y))
     pitch = math.asin(max(-1.0, min(1.0, 2.0 * (q.w * q.y - q.z * q.x))))
-    yaw = math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
-    return roll, pitch, yaw
+    return roll, pitch, yaw_of_quaternion(q.x, q.y, q.z, q.w)
 
 
 def quaternion_of(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:

@@ -13,6 +13,8 @@ from botyard.errors import WorldError
 
 PACKAGE: Final = "ambf_msgs"
 GENERATIONS: Final = ("master", "1.0", "2.0")
+FORCE, POSITION, VELOCITY = 0, 1, 2
+"""Values of ``RigidBodyCmd.cartesian_cmd_type`` and of ``joint_cmds_types``."""
 
 _HEADER: Final = "std_msgs/Header header"
 _STEP: Final = "uint32 sim_step"
@@ -84,7 +86,8 @@ def definitions(generation: str) -> Mapping[str, str]:
             "string[] joint_names", "float32[] joint_positions", "float32[] joint_velocities", "float32[] joint_efforts",
         ),
         "RigidBodyCmd": _lines(
-            _HEADER, "int8 TYPE_FORCE=0\nint8 TYPE_POSITION=1\nint8 TYPE_VELOCITY=2", "int8 cartesian_cmd_type", _POSE, _WRENCH,
+            _HEADER, f"int8 TYPE_FORCE={FORCE}", f"int8 TYPE_POSITION={POSITION}", f"int8 TYPE_VELOCITY={VELOCITY}",
+            "int8 cartesian_cmd_type", _POSE, _WRENCH,
             "geometry_msgs/Twist twist", "int8[] joint_cmds_types", "float32[] joint_cmds", _PUBLISH,
         ),
         "CameraState": placed,

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from botyard.model.objects import HIGH, LOW
+
 WATCHDOG: Final = 0.5
 """Without a command for so long, an object and the world fall back to what they do alone, s."""
-LOW, HIGH = 50.0, 1000.0
-"""Usual rates of states: idle, and from the first command on, Hz."""
 CATCH_UP: Final = 0.02
 """States that come late by less than this are made up for, s: timers wake up late, and steps come in bursts."""
 SKIPS: Final = 10

@@ -10,6 +10,7 @@ import math
 import time as wall
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -63,10 +64,7 @@ class WorldObject(AmbfObject):
             template = self._templates[wire] = self._template(wire)
         sim = self.ambf.sim
         rates = (round(1.0 / sim.dt),) if self.ambf.generation != "2.0" else (0, round(1.0 / sim.dt))
-        numbers = (stamp.sec, stamp.nanosec, *rates, sim.tick & 0xFFFFFFFF, self.ambf.now(), sim.time)
-        if wire == "ros1":
-            self.published += 1
-            return template.fill((self.published & 0xFFFFFFFF, *numbers))
+        numbers = (*self.begin(wire, stamp), *rates, sim.tick & 0xFFFFFFFF, self.ambf.now(), sim.time)
         return template.fill(numbers)
 
     def _template(self, wire: str) -> Template:
@@ -76,14 +74,11 @@ class WorldObject(AmbfObject):
 
         def make(groups: Any) -> bytes:
             stamp, rates, step, times = groups
-            header = a.messages.header(Stamp(*stamp[-2:]), "")
-            if wire == "ros1":
-                header.seq = stamp[0]
-            fields = {"header": header, "n_devices": 0, "sim_step": step[0]}
+            fields = {"header": self.header(stamp), "n_devices": 0, "sim_step": step[0]}
             fields |= dict(zip(names, rates, strict=True)) | {"wall_time": times[0], "sim_time": times[1]}
             return encode(a.types["ambf_msgs/WorldState"](**fields), "ambf_msgs/WorldState")
 
-        return Template(make, ["III" if wire == "ros1" else "II", "Q" * len(names), "I", "ff"])
+        return Template(make, [self.beginning(wire), "Q" * len(names), "I", "ff"])
 
     def take(self, message: Any) -> None:
         """Step."""
@@ -307,7 +302,7 @@ class Ambf:
         for name, robot in sim.robots.items():
             if robot.spec.name == THING and not robot.spec.drive:
                 continue
-            found["body", name] = lambda robot=robot: self._robot(robot)  # type: ignore[misc]
+            found["body", name] = partial(self._robot, robot)
             found |= self._equipment(robot)
         joints = {j.spec.child: j for several in sim.joints.values() for j in several}
         for name in (*sim.box_names, *d.carried):
@@ -316,26 +311,26 @@ class Ambf:
                 continue
             if name in d.carried:
                 if name in joints:
-                    found["body", name] = lambda name=name, offer=offer: CarriedBody(self, name, joints[name], offer)  # type: ignore[misc]
+                    found["body", name] = partial(CarriedBody, self, name, joints[name], offer)
             else:
-                found["body", name] = lambda name=name, offer=offer: self._box(name, offer)  # type: ignore[misc]
+                found["body", name] = partial(self._box, name, offer)
         if len(sim.scene.segments) or len(sim.scene.points):
-            found["map", self.map_name] = lambda: MapBody(self, self.map_name, self.offer())
+            found["map", self.map_name] = partial(MapBody, self, self.map_name, self.offer())
         for spec in d.sensors:
             if spec.name in sim.rays and spec.parent in sim.engine.rows:
-                found["rays", spec.name] = lambda spec=spec: self._ray_sensor(spec)  # type: ignore[misc]
+                found["rays", spec.name] = partial(self._ray_sensor, spec)
         for vehicle in d.vehicles:
             if ("body", vehicle.chassis) in found and self.generation != "master":
-                found["vehicle", vehicle.name] = lambda v=vehicle: self._described_vehicle(v)  # type: ignore[misc]
+                found["vehicle", vehicle.name] = partial(self._described_vehicle, vehicle)
         for actuator in d.actuators:
             if actuator.parent in sim.engine.rows and self.generation != "master":
-                found["actuator", actuator.name] = lambda a=actuator: ActuatorObject(self, a)  # type: ignore[misc]
+                found["actuator", actuator.name] = partial(ActuatorObject, self, actuator)
         views = d.views
         for usual in (CAMERA, LIGHT):
             if not any(v.is_light == usual.is_light for v in views):
                 views += (usual,)
         for view in views:
-            found["view", view.is_light, view.name] = lambda view=view: ViewObject(self, view)  # type: ignore[misc]
+            found["view", view.is_light, view.name] = partial(ViewObject, self, view)
         return found
 
     def _robot(self, robot: Robot) -> RobotBody:
@@ -365,16 +360,16 @@ class Ambf:
         """Sensors, vehicle and gripper of a robot."""
         found: dict[Hashable, Callable[[], AmbfObject]] = {}
         name = robot.name
-        for k, laser in enumerate(robot.lasers):
+        for k in range(len(robot.lasers)):
             label = f"{name}_laser" if k == 0 else f"{name}_laser{k + 1}"
-            found["laser", name, k] = lambda label=label, laser=laser, k=k: self._laser(label, robot, k)  # type: ignore[misc]
+            found["laser", name, k] = partial(self._laser, label, robot, k)
         if robot.sonar is not None:
-            found["sonar", name] = lambda: self._sonar(robot)
+            found["sonar", name] = partial(self._sonar, robot)
         if self.generation != "master":
             if robot.spec.drive is Drive.DIFF:
-                found["vehicle", name] = lambda: self._vehicle(robot)
+                found["vehicle", name] = partial(self._vehicle, robot)
             if robot.gripper is not None:
-                found["gripper", name] = lambda: self._gripper(robot)
+                found["gripper", name] = partial(self._gripper, robot)
         return found
 
     def _described_vehicle(self, spec: VehicleSpec) -> VehicleObject:
@@ -403,7 +398,7 @@ class Ambf:
             laser.subscribe(SOURCE, on)
 
         return SensorObject(
-            self, label, robot.name, spec.pose, rays, lambda: laser.read().ranges, lambda: spec.range_max, subscribe,
+            self, label, robot.name, spec.pose, rays, lambda: laser.read().ranges, spec.range_max, subscribe,
             self.offer("sensors/"),
         )  # fmt: skip
 
@@ -413,7 +408,7 @@ class Ambf:
         assert spec is not None
         rays = np.array([t.pose for t in spec.transducers], np.float64)
         return SensorObject(
-            self, f"{robot.name}_sonar", robot.name, Pose(), lambda: rays, lambda: sonar.ranges, lambda: spec.range_max,
+            self, f"{robot.name}_sonar", robot.name, Pose(), lambda: rays, lambda: sonar.ranges, spec.range_max,
             lambda on: sonar.subscribe(SOURCE, on), self.offer("sensors/"),
         )  # fmt: skip
 
@@ -421,7 +416,7 @@ class Ambf:
         sensor = self.sim.rays[spec.name]
         rays = np.array(spec.rays, np.float64)
         return SensorObject(
-            self, spec.name, spec.parent, Pose(), lambda: rays, lambda: sensor.ranges, lambda: spec.range,
+            self, spec.name, spec.parent, Pose(), lambda: rays, lambda: sensor.ranges, spec.range,
             lambda on: sensor.subscribe(SOURCE, on), self.rated(spec.offer),
         )  # fmt: skip
 

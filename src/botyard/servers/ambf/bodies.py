@@ -13,6 +13,7 @@ from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Offer
+from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
 from botyard.servers.ambf.joints import FreeJoint, JointView, robot_joints
@@ -22,8 +23,6 @@ from botyard.simulation import Robot
 if TYPE_CHECKING:
     from botyard.servers.ambf.ambf import Ambf
 
-FORCE, POSITION, VELOCITY = 0, 1, 2
-"""``RigidBodyCmd.cartesian_cmd_type``."""
 NOWHERE: Final = (0.0, 0.0, 0.0)
 
 
@@ -32,7 +31,8 @@ class Body(AmbfObject):
 
     def __init__(self, ambf: Ambf, name: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
         super().__init__(ambf, name, "RigidBody", offer, quick=True)
-        self._joints = tuple(joints)
+        self.joints = tuple(joints)
+        """All joints below it in the tree, in the order of all lists (§5)."""
         old = ambf.generation == "master"
         self.children = bool(offer.children)
         self.joint_names = offer.joint_names is not False
@@ -68,19 +68,13 @@ class Body(AmbfObject):
         """What else it tells, in words and numbers; only the oldest generation has a place for it."""
         return "", ()
 
-    @property
-    def joints(self) -> tuple[JointView, ...]:
-        """All joints below it in the tree, in the order of all lists (§5)."""
-        return self._joints
-
     # -- its state
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
         """Bytes of the state."""
-        joints = [j.read() for j in self.joints]
+        shown = [j.read() for j in self.joints] if self.joint_positions else []
         about, userdata = self.userdata
-        shown = joints if self.joint_positions else []
-        key = (wire, self.children, self.joint_names, self.joint_positions, len(joints), about)
+        key = (wire, self.children, self.joint_names, len(shown), about)
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = self._template(wire, len(shown), len(userdata), about)
@@ -89,7 +83,7 @@ class Body(AmbfObject):
         half = th / 2.0
         fx, fy, torque = self.wrench()
         numbers = [
-            stamp.sec, stamp.nanosec, a.sim.tick & 0xFFFFFFFF, a.now(), a.sim.time, 0.0 if mass is None else mass.mass, 0.0, 0.0,
+            *self.begin(wire, stamp), a.sim.tick & 0xFFFFFFFF, a.now(), a.sim.time, 0.0 if mass is None else mass.mass, 0.0, 0.0,
             self.inertia, x, y, 0.0, 0.0, 0.0, math.sin(half), math.cos(half),
         ]  # fmt: skip
         if self.kind == "Object":
@@ -101,14 +95,11 @@ class Body(AmbfObject):
             if shown:
                 for k in range(3):
                     numbers += [j[k] for j in shown]
-        if wire == "ros1":
-            self.published += 1
-            return template.fill((self.published & 0xFFFFFFFF, *numbers))
         return template.fill(numbers)
 
     def _template(self, wire: str, shown: int, extra: int, about: str) -> Template:
         a = self.ambf
-        types, m = a.types, a.messages
+        types = a.types
         old = self.kind == "Object"
         encode = types.encode_ros1 if wire == "ros1" else types.encode_cdr
         vector, point = types["geometry_msgs/Vector3"], types["geometry_msgs/Point"]
@@ -118,11 +109,8 @@ class Body(AmbfObject):
             stamp, step, times, numbers, *arrays = groups
             n = list(numbers)
             fields = a.identity(self.name)
-            header = m.header(Stamp(*stamp[-2:]), "")
-            if wire == "ros1":
-                header.seq = stamp[0]
             fields |= {
-                "header": header,
+                "header": self.header(stamp),
                 "sim_step": step[0],
                 "wall_time": times[0],
                 "sim_time": times[1],
@@ -147,7 +135,7 @@ class Body(AmbfObject):
 
         numbers = "16d" if old else "22d"
         arrays = [f"{extra}f", f"{shown}f"] if old else [f"{shown}f"] * 3
-        return Template(make, ["III" if wire == "ros1" else "II", "I", "fff", numbers, *arrays])
+        return Template(make, [self.beginning(wire), "I", "fff", numbers, *arrays])
 
     # -- commands
 
@@ -231,9 +219,13 @@ class EngineBody(Body):
         """Do something before every step; None: no longer."""
         self.ambf.before_step((self.channel.path, key), act)
 
+    def acting(self, key: str) -> bool:
+        """Whether something is done before every step."""
+        return self.ambf.acts((self.channel.path, key))
+
     def act_on(self, kind: int, message: Any) -> None:
         """Forces, a pose or a velocity."""
-        wanted = {FORCE: self._wrench_of, POSITION: self._pose_of, VELOCITY: self._twist_of}.get(kind)
+        wanted = {FORCE: planar_wrench, POSITION: self._pose_of, VELOCITY: self._twist_of}.get(kind)
         if wanted is None:
             self.complain(f"expected a command of type 0, 1 or 2, found {kind}: ignored")
             return
@@ -247,10 +239,6 @@ class EngineBody(Body):
             self.move(kind, values)
         else:
             self._demand(kind, values)
-
-    @staticmethod
-    def _wrench_of(message: Any) -> tuple[float, float, float]:
-        return planar_wrench(message.wrench)
 
     @staticmethod
     def _pose_of(message: Any) -> tuple[float, float, float]:
@@ -316,9 +304,8 @@ class RobotBody(EngineBody):
         self.robot = robot
         self._port = robot.port(SOURCE)
         self._drives = False
-        self._own: list[JointView] = []
         super().__init__(ambf, robot.name, offer)
-        self._joints = tuple(robot_joints(self))
+        self.joints = tuple(robot_joints(self))
 
     def path(self) -> tuple[float, float]:
         """Way by odometry, forward, m, and turned, rad."""
@@ -348,10 +335,6 @@ class RobotBody(EngineBody):
             self._stop()
         if kind == POSITION:
             self.put(Pose(*values))
-
-    def acting(self, key: str) -> bool:
-        """Whether something is done before every step."""
-        return self.ambf.acts((self.channel.path, key))
 
     def _roll(self, twist: tuple[float, float, float]) -> None:
         th = self.pose().th
@@ -398,8 +381,9 @@ class MapBody(Body):
         return Pose()
 
 
-def planar_wrench(wrench: Any) -> tuple[float, float, float]:
-    """Of a geometry_msgs/Wrench what acts in the plane: N, N, N·m."""
+def planar_wrench(message: Any, field: str = "wrench") -> tuple[float, float, float]:
+    """What acts in the plane, of a message's geometry_msgs/Wrench: N, N, N·m."""
+    wrench = getattr(message, field)
     return float(wrench.force.x), float(wrench.force.y), float(wrench.torque.z)
 
 

@@ -13,11 +13,11 @@ from botyard.engine.layout import F8
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
+from botyard.protocols.ambf.messages import FORCE, VELOCITY
 from botyard.protocols.pioneer.packet import client_text
 from botyard.protocols.ros_messages.messages import yaw_of
-from botyard.servers.ambf.bodies import FORCE, VELOCITY, EngineBody, RobotBody, planar_wrench
+from botyard.servers.ambf.bodies import EngineBody, RobotBody, planar_wrench
 from botyard.servers.ambf.objects import SOURCE, AmbfObject, finite, floats, parent_text
-from botyard.units import from_mm
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
@@ -40,7 +40,7 @@ class SensorObject(AmbfObject):
         Origins and directions of the rays in the body's frame, (n, 3), m and rad.
     read : callable
         Ranges, m, one for each ray.
-    reach : callable
+    reach : float
         Length of the rays, m.
     subscribe : callable
         Begin or end to read the sensor.
@@ -48,7 +48,7 @@ class SensorObject(AmbfObject):
 
     def __init__(
         self, ambf: Ambf, name: str, parent: str, mount: Pose, rays: Callable[[], F8], read: Callable[[], F8],
-        reach: Callable[[], float], subscribe: Callable[[bool], None], offer: Offer,
+        reach: float, subscribe: Callable[[bool], None], offer: Offer,
     ) -> None:  # fmt: skip
         self._parent, self._mount = parent, mount
         self._rays, self._read, self._reach, self._subscribe = rays, read, reach, subscribe
@@ -64,17 +64,12 @@ class SensorObject(AmbfObject):
 
     def state(self) -> Any:
         """Its state."""
-        ranges, reach = np.asarray(self._read(), np.float64), self._reach()
+        ranges, reach = np.asarray(self._read(), np.float64), self._reach
         triggered = ranges < reach - 1e-9
         measured = np.where(triggered, 1.0 - np.minimum(ranges, reach) / reach, 0.0)
         if self.kind == "Object":
-            m, types = self.ambf.messages, self.ambf.types
-            return self.message(
-                mass=0.0, pInertia=types["geometry_msgs/Point"](0.0, 0.0, 0.0), pose=m.pose(self._mount),
-                wrench=types["geometry_msgs/Wrench"](m.vector(0.0, 0.0), m.vector(0.0, 0.0)),
-                userdata_description=f"1 - distance/{reach:g} m of {len(ranges)} rays", children_names=[], joint_names=[],
-                userdata=floats(measured), joint_positions=floats(()),
-            )  # fmt: skip
+            about = f"1 - distance/{reach:g} m of {len(ranges)} rays"
+            return self.plain(self.ambf.messages.pose(self._mount), about, measured)
         text = self.ambf.types["std_msgs/String"]
         return self.message(
             type=text("PROXIMITY"), **parent_text(self.ambf, self._parent), pose=self.ambf.messages.pose(self._mount), count=len(ranges),
@@ -84,9 +79,8 @@ class SensorObject(AmbfObject):
 
     def first_sensed(self) -> str | None:
         """What the first ray has hit that hits a body."""
-        self._subscribe(True)
         ranges = np.asarray(self._read(), np.float64)
-        names = self.sensed(ranges, ranges < self._reach() - 1e-9)
+        names = self.sensed(ranges, ranges < self._reach - 1e-9)
         return next((n for n in names if n and n != self.ambf.map_name), None)
 
     def sensed(self, ranges: F8, triggered: Any) -> list[str]:
@@ -153,12 +147,7 @@ class ViewObject(AmbfObject):
         """Its state."""
         if self.kind != "Object":
             return self.message(**parent_text(self.ambf, self.spec.parent), pose=self._pose())
-        m, types = self.ambf.messages, self.ambf.types
-        return self.message(
-            mass=0.0, pInertia=types["geometry_msgs/Point"](0.0, 0.0, 0.0), pose=self._pose(),
-            wrench=types["geometry_msgs/Wrench"](m.vector(0.0, 0.0), m.vector(0.0, 0.0)), userdata_description="", children_names=[],
-            joint_names=[], userdata=floats(()), joint_positions=floats(()),
-        )  # fmt: skip
+        return self.plain(self._pose())
 
     def take(self, message: Any) -> None:
         """Set the pose."""
@@ -220,12 +209,12 @@ class VehicleObject(AmbfObject):
                 if finite(float(value)):
                     into[k] = min(max(float(value), least), most)
         self._stop = bool(message.brake)
-        wrench = planar_wrench(message.chassis_wrench)
+        wrench = planar_wrench(message, "chassis_wrench")
         moves = any(self._power) or any(self._brake) or self._stop or any(self._steer)
         if any(wrench) and finite(*wrench) and self._body.mass is not None:
             self._body.acts("vehicle", None)
             self._body.obey(FORCE, wrench)
-        elif moves or self.ambf.acts((self._body.channel.path, "vehicle")):
+        elif moves or self._body.acting("vehicle"):
             self._body.acts("vehicle", self._act)
 
     def cease(self) -> None:
@@ -233,7 +222,7 @@ class VehicleObject(AmbfObject):
         for values in (self._power, self._brake, self._steer):
             values[:] = [0.0] * len(values)
         self._stop = False
-        if self.ambf.acts((self._body.channel.path, "vehicle")):
+        if self._body.acting("vehicle"):
             self._body.acts("vehicle", None)
             self._body.cease()
 
@@ -276,7 +265,7 @@ class VehicleObject(AmbfObject):
 def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
     """The two driven wheels of a robot with differential drive."""
     spec = robot.robot.spec
-    half = from_mm(1.0 / spec.pioneer.diff_conv)
+    half = spec.pioneer.half_track
     wheels = tuple(WheelSpec(x=0.0, y=y, radius=spec.wheel_radius) for y in (half, -half))
     return VehicleSpec(name=robot.name, chassis=robot.body, wheels=wheels, max_power=1.0, max_brake=1.0, offer=offer)
 

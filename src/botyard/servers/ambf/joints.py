@@ -9,7 +9,6 @@ from botyard.devices.joints import Joint, JointCommand
 from botyard.engine import commands as cmd
 from botyard.model.robot import Drive
 from botyard.servers.ambf.objects import SOURCE
-from botyard.units import from_mm
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
@@ -73,7 +72,7 @@ class Wheels:
         self._body = body
         spec = body.robot.spec
         self._radius = spec.wheel_radius
-        self._half_track = from_mm(1.0 / spec.pioneer.diff_conv)
+        self._half_track = spec.pioneer.half_track
         self._commands: list[tuple[JointCommand, float] | None] = [None, None]
         self.left = Wheel(self, 0, -1.0, "left_wheel", "wheel_l")
         self.right = Wheel(self, 1, 1.0, "right_wheel", "wheel_r")

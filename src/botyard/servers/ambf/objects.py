@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time as wall
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from botyard.geometry import Pose
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
@@ -105,15 +105,39 @@ class AmbfObject:
         if pace.is_due(now):
             self.channel.publish(self.ambf.types, stamp)
 
+    # -- beginnings of states that are made from numbers in place: in ROS 1's form with the ``seq`` of the header
+
+    def begin(self, wire: str, stamp: Stamp) -> tuple[int, ...]:
+        """The numbers of the header."""
+        if wire != "ros1":
+            return stamp.sec, stamp.nanosec
+        self.published += 1
+        return self.published & 0xFFFFFFFF, stamp.sec, stamp.nanosec
+
+    @staticmethod
+    def beginning(wire: str) -> str:
+        """Their types, see `botyard.protocols.ambf.template.Template`."""
+        return "III" if wire == "ros1" else "II"
+
+    def header(self, begin: Sequence[Any]) -> Any:
+        """A header of these numbers."""
+        header = self.ambf.messages.header(Stamp(*begin[-2:]), "")
+        if len(begin) == 3:
+            header.seq = begin[0]
+        return header
+
     def message(self, **fields: Any) -> Any:
         """Its state with these fields and those that all states have."""
         return self.ambf.types[f"ambf_msgs/{self.kind}State"](**self.ambf.identity(self.name), **fields)
 
-    def placed(self, pose: Pose, z: float = 0.0) -> Any:
-        """A geometry_msgs/Pose."""
-        found = self.ambf.messages.pose(pose)
-        found.position.z = z
-        return found
+    def plain(self, pose: Any, about: str = "", userdata: Any = ()) -> Any:
+        """Its state in the oldest generation, of something that has no mass and no joints."""
+        m, types = self.ambf.messages, self.ambf.types
+        return self.message(
+            mass=0.0, pInertia=types["geometry_msgs/Point"](0.0, 0.0, 0.0), pose=pose,
+            wrench=types["geometry_msgs/Wrench"](m.vector(0.0, 0.0), m.vector(0.0, 0.0)), userdata_description=about, children_names=[],
+            joint_names=[], userdata=floats(userdata), joint_positions=floats(()),
+        )  # fmt: skip
 
 
 def parent_text(ambf: Ambf, name: str) -> dict[str, Any]:
