@@ -76,7 +76,7 @@ class Simulator:
     def __init__(self, folder: Path, count: int, *more: str) -> None:
         self.port = PORT
         args = [
-            sys.executable, "-m", "botyard", "--nomap", "--robot-factory", "p3dx", "--noninteractive", "--no-gui",
+            sys.executable, "-m", "botyard", "--nomap", "--robot-factory", "p3dx", "--noninteractive", "--no-crash-restart", "--no-gui",
             "-p", str(PORT + 1), "--ambf", "2.0", "--ambf-port", str(PORT), "--ros-master", f"embedded:{PORT + 5}",
             "--adf", str(description(folder, count)), *more,
         ]  # fmt: skip

@@ -36,6 +36,7 @@ def serve(port: int, robots: int) -> tuple[subprocess.Popen[str], float]:
         "-m",
         map_path()[0],
         "--noninteractive",
+        "--no-crash-restart",
         "--json",
         "--start",
         "random",

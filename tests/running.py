@@ -17,7 +17,7 @@ PATIENCE = 120.0  # a cold start compiles; with a warm cache it is a second
 def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
     """The simulator as a process, up to its "ready" line; stopped by its own PID at the end."""
     process = subprocess.Popen(
-        [*BOTYARD, "run", "--noninteractive", "--json", *args],
+        [*BOTYARD, "run", "--noninteractive", "--no-crash-restart", "--json", *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -107,6 +107,12 @@ class FolderError(BotyardError):
     exit_code = ExitCode.CWD
 
 
+class TempFileError(BotyardError):
+    """A file that the program needs for itself cannot be written (exit code 254)."""
+
+    exit_code = ExitCode.TEMP_FILE
+
+
 class DaemonError(BotyardError):
     """The simulator cannot go into the background."""
 

@@ -92,6 +92,8 @@ class Simulation:
         Most threads that ray casting may use; results are the same for any number.
     range_step : float
         Ranges are rounded to multiples of this, m; 0: exact.
+    begin : int
+        Steps that count as done: time begins there.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class Simulation:
         sensor_noise: bool = True,
         threads: int = 1,
         range_step: float = 0.0,
+        begin: int = 0,
     ) -> None:
         try:
             mode = OdometryErrorMode[odometry_error.upper()]
@@ -122,6 +125,7 @@ class Simulation:
             self.scene,
             seed=seed,
             step_us=round(step * 1e6),
+            begin=begin,
             odometry_error_mode=mode,
             senses=(self._devices, self._accessories),
         )

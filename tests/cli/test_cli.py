@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from botyard.cli import keyboard, main, run
+from botyard.cli import keyboard, main, models, run
 from botyard.cli.drive import Pilot, parse_address
 from botyard.cli.joystick import KeyJoystick
 from botyard.cli.options import RobotChoice, RobotParam, StartParam
@@ -233,10 +233,10 @@ def test_duplicate_and_missing_names(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("args", "code", "complaint"),
     [
-        (("-m", "none.map", "--noninteractive"), 253, "none.map: no such map file"),
-        (("-m", "offise", "--noninteractive"), 253, 'did you mean "office"'),
+        (("-m", "none.map", "--noninteractive", "--no-crash-restart"), 253, "none.map: no such map file"),
+        (("-m", "offise", "--noninteractive", "--no-crash-restart"), 253, 'did you mean "office"'),
         (("--nomap", "-r", "p3dxx"), 249, 'did you mean "p3dx"'),
-        (("--noninteractive",), 255, "needs a map"), (("--no-gui",), 255, "needs a map"),
+        (("--noninteractive", "--no-crash-restart"), 255, "needs a map"), (("--no-gui", "--no-crash-restart"), 255, "needs a map"),
         (("--unknown",), 255, "No such option"), (("-p", "0"), 255, "-p"), (("-p", "x"), 255, "-p"),
         (("--odom-error-mode", "often"), 255, "often"), (("--start", "1,2"), 255, "x,y,th"),
         (("--nomap", "--start", "1e99,0,0"), 255, "within"),
@@ -260,7 +260,7 @@ def test_errors_are_one_line_with_the_code_of_the_table(
 def test_a_broken_map_names_file_and_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "broken.map"
     path.write_text("2D-Map\nNumLines: 1\nResolution: fine\n")
-    code, _, err = call("-m", str(path), "--noninteractive", capsys=capsys)
+    code, _, err = call("-m", str(path), "--noninteractive", "--no-crash-restart", capsys=capsys)
     assert (code, f"{path}:3: Resolution" in err) == (253, True)
 
 
@@ -269,7 +269,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         code, out, _ = call(flag, capsys=capsys)
         assert code == 0
         for option in run.command.params:
-            if option.param_type_name == "option":
+            if option.param_type_name == "option" and not option.hidden:
                 assert max(option.opts, key=len) in out
                 assert option.help, option.name
     for flag in ("--version", "-v"):
@@ -291,7 +291,7 @@ def test_listings_with_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[st
     for name in ("p3dx", "seekur", "office"):
         image = Image.open(tmp_path / f"{name}.png")
         assert len(image.getcolors(1 << 20) or []) > 5, "something is drawn"
-    assert "patrolbot-sh" in CliRunner().invoke(main.COMMANDS["models"]).output
+    assert "patrolbot-sh" in CliRunner().invoke(models.command).output
 
 
 def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,17 @@ def test_a_fault_is_logged_kept_and_ends_with_236(
 @pytest.mark.parametrize("debug", [True, False])
 def test_fatal_signals_leave_traces(debug: bool, tmp_path: Path) -> None:
     file = tmp_path / "a.log"
-    args = [*BOTYARD, "--nomap", "--noninteractive", "--no-gui", "-p", str(free_port()), "-l", str(file)]
+    args = [
+        *BOTYARD,
+        "--nomap",
+        "--noninteractive",
+        "--no-crash-restart",
+        "--no-gui",
+        "-p",
+        str(free_port()),
+        "-l",
+        str(file),
+    ]
     process = subprocess.Popen([*args, *(() if debug else ("--no-crash-debug",))], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     while "botyard ready" not in process.stdout.readline():

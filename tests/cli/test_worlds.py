@@ -323,7 +323,8 @@ def test_models_of_include_files_are_in_every_world_but_with_w(
 def test_packets_are_recorded_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     port = free_port(2)
     command = [
-        sys.executable, "-m", "botyard", "-m", "office", "-r", "p3dx:ann", "--noninteractive", "--no-gui", "-p", str(port),
+        sys.executable, "-m", "botyard", "-m", "office", "-r", "p3dx:ann", "--noninteractive", "--no-crash-restart", "--no-gui",
+                "-p", str(port),
         "--record-packets", "talk.jsonl",
     ]  # fmt: skip
     with subprocess.Popen(

@@ -89,7 +89,15 @@ def test_it_is_waited_for(masterless: Masterless) -> None:
     expect(tab.get_by_role("dialog")).to_have_count(0)
     # by other names: of two nodes of one name, a master asks the older one to leave
     with running(
-        "--nomap", "-p", str(free_port(3)), "--no-gui", "--ros-master", f"embedded:{m.port}", "--ros-names", "stage"
+        "--nomap",
+        "-p",
+        str(free_port(3)),
+        "--no-gui",
+        "--no-crash-restart",
+        "--ros-master",
+        f"embedded:{m.port}",
+        "--ros-names",
+        "stage",
     ):
         wait(lambda: m.is_there() and "/ann/odom" in m.topics())
     wait(lambda: not m.is_there())

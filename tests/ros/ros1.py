@@ -82,7 +82,16 @@ class Ros1World:
         """A simulator, when it is ready."""
         env = {**os.environ, "ROS_MASTER_URI": self.uri, "ROS_IP": "127.0.0.1"}
         process = self.spawn(
-            sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-p", str(self.robots), *args, env=env
+            sys.executable,
+            "-m",
+            "botyard",
+            "--noninteractive",
+            "--no-crash-restart",
+            "--no-gui",
+            "-p",
+            str(self.robots),
+            *args,
+            env=env,
         )
         wait(lambda: "botyard ready" in output(process) or process.poll() is not None, 60.0)
         assert process.poll() is None, output(process)

@@ -91,7 +91,9 @@ class Ros2World:
 
     def botyard(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """A simulator, when it is ready."""
-        process = self.spawn(sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", *args, **env)
+        process = self.spawn(
+            sys.executable, "-m", "botyard", "--noninteractive", "--no-crash-restart", "--no-gui", *args, **env
+        )
         wait(lambda: "botyard ready" in output(process) or process.poll() is not None, 60.0)
         assert process.poll() is None, output(process)
         return process

@@ -181,7 +181,18 @@ def test_the_master_is_restarted(world: Ros1World) -> None:
 
 
 def test_without_a_master_the_exit_status_says_so_or_it_is_waited_for(world: Ros1World) -> None:
-    args = [sys.executable, "-m", "botyard", "-m", "office", "--noninteractive", "--no-gui", "-p", str(world.robots)]
+    args = [
+        sys.executable,
+        "-m",
+        "botyard",
+        "-m",
+        "office",
+        "--noninteractive",
+        "--no-crash-restart",
+        "--no-gui",
+        "-p",
+        str(world.robots),
+    ]
     done = subprocess.run([*args, "--ros-master", world.uri], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 235
     assert f"no ROS master: {world.uri} cannot be reached" in done.stderr
@@ -416,14 +427,23 @@ def test_a_map_comes_from_a_map_server(world: Ros1World) -> None:
 
 def test_a_map_that_does_not_come(world: Ros1World) -> None:
     process = world.spawn(
-        sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-m", "ros:/map", "-p", str(world.robots),
+        sys.executable, "-m", "botyard", "--noninteractive", "--no-crash-restart", "--no-gui", "-m", "ros:/map", "-p", str(world.robots),
         env={**os.environ},
     )  # fmt: skip
     assert process.wait(20) == 255
     assert "expected --ros1 or --ros2" in output(process)
     env = {**os.environ, "ROS_MASTER_URI": world.uri}
     process = world.spawn(
-        sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-m", "ros:/map", "--ros1", env=env
+        sys.executable,
+        "-m",
+        "botyard",
+        "--noninteractive",
+        "--no-crash-restart",
+        "--no-gui",
+        "-m",
+        "ros:/map",
+        "--ros1",
+        env=env,
     )
     assert process.wait(20) == 235
     assert "cannot be reached" in output(process)

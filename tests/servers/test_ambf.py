@@ -34,7 +34,8 @@ class Run:
         self._out = (folder / "out.log").open("w")
         self.process = subprocess.Popen(
             [
-                sys.executable, "-m", "botyard", "--noninteractive", "--no-gui", "-p", str(self.robots), "--ambf", generation,
+                sys.executable, "-m", "botyard", "--noninteractive", "--no-crash-restart", "--no-gui",
+                "-p", str(self.robots), "--ambf", generation,
                 "--ambf-port", str(self.port), "--update-interval", str(step), "--ros-master", f"embedded:{self.port + 4}",
                 *(args or ("--nomap", "-r", "p3dx:ann", "--start", "20000,20000,0", "--adf", str(FILE))),
             ],

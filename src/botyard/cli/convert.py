@@ -251,10 +251,4 @@ def saphira_lines_tool(world_name: str, map_name: str, out_name: str | None) -> 
     return _done(path)
 
 
-TOOLS: dict[str, click.Command] = {
-    "convertBitmapToArMap": bitmap_tool,
-    "convertSfWorldToMap": saphira_tool,
-    "addSfWorldLinesToMap": saphira_lines_tool,
-}
-
-__all__ = ["TOOLS", "command"]
+__all__ = ["bitmap_tool", "command", "saphira_lines_tool", "saphira_tool"]

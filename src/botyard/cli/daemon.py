@@ -35,13 +35,13 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
     DaemonError
         The process cannot be started.
     """
-    kept = [a for a in args if a not in ("--daemonize", "-daemonize")]
+    kept = [*args, "--no-daemonize", "--noninteractive"]
     if log_file is None:
         kept += ["--log-file", LOG_FILE]
     with tempfile.TemporaryFile("w+") as errors:
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "botyard", "run", *kept, "--noninteractive"],
+                [sys.executable, "-m", "botyard", "run", *kept],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
             )  # fmt: skip
         except OSError as error:

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Final
 
 import click
 
 from botyard import __version__
-from botyard.cli import convert, discover, doctor, drive, maps, models, packets, run, scenario, traffic, warmup
 from botyard.errors import BotyardError, ExitCode
 
-COMMANDS: dict[str, click.Command] = {
-    "run": run.command,
-    "models": models.command,
-    "maps": maps.command,
-    "convert": convert.command,
-    "scenario": scenario.command,
-    "discover": discover.command,
-    "doctor": doctor.command,
-    "packets": packets.command,
-    "drive": drive.command,
-    "traffic": traffic.command,
-    "warmup": warmup.command,
-    **convert.TOOLS,
-}
+COMMANDS: Final[Mapping[str, str]] = {
+    **{
+        name: f"{name}:command"
+        for name in (
+            "run", "models", "maps", "convert", "scenario", "discover", "doctor", "packets", "drive", "traffic", "warmup",
+        )
+    },
+    "convertBitmapToArMap": "convert:bitmap_tool",
+    "convertSfWorldToMap": "convert:saphira_tool",
+    "addSfWorldLinesToMap": "convert:saphira_lines_tool",
+}  # fmt: skip
+"""Where each command is: a module of this package, and its name there. It is imported when it is asked for."""
+
+
+class _Commands(click.Group):
+    """The commands; most programs need one of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name."""
+        where = COMMANDS.get(cmd_name)
+        if where is None:
+            return None
+        module, _, name = where.partition(":")
+        found: click.Command = getattr(import_module(f"botyard.cli.{module}"), name)
+        return found
 
 
 def _with_subcommand(args: Sequence[str]) -> list[str]:
@@ -36,7 +52,7 @@ def _with_subcommand(args: Sequence[str]) -> list[str]:
     return ["run", *args]
 
 
-@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help", "-help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.version_option(__version__, prog_name="botyard")
 def program() -> None:
     """Simulate mobile robots that real robot software can connect to."""

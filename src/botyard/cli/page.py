@@ -8,9 +8,10 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from botyard import __version__
 from botyard.cli.runoptions import RunOptions
@@ -31,9 +32,14 @@ log = logging.getLogger("botyard.page")
 
 
 async def begin_page(
-    stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, asks: bool, ready: Callable[[str], str]
-) -> str:
-    """Serve the page until the stack is left, and open it if a person is there; its address.
+    stack: contextlib.AsyncExitStack,
+    yard: Yard,
+    o: RunOptions,
+    asks: bool,
+    ready: Callable[[str], str],
+    kept: Sequence[Any] = (),
+) -> tuple[str, Sequence[Any]]:
+    """Serve the page until the stack is left, and open it if a person is there; its address, and its port and tokens.
 
     Parameters
     ----------
@@ -45,14 +51,16 @@ async def begin_page(
         The start dialog is wanted.
     ready : callable
         Makes the line that is printed once the start dialog was answered, of the page's address.
+    kept : sequence
+        Port and tokens that the page had before the simulator was started again.
     """
-    audience = new_token()
-    tokens = Tokens(_token(o), audience)
+    port, full, audience = kept or (None, _token(o), new_token())
+    tokens = Tokens(full, audience)
     source = ViewSource(yard.hub, yard.port_of, lambda: yard.port_changes)
     graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
     desk = PageDesk(yard.hub, yard, yard.world, source, audience=audience if tokens.full else "", graphics=graphics)
     server = PageServer(desk, source, tokens, STATIC, o.gui_host)
-    await server.listen(o.gui_address, o.gui_port)
+    await server.listen(o.gui_address, port if o.gui_port is None else o.gui_port)
     sim = yard.hub.sim
     about = f"botyard {__version__} started: map {sim.scene.name}, {len(sim.robots)} robots, seed {sim.seed}"
     desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
@@ -67,7 +75,7 @@ async def begin_page(
         yard.hub.pause()  # time begins with the answer, or no run could be repeated
         print(f"botyard asks for a map and robots: {url}", flush=True)
     _open(stack, yard.hub, o, url)
-    return url
+    return url, (server.address[1], full, audience)
 
 
 def _token(o: RunOptions) -> str:

@@ -33,7 +33,7 @@ from botyard.cli.runoptions import (
     with_world_options,
     world_options,
 )
-from botyard.errors import CommandLineError, FolderError, WorldError, did_you_mean
+from botyard.errors import CommandLineError, FolderError, FormatError, WorldError, did_you_mean
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from botyard.model.world import World
     from botyard.protocols.pioneer.session import PioneerSettings
     from botyard.servers.hub import Hub
+    from botyard.servers.statefile import SavedState, StateKeeper
+    from botyard.servers.tcp import RobotPortServer
     from botyard.servers.yard import Yard
     from botyard.simulation import Simulation
 
@@ -85,6 +87,13 @@ def run(o: RunOptions, context: click.Context) -> int:
         from botyard.cli.daemon import daemonize
 
         return daemonize(context.meta[ARGUMENTS], o.log_file)
+    if _is_supervised(o):
+        from botyard.cli.supervisor import supervise
+
+        here = Path.cwd()
+        if o.cwd is not None:
+            _change_folder(o.cwd)
+        return supervise(context.meta[ARGUMENTS], o.log_file, o.state_file, here)
     signal.signal(signal.SIGTERM, _interrupt)  # until the event loop takes signals over
     _raise_file_limit()
     if o.cwd is not None:
@@ -95,6 +104,9 @@ def run(o: RunOptions, context: click.Context) -> int:
         click.echo(config_text(o, context, world.options, world.scene.source), nl=False)
         return 0
     world = replace(world, options={**world.options, **world_options(context)})
+    saved = _state_before(o, remarks.append)
+    if saved is not None:
+        world = _with_map_of(saved, world, o, remarks.append)
     size = o.log_file_max_size
     if size is None:
         size = DEFAULT_LOG_SIZE if o.noninteractive or o.no_gui else 0
@@ -105,12 +117,51 @@ def run(o: RunOptions, context: click.Context) -> int:
     )
     try:
         with guard:
-            return _simulate(world, o, remarks, logs.rotate if o.log_file is not None else None)
+            return _simulate(world, o, remarks, logs.rotate if o.log_file is not None else None, saved)
     finally:
         logs.close()
 
 
-def _simulate(world: World, o: RunOptions, remarks: list[str], rotate_logs: Callable[[], None] | None) -> int:
+def _is_supervised(o: RunOptions) -> bool:
+    """Whether another process simulates and this one looks after it: when nobody else does, and the run has no end of its own."""
+    return (o.noninteractive or o.no_gui) and not (
+        o.no_crash_restart
+        or o.no_crash_handler
+        or o.supervisor is not None
+        or o.restarting_after_crash
+        or o.duration
+        or o.print_config
+    )
+
+
+def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | None:
+    """What is known of the simulator that has died."""
+    if o.state_file is None or not o.restarting_after_crash:
+        return None
+    from botyard.servers.statefile import read_state
+
+    return read_state(o.state_file, remark)
+
+
+def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callable[[str], None]) -> World:
+    """The world with the map that was in place at last."""
+    from botyard.formats.registry import load_world
+    from botyard.model.scene import Scene
+
+    if saved.map == world.scene.source or saved.map.startswith("ros:"):
+        return world
+    if not saved.map:
+        return replace(world, scene=Scene())
+    try:
+        return replace(world, scene=load_world(saved.map, replace(_reading(o), warn=remark)).scene)
+    except FormatError as error:
+        remark(f"the map that was in place cannot be read any more: {error}")
+        return world
+
+
+def _simulate(
+    world: World, o: RunOptions, remarks: list[str], rotate_logs: Callable[[], None] | None, saved: SavedState | None
+) -> int:
     """Make the simulation and serve it."""
     log = logging.getLogger("botyard")
     for text in remarks:
@@ -134,9 +185,10 @@ def _simulate(world: World, o: RunOptions, remarks: list[str], rotate_logs: Call
     range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
     described = _descriptions(o, lambda text: log.warning("%s", text))
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
-    sim = Simulation(scene, step=step, range_step=range_step, **{k: v for k, v in settings.items() if v is not None})
+    given = {k: v for k, v in settings.items() if v is not None}
+    sim = Simulation(scene, step=step, range_step=range_step, begin=saved.tick if saved is not None else 0, **given)
     sim.describe(described)
-    return asyncio.run(_serve(sim, world, o, rotate_logs))
+    return asyncio.run(_serve(sim, world, o, rotate_logs, saved))
 
 
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
@@ -289,7 +341,9 @@ def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, inde
     return sim.random_free_place(spec, index)
 
 
-async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> int:
+async def _serve(
+    sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None, saved: SavedState | None
+) -> int:
     """Open the ports, say "ready", run until told to end."""
     from botyard.cli.ros import begin_ros
     from botyard.model.world import Program
@@ -331,6 +385,13 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
     asks = _asks(o)
     if not asks:
         _add_robots(yard, place, o)
+    ports: dict[RobotPortServer, int] = {}
+    if saved is not None:
+        from botyard.servers.statefile import restore
+
+        named = restore(yard, saved)
+        ports = {yard.servers[n]: port for n, port in named.items() if n in yard.servers}
+        ports |= dict(zip(yard.factories, saved.factories, strict=False))
     _on_signals(hub)
     async with contextlib.AsyncExitStack() as stack:
         try:
@@ -339,25 +400,28 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
                     "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
                     o.bind_to_address,
                 )
-            await yard.open()
+            await yard.open(ports)
             await _announce(stack, yard, o)
             await begin_ros(stack, yard, o)
             if o.joystick is not None:
                 _plug_joystick(stack, hub, o.joystick)
             await _watch_over(stack, yard, o)
-            page = None
+            page, kept = None, saved.page if saved is not None else ()
             if not o.no_gui:
                 from botyard.cli.page import begin_page
 
-                page = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url))
+                page, kept = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url), kept)
             if settings.paused and page is not None and not o.noninteractive:
                 hub.pause()
                 logging.getLogger("botyard").info(
                     "the world file says that time stands still at first: run it in the page"
                 )
             if not asks:
-                print(_ready(yard, o.json, page), flush=True)
+                _say_ready(_ready(yard, o.json, page), again=saved is not None)
+            keeper = _keep_state(stack, yard, o, kept)
             status = await hub.run()
+            if keeper is not None and not hub.is_crash:
+                keeper.forget()
             if o.snapshot is not None:
                 _write_snapshot(sim, o.snapshot)
             if o.save_scenario is not None:
@@ -367,6 +431,27 @@ async def _serve(sim: Simulation, place: World, o: RunOptions, rotate_logs: Call
             yard.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
+
+
+def _say_ready(line: str, *, again: bool) -> None:
+    """Print that everything is there; after a crash, whoever has read that once may have gone."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        if not again:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # as long as the program runs
+
+
+def _keep_state(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, page: Sequence[Any]) -> StateKeeper | None:
+    """``--state-file``."""
+    if o.state_file is None:
+        return None
+    from botyard.servers.statefile import StateKeeper
+
+    keeper = StateKeeper(yard, o.state_file, page, o.supervisor)
+    stack.callback(keeper.close)
+    return keeper
 
 
 async def _watch_over(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
@@ -430,7 +515,7 @@ def _settings(o: RunOptions) -> PioneerSettings:
         gripper_layout=o.gripper_layout,
         log_packets=o.log_packets_received,
         log_movement=o.log_movement_sent,
-        siminfo_flags=0 if o.no_gui or o.noninteractive else 1,
+        siminfo_flags=(0 if o.no_gui or o.noninteractive else 1) | (2 if o.restarting_after_crash else 0),
     )
 
 

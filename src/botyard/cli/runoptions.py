@@ -97,6 +97,10 @@ class RunOptions:
     daemonize: bool
     no_crash_handler: bool
     no_crash_debug: bool
+    no_crash_restart: bool
+    restarting_after_crash: bool
+    state_file: str | None
+    supervisor: int | None
     log_packets_received: bool
     log_movement_sent: bool
     record_packets: str | None
@@ -414,8 +418,8 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--less-verbose", "-less-verbose", is_flag=True, help="Log warnings and errors only."),
     click.option(
-        "--daemonize",
-        "-daemonize",
+        "--daemonize/--no-daemonize",
+        "-daemonize/-no-daemonize",
         is_flag=True,
         help="Go on in the background, without a terminal; the command ends when the simulator is ready. Implies --noninteractive.",
     ),
@@ -433,6 +437,24 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         is_flag=True,
         help="Leave no traces of all threads at fatal signals.",
     ),
+    click.option(
+        "--no-crash-restart",
+        "-no-crash-restart",
+        is_flag=True,
+        help="Do not start a noninteractive simulator again when it dies.",
+    ),
+    click.option(
+        "--state-file",
+        metavar="FILE",
+        help="Where a noninteractive simulator keeps what it needs to be started again. [default: beside the log, or a temporary file]",
+    ),
+    click.option(
+        "--restarting-after-crash",
+        "-restarting-after-crash",
+        is_flag=True,
+        help="Go on with what --state-file tells, and let clients know; a simulator that is started again gets this.",
+    ),
+    click.option("--supervisor", type=int, hidden=True),
     click.option(
         "--log-packets-received", "-log-packets-received", is_flag=True, help="Log every packet that clients send."
     ),
@@ -572,7 +594,7 @@ GROUPS: Final[tuple[tuple[str, str], ...]] = (
     ("The page", "noninteractive no-gui gui-port gui-address gui-host gui-token no-browser start-dialog fullscreen-gui maximize-gui "
      "minimize-gui lite-graphics no-graphics"),
     ("Log and operation", "cwd log-file log-file-max-size log-format html less-verbose verbose log-timing-stats metrics-port "
-     "daemonize no-crash-handler no-crash-debug "
+     "daemonize no-crash-handler no-crash-debug no-crash-restart state-file restarting-after-crash "
      "log-packets-received log-movement-sent record-packets json help"),
 )  # fmt: skip
 """Sections of the help text, with the long names of their options."""

@@ -69,6 +69,8 @@ class Engine:
         Of all random draws.
     step_us : int
         Simulated time of one step, µs.
+    begin : int
+        Steps that count as done.
     odometry_error_mode : OdometryErrorMode
         For robots added from now on.
     senses : sequence of SensePhase
@@ -81,13 +83,14 @@ class Engine:
         *,
         seed: int = DEFAULT_SEED,
         step_us: int = 100_000,
+        begin: int = 0,
         odometry_error_mode: OdometryErrorMode = OdometryErrorMode.RANDOM_EACH_UPDATE,
         senses: Sequence[SensePhase] = (),
     ) -> None:
         self.scene = scene
         self.seed = seed
         self.seed_word = seed_word(seed)
-        self.clock = Clock(step_us)
+        self.clock = Clock(step_us, begin)
         self.odometry_error_mode = odometry_error_mode
         self.grid = build_grid(scene)
         self.specs: list[BodySpec] = []

@@ -58,6 +58,7 @@ class Hub:
         self.sim = sim
         self.duration = duration
         self.exit_status = 0
+        self.is_crash = False
         self.overruns = 0
         self.step_time = 0.0
         """Wall time that a step takes, s, averaged over some of them."""
@@ -88,10 +89,10 @@ class Hub:
         """Call `changed` when the state has changed: after every step, and when something was placed while time stands still."""
         self._watchers.append(changed)
 
-    def stop(self, status: int = 0) -> None:
-        """End `run` soon; the first status given counts."""
+    def stop(self, status: int = 0, crash: bool = False) -> None:
+        """End `run` soon, on purpose or as if the simulator had died; what is said first counts."""
         if not self._stop.is_set():
-            self.exit_status = status
+            self.exit_status, self.is_crash = status, crash
             self._stop.set()
             self._wake.set()
 

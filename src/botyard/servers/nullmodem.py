@@ -112,7 +112,7 @@ class NullModem:
         else:
             done(result, None)
 
-    def end_soon(self, status: int) -> None:
+    def end_soon(self, status: int, crash: bool) -> None:
         """Remember that a client has ended the simulation."""
         self.exit_status = status
 

@@ -56,9 +56,9 @@ class LoopHost:
 
         task.add_done_callback(finished)
 
-    def end_soon(self, status: int) -> None:
+    def end_soon(self, status: int, crash: bool) -> None:
         """End the run after `EXIT_DELAY`."""
-        asyncio.get_running_loop().call_later(EXIT_DELAY, self._hub.stop, status)
+        asyncio.get_running_loop().call_later(EXIT_DELAY, self._hub.stop, status, crash)
 
 
 class RobotPortServer(ABC):
@@ -169,6 +169,8 @@ class FactoryServer(RobotPortServer):
     ) -> None:
         super().__init__(hub, f"{model.name} factory", settings, world)
         self.model = model
+        self.remembered: dict[str, Pose] = {}
+        """Where robots of these names begin, once: they were there before the simulator was started again."""
         self._place = place
 
     def admit(self, peer: str) -> Robot | str:
@@ -176,8 +178,9 @@ class FactoryServer(RobotPortServer):
         if len(self._clients) >= MAX_FACTORY_ROBOTS:
             return f"the factory has made {MAX_FACTORY_ROBOTS} robots already"
         sim = self.hub.sim
+        name = sim.unique_name(peer.rpartition(":")[0])
         try:
-            return sim.add_robot(self.model, sim.unique_name(peer.rpartition(":")[0]), pose=self._place(self.model))
+            return sim.add_robot(self.model, name, pose=self.remembered.pop(name, None) or self._place(self.model))
         except BotyardError as error:
             return str(error)
 

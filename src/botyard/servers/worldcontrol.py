@@ -82,8 +82,8 @@ class Host(Protocol):
         """Run `job` without holding up the steps, then call `done` with its result or its error, between two steps."""
         ...
 
-    def end_soon(self, status: int) -> None:
-        """End the simulation with an exit status, after its sender has had time to say goodbye."""
+    def end_soon(self, status: int, crash: bool) -> None:
+        """End the simulation with an exit status, or as if it had died, after its sender has had time to say goodbye."""
         ...
 
 
@@ -196,7 +196,7 @@ class WorldControl:
             connection.log.warning("%s: not obeyed from another machine (--allow-client-exit)", request.command)
             return
         connection.log.warning("%s: the simulation ends with status %d", request.command, request.status)
-        self._host.end_soon(request.status)
+        self._host.end_soon(request.status, request.crash)
 
     def _snapshot(self, connection: Connection, name: str) -> None:
         """Write a picture, as a client wishes."""

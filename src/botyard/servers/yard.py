@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from botyard.controllers.crew import employ
 from botyard.errors import BotyardError, ModelError, PortError, WorldError, did_you_mean
@@ -252,8 +253,8 @@ class Yard:
         """Robots in the order in which they were added, then factories."""
         return [*self.servers.values(), *self.factories]
 
-    async def open(self) -> None:
-        """Open the ports of the robots and factories that have none, one after the other.
+    async def open(self, wanted: Mapping[RobotPortServer, int] = MappingProxyType({})) -> None:
+        """Open the ports of the robots and factories that have none, one after the other; those in `wanted` get theirs.
 
         Raises
         ------
@@ -266,7 +267,7 @@ class Yard:
         port = max(used, default=self.port - 1) + 1
         for server in self.all_servers:
             if not server.is_open:
-                port = await self._open_one(server, port) + 1
+                port = await self._open_one(server, wanted.get(server) or port) + 1
 
     async def _open_one(self, server: RobotPortServer, port: int) -> int:
         """Open one, on `port` or, if the yard is patient, on a later one; the port."""

@@ -58,10 +58,13 @@ class ExitRequested:
         Exit status.
     command : str
         Which command it was, for the log.
+    crash : bool
+        It is to be as if the simulator had died.
     """
 
     status: int
     command: str = "SIM_EXIT"
+    crash: bool = False
 
 
 @dataclass(frozen=True, slots=True)

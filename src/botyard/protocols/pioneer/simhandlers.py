@@ -62,7 +62,7 @@ def _exit(session: Session, packet: Packet) -> None:
 
 def _crash(session: Session, packet: Packet) -> None:
     """RESET and MAINTENANCE: the controller restarts, that is, the simulator ends as in a crash (PIO-033, PIO-034)."""
-    session.emit(ExitRequested(int(ExitCode.CRASH), command_name(packet.id)))
+    session.emit(ExitRequested(int(ExitCode.CRASH), command_name(packet.id), crash=True))
 
 
 # -- SIM_CTRL

@@ -1,0 +1,143 @@
+"""A simulator that is left alone is started again when it dies: on the same ports, with its robots where they were (CRS-003).
+
+The process that was started waits for another one, which simulates and keeps its state in a file (`botyard.servers.statefile`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import click
+
+from botyard.errors import DaemonError, ExitCode, TempFileError
+
+MOST: Final = 5
+"""A simulator that dies so often …"""
+WITHIN: Final = 60.0
+"""… within so many s is not started again."""
+PAUSE: Final = 1.0
+"""It is waited so long before one that has died soon after its start is started again, s."""
+_PASSED_ON: Final = tuple(getattr(signal, n) for n in ("SIGTERM", "SIGHUP", "SIGINT", "SIGBREAK") if hasattr(signal, n))
+
+
+def supervise(args: Sequence[str], log_file: str | None, state_file: str | None, folder: Path) -> int:
+    """Run a simulator as a process of its own, again and again while it dies of faults; its exit status.
+
+    Parameters
+    ----------
+    args : sequence of str
+        The command line of ``botyard run``.
+    log_file : str, optional
+        The log file; a copy of it is kept where the simulator has died without a word.
+    state_file : str, optional
+        Where the state is kept; None: beside the log file, or in the folder for temporary files.
+    folder : Path
+        Where the simulator is started.
+
+    Raises
+    ------
+    TempFileError
+        There is no place for the state.
+    DaemonError
+        No process can be started.
+    """
+    with contextlib.ExitStack() as stack:
+        state = _state_path(stack, log_file, state_file)
+        state.unlink(missing_ok=True)
+        stack.callback(state.unlink, missing_ok=True)
+        command = [
+            sys.executable, "-m", "botyard", "run", *args, "--state-file", str(state), "--supervisor", str(os.getpid()),
+        ]  # fmt: skip
+        deaths: deque[float] = deque(maxlen=MOST)
+        more: list[str] = []
+        while True:
+            begin = time.monotonic()
+            status = _run([*command, *more], folder)
+            if not _is_crash(status) or not state.exists():
+                return status
+            if status < 0 and log_file is not None:
+                with contextlib.suppress(OSError):
+                    shutil.copyfile(log_file, f"{log_file}-crash")
+            how = signal.strsignal(-status) if status < 0 else f"status {status}"
+            deaths.append(time.monotonic())
+            if len(deaths) == MOST and deaths[-1] - deaths[0] < WITHIN:
+                click.echo(f"botyard: the simulator has died ({how}), too often: it is not started again", err=True)
+                return int(ExitCode.CRASH)
+            click.echo(f"botyard: the simulator has died ({how}): it is started again", err=True)
+            if time.monotonic() - begin < 2 * PAUSE:
+                time.sleep(PAUSE)
+            more = ["--restarting-after-crash"]
+
+
+def _state_path(stack: contextlib.ExitStack, log_file: str | None, state_file: str | None) -> Path:
+    if state_file is None and log_file is not None:
+        state_file = f"{log_file}-state"
+    try:
+        if state_file is None:
+            return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="botyard-"))) / "state"
+        path = Path(state_file).absolute()
+        with path.open("ab"):
+            return path
+    except OSError as error:
+        where = state_file or tempfile.gettempdir()
+        raise TempFileError(
+            f"the state for a restart after a crash cannot be kept in {where}: {error.strerror}; name a file with --state-file, or say "
+            "--no-crash-restart"
+        ) from None
+
+
+def _run(command: Sequence[str], folder: Path) -> int:
+    """One simulator, from its start to its end."""
+    try:
+        process = subprocess.Popen(command, cwd=folder)
+    except OSError as error:
+        raise DaemonError(f"the simulator cannot be started: {error.strerror}") from None
+    with _passing_on(process):
+        return process.wait()
+
+
+@contextlib.contextmanager
+def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Signals to end go to the simulator, too; the terminal's own have reached it already."""
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if number != signal.SIGINT or not _is_foreground():
+            with contextlib.suppress(OSError):
+                process.send_signal(number)
+
+    old = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def _is_foreground() -> bool:
+    """Whether a terminal sends its interruptions to this process and its children."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except (OSError, AttributeError):
+        return False
+
+
+def _is_crash(status: int) -> bool:
+    """Whether a process has died of a fault: by a signal that nobody sends to end it, or as it tells itself."""
+    if status < 0:
+        return -status not in _PASSED_ON
+    return status == ExitCode.CRASH or status >= 0x8000_0000  # an exception on Windows
+
+
+__all__ = ["supervise"]

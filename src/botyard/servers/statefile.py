@@ -1,0 +1,286 @@
+"""What a simulator that is started again after a crash has to know: kept in a file while it runs (CRS-003).
+
+The file is JSON, written beside itself and renamed, so that it is whole whenever the program dies. A thread writes it: a disk that is
+full or stuck costs the restart, not the simulation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.controllers.crew import employ
+from botyard.errors import BotyardError
+from botyard.geometry import Pose
+from botyard.model.world import THING, Program
+from botyard.servers.yard import Yard
+from botyard.simulation import Robot
+
+PERIOD: Final = 1.0
+"""The file is written so often, s of wall time, if something has changed."""
+VERSION: Final = 1
+
+log = logging.getLogger("botyard")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedRobot:
+    """A robot, or an obstacle that was added.
+
+    Attributes
+    ----------
+    name, model : str
+        What it is called, and what it is.
+    pose : Pose
+        Where it is, m and rad.
+    port : int
+        Where clients reach it; 0: nowhere.
+    program : Program or None
+        What drives it while no client does.
+    """
+
+    name: str
+    model: str
+    pose: Pose
+    port: int = 0
+    program: Program | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedState:
+    """A running simulator.
+
+    Attributes
+    ----------
+    tick : int
+        Steps that were done.
+    map : str
+        Where the map came from; empty: none.
+    speed : float
+        See `botyard.servers.hub.Hub`.
+    paused : bool
+        Time stands still.
+    robots : sequence of SavedRobot
+        Robots and added obstacles, in order.
+    visitors : mapping of str to Pose
+        Robots that factories have made for clients: their names are the clients' addresses.
+    boxes : mapping of str to Pose
+        Boxes of the map.
+    factories : sequence of int
+        The factories' ports.
+    page : sequence
+        The page's port, and its two tokens; empty without a page.
+    """
+
+    tick: int
+    map: str
+    speed: float
+    paused: bool
+    robots: Sequence[SavedRobot] = ()
+    visitors: Mapping[str, Pose] = field(default_factory=dict)
+    boxes: Mapping[str, Pose] = field(default_factory=dict)
+    factories: Sequence[int] = ()
+    page: Sequence[Any] = ()
+
+
+def state_of(yard: Yard, page: Sequence[Any] = ()) -> SavedState:
+    """The present state of a simulator."""
+    sim, hub = yard.hub.sim, yard.hub
+    poses, rows = sim.snapshot.state.pose.tolist(), sim.snapshot.rows
+
+    def saved(name: str, robot: Robot) -> SavedRobot:
+        return SavedRobot(
+            name=name, model=robot.spec.name, pose=Pose(*poses[rows[name]]), port=yard.port_of(name), program=sim.programs.get(name)
+        )  # fmt: skip
+
+    stays = {n: r for n, r in sim.robots.items() if n in yard.servers or not r.spec.drive or r.spec.name == THING}
+    return SavedState(
+        tick=sim.tick,
+        map=sim.scene.source,
+        speed=hub.speed,
+        paused=hub.is_paused,
+        robots=[saved(name, robot) for name, robot in stays.items()],
+        visitors={n: Pose(*poses[rows[n]]) for n in sim.robots if n not in stays},
+        boxes={n: Pose(*poses[rows[n]]) for n in sim.box_names},
+        factories=[f.address[1] for f in yard.factories],
+        page=page,
+    )
+
+
+def read_state(path: str | os.PathLike[str], warn: Callable[[str], None]) -> SavedState | None:
+    """What a file holds; None, and a warning, if that cannot be used."""
+    try:
+        data = json.loads(Path(path).read_bytes())
+        if data.pop("version") != VERSION:
+            raise ValueError(f"expected version {VERSION}")
+        robots = [_robot(**robot) for robot in data.pop("robots")]
+        visitors, boxes = ({k: _pose(v) for k, v in data.pop(key).items()} for key in ("visitors", "boxes"))
+        return SavedState(robots=robots, visitors=visitors, boxes=boxes, **data)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        warn(f"the state before the crash cannot be used, {path}: {error}")
+        return None
+
+
+def _pose(values: Any) -> Pose:
+    pose = Pose(*map(float, values))
+    if not all(map(math.isfinite, pose)):
+        raise ValueError("a pose that is not finite")
+    return pose
+
+
+def _robot(*, pose: Any, program: Any, **fields: Any) -> SavedRobot:
+    return SavedRobot(pose=_pose(pose), program=None if program is None else Program(**program), **fields)
+
+
+def write_state(state: SavedState, path: str | os.PathLike[str]) -> None:
+    """Write a file; whoever reads it sees the old or the new one.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    fresh = Path(f"{path}-new")
+    data = json.dumps({"version": VERSION, **asdict(state)}, default=str).encode()
+    with open(fresh, "wb", opener=_private) as file:
+        file.write(data)
+    fresh.replace(path)
+
+
+def _private(path: str, flags: int) -> int:
+    """For the owner only: the page's tokens are in it."""
+    return os.open(path, flags, 0o600)
+
+
+def restore(yard: Yard, state: SavedState) -> dict[str, int]:
+    """Put everything where it was; the ports that robots had, by their names. What cannot be brought back is logged.
+
+    The map is in place, and so are the robots that the command line and the map bring.
+    """
+    sim = yard.hub.sim
+    wanted = {r.name for r in state.robots}
+    gone = [n for n in sim.robots if n not in wanted] + [n for n in sim.box_names if n not in state.boxes]
+    yard.remove(gone)
+    for robot in state.robots:
+        try:
+            if robot.name not in sim.robots:
+                found = yard.add(robot.model, robot.name, robot.pose)
+                if robot.program is not None and robot.name not in sim.programs:
+                    employ(found, robot.program)
+            else:
+                sim.put(robot.name, robot.pose, "restart")
+        except BotyardError as error:
+            log.warning("%s is not there any more: %s", robot.name, error)
+    for name, pose in state.boxes.items():
+        if name in sim.box_names:
+            sim.put(name, pose, "restart")
+        else:
+            log.warning("the box %s is not there any more", name)
+    sim.settle()
+    for factory in yard.factories:
+        factory.remembered.update(state.visitors)
+    yard.hub.set_speed(state.speed)
+    if state.paused:
+        yard.hub.pause()
+    log.warning(
+        "started again after a crash, at %.1f s of simulated time, with %d robots where they were",
+        sim.time, len(wanted & set(sim.robots)),
+    )  # fmt: skip
+    return {r.name: r.port for r in state.robots if r.port}
+
+
+class StateKeeper:
+    """Writes the state of a running simulator.
+
+    Parameters
+    ----------
+    yard : Yard
+        The running simulator.
+    path : path-like
+        The file.
+    page : sequence
+        See `SavedState`.
+    supervisor : int, optional
+        Process that waits for this one; when it is gone, the simulation ends.
+    """
+
+    def __init__(
+        self, yard: Yard, path: str | os.PathLike[str], page: Sequence[Any] = (), supervisor: int | None = None
+    ) -> None:
+        self._yard = yard
+        self._path = Path(path).absolute()
+        self._page = page
+        self._supervisor = supervisor
+        self._failed = False
+        self._latest: SavedState | None = None
+        self._said: tuple[object, ...] = ()
+        self._wake = threading.Semaphore(0)
+        self._ended = False
+        self._writing = threading.Lock()
+        threading.Thread(target=self._write, name="state", daemon=True).start()
+        self._look()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def close(self) -> None:
+        """Write no more."""
+        self._task.cancel()
+        self._ended = True
+        self._wake.release()
+
+    def forget(self) -> None:
+        """The simulation has ended on purpose: nothing is to be brought back."""
+        self.close()
+        if self._writing.acquire(timeout=PERIOD):  # else the disk is stuck
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            self._writing.release()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(PERIOD)
+            if self._supervisor is not None and os.name == "posix" and os.getppid() != self._supervisor:
+                log.warning("the process that would start the simulator again is gone: the simulation ends")
+                self._yard.hub.stop()
+            self._look()
+
+    def _look(self) -> None:
+        """Hand over what has changed."""
+        hub, yard = self._yard.hub, self._yard
+        said = (hub.sim.snapshot, hub.is_paused, hub.speed, yard.port_changes)
+        if said != self._said:
+            self._said = said
+            self._latest = state_of(yard, self._page)
+            self._wake.release()
+
+    def _write(self) -> None:
+        while True:
+            self._wake.acquire()
+            with self._writing:
+                if self._ended:
+                    return
+                state, self._latest = self._latest, None
+                if state is not None:
+                    self._try_to_write(state)
+
+    def _try_to_write(self, state: SavedState) -> None:
+        try:
+            write_state(state, self._path)
+            self._failed = False
+        except OSError as error:
+            if not self._failed:
+                log.warning(
+                    "after a crash nothing can be brought back: cannot write %s: %s", self._path, error.strerror
+                )
+            self._failed = True
+
+
+__all__ = ["SavedRobot", "SavedState", "StateKeeper", "read_state", "restore", "state_of", "write_state"]
