@@ -55,7 +55,7 @@ async def begin_page(
         Port and tokens that the page had before the simulator was started again.
     """
     port, full, audience = kept or (None, _token(o), new_token())
-    tokens = Tokens(full, audience)
+    tokens = Tokens(full, audience, o.read_only)
     source = ViewSource(yard.hub, yard.port_of, lambda: yard.port_changes)
     graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
     desk = PageDesk(yard.hub, yard, yard.world, source, audience=audience if tokens.full else "", graphics=graphics)

@@ -211,6 +211,7 @@ class RosInterfaces:
                 prefix=o.ambf_namespace or "",
                 low=o.ambf_min_freq,
                 high=o.ambf_max_freq,
+                read_only=o.read_only,
             )
         return self._ambf
 

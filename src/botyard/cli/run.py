@@ -366,6 +366,8 @@ async def _serve(
         options=_reading(o),
         rotate_logs=rotate_logs,
         allow_exit=o.allow_client_exit,
+        pictures=Path(o.log_file).parent if o.log_file is not None else Path(),
+        read_only=o.read_only,
     )
     world.lockstep = Lockstep(hub, o.ambf_watchdog)
     yard = Yard(
@@ -515,6 +517,7 @@ def _settings(o: RunOptions) -> PioneerSettings:
         gripper_layout=o.gripper_layout,
         log_packets=o.log_packets_received,
         log_movement=o.log_movement_sent,
+        read_only=o.read_only,
         siminfo_flags=(0 if o.no_gui or o.noninteractive else 1) | (2 if o.restarting_after_crash else 0),
     )
 

@@ -63,6 +63,7 @@ class RunOptions:
     gripper_layout: str
     simulate_batteries: bool
     allow_client_exit: bool
+    read_only: bool
     no_network_discovery: bool
     mdns: bool
     ros1: bool
@@ -284,6 +285,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--simulate-batteries",
         is_flag=True,
         help="Batteries drain, and charge on docks, also of models that do not ask for it.",
+    ),
+    click.option(
+        "--read-only",
+        is_flag=True,
+        help="Clients drive their robots and read everything, but the world stays as it is: no maps, poses, robots, pauses, ends, files.",
     ),
     click.option(
         "--allow-client-exit",
@@ -588,7 +594,7 @@ GROUPS: Final[tuple[tuple[str, str], ...]] = (
     ("Robots", "robot robot-factory start controller joystick robot-name simulate-batteries gripper-layout"),
     ("Time and chance", "update-interval update-sim-time fast duration seed sensor-noise odom-error-mode no-error threads"),
     ("Pioneer clients", "port bind-to-address ignore-command warn-unsupported-commands compat srisim-compat no-srisim-laser-compat "
-     "allow-client-exit no-network-discovery mdns map-dir"),
+     "read-only allow-client-exit no-network-discovery mdns map-dir"),
     ("ROS", "ros1 ros-master ros-names ros-time ros-wait ros2 zenoh zenoh-router ros-domain-id ros-distro cmd-vel-timeout"),
     ("AMBF's objects", "ambf ambf-watchdog ambf-port ambf-namespace ambf-min-freq ambf-max-freq"),
     ("The page", "noninteractive no-gui gui-port gui-address gui-host gui-token no-browser start-dialog fullscreen-gui maximize-gui "

@@ -366,10 +366,10 @@ class RosGraph:
             inputs += [
                 Input(names.topic("cmd_vel_stamped"), "geometry_msgs/TwistStamped", driver.stamped, "velocity, with a header"),
                 Input(names.topic("enable_motors_cmd"), "std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off"),
-                Input(
-                    names.topic("set_pose"), "geometry_msgs/PoseStamped", lambda m: self._place(robot.name, m.pose), "put it there"
-                ),
             ]  # fmt: skip
+        if self.profile == "default" and not self._yard.world.read_only:
+            put = partial(self._place, robot.name)
+            inputs.append(Input(names.topic("set_pose"), "geometry_msgs/PoseStamped", put, "put it there"))
         offered = topics.topics()
         limits = None
         if self.profile in ("default", "rosaria"):
@@ -379,7 +379,8 @@ class RosGraph:
         lives = [_Live(t, names.node) for t in offered]
         return _Member(names.node, lives, inputs, services, driver, topics, limits)
 
-    def _place(self, name: str, pose: Any) -> None:
+    def _place(self, name: str, message: Any) -> None:
+        pose = message.pose
         self._put(name, float(pose.position.x), float(pose.position.y), yaw_of(pose.orientation))
 
     def _put(self, name: str, x: float, y: float, yaw: float) -> None:
@@ -453,11 +454,17 @@ class RosGraph:
         if self.profile in ("default", "stage"):
             services.append(
                 Service(
-                    "/reset_positions", "std_srvs/Empty", self._empty(self._reset), "all robots back to their starts"
+                    "/reset_positions",
+                    "std_srvs/Empty",
+                    self._empty(self._reset),
+                    "all robots back to their starts",
+                    changes=True,
                 )
             )
         if self.profile in ("amrisim", "rosaria"):
             topics = topics[:4]
+        if self._yard.world.read_only:
+            inputs, services = [], [s for s in services if not s.changes]
         return _Member(node, [_Live(t, node) for t in topics], inputs, services)
 
     def _parameters(self) -> dict[str, Value]:
@@ -473,14 +480,14 @@ class RosGraph:
 
     def _world_services(self, prefix: str) -> list[Service]:
         def service(name: str, type_name: str, act: Callable[[Any], str | None], about: str) -> Service:
-            return Service(prefix + name, type_name, self._result(type_name, act), about)
+            return Service(prefix + name, type_name, self._result(type_name, act), about, changes=True)
 
         return [
             service("pause", "std_srvs/Trigger", lambda _: self._pause(True), "let time stand still"),
             service("resume", "std_srvs/Trigger", lambda _: self._pause(False), "let time go on"),
             service("step", "botyard_msgs/Step", lambda r: self._steps(int(r.steps)), "so many steps, then stand still"),
             service("set_speed", "botyard_msgs/SetSpeed", lambda r: self._speed(float(r.factor)), "simulated per wall time"),
-            Service(f"{prefix}add_robot", "botyard_msgs/AddRobot", self._add_robot, "another robot"),
+            Service(f"{prefix}add_robot", "botyard_msgs/AddRobot", self._add_robot, "another robot", changes=True),
             service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: self._remove(str(r.name)), "take it away"),
             service(
                 "set_pose", "botyard_msgs/SetPose", lambda r: self._put(str(r.name), r.pose.x, r.pose.y, r.pose.theta), "put it there"

@@ -22,6 +22,7 @@ from botyard.protocols.ros_messages.simulation_interfaces import (
     ALL_BOUNDS,
     ALL_TAGS,
     BOX,
+    CHANGING,
     OBJECT,
     PACKAGE,
     ROBOT,
@@ -130,7 +131,9 @@ class RosSimulator:
                 fields["result"] = self._make("Result", result=int(code), error_message=text)
             return self._types.filled(response, fields)
 
-        return Service(f"{self._node}/{path}", f"{PACKAGE}/{name}", serve, about, only="cdr")
+        return Service(
+            f"{self._node}/{path}", f"{PACKAGE}/{name}", serve, about, only="cdr", changes=not name.startswith("Get")
+        )
 
     def _make(self, kind: str, /, **fields: Any) -> Any:
         return self._types.two(f"{PACKAGE}/{kind}")(**fields)
@@ -333,7 +336,9 @@ class RosSimulator:
     def _features(self, _request: Any) -> dict[str, Any]:
         features = self._make(
             "SimulatorFeatures",
-            features=np.array([int(f) for f in Feature], np.uint16),
+            features=np.array(
+                [int(f) for f in Feature if not (f in CHANGING and self._yard.world.read_only)], np.uint16
+            ),
             spawn_formats=[],
             custom_info=f"models by name, as {SCHEME}p3dx",
         )

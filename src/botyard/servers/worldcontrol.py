@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -104,6 +105,10 @@ class WorldControl:
         Begins a new log file; None: there is none.
     allow_exit : bool
         Obey exits from other machines too.
+    pictures : Path
+        The folder that pictures go to.
+    read_only : bool
+        Nobody changes the world; those who could ask look at this.
     """
 
     def __init__(
@@ -115,6 +120,8 @@ class WorldControl:
         options: Options = Options(),
         rotate_logs: Callable[[], None] | None = None,
         allow_exit: bool = False,
+        pictures: Path = Path(),
+        read_only: bool = False,
     ) -> None:
         self.sim = sim
         self.master = False
@@ -129,6 +136,8 @@ class WorldControl:
         self._options = replace(options, warn=log.warning, is_program=is_controller)
         self._rotate_logs = rotate_logs
         self._allow_exit = allow_exit
+        self._pictures = pictures
+        self.read_only = read_only
         self._connections: list[Connection] = []
         self._waiting: deque[_Wanted] = deque()
         self._busy = False
@@ -208,7 +217,7 @@ class WorldControl:
             connection.log.info("picture written to %s", path)
 
     def write_picture(self, name: str, now: float) -> Path:
-        """Write a picture of the world into the working directory; `name` may choose its stem, never its folder.
+        """Write a picture of the world beside the log; `name` may choose its stem, never its folder, and no file is overwritten.
 
         Raises
         ------
@@ -221,15 +230,19 @@ class WorldControl:
             raise WorldError(f"no picture: the last one was less than {SNAPSHOT_PAUSE:g} s ago")
         self._last_snapshot = now
         stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_") or "botyard"
-        path, n = Path(f"{stem}.png"), 2
-        while path.exists():
-            path, n = Path(f"{stem}-{n}.png"), n + 1
-        try:
-            self.sim.render(path)
-        except OSError as error:
-            raise WorldError(f"the picture {path} cannot be written: {error.strerror}") from None
-        self._snapshots += 1
-        return path.resolve()
+        picture = self.sim.render()
+        for n in count(1):
+            path = self._pictures / f"{stem}{f'-{n}' if n > 1 else ''}.png"
+            try:
+                with path.open("xb") as file:  # a link is no way to somewhere else either
+                    picture.save(file, "PNG")
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise WorldError(f"the picture {path} cannot be written: {error.strerror}") from None
+            self._snapshots += 1
+            return path.resolve()
+        raise AssertionError  # numbers do not end
 
     # -- maps
 

@@ -86,6 +86,8 @@ class PioneerSettings:
         Log every packet that arrives (``--log-packets-received``).
     log_movement : bool
         Log the velocity and pose of every report (``--log-movement-sent``).
+    read_only : bool
+        Clients drive their robots, and change nothing else of the world (``--read-only``).
     """
 
     robot_name: str = "AMRISim"
@@ -99,6 +101,7 @@ class PioneerSettings:
     gripper_layout: str = "aria"
     log_packets: bool = False
     log_movement: bool = False
+    read_only: bool = False
 
 
 class Session:
@@ -131,7 +134,7 @@ class Session:
         self.gripper_wants: Action | None = None
         self.last_laser_start = -math.inf
         self.now = now
-        self._table = handlers.table(settings.laser_compat, settings.srisim_compat)
+        self._table = handlers.table(settings.laser_compat, settings.srisim_compat, settings.read_only)
         self._bumped = self._joydriving = self._claimed = False
         self._out = bytearray()
         self._events: deque[Event] = deque()

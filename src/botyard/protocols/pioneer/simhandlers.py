@@ -232,3 +232,26 @@ SRISIM: Final[dict[int, Handler]] = {
     C.OLD_RESET_TO_ORIGIN: _reset_to_origin,
 }
 """Numbers that ``--srisim-compat`` gives another meaning (§4.4)."""
+
+
+# -- a world that nobody may change
+
+READING: Final = frozenset([Ctrl.LOG_STATE, Ctrl.SIMINFO])
+"""Operations of SIM_CTRL that leave the world as it is."""
+
+
+def refuse(session: Session, packet: Packet) -> None:
+    """Do nothing, and say so once."""
+    session.once(packet.id, Level.WARNING, f"{command_name(packet.id)} is not obeyed: the world is read-only")
+
+
+def _read_only_ctrl(session: Session, packet: Packet) -> None:
+    r = packet.reader()
+    r.u8()
+    (_ctrl if r.i16() in READING else refuse)(session, packet)
+
+
+READ_ONLY: Final[dict[int, Handler]] = {
+    **dict.fromkeys((C.SIM_SET_POSE, C.SIM_RESET, C.SIM_EXIT, C.RESET, C.MAINTENANCE), refuse),
+    C.SIM_CTRL: _read_only_ctrl,
+}

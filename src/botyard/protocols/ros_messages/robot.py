@@ -82,13 +82,14 @@ class Input:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """Something that can be called: `serve` takes a request and gives a response, or raises a `BotyardError`."""
+    """Something that can be called: `serve` takes a request and gives a response, or raises a `BotyardError`. `changes`: the world."""
 
     name: str
     type_name: str
     serve: Callable[[Any], Any]
     about: str
     only: str = ""
+    changes: bool = False
 
 
 class RobotTopics:

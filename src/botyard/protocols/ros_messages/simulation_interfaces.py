@@ -104,6 +104,15 @@ class Feature(IntEnum):
     STEP_SIMULATION_MULTIPLE = 32
 
 
+CHANGING: Final = frozenset(
+    [
+        Feature.SPAWNING, Feature.DELETING, Feature.ENTITY_STATE_SETTING, Feature.SIMULATION_RESET, Feature.SIMULATION_RESET_STATE,
+        Feature.SIMULATION_RESET_SPAWNED, Feature.SIMULATION_STATE_SETTING, Feature.SIMULATION_STATE_PAUSE,
+        Feature.STEP_SIMULATION_SINGLE, Feature.STEP_SIMULATION_MULTIPLE,
+    ]
+)  # fmt: skip
+"""Those that change the world."""
+
 ALL_BOUNDS, BOX = 0, 1
 """Types of bounds: none, and a box given by two opposite corners."""
 OBJECT, ROBOT = 0, 1

@@ -63,15 +63,16 @@ OUTDATED: Final = 4426
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a viewer must show: `full` to steer, `audience` to look on; empty: anybody may steer."""
+    """What a viewer must show: `full` to steer, `audience` to look on; empty: anybody may steer. `read_only`: nobody may."""
 
     full: str
     audience: str = ""
+    read_only: bool = False
 
     def admits(self, token: str) -> bool | None:
         """True: may steer; False: may look on; None: neither."""
         if not self.full or hmac.compare_digest(token.encode(), self.full.encode()):
-            return True
+            return not self.read_only
         if self.audience and hmac.compare_digest(token.encode(), self.audience.encode()):
             return False
         return None

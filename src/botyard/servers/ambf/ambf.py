@@ -104,6 +104,8 @@ class Ambf:
         In front of all namespaces.
     low, high : float or None
         Rates of all states, Hz; None: each its own.
+    read_only : bool
+        States are published, commands are not obeyed.
     """
 
     def __init__(
@@ -116,8 +118,10 @@ class Ambf:
         prefix: str = "",
         low: float | None = None,
         high: float | None = None,
+        read_only: bool = False,
     ) -> None:
         self.hub = hub
+        self.read_only = read_only
         self.sim = hub.sim
         self.lockstep = lockstep
         self.types = types
@@ -252,7 +256,7 @@ class Ambf:
         self._transports.append(transport)
         for thing in self._objects.values():
             thing.channel.offer(transport)
-        if self.generation == "2.0":
+        if self.generation == "2.0" and not self.read_only:
             resets = {"Reset": self._reset, "Reset/Bodies": self._reset_bodies}
             self._resets[transport] = [
                 transport.listen(

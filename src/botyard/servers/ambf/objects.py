@@ -85,6 +85,9 @@ class AmbfObject:
     # -- what they have in common
 
     def _command(self, message: Any) -> None:
+        if self.ambf.read_only:
+            self.complain("commands are not obeyed: the world is read-only")
+            return
         self.channel.pace.command(self.ambf.now())
         self.take(message)
 
