@@ -190,7 +190,17 @@ def main() -> None:
         world = Path(folder) / "w.yaml"
         rows = "".join(f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n" for i in range(ROBOTS))
         world.write_text(f"botyard: 1\nmap: warehouse\nrobots:\n{rows}")
-        simulator = [sys.executable, "-m", "botyard", str(world), "--noninteractive", "--no-crash-restart", "--no-gui", "-p", str(PORT)]
+        simulator = [
+            sys.executable,
+            "-m",
+            "botyard",
+            str(world),
+            "--noninteractive",
+            "--no-crash-restart",
+            "--no-gui",
+            "-p",
+            str(PORT),
+        ]
         off, _ = run(simulator)
         print(f"   {ROBOTS} robots, no ROS                      {off:5.1f} % of a core")
         sensors, _ = run([sys.executable, "-c", SENSORS, str(world)])

@@ -12,7 +12,20 @@ from bench.common import cpu, map_path
 from botyard.formats.registry import load_scene
 
 STEP = "import botyard; s = botyard.Simulation.load('office'); r = s.add_robot('p3dx'); s.step(); r.laser.read()"
-SERVE = ["-m", "botyard", "-m", "office", "-r", "p3dx", "-r", "amigo", "--noninteractive", "--no-crash-restart", "-p", "21401"]
+SERVE = [
+    "-m",
+    "botyard",
+    "-m",
+    "office",
+    "-r",
+    "p3dx",
+    "-r",
+    "amigo",
+    "--noninteractive",
+    "--no-crash-restart",
+    "-p",
+    "21401",
+]
 
 
 def timed(args: list[str], cache: str | None = None, until: str | None = None) -> float:

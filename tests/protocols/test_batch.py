@@ -68,7 +68,7 @@ commands = st.tuples(
     st.sampled_from([
         command(11, 400), command(11, -300), command(21, 40), command(21, -60), command(110, 200), command(28, 0), command(28, 1),
         command(4, 0), command(4, 1), command(35, 1), command(35, 2), command(35, 0), command(36, -30), command(37, 77), command(38, 50),
-        command(38, 0), command(250, 117), command(251, 1), command(252, 33), command(30, 0x0F03), command(44, 3), command(12, 90),
+        command(38, 0), command(36, -1), command(37, 1), command(250, 117), command(251, 1), command(252, 33), command(30, 0x0F03), command(44, 3), command(12, 90),
         frame(224, b"\x3b" + (5000).to_bytes(4, "little") * 3), frame(230, int_argument(2) + b"\x01"),
         frame(236, b"\x3b\xce\x00\x01"), frame(236, b"\x3b\xcd\x00\x10\x20\x30\x01"), frame(7, b"\x3b" + (32000).to_bytes(2, "little") * 3),
     ]),
@@ -108,6 +108,23 @@ def test_a_usual_fleet_is_made_together_in_every_period() -> None:
         modem.sim.step()
         made = batch.make(sessions)
         assert all(m is not None and len(m.scans) > 400 for m in made)
+
+
+@pytest.mark.parametrize("last", [-1, 0, 1, 30, 31, 32, 62, 63, 90])
+def test_scans_of_any_length(last: int) -> None:
+    """From one reading in one packet to full and short ones behind each other."""
+    modem, sessions = world(["p3dx"] * 3)
+    for session in sessions:
+        for data in (command(36, -1), command(37, last), command(35, 1)):
+            session.receive_data(data, modem.now)
+    batch = Batch()
+    modem.sim.step()
+    batch.make(sessions)
+    modem.sim.step()
+    expected = [alone(s) for s in sessions]
+    for made, (sip, scans) in zip(batch.make(sessions), expected, strict=True):
+        assert made is not None
+        assert (made.sip, made.scans) == (sip, scans)
 
 
 def test_robots_that_are_not_plain_make_their_own() -> None:

@@ -11,7 +11,9 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +82,7 @@ class _Device:
     stream: int
     senses: Visible
     bundles: tuple[Bundle, ...]
+    beams: _Beams
     readers: set[Hashable]
 
 
@@ -144,7 +147,8 @@ class RangeDevices:
             Its beams.
         """
         readers = self._devices[key].readers if key in self._devices else set()
-        self._devices[key] = _Device(body, stream, senses, tuple(bundles), readers)
+        bundles = tuple(bundles)
+        self._devices[key] = _Device(body, stream, senses, bundles, _beams(bundles), readers)
         self._fans = None
 
     def remove(self, key: Hashable) -> None:
@@ -276,43 +280,34 @@ class RangeDevices:
         return fans
 
     def _arrays(self, devices: list[_Device], rows: Mapping[str, int]) -> Fans:
-        bundles = [b for d in devices for b in d.bundles]
-        first = np.cumsum([0, *(len(d.bundles) for d in devices)]).astype(np.int64)
-        beam_first = np.cumsum([0, *(b.count for b in bundles)]).astype(np.int64)
-        out_first = np.cumsum([0, *(b.n_readings for b in bundles)]).astype(np.int64)
-        bearings = _bearings(bundles)
+        beams = [d.beams for d in devices]
+        first = _bounds([len(b.counts) for b in beams])
+        beam_first = _bounds(_joined(np.int64, [b.counts for b in beams]))
+        out_first = _bounds(_joined(np.int64, [b.readings for b in beams]))
         n_beams = int(beam_first[-1])
-
-        def column(values: list[float]) -> F8:
-            return np.array(values, np.float64)
-
-        kinds = {bundles: i for i, bundles in enumerate(dict.fromkeys(d.bundles for d in devices))}
-        sector, in_order = _sorted_beams(list(kinds))
+        places: dict[int, int] = {}
+        kind = [places.setdefault(id(b), len(places)) for b in beams]
+        kinds = list({id(b): b for b in beams}.values())
+        begins = _bounds([len(b.sorted) for b in kinds])
+        columns = _joined(np.float64, [b.columns for b in beams], len(_COLUMNS))
         fans = Fans(
             row=np.array([rows[d.body] for d in devices], np.int64),
             key=np.array([d.stream for d in devices], np.uint64),
             mask=np.array([int(d.senses) for d in devices], np.uint16),
             first=first,
-            offset=column([max((math.hypot(b.mount.x, b.mount.y) for b in d.bundles), default=0.0) for d in devices]),
-            wobble=column([max((b.a_noise for b in d.bundles), default=0.0) for d in devices]),
-            kind=np.array([kinds[d.bundles] for d in devices], np.int64),
-            sector=sector,
-            sorted=in_order,
-            mount=np.array([b.mount for b in bundles], np.float64).reshape(-1, 3),
+            offset=np.array([b.offset for b in beams], np.float64),
+            wobble=np.array([b.wobble for b in beams], np.float64),
+            kind=np.array(kind, np.int64),
+            sector=_joined(np.int64, [b.sector for b in kinds], 2 * DIRECTIONS + 1) + begins[:-1, None],
+            sorted=_joined(np.int64, [b.sorted for b in kinds]),
+            mount=_joined(np.float64, [b.mount for b in beams], 3),
             beam_first=beam_first,
-            angle0=column([b.angle0 for b in bundles]),
-            step=column([b.step for b in bundles]),
-            r_min=column([b.r_min for b in bundles]),
-            r_max=column([b.r_max for b in bundles]),
-            r_noise=column([b.r_noise for b in bundles]),
-            a_noise=column([b.a_noise for b in bundles]),
-            bright_range=column([b.reflector.max_range for b in bundles]),
-            bright_cos=column([math.cos(min(b.reflector.max_incidence, math.pi / 2)) for b in bundles]),
-            bright_as=np.array([b.reflector.strength for b in bundles], np.int16),
+            **{name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(_COLUMNS)},
+            bright_as=_joined(np.int16, [b.bright_as for b in beams]),
             out_first=out_first,
-            beam_cos=np.cos(bearings),
-            beam_sin=np.sin(bearings),
-            beam_r_max=np.repeat(column([b.r_max for b in bundles]), np.diff(beam_first)),
+            beam_cos=_joined(np.float64, [b.cos for b in beams]),
+            beam_sin=_joined(np.float64, [b.sin for b in beams]),
+            beam_r_max=np.repeat(columns[:, _COLUMNS.index("r_max")], np.diff(beam_first)),
             org_x=np.zeros(n_beams),
             org_y=np.zeros(n_beams),
             dir_x=np.zeros(n_beams),
@@ -323,32 +318,69 @@ class RangeDevices:
         )
         n_out = int(out_first[-1])
         self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
-        self._spans = [(int(out_first[first[i]]), int(out_first[first[i + 1]])) for i in range(len(devices))]
+        spans = out_first[first].tolist()
+        self._spans = list(pairwise(spans))
         self._taken = np.zeros(len(devices), np.bool_)
         return fans
 
 
-def _bearings(bundles: Sequence[Bundle]) -> F8:
-    """Bearings of all beams of `bundles` in the body's frame, rad."""
-    return np.concatenate([np.zeros(0), *(b.mount.th + b.angle0 + b.step * np.arange(b.count) for b in bundles)])
+_COLUMNS: Final = ("angle0", "step", "r_min", "r_max", "r_noise", "a_noise", "bright_range", "bright_cos")
+"""Fields of `Fans` with a number for each bundle."""
 
 
-def _sorted_beams(kinds: Sequence[tuple[Bundle, ...]]) -> tuple[I8, I8]:
-    """`Fans.sector` and `Fans.sorted` for devices with these beams."""
-    sectors, lists, begin = [], [], 0
-    for bundles in kinds:
-        bearings = _bearings(bundles)
-        at = bearings % (2.0 * math.pi)
-        order = np.argsort(at, kind="stable")
-        bounds = np.searchsorted(at[order], np.arange(DIRECTIONS) * (2.0 * math.pi / DIRECTIONS))
-        sectors.append(begin + np.concatenate([bounds, bounds + len(at), [2 * len(at)]]))
-        lists += [order, order]
-        begin += 2 * len(at)
-    n = 2 * DIRECTIONS + 1
-    return (
-        np.array(sectors, np.int64).reshape(-1, n),
-        np.concatenate([np.zeros(0, np.int64), *lists]).astype(np.int64),
+@dataclass(frozen=True, slots=True, eq=False)
+class _Beams:
+    """What a device puts into the fields of `Fans`, but for where it stands there; devices with the same beams share it."""
+
+    counts: I8
+    readings: I8
+    offset: float
+    wobble: float
+    mount: F8
+    columns: F8
+    bright_as: I2
+    cos: F8
+    sin: F8
+    sector: I8
+    sorted: I8
+
+
+@lru_cache(maxsize=256)
+def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
+    bearings = np.concatenate([np.zeros(0), *(b.mount.th + b.angle0 + b.step * np.arange(b.count) for b in bundles)])
+    at = bearings % (2.0 * math.pi)
+    order = np.argsort(at, kind="stable").astype(np.int64)
+    bounds = np.searchsorted(at[order], np.arange(DIRECTIONS) * (2.0 * math.pi / DIRECTIONS))
+    numbers = [
+        (
+            b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.reflector.max_range,
+            math.cos(min(b.reflector.max_incidence, math.pi / 2)),
+        )
+        for b in bundles
+    ]  # fmt: skip
+    return _Beams(
+        counts=np.array([b.count for b in bundles], np.int64),
+        readings=np.array([b.n_readings for b in bundles], np.int64),
+        offset=max((math.hypot(b.mount.x, b.mount.y) for b in bundles), default=0.0),
+        wobble=max((b.a_noise for b in bundles), default=0.0),
+        mount=np.array([b.mount for b in bundles], np.float64).reshape(-1, 3),
+        columns=np.array(numbers, np.float64).reshape(-1, len(_COLUMNS)),
+        bright_as=np.array([b.reflector.strength for b in bundles], np.int16),
+        cos=np.cos(bearings),
+        sin=np.sin(bearings),
+        sector=np.concatenate([bounds, bounds + len(at), [2 * len(at)]]).astype(np.int64).reshape(1, -1),
+        sorted=np.concatenate([order, order]),
     )
+
+
+def _bounds(sizes: Sequence[int] | I8) -> I8:
+    """Where parts of these sizes begin and end, one behind the other."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _joined(kind: type[Any], arrays: Sequence[NDArray[Any]], width: int = 0) -> NDArray[Any]:
+    """Arrays one behind the other; `width`: columns of theirs, for there may be none."""
+    return np.concatenate([np.zeros((0, width) if width else 0, kind), *arrays])
 
 
 def warm_up() -> None:

@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Callable
+from typing import Final
 
 from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
 from botyard.servers.worldcontrol import WorldControl
+
+MOST_LINES: Final = 500.0
+"""Lines of the log that a client may cause at once …"""
+LINES_RATE: Final = 200.0
+"""… and in a second."""
 
 
 class RobotLog(logging.LoggerAdapter[logging.Logger]):
@@ -22,6 +29,32 @@ class RobotLog(logging.LoggerAdapter[logging.Logger]):
         """Add the name."""
         name = self.extra["robot"] if self.extra else ""
         return f"{name}: {msg}", {**kwargs, "extra": {"robot": name}}  # type: ignore[dict-item]
+
+
+class _Lines:
+    """What a client gives rise to in the log: so much that it leaves room for the others."""
+
+    def __init__(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
+        self._log = log
+        self._left = MOST_LINES
+        self._since = time.monotonic()
+        self._lost = 0
+
+    def log(self, level: int, text: str) -> None:
+        """Log a line, unless there were too many."""
+        if not self._log.isEnabledFor(level):
+            return
+        now = time.monotonic()
+        self._left = min(MOST_LINES, self._left + LINES_RATE * (now - self._since))
+        self._since = now
+        if self._left < 1.0:
+            self._lost += 1
+            return
+        self._left -= 1.0
+        if self._lost:
+            self._log.warning("%d lines about this client were left out, there were too many", self._lost)
+            self._lost = 0
+        self._log.log(level, "%s", text)
 
 
 class Connection:
@@ -59,6 +92,7 @@ class Connection:
         self._finish = finish
         self._world = world
         self._finished = False
+        self._lines = _Lines(log)
         self._tap = (
             world.packet_log.session(session.port.name) if world is not None and world.packet_log is not None else None
         )
@@ -135,7 +169,7 @@ class Connection:
             self._write(data)
         while (event := self.session.next_event()) is not None:
             if isinstance(event, LogLine):
-                self.log.log(event.level, "%s", event.text)
+                self._lines.log(event.level, event.text)
             elif isinstance(event, SessionOpened):
                 self.log.info("session open")
             elif isinstance(event, SessionClosed):

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from botyard.protocols.robotport import Timing
+from botyard.servers.intake import Intake
 from botyard.servers.reporting import Reporter
 from botyard.simulation import Simulation
 
@@ -73,6 +74,10 @@ class Hub:
         self._paused = False
         self._allowed = 0
         self._restarted = False
+        self.intake = Intake()
+        """Where clients that send too much wait."""
+        self.dropped_reports = 0
+        """Reports that were not sent, because their clients did not read."""
         self.tasks: set[asyncio.Future[Any]] = set()  # work beside the loop; kept here so that it is not lost half way
         self._marks: deque[tuple[float, float]] = deque()
 

@@ -42,6 +42,12 @@ def figures(yard: Yard) -> Iterator[tuple[str, str, str, float]]:
     yield "paused", "gauge", "1 while time stands still.", float(hub.is_paused)
     yield "robots", "gauge", "Robots in the world.", len(sim.robots)
     yield "clients", "gauge", "Pioneer clients that are connected.", len(connections)
+    yield (
+        "dropped_reports_total",
+        "counter",
+        "Reports that were not sent, because their clients did not read.",
+        hub.dropped_reports,
+    )
     errors = sum(c.session.parser.counts.errors for c in connections)
     yield "parser_errors", "gauge", "Packets with errors, of the clients that are connected.", errors
 

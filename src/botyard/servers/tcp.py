@@ -16,6 +16,7 @@ from botyard.model.robot import RobotSpec
 from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
+from botyard.servers.intake import Inlet
 from botyard.servers.worldcontrol import Loaded, WorldControl
 from botyard.simulation import Robot
 
@@ -207,6 +208,7 @@ class _Client(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._stuck_since: float | None = None
+        self._inlet: Inlet | None = None
         self._peer = "?"
 
     @property
@@ -237,8 +239,15 @@ class _Client(asyncio.Protocol):
         is_local = bool(peer) and (peer[0].startswith("127.") or peer[0] == "::1")
         self._connection = Connection(session, self._write, self._finish, log, server.world, is_local)
         server.hub.reporter.attach(self._connection)
+        self._inlet = Inlet(
+            server.hub.intake, self._receive, self._transport.pause_reading, self._transport.resume_reading
+        )
 
     def data_received(self, data: bytes) -> None:
+        if self._inlet is not None:
+            self._inlet.take(data)
+
+    def _receive(self, data: bytes) -> None:
         if self._connection is not None:
             self._connection.receive(data, self._loop.time())
 
@@ -248,6 +257,8 @@ class _Client(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._inlet is not None:
+            self._inlet.close()
         if self._connection is not None:
             self._connection.receive_eof()
 
@@ -261,6 +272,7 @@ class _Client(asyncio.Protocol):
             self._stuck_since = None
             transport.write(data)
             return
+        self._server.hub.dropped_reports += 1
         now = self._loop.time()
         if self._stuck_since is None:
             self._stuck_since = now

@@ -48,6 +48,8 @@ MAX_SNAPSHOTS = 1000
 """Pictures that clients may have written …"""
 SNAPSHOT_PAUSE = 1.0
 """… and the least time between two of them, s of wall time: drawing one holds up the steps."""
+ROTATION_PAUSE = 0.05
+"""Clients may begin a new log file so often, s: five are kept, and a flood of these would keep the disk busy."""
 
 
 Done = Callable[[str | None], None]
@@ -143,6 +145,7 @@ class WorldControl:
         self._busy = False
         self._snapshots = 0
         self._last_snapshot = -math.inf
+        self._last_rotation = -math.inf
         self._map: tuple[Path, int] | None = None
         if sim.scene.source:
             path = Path(sim.scene.source).resolve()
@@ -182,10 +185,7 @@ class WorldControl:
         elif isinstance(request, ExitRequested):
             self._exit(connection, request)
         elif isinstance(request, LogRotationRequested):
-            if self._rotate_logs is None:
-                connection.log.warning("a new log file was asked for, but the log does not go to a file")
-            else:
-                self._rotate_logs()
+            self._new_log(connection)
         elif isinstance(request, SnapshotRequested):
             self._snapshot(connection, request.name)
         elif isinstance(request, StepsRequested):
@@ -199,6 +199,16 @@ class WorldControl:
             self.lockstep.leave(connection)
         else:
             self.lockstep.step(connection, count)
+
+    def _new_log(self, connection: Connection) -> None:
+        now = connection.session.now
+        if self._rotate_logs is None:
+            connection.log.warning("a new log file was asked for, but the log does not go to a file")
+        elif now - self._last_rotation < ROTATION_PAUSE:
+            connection.log.warning("no new log file: the last one was begun a moment ago")
+        else:
+            self._last_rotation = now
+            self._rotate_logs()
 
     def _exit(self, connection: Connection, request: ExitRequested) -> None:
         if not (connection.is_local or self._allow_exit):

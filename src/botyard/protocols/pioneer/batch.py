@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -152,6 +153,29 @@ def _checksums(packets: Bytes2D | NDArray[np.uint8]) -> None:
     packets[..., -1] = total & 0xFF
 
 
+def _first_sip(session: Session) -> bytes:
+    """A SIP with what does not change from step to step; kept, as other sessions change more often."""
+    version = session.report_version
+    if session.kept_sip is None or session.kept_sip[0] != version:
+        sip = build_sip(session.port, session.port.state(), sonar_on=session.sonar_on).encode()
+        session.kept_sip = version, sip
+    return session.kept_sip[1]
+
+
+@lru_cache(maxsize=256)
+def _sweep(count: int, mode: int, device: int) -> tuple[bytes, I8]:
+    """Packets of a scan of so many readings, and where these stand in them."""
+    kind, size, before = (P.LASER1, 2, 6) if mode == 1 else (P.LASER2, 5, 0)
+    sweep = b""
+    columns: list[I8] = []
+    for first in range(0, count, READINGS_PER_PACKET):
+        n = min(READINGS_PER_PACKET, count - first)
+        part = LaserPart(total=count, first=first, ranges_mm=[0] * n, reflectance=[0] * n, device=device)
+        columns.append(len(sweep) + _HEAD + before + 5 + size * np.arange(n))
+        sweep += part.encode(kind)
+    return sweep, np.concatenate(columns)
+
+
 class _Sips:
     """SIPs with one number of sonar readings."""
 
@@ -161,7 +185,7 @@ class _Sips:
         self._places = [n for n, _ in members]
         self._sessions = sessions
         self._rows: I8 = np.array([fleet.rows[s.port.name] for s in sessions], np.int64)
-        first = [build_sip(s.port, s.port.state(), sonar_on=s.sonar_on).encode() for s in sessions]
+        first = [_first_sip(s) for s in sessions]
         self._bytes: Bytes2D = np.frombuffer(b"".join(first), np.uint8).reshape(len(sessions), -1).copy()
         at = _HEAD + _FLAGS
         flags = self._bytes[:, at].astype(np.int64) | self._bytes[:, at + 1].astype(np.int64) << 8
@@ -241,23 +265,11 @@ class _Scans:
         self._mode = mode
         order = np.arange(count)[::-1] if reverse else np.arange(count)
         self._readings = np.array([first for _, _, first in members], np.int64).reshape(-1, 1) + order
-        kind, size, before = (P.LASER1, 2, 6) if mode == 1 else (P.LASER2, 5, 0)
-        sweep = b""
-        columns: list[I8] = []
-        for first in range(0, count, READINGS_PER_PACKET):
-            n = min(READINGS_PER_PACKET, count - first)
-            part = LaserPart(total=count, first=first, ranges_mm=[0] * n, reflectance=[0] * n, device=device)
-            columns.append(len(sweep) + _HEAD + before + 5 + size * np.arange(n))
-            sweep += part.encode(kind)
-        self._columns: I8 = np.concatenate(columns)
+        sweep, self._columns = _sweep(count, mode, device)
         self._bytes: Bytes2D = np.tile(np.frombuffer(sweep, np.uint8), (len(members), 1))
         # full packets as (session, packet, byte), and the last one, which may be shorter, as (session, byte): views of the same bytes
-        full = len(columns) - 1
-        length = (
-            len(sweep) // len(columns)
-            if count % READINGS_PER_PACKET == 0
-            else self._columns[READINGS_PER_PACKET] - self._columns[0]
-        )
+        full = (count - 1) // READINGS_PER_PACKET
+        length = int(self._columns[READINGS_PER_PACKET] - self._columns[0]) if full else 0
         self._parts: list[NDArray[np.uint8]] = [self._bytes[:, full * length :]] if full == 0 else [
             self._bytes[:, : full * length].reshape(len(members), full, length), self._bytes[:, full * length :]
         ]  # fmt: skip

@@ -121,6 +121,8 @@ class Session:
         self.port = port
         self.settings = settings
         self.stage = Stage.SYNC0
+        self.kept_sip: tuple[int, bytes] | None = None
+        """A SIP of a `report_version`, for `batch`."""
         self.parser = Parser()
         self.sonar_on = False
         self.simstat_always = False

@@ -1,0 +1,573 @@
+"""What a simulator does to honest clients while others misbehave, over long runs, and when things break.
+
+Each part starts the simulator as a user does and looks at it from outside: gaps between reports, memory, threads, sockets and files by
+/proc, its log. ``python -m bench reliability`` runs short forms, ``python -m bench.reliability hostile|soak|day|maps|faults [AMOUNT]`` one
+of them in full (packets; minutes; hours of simulated time; points of the map).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.common import reference_loop
+from botyard.clients.pioneer import PioneerClient
+from botyard.errors import PeerError
+from botyard.protocols.pioneer.packet import command, frame
+
+PORT = 24101
+IGNORED = (62, 224, 236, 239, 253, 255)
+"""Commands that end the simulator or move robots: hostile clients would send them by chance."""
+SIP = b"\x32"
+
+
+class Simulator:
+    """The simulator as a process, looked at from outside."""
+
+    def __init__(self, *args: str, supervised: bool = False, folder: str | None = None) -> None:
+        command_line = [
+            sys.executable,
+            "-m",
+            "botyard",
+            "--noninteractive",
+            "--no-gui",
+            "--json",
+            "-p",
+            str(PORT),
+            *args,
+        ]
+        self.folder = folder or tempfile.mkdtemp(prefix="bench-")
+        self.log = Path(self.folder) / "run.log"
+        self.process = subprocess.Popen(
+            [*command_line, "-l", str(self.log), *(() if supervised else ("--no-crash-restart",))],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=self.folder,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.ready: dict[str, Any] = json.loads(self.process.stdout.readline())
+        self.pid = self.process.pid if not supervised else self.worker()
+
+    def worker(self) -> int:
+        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        return int((found.stdout.split() or "0")[0])
+
+    def memory(self) -> float:
+        """Resident memory, MB."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def held(self) -> tuple[int, int]:
+        """Open files and sockets, and threads."""
+        return len(os.listdir(f"/proc/{self.pid}/fd")), len(os.listdir(f"/proc/{self.pid}/task"))
+
+    def cpu(self) -> float:
+        """CPU seconds so far."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def faults(self) -> int:
+        """Exceptions that came out of anywhere."""
+        text = "".join(f.read_text(errors="replace") for f in Path(self.folder).glob("run.log*") if f.is_file())
+        return text.count("Traceback") + text.count("internal error")
+
+    def stop(self) -> int:
+        self.process.terminate()
+        status = self.process.wait(30)
+        self.process.stdout.close()  # type: ignore[union-attr]
+        return status
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
+        if not os.environ.get("KEEP"):
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def opened(port: int) -> socket.socket:
+    """A client that is connected and reads, with a laser."""
+    s = socket.create_connection(("127.0.0.1", port), 10)
+    for n in (0, 1, 2):
+        s.sendall(frame(n))
+        s.recv(1000)
+    s.sendall(command(1, 1) + command(4, 1))
+    return s
+
+
+class Honest(threading.Thread):
+    """Clients that drive and read, in a process's thread of their own; keeps the gaps between reports."""
+
+    def __init__(self, ports: list[int]) -> None:
+        super().__init__(daemon=True)
+        self.sockets = [opened(p) for p in ports]
+        self.gaps: list[float] = []
+        self.since = 0.0
+        self._stop_it = threading.Event()
+        self._last = [0.0] * len(ports)
+
+    def run(self) -> None:
+        selector = selectors.DefaultSelector()
+        for i, s in enumerate(self.sockets):
+            selector.register(s, selectors.EVENT_READ, i)
+        pulse = 0.0
+        while not self._stop_it.is_set():
+            for key, _ in selector.select(0.05):
+                data = key.fileobj.recv(65536)  # type: ignore[union-attr]
+                if not data:
+                    selector.unregister(key.fileobj)
+                    continue
+                now = time.monotonic()
+                if b"\xfa\xfb" in data and self._last[key.data]:
+                    self.gaps.append(now - self._last[key.data])
+                self._last[key.data] = now
+            if time.monotonic() - pulse > 0.5:
+                pulse = time.monotonic()
+                for i, s in enumerate(self.sockets):
+                    with contextlib.suppress(OSError):
+                        s.sendall(command(0) + command(11, 200) + command(21, 10 if i % 2 else -10))
+
+    def end(self) -> str:
+        self._stop_it.set()
+        self.join()
+        for s in self.sockets:
+            s.close()
+        gaps = np.sort(self.gaps)
+        p50, p99, most = (1e3 * gaps[k] for k in (len(gaps) // 2, len(gaps) * 99 // 100, -1))
+        return f"{len(gaps)} reports, gap p50 {p50:.0f} ms, p99 {p99:.0f} ms, largest {most:.0f} ms"
+
+
+# -- hostile load
+
+
+def mutated(rng: random.Random) -> bytes:
+    """A packet with something wrong with it, or with nothing."""
+    number = rng.randrange(256)
+    data = bytearray(
+        command(
+            number,
+            rng.choice([None, 0, 1, -1, 32767, -32768, 255, rng.randrange(-32768, 32768), b"x" * rng.randrange(200)]),
+        )
+    )
+    kind = rng.randrange(8)
+    if kind == 0:
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    elif kind == 1:
+        del data[rng.randrange(len(data)) :]
+    elif kind == 2:
+        data[2] = rng.randrange(256)
+    elif kind == 3:
+        data[rng.randrange(len(data)) : 0] = rng.randbytes(rng.randrange(1, 20))
+    elif kind == 4:
+        data = bytearray(frame(number, rng.randbytes(rng.randrange(190))))
+    elif kind == 5:
+        data = bytearray(rng.randbytes(rng.randrange(1, 60)))
+    return bytes(data)
+
+
+def attack(first: int, count: int, packets: int, seed: int) -> None:
+    """Hostile clients, as a process: send as fast as they are let, and hardly read."""
+    rng = random.Random(seed)
+    stock = [mutated(rng) for _ in range(20_000)]
+    selector = selectors.DefaultSelector()
+
+    def join(port: int) -> None:
+        s = socket.create_connection(("127.0.0.1", port), 10)
+        s.sendall(frame(0) + frame(1) + frame(2) + command(1, 1))
+        s.setblocking(False)
+        selector.register(s, selectors.EVENT_WRITE, port)
+
+    for port in range(first, first + count):
+        join(port)
+    sent, rest = 0, {}
+    while sent < packets:
+        for key, _ in selector.select(1.0):
+            s, port = key.fileobj, key.data
+            data = rest.pop(port, b"")
+            if not data:
+                k = rng.randrange(len(stock) - 50)
+                data, n = b"".join(stock[k : k + 50]), 50
+                sent += n
+            try:
+                rest[port] = data[s.send(data) :]  # type: ignore[union-attr]
+                if rng.random() < 0.01:
+                    s.recv(1 << 20)  # type: ignore[union-attr]
+                if rng.random() < 0.001:
+                    raise ConnectionError
+            except BlockingIOError:
+                rest[port] = data
+            except OSError:
+                selector.unregister(s)
+                s.close()  # type: ignore[union-attr]
+                rest.pop(port, None)
+                for _ in range(50):
+                    with contextlib.suppress(OSError):
+                        join(port)
+                        break
+    sockets = [key.fileobj for key in selector.get_map().values()]
+    for s in sockets:  # what the system keeps for the simulator counts when that has taken it
+        with contextlib.suppress(OSError):
+            s.setblocking(True)  # type: ignore[union-attr]
+            s.settimeout(600.0)  # type: ignore[union-attr]
+            s.shutdown(socket.SHUT_WR)  # type: ignore[union-attr]
+    for s in sockets:
+        with contextlib.suppress(OSError):
+            while s.recv(1 << 20):  # type: ignore[union-attr]
+                pass
+    print(sent)
+
+
+def hostile(packets: int = 100_000) -> None:
+    """Honest clients while hostile ones send."""
+    ignored = [a for n in IGNORED for a in ("--ignore-command", str(n))]
+    robots = ["-r", "p3dx"] * 150
+    with Simulator("-m", "office", "--start", "random", *ignored, *robots) as sim:
+        alone = Honest(list(range(PORT, PORT + 50)))
+        alone.start()
+        time.sleep(15.0)
+        print(f"50 honest clients alone, 15 s: {alone.end()}")
+        time.sleep(1.0)
+        honest = Honest(list(range(PORT, PORT + 50)))
+        honest.start()
+        code = f"from bench.reliability import attack; attack({PORT + 50}, 100, {packets}, 1)"
+        begin, used = time.monotonic(), sim.cpu()
+        attackers = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        memory: list[tuple[float, float]] = []
+        while attackers.poll() is None:
+            time.sleep(1.0)
+            memory.append((time.monotonic() - begin, sim.memory()))
+        took = time.monotonic() - begin
+        sent = int((attackers.stdout.read() or "0") if attackers.stdout else 0)
+        after = [m for t, m in memory if t > min(60.0, took / 2)] or [memory[-1][1]]
+        print(
+            f"{sent} packets of 100 hostile clients in {took:.0f} s ({sent / took:.0f}/s), CPU {(sim.cpu() - used) / took:.2f}; honest: {honest.end()}\n"
+            f"memory {memory[0][1]:.0f} MB at first, {after[0]:.0f} MB then, {after[-1]:.0f} MB at the end; exceptions {sim.faults()}; "
+            f"status at the end {sim.stop()}"
+        )
+
+
+# -- soak
+
+
+def soak(minutes: float = 1.0) -> None:
+    """Robots whose clients come and go over TCP."""
+    with Simulator("-m", "office", "--start", "random", *["-r", "p3dx"] * 25, "-R", "p3dx") as sim:
+        rng = random.Random(1)
+        clients: list[tuple[float, PioneerClient]] = []
+        begin = time.monotonic()
+        samples: list[tuple[float, tuple[int, int]]] = []
+        visits, sampled = 0, begin
+
+        def leave(entry: tuple[float, PioneerClient]) -> None:
+            if rng.random() < 0.3:
+                entry[1].send(2)
+            entry[1].close()
+
+        while (now := time.monotonic()) - begin < 60.0 * minutes:
+            if len(clients) < 50:
+                used = {c._socket.getpeername()[1] for _, c in clients}
+                free = [p for p in range(PORT, PORT + 25) if p not in used]
+                port = rng.choice(free) if free and rng.random() < 0.5 else PORT + 25
+                with contextlib.suppress(PeerError):
+                    c = PioneerClient(port=port, timeout=2.0)
+                    c.enable()
+                    c.vel(rng.randrange(-300, 300))
+                    clients.append((now + rng.random() * 20.0, c))
+                    visits += 1
+            for entry in [e for e in clients if e[0] < now]:
+                clients.remove(entry)
+                leave(entry)
+            for _, c in clients:
+                with contextlib.suppress(PeerError, OSError):
+                    c.send(0)
+                    c._socket.setblocking(False)
+                    with contextlib.suppress(BlockingIOError):
+                        while c._socket.recv(1 << 16):
+                            pass
+                    c._socket.settimeout(2.0)
+            if now - sampled > max(5.0, 60.0 * minutes / 100):
+                sampled = now
+                samples.append((sim.memory(), sim.held()))
+            time.sleep(0.05)
+        for entry in clients:
+            leave(entry)
+        time.sleep(3.0)
+        files, threads = sim.held()
+        half = samples[len(samples) // 4 :]
+        memory = [m for m, _ in half]
+        print(
+            f"{minutes:g} min over TCP, {visits} visits: memory {min(memory):.1f} … {max(memory):.1f} MB after the first quarter "
+            f"({100 * (memory[-1] / memory[0] - 1):+.1f} %), files and sockets {samples[0][1][0]} with clients, {files} at the end, threads {threads}; "
+            f"exceptions {sim.faults()}, status {sim.stop()}"
+        )
+
+
+def day(hours: float = 1.0) -> None:
+    """Simulated time on null modems: 50 robots, clients that come and go."""
+    from bench.common import memory as most
+    from botyard.servers.nullmodem import NullModem
+    from botyard.simulation import Simulation
+
+    def now() -> float:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    rng = random.Random(1)
+    sim = Simulation.load("office")
+    for i in range(50):
+        sim.add_robot("p3dx", f"r{i}")
+    modem = NullModem(sim)
+    lines: dict[str, Any] = {}
+    begin, samples, visits = time.monotonic(), [], 0
+    while sim.time < 3600.0 * hours:
+        name = f"r{rng.randrange(50)}"
+        if name in lines:
+            line = lines.pop(name)
+            (line.hang_up if rng.random() < 0.5 else lambda line=line: line.send(command(2, 1)))()
+        else:
+            lines[name] = line = modem.connect(name)
+            for n in (0, 1, 2):
+                line.send(command(n))
+            line.send(command(1, 1) + command(4, 1) + command(11, rng.randrange(-300, 300)) + command(230, 1))
+            visits += 1
+        modem.run(1.0)
+        for line in lines.values():
+            line.take()
+            line.send(command(0))
+        if int(sim.time) % 300 == 0:
+            samples.append(now())
+    late = samples[max(1, len(samples) // 10) :] or samples
+    print(
+        f"{hours:g} h simulated on null modems in {time.monotonic() - begin:.0f} s, {visits} visits: memory {late[0]:.1f} MB after a tenth, "
+        f"{late[-1]:.1f} MB at the end ({100 * (late[-1] / late[0] - 1):+.1f} %), most {most():.0f} MB"
+    )
+
+
+# -- maps
+
+
+def maps(points: int = 200_000) -> None:
+    """A large map is loaded by a client while others drive."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        rng = np.random.default_rng(1)
+        xy = rng.integers(-50_000, 50_000, (points, 2))
+        text = "\n".join(f"{x} {y}" for x, y in xy.tolist())
+        head = f"2D-Map\nMinPos: -50000 -50000\nMaxPos: 50000 50000\nNumPoints: {points}\nResolution: 20\nDATA\n"
+        Path(folder, "large.map").write_text(head + text + "\n")
+        Path(folder, "bad.map").write_text(head + text + "\n5 x\n")
+        Path(folder, "small.map").write_text(
+            "2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 0\nNumLines: 1\nLINES\n0 0 9000 0\n"
+        )
+        with Simulator(
+            "-m",
+            "small.map",
+            "--start",
+            "random",
+            *["-r", "p3dx"] * 50,
+            folder=tempfile.mkdtemp(dir=folder),
+            *["--cwd", folder],
+        ) as sim:
+            for name in ("large.map", "bad.map"):
+                honest = Honest(list(range(PORT + 1, PORT + 50)))
+                honest.start()
+                with PioneerClient(port=PORT) as asker:
+                    time.sleep(3.0)
+                    begin = time.monotonic()
+                    asker.send_raw(frame(236, b"\x3b\x01\x00" + len(name).to_bytes(2, "little") + name.encode()))
+                    while not asker.map_changes:
+                        asker.update()
+                    took = time.monotonic() - begin
+                    answer = asker.map_changes[0].loaded
+                time.sleep(3.0)
+                print(f"{name}, {points} points: answer {answer} after {took:.1f} s; the others: {honest.end()}")
+                time.sleep(1.0)
+            print(f"exceptions {sim.faults()}, memory {sim.memory():.0f} MB, status {sim.stop()}")
+
+
+# -- faults
+
+
+def _reports(port: int, seconds: float = 1.0) -> int:
+    """How many reports a client gets."""
+    with PioneerClient(port=port) as c:
+        end, n = time.monotonic() + seconds, 0
+        while time.monotonic() < end:
+            n += c.update()
+        return n
+
+
+def _until_served(port: int, begin: float) -> float:
+    while time.monotonic() - begin < 60.0:
+        try:
+            with PioneerClient(port=port, timeout=1.0) as c:
+                if c.update():
+                    return time.monotonic() - begin
+        except PeerError:
+            time.sleep(0.02)
+    return float("nan")
+
+
+def _killed() -> str:
+    with Simulator("-m", "office", "-r", "p3dx", "-r", "p3dx", supervised=True) as sim:
+        with PioneerClient(port=PORT) as c:
+            for _ in range(15):
+                c.update()
+            os.kill(sim.pid, signal.SIGKILL)
+        return f"a client had reports again after {_until_served(PORT, time.monotonic()):.2f} s"
+
+
+def _stopped() -> str:
+    with Simulator("-m", "office", "-r", "p3dx") as sim, PioneerClient(port=PORT) as c:
+        c.update()
+        os.kill(sim.pid, signal.SIGSTOP)
+        time.sleep(5.0)
+        os.kill(sim.pid, signal.SIGCONT)
+        begin, n = time.monotonic(), 0
+        while time.monotonic() - begin < 2.0:
+            n += c.update()
+        return f"the session goes on, {n} reports in the first 2 s (20 are due); exceptions {sim.faults()}"
+
+
+def _full_disk() -> str:
+    folder = tempfile.mkdtemp(prefix="bench-disk-")
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False, capture_output=True
+    ).returncode:
+        return "not tried: no right to mount"
+    try:
+        sim = Simulator("-m", "office", "-r", "p3dx", "--log-packets-received", folder=folder, supervised=True)
+        try:
+            with PioneerClient(port=PORT) as c:
+                for _ in range(30):
+                    c.send_raw(command(50, 1) * 200)
+                    c.update()
+                n = _count(c, 2.0)
+            free = shutil.disk_usage(folder).free
+            return f"{free} bytes left on it; {n} reports in 2 s (20 are due), status at the end {sim.stop()}"
+        finally:
+            if sim.process.poll() is None:
+                sim.stop()
+    finally:
+        subprocess.run(["umount", "-l", folder], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _count(c: PioneerClient, seconds: float) -> int:
+    end, n = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        n += c.update()
+    return n
+
+
+def _port_taken() -> str:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", PORT))
+        taken.listen()
+        done = subprocess.run(
+            [sys.executable, "-m", "botyard", "--nomap", "--no-gui", "-p", str(PORT)], capture_output=True, text=True, timeout=60, check=False
+        )  # fmt: skip
+    return f"status {done.returncode}: {done.stderr.strip().splitlines()[-1][:100]}"
+
+
+def _map_deleted() -> str:
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        path = Path(folder, "a.map")
+        path.write_text("2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 0\nNumLines: 1\nLINES\n0 0 9000 0\n")
+        with Simulator("-m", str(path), "-r", "p3dx") as sim, PioneerClient(port=PORT) as c:
+            path.unlink()
+            c.send_raw(frame(236, b"\x3b\x01\x00\x05\x00a.map"))
+            while not c.map_changes:
+                c.update()
+            return f"answer {c.map_changes[0].loaded} (2: not loaded, the old one stays), {_count(c, 1.0)} reports in the next second; exceptions {sim.faults()}"
+
+
+def _gone_half_way() -> str:
+    hello = frame(0) + frame(1) + frame(2) + command(1, 1) + command(4, 1)
+    with Simulator("--nomap", "-r", "p3dx") as sim:
+        files, _ = sim.held()
+        for n in range(len(hello) + 1):
+            for how in (socket.SHUT_WR, None):
+                with socket.create_connection(("127.0.0.1", PORT), 5) as s:
+                    if how is None:
+                        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # reset
+                    s.sendall(hello[:n])
+                    if how is not None:
+                        s.shutdown(how)
+                        while s.recv(4096):
+                            pass
+        time.sleep(0.5)
+        return f"{2 * len(hello) + 2} visits; {_reports(PORT)} reports in a second for the next client, {sim.held()[0] - files} files more, exceptions {sim.faults()}"
+
+
+def _clock_jumps() -> str:
+    """By the fake clock of a null modem: the session's clock jumps an hour on."""
+    from botyard.protocols.pioneer.reports import Sip
+    from botyard.protocols.pioneer.session import PioneerSettings, Session
+    from botyard.simulation import Simulation
+
+    sim = Simulation()
+    robot = sim.add_robot("p3dx")
+    session = Session(robot.port("pioneer"), PioneerSettings(), 0.0)
+    session.receive_data(frame(0) + frame(1) + frame(2) + command(1, 1), 0.0)
+    session.data_to_send()
+    reports = 0
+    for now in (0.1, 3600.2, 3600.3, 3600.4, 5.0, 5.1):
+        sim.step()
+        if session.is_due(now):
+            session.report(now)
+        session.handle_timer(now)
+        reports += session.data_to_send().count(b"\x32\x00") > 0
+    assert Sip is not None
+    return f"session closed: {session.is_closed}; {reports} of 6 steps reported"
+
+
+FAULTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
+    ("kill -9 of the worker", "clients connect again within 3 s, robots where they were", _killed),
+    ("SIGSTOP for 5 s, SIGCONT", "sessions go on; lost time is given up, not caught up", _stopped),
+    ("clock jumps by an hour and back", "no session ends by it", _clock_jumps),
+    ("disk full (log and state)", "lines and state are lost, nothing else", _full_disk),
+    ("port taken", "status 248, and how to choose another", _port_taken),
+    ("map deleted under it", "the old map stays, the client is told", _map_deleted),
+    ("client gone at every byte of the handshake", "the robot is free for the next one", _gone_half_way),
+)  # fmt: skip
+
+
+def faults() -> None:
+    """What is promised, and what is seen."""
+    for what, promised, run in FAULTS:
+        print(f"{what}\n    promised: {promised}\n    seen:     {run()}", flush=True)
+
+
+def main() -> None:
+    print(f"reference: NumPy workload {reference_loop():.3f} CPU s")
+    hostile()
+    soak()
+    day()
+    maps()
+    faults()
+
+
+if __name__ == "__main__":
+    parts: dict[str, Callable[..., None]] = {
+        "hostile": hostile,
+        "soak": soak,
+        "day": day,
+        "maps": maps,
+        "faults": faults,
+    }
+    parts[sys.argv[1]](*[float(a) if sys.argv[1] in ("soak", "day") else int(float(a)) for a in sys.argv[2:]])
