@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 
-from bench import ambf, clients, page, peers, rays, ros, scaling, scenes, startup, traffic, worlds
+from bench import ambf, clients, page, peers, rays, reliability, ros, scaling, scenes, startup, traffic, worlds
 
 ALL = {
     "rays": rays.main,
@@ -15,6 +15,7 @@ ALL = {
     "ros": ros.main,
     "ambf": ambf.main,
     "startup": startup.main,
+    "reliability": reliability.main,
     "traffic": traffic.main,
     "worlds": worlds.main,
     "scaling": scaling.main,

@@ -188,7 +188,7 @@ class Session:
             self.port.submit(Stop())
             self.log(Level.WARNING, f"watchdog: nothing heard for {watchdog:g} s of simulated time, the robot stops")
         self._act_for_the_board()
-        if time_us < self._next_sip_us or now - self._sip_wall < MIN_WALL_PERIOD:
+        if time_us < self._next_sip_us or 0.0 <= now - self._sip_wall < MIN_WALL_PERIOD:
             return False
         self._next_sip_us += SIP_PERIOD_US
         if self._next_sip_us <= time_us:  # long steps, or the first SIP
