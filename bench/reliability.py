@@ -372,7 +372,7 @@ def maps(points: int = 200_000) -> None:
         text = "\n".join(f"{x} {y}" for x, y in xy.tolist())
         head = f"2D-Map\nMinPos: -50000 -50000\nMaxPos: 50000 50000\nNumPoints: {points}\nResolution: 20\nDATA\n"
         Path(folder, "large.map").write_text(head + text + "\n")
-        Path(folder, "bad.map").write_text(head + text + "\n5 x\n")
+        Path(folder, "bad.map").write_text(head.replace("20", "fine") + text + "\n")
         corners = "-50000 -50000 50000 -50000\n50000 -50000 50000 50000\n"
         lines = f"2D-Map\nLineMinPos: -50000 -50000\nLineMaxPos: 50000 50000\nNumLines: 2\nLINES\n{corners}"
         Path(folder, "small.map").write_text(lines)

@@ -316,3 +316,14 @@ def test_maps_read_in_chunks_are_the_same(chunk: int) -> None:
     assert found.points.tolist() == [[i, i] for i in range(10)]
     line = 1 + text.split("\n").index("2 2 3 x")
     assert [w for w in found.warnings if "skipped" in w] == [f"a.map:{line}: row skipped: expected 4 numbers"]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 7, 30, 100])
+def test_sections_are_found_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "2D-Map-Ex2\nSources: A B\nA_NumLines: 1\nA_NumPoints: 2\nResolution: 20\nA_LINES\n0 0 1 1\nA_DATA\n1 1\n2 2\n  B_DATA  \n3 3"
+    whole = armap.parse(text)
+    monkeypatch.setattr(armap, "_PIECE", piece)
+    pieces = armap.parse(text)
+    assert [s.points.tolist() for s in pieces.sources] == [s.points.tolist() for s in whole.sources]
+    assert [s.lines.tolist() for s in pieces.sources] == [s.lines.tolist() for s in whole.sources]
+    assert sum(len(s.points) for s in pieces.sources) == 3

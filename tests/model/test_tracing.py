@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.model.tracing import squares_to_segments
+from botyard.model.tracing import _distinct, squares_to_segments
 
 RES = 0.02
 
@@ -65,3 +65,9 @@ def test_points_off_the_lattice_get_a_square_each() -> None:
 
 def test_no_points_no_segments() -> None:
     assert squares_to_segments(np.zeros((0, 2)), RES).shape == (0, 4)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), max_size=30))
+def test_distinct_points(points: list[tuple[int, int]]) -> None:
+    array = np.array(points, np.float64).reshape(-1, 2) / 8.0
+    assert np.array_equal(_distinct(array), np.unique(array, axis=0))

@@ -29,6 +29,8 @@ INFO_KEYWORDS = (
 _INFO_BY_LOWER = {k.lower(): k for k in INFO_KEYWORDS}
 _SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _CATEGORY = re.compile(r"2D-Map(-Ex(\d*))?", re.IGNORECASE)
+_PIECE = 1 << 18
+"""Characters in which sections are looked for at a time."""
 _SANE_EXTENT_MM = 2e6
 _FARTHEST_MM = 1e9
 
@@ -367,6 +369,18 @@ _RECOMPUTED = frozenset({"minpos", "maxpos", "numpoints", "lineminpos", "linemax
 _KEPT = {"pointsaresorted": "PointsAreSorted", "linesaresorted": "LinesAreSorted", "display": "Display"}
 
 
+def _tags(text: str, begin: int) -> list[re.Match[str]]:
+    """The lines with which sections begin; looked for in pieces, in between other threads get their turn."""
+    found: list[re.Match[str]] = []
+    while begin < len(text):
+        end = text.find("\n", min(begin + _PIECE, len(text)))
+        end = len(text) if end < 0 else end
+        found += _SECTION.finditer(text, begin, end)
+        begin = end + 1
+        time.sleep(0.0)
+    return found
+
+
 def parse(text: str, path: str | None = None, lines_chunk: int = 10_000, points_chunk: int = 100_000) -> ArMap:
     """Read a map from its text.
 
@@ -393,7 +407,7 @@ def parse(text: str, path: str | None = None, lines_chunk: int = 10_000, points_
     reader = _Reader(path, lines_chunk, points_chunk)
     if category[2] and int(category[2]) > 4:
         reader.warn(1, f"category {first.strip()} is newer than 2D-Map-Ex4; reading it as that")
-    tags = list(_SECTION.finditer(text, len(first)))
+    tags = _tags(text, len(first))
     head_end = tags[0].start() if tags else len(text)
     for number, line in enumerate(text[len(first) + 1 : head_end].split("\n"), start=2):
         reader.header_line(number, line)
