@@ -68,7 +68,8 @@ commands = st.tuples(
     st.sampled_from([
         command(11, 400), command(11, -300), command(21, 40), command(21, -60), command(110, 200), command(28, 0), command(28, 1),
         command(4, 0), command(4, 1), command(35, 1), command(35, 2), command(35, 0), command(36, -30), command(37, 77), command(38, 50),
-        command(38, 0), command(36, -1), command(37, 1), command(250, 117), command(251, 1), command(252, 33), command(30, 0x0F03), command(44, 3), command(12, 90),
+        command(38, 0),
+        command(36, -1), command(37, 1), command(250, 117), command(251, 1), command(252, 33), command(30, 0x0F03), command(44, 3), command(12, 90),
         frame(224, b"\x3b" + (5000).to_bytes(4, "little") * 3), frame(230, int_argument(2) + b"\x01"),
         frame(236, b"\x3b\xce\x00\x01"), frame(236, b"\x3b\xcd\x00\x10\x20\x30\x01"), frame(7, b"\x3b" + (32000).to_bytes(2, "little") * 3),
     ]),

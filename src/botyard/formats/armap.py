@@ -29,8 +29,10 @@ INFO_KEYWORDS = (
 _INFO_BY_LOWER = {k.lower(): k for k in INFO_KEYWORDS}
 _SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _CATEGORY = re.compile(r"2D-Map(-Ex(\d*))?", re.IGNORECASE)
-_PIECE = 1 << 18
-"""Characters in which sections are looked for at a time."""
+_PIECE = 1 << 14
+"""Characters that are read at a time."""
+_ROW = 8
+"""A row has about so many, at least."""
 _SANE_EXTENT_MM = 2e6
 _FARTHEST_MM = 1e9
 
@@ -325,17 +327,17 @@ class _Reader:
             self.sources[prefix] = replace(source, points=np.concatenate([source.points, rows]))
 
     def _rows(self, number: int, body: str, columns: int, chunk: int) -> FloatArray:
-        lines = body.split("\n")
         parts = [np.zeros((0, columns))]
-        for first in range(0, len(lines), chunk):
-            part = "\n".join(lines[first : first + chunk])
-            if not part.strip():
-                continue
-            try:
-                parts.append(np.loadtxt(io.StringIO(part), comments=None, usecols=range(columns), ndmin=2))
-            except (ValueError, IndexError):
-                parts.append(self._rows_one_by_one(number + first, part, columns))
-            time.sleep(0.0)  # whoever steps the world in another thread waits for no more than a chunk
+        skipped: list[int] = []
+        for part, lines in _pieces(body, min(_PIECE, chunk * _ROW)):
+            if part.strip():
+                try:
+                    parts.append(np.loadtxt(io.StringIO(part), comments=None, usecols=range(columns), ndmin=2))
+                except (ValueError, IndexError):
+                    parts.append(_rows_one_by_one(number + lines, part, columns, skipped))
+        if skipped:
+            more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+            self.warn(skipped[0], f"row skipped: expected {columns} numbers{more}")
         rows = np.concatenate(parts)
         sane = (np.abs(rows) <= _FARTHEST_MM).all(axis=1)  # false for NaN, too
         if not sane.all():
@@ -343,41 +345,52 @@ class _Reader:
             rows = rows[sane]
         return rows
 
-    def _rows_one_by_one(self, number: int, body: str, columns: int) -> FloatArray:
-        """Slow path for sections with rows that do not parse: those are skipped (`formats.md` §1.6)."""
-        rows: list[list[float]] = []
-        skipped: list[int] = []
-        for offset, line in enumerate(body.split("\n")):
-            words = line.split()
-            if not words:
-                continue
-            try:
-                row = [float(w) for w in words[:columns]]
-            except ValueError:
-                row = []
-            if len(row) == columns:
-                rows.append(row)
-            else:
-                skipped.append(number + offset)
-        if skipped:
-            more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
-            self.warn(skipped[0], f"row skipped: expected {columns} numbers{more}")
-        return np.array(rows, dtype=np.float64).reshape(-1, columns)
+
+def _rows_one_by_one(number: int, body: str, columns: int, skipped: list[int]) -> FloatArray:
+    """Slow path for rows that do not all parse: those that do not are skipped, and their lines noted (`formats.md` §1.6)."""
+    rows: list[list[float]] = []
+    for line_number, line in enumerate(body.split("\n"), start=number):
+        words = line.split()
+        if not words:
+            continue
+        try:
+            row = [float(w) for w in words[:columns]]
+        except ValueError:
+            row = []
+        if len(row) == columns:
+            rows.append(row)
+        else:
+            skipped.append(line_number)
+    return np.array(rows, dtype=np.float64).reshape(-1, columns)
 
 
 _RECOMPUTED = frozenset({"minpos", "maxpos", "numpoints", "lineminpos", "linemaxpos", "numlines"})
 _KEPT = {"pointsaresorted": "PointsAreSorted", "linesaresorted": "LinesAreSorted", "display": "Display"}
 
 
-def _tags(text: str, begin: int) -> list[re.Match[str]]:
-    """The lines with which sections begin; looked for in pieces, in between other threads get their turn."""
-    found: list[re.Match[str]] = []
-    while begin < len(text):
-        end = text.find("\n", min(begin + _PIECE, len(text)))
+def _pieces(text: str, size: int, begin: int = 0) -> Iterator[tuple[str, int]]:
+    """Whole lines of a text, some at a time, and how many lines stand before them; in between other threads get their turn.
+
+    Code outside of Python keeps the interpreter while it works: the loop that steps the world, which lets go of it at every packet, would
+    wait that long each time.
+    """
+    lines = 0
+    while begin <= len(text):
+        end = text.find("\n", min(begin + size, len(text)))
         end = len(text) if end < 0 else end
-        found += _SECTION.finditer(text, begin, end)
+        piece = text[begin:end]
+        yield piece, lines
+        lines += piece.count("\n") + 1
         begin = end + 1
         time.sleep(0.0)
+
+
+def _tags(text: str, begin: int) -> list[tuple[int, re.Match[str]]]:
+    """The lines with which sections begin, and where their pieces of the text do."""
+    found: list[tuple[int, re.Match[str]]] = []
+    for piece, _ in _pieces(text, _PIECE, begin):
+        found += ((begin, tag) for tag in _SECTION.finditer(piece))
+        begin += len(piece) + 1
     return found
 
 
@@ -407,15 +420,15 @@ def parse(text: str, path: str | None = None, lines_chunk: int = 10_000, points_
     reader = _Reader(path, lines_chunk, points_chunk)
     if category[2] and int(category[2]) > 4:
         reader.warn(1, f"category {first.strip()} is newer than 2D-Map-Ex4; reading it as that")
-    tags = _tags(text, len(first))
-    head_end = tags[0].start() if tags else len(text)
+    tags = _tags(text, len(first) + 1)
+    starts = [piece + tag.start() for piece, tag in tags] + [len(text)]
+    head_end = starts[0]
     for number, line in enumerate(text[len(first) + 1 : head_end].split("\n"), start=2):
         reader.header_line(number, line)
     number = 1 + text.count("\n", 0, head_end)
-    for i, tag in enumerate(tags):
-        end = tags[i + 1].start() if i + 1 < len(tags) else len(text)
-        reader.section(number, tag, text[tag.end() : end])
-        number += text.count("\n", tag.start(), end)
+    for (piece, tag), start, end in zip(tags, starts, starts[1:], strict=False):
+        reader.section(number, tag, text[piece + tag.end() : end])
+        number += text.count("\n", start, end)
     result = ArMap(
         category=first.strip(),
         sources=tuple(reader.sources.values()),

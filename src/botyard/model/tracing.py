@@ -55,8 +55,8 @@ def _edges(across: Int1D, along: Int1D) -> Float2D:
 def _distinct(points: Float2D) -> Float2D:
     """Each point once, in order. As np.unique does, but sorted as complex numbers, which holds up no other thread."""
     keys = np.sort(np.ascontiguousarray(points).view(np.complex128).ravel())
-    kept = keys[np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]]
-    return kept.view(np.float64).reshape(-1, 2)
+    kept: Float2D = keys[np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]].view(np.float64)
+    return kept.reshape(-1, 2)
 
 
 def squares_to_segments(points: Float2D, resolution: float) -> Float2D:

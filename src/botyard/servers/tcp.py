@@ -6,6 +6,7 @@ import asyncio
 import errno
 import logging
 import socket
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import cast
@@ -28,6 +29,8 @@ MAX_FACTORY_ROBOTS = 1000
 """A factory makes no more robots than this at a time."""
 REFUSAL = 1.0
 """A refused client that does not close its side is disconnected after so long, s."""
+SWITCH_INTERVAL = 1e-4
+"""While a map is read beside the steps: a thread that computes gives the interpreter up when it is asked for so long, s (usual: 5 ms)."""
 MAX_STUCK = 30.0
 """A client that has not caught up for so long, s, is disconnected."""
 
@@ -42,7 +45,7 @@ class LoopHost:
         self, job: Callable[[], Loaded | None], done: Callable[[Loaded | None, Exception | None], None]
     ) -> None:
         """Run `job` in a thread, and `done` in the loop."""
-        task = asyncio.ensure_future(asyncio.to_thread(job))
+        task = asyncio.ensure_future(asyncio.to_thread(self._beside, job))
         self._hub.tasks.add(task)
 
         def finished(t: asyncio.Future[Loaded | None]) -> None:
@@ -56,6 +59,15 @@ class LoopHost:
                 done(None, error)
 
         task.add_done_callback(finished)
+
+    def _beside(self, job: Callable[[], Loaded | None]) -> Loaded | None:
+        """In a thread: the loop lets go of the interpreter at every packet and kernel, and gets it back after at most this time."""
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        try:
+            return job()
+        finally:
+            sys.setswitchinterval(before)
 
     def end_soon(self, status: int, crash: bool) -> None:
         """End the run after `EXIT_DELAY`."""
