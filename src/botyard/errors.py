@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
 
     OK = 0
     PEER = 1  # not in the table of the original: for our own client commands
+    MODELS_MISSING = 234
     ROS_MASTER = 235
     CRASH = 236
     CWD = 247
@@ -81,6 +82,12 @@ class ModelError(BotyardError):
     """A robot or sensor model is unknown or its description is wrong (exit code 249)."""
 
     exit_code = ExitCode.ROBOT_INIT
+
+
+class ModelsMissingError(BotyardError):
+    """The folder that the environment names for models is not there (exit code 234)."""
+
+    exit_code = ExitCode.MODELS_MISSING
 
 
 class RosMasterError(BotyardError):

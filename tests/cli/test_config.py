@@ -82,7 +82,7 @@ def test_every_option_has_its_section(capsys: pytest.CaptureFixture[str]) -> Non
         assert f"{title}:" in out
     named = [name for _, names in GROUPS for name in names.split()]
     assert len(named) == len(set(named))
-    options = [p for p in command.params if isinstance(p, click.Option)]
+    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
     assert len(named) == len(options) + 1, "and --help"
     assert all(p.help for p in options)
 

@@ -93,7 +93,6 @@ def test_it_is_waited_for(masterless: Masterless) -> None:
         "-p",
         str(free_port(3)),
         "--no-gui",
-        "--no-crash-restart",
         "--ros-master",
         f"embedded:{m.port}",
         "--ros-names",

@@ -45,13 +45,15 @@ class _Html(_Plain):
 
 
 class _Json(logging.Formatter):
-    """One JSON object a line: ``time`` (s), ``level``, ``source``, ``text``."""
+    """One JSON object a line: ``time`` (s), ``level``, ``source`` (the interface), ``robot`` where it is about one, ``text``."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
         if record.exc_info:
             text = f"{text}\n{self.formatException(record.exc_info)}"
-        row = {"time": round(record.created, 3), "level": record.levelname.lower(), "source": record.name, "text": text}
+        row = {"time": round(record.created, 3), "level": record.levelname.lower(), "source": record.name}
+        robot = getattr(record, "robot", None)
+        row |= ({} if robot is None else {"robot": robot}) | {"text": text}
         return json.dumps(row, ensure_ascii=False)
 
 

@@ -152,7 +152,7 @@ class RosInterfaces:
         try:
             await ros.start()
         except PeerError as error:
-            if o.noninteractive and not o.ros_wait:
+            if o.unattended and not o.ros_wait:
                 await ros.close()
                 raise RosMasterError(
                     f"no ROS master: {error} (--ros-master embedded starts one, --ros-wait waits for it)"

@@ -11,6 +11,7 @@ import itertools
 import json
 import logging
 import os
+import platform
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ from botyard.cli.runoptions import (
     with_world_options,
     world_options,
 )
-from botyard.errors import CommandLineError, FolderError, FormatError, WorldError, did_you_mean
+from botyard.errors import CommandLineError, FolderError, FormatError, ModelsMissingError, WorldError, did_you_mean
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def run(o: RunOptions, context: click.Context) -> int:
         world = _with_map_of(saved, world, o, remarks.append)
     size = o.log_file_max_size
     if size is None:
-        size = DEFAULT_LOG_SIZE if o.noninteractive or o.no_gui else 0
+        size = DEFAULT_LOG_SIZE if o.unattended else 0
     form = "html" if o.html else o.log_format
     logs = set_up_logging(verbose=o.verbose, quiet=o.less_verbose, file=o.log_file, max_size=size, form=form)
     guard = (
@@ -124,7 +125,7 @@ def run(o: RunOptions, context: click.Context) -> int:
 
 def _is_supervised(o: RunOptions) -> bool:
     """Whether another process simulates and this one looks after it: when nobody else does, and the run has no end of its own."""
-    return (o.noninteractive or o.no_gui) and not (
+    return o.unattended and not (
         o.no_crash_restart
         or o.no_crash_handler
         or o.supervisor is not None
@@ -194,10 +195,16 @@ def _simulate(
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
     """The world that the command line names, and the options together with those that the world has of its own."""
     from botyard.controllers.registry import is_controller
+    from botyard.formats.models import missing_folders
     from botyard.formats.registry import load_world, with_user_things
     from botyard.model.scene import Scene
     from botyard.model.world import World
 
+    for variable, folder in missing_folders().items():
+        missing = f"{variable} names a folder of models and maps that is not there: {folder}"
+        if o.unattended:  # nobody is asked, and other models than the user's might take their place
+            raise ModelsMissingError(missing)
+        remark(f"{missing}; the shipped ones are used")
     name = _map_name(o, remark)
     if name is None:
         nothing = World(scene=Scene())
@@ -275,7 +282,7 @@ def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
     if users is not None:
         remark(f"no map was given: using {users}")
         return str(users)
-    if o.noninteractive or o.no_gui:
+    if o.unattended:
         raise CommandLineError("--noninteractive needs a map: give one with -m FILE, or say --nomap")
     remark('no map was given: using the shipped map "office" (see "botyard maps")')
     return "office"
@@ -283,7 +290,7 @@ def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
 
 def _asks(o: RunOptions) -> bool:
     """Whether the start dialog is wanted: without a map, when a person is there to answer."""
-    if o.map or o.map_argument or o.stageworld or o.nomap or o.map == "" or o.noninteractive or o.no_gui:
+    if o.map or o.map_argument or o.stageworld or o.nomap or o.map == "" or o.unattended:
         if o.start_dialog:
             raise CommandLineError(
                 "--start-dialog asks for a map in the page: it goes with no map and not with --no-gui"
@@ -420,6 +427,7 @@ async def _serve(
                 )
             if not asks:
                 _say_ready(_ready(yard, o.json, page), again=saved is not None)
+            logging.getLogger("botyard").info("%s", _about(yard))
             keeper = _keep_state(stack, yard, o, kept)
             status = await hub.run()
             if keeper is not None and not hub.is_crash:
@@ -433,6 +441,14 @@ async def _serve(
             yard.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
+
+
+def _about(yard: Yard) -> str:
+    """What runs, for the log (LOG-007)."""
+    sim = yard.hub.sim
+    robots = ", ".join(f"{name} ({robot.spec.name})" for name, robot in sim.robots.items() if robot.spec.drive)
+    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return f"botyard {__version__} ({system}), map {sim.scene.source or 'none'}, robots: {robots or 'none'}, seed {sim.seed}"
 
 
 def _say_ready(line: str, *, again: bool) -> None:
@@ -518,7 +534,7 @@ def _settings(o: RunOptions) -> PioneerSettings:
         log_packets=o.log_packets_received,
         log_movement=o.log_movement_sent,
         read_only=o.read_only,
-        siminfo_flags=(0 if o.no_gui or o.noninteractive else 1) | (2 if o.restarting_after_crash else 0),
+        siminfo_flags=(0 if o.unattended else 1) | (2 if o.restarting_after_crash else 0),
     )
 
 

@@ -22,6 +22,11 @@ ERROR_MODES = ("random_each_update", "random_init", "constant", "none")
 class RunOptions:
     """The options of a run, as typed; see the command for their meanings."""
 
+    @property
+    def unattended(self) -> bool:
+        """Nobody is there to be asked (CLI-017, CLI-022)."""
+        return self.noninteractive or self.no_gui
+
     map: str | None
     map_argument: str | None
     stageworld: str | None
@@ -113,6 +118,12 @@ class RunOptions:
     compat: str | None
     threads: int | None
     verbose: bool
+
+
+def _without_effect(_context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    """An option of AMRISim for what is not there: its menu bar, its message window, the world file that it wrote for Stage."""
+    if value:
+        click.echo(f"botyard: warning: {max(parameter.opts, key=len)} has no effect here", err=True)
 
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -461,6 +472,10 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Go on with what --state-file tells, and let clients know; a simulator that is started again gets this.",
     ),
     click.option("--supervisor", type=int, hidden=True),
+    *(
+        click.option(f"--{name}", f"-{name}", is_flag=True, hidden=True, expose_value=False, callback=_without_effect)
+        for name in ("no-menu", "no-messages", "echo-stage-worldfile")
+    ),
     click.option(
         "--log-packets-received", "-log-packets-received", is_flag=True, help="Log every packet that clients send."
     ),
@@ -500,6 +515,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--noninteractive",
         "-noninteractive",
         "--non-interactive",
+        "-non-interactive",
         is_flag=True,
         help="Never ask or open anything; a map (or --nomap) must be given.",
     ),
@@ -682,7 +698,7 @@ def read_config(context: click.Context, _parameter: click.Parameter, path: str |
         file = YamlFile(read_source(path).text, path, FormatError)
         if not isinstance(file.data, dict):
             raise FormatError("expected options by their long names, for example port: 9000", path, 1)
-        parameters = {_long_name(p): p for p in context.command.params if p.name not in ("config", "print_config")}
+        parameters = _parameters(context, frozenset({"config", "print_config"}))
         values: dict[str, Any] = {}
         for key, value in file.data.items():
             where, parameter = f"$.{key}", parameters.get(str(key))
@@ -709,10 +725,8 @@ def config_text(o: RunOptions, context: click.Context, world: Mapping[str, Any],
         ParameterSource.ENVIRONMENT: "environment",
     }
     lines = []
-    for parameter in context.command.params:
-        name, long = parameter.name or "", _long_name(parameter)
-        if name in ("config", "print_config", "map_argument", "help"):
-            continue
+    for long, parameter in _parameters(context, frozenset({"config", "print_config", "map_argument", "help"})).items():
+        name = parameter.name or ""
         value = getattr(o, name)
         origin = origins.get(context.get_parameter_source(name) or ParameterSource.DEFAULT, "default")
         if origin == "default" and long in world:
@@ -755,6 +769,7 @@ _NOT_OF_A_WORLD = frozenset(
         "config",
         "print_config",
         "daemonize",
+        "restarting_after_crash",
     }
 )
 """What a world says in its own words, or cannot say."""
@@ -767,13 +782,19 @@ _OF_SETTINGS = frozenset(
 def world_options(context: click.Context) -> dict[str, Any]:
     """The options that were given on the command line and that a scenario can hold, by their long names."""
     found: dict[str, Any] = {}
-    for parameter in context.command.params:
+    for long, parameter in _parameters(context, _NOT_OF_A_WORLD | _OF_SETTINGS).items():
         name = parameter.name or ""
-        if name in _NOT_OF_A_WORLD | _OF_SETTINGS or not _given(context, name):
-            continue
-        value = context.params[name]
-        found[_long_name(parameter)] = list(value) if isinstance(value, tuple) else value
+        if _given(context, name):
+            value = context.params[name]
+            found[long] = list(value) if isinstance(value, tuple) else value
     return found
+
+
+def _parameters(context: click.Context, without: frozenset[str]) -> dict[str, click.Parameter]:
+    """What can be said in a file, by long names."""
+    return {
+        _long_name(p): p for p in context.command.params if p.name not in without and not getattr(p, "hidden", False)
+    }
 
 
 def _given(context: click.Context, name: str) -> bool:
@@ -792,7 +813,7 @@ def with_world_options(o: RunOptions, options: Mapping[str, Any], context: click
     CommandLineError
         The scenario has an option that does not exist, or a value that it cannot have.
     """
-    parameters = {_long_name(p): p for p in context.command.params if p.name not in _NOT_OF_A_WORLD}
+    parameters = _parameters(context, _NOT_OF_A_WORLD)
     changes: dict[str, Any] = {}
     for key, value in options.items():
         where = f"{source}: options: {key}"

@@ -38,8 +38,17 @@ def user_folders() -> list[Path]:
 
 def resource_folders() -> list[Path]:
     """Folders of installed originals, as the environment says."""
-    named = (os.environ.get(v) for v in VARIABLES)
-    return [p for p in (Path(n) for n in named if n) if p.is_dir()]
+    return [p for p in _named_folders().values() if p.is_dir()]
+
+
+def missing_folders() -> dict[str, Path]:
+    """Those that the environment names and that are not there, by the variables."""
+    return {variable: path for variable, path in _named_folders().items() if not path.is_dir()}
+
+
+def _named_folders() -> dict[str, Path]:
+    named = {v: os.environ.get(v) for v in VARIABLES}
+    return {v: Path(n) for v, n in named.items() if n}
 
 
 def default_map() -> Path | None:

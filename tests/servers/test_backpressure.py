@@ -1,0 +1,199 @@
+"""A client that sends too much, reads too little, or comes a hundred times costs its own session only."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from botyard.clients.pioneer import PioneerClient
+from botyard.protocols.pioneer.packet import command, frame
+from botyard.servers.intake import BURST, SLICE, Inlet, Intake
+from tests.ports import free_port
+from tests.running import running
+
+
+class Sender:
+    """A client, seen from the server."""
+
+    def __init__(self, intake: Intake, told: list[tuple[str, bytes]], name: str) -> None:
+        self.name = name
+        self.told = told
+        self.reads = True
+        self.inlet = Inlet(intake, self._work, self._pause, self._resume)
+
+    def _work(self, data: bytes) -> None:
+        self.told.append((self.name, data))
+
+    def _pause(self) -> None:
+        assert self.reads
+        self.reads = False
+
+    def _resume(self) -> None:
+        assert not self.reads
+        self.reads = True
+
+    def all(self) -> bytes:
+        return b"".join(data for name, data in self.told if name == self.name)
+
+
+def in_loop(act: Callable[[], object]) -> None:
+    async def main() -> None:
+        result = act()
+        if asyncio.iscoroutine(result):
+            await result
+
+    asyncio.run(main())
+
+
+def test_what_comes_slowly_is_worked_off_at_once() -> None:
+    async def act() -> None:
+        told: list[tuple[str, bytes]] = []
+        a = Sender(Intake(), told, "a")
+        a.inlet.take(b"x" * int(BURST))
+        assert told == [("a", b"x" * int(BURST))]
+        assert a.reads
+
+    in_loop(act)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=6))
+def test_nothing_is_lost_and_nothing_overtaken(sizes: list[int]) -> None:
+    async def act() -> None:
+        told: list[tuple[str, bytes]] = []
+        a = Sender(Intake(), told, "a")
+        sent = b""
+        for n, size in enumerate(sizes):
+            while not a.reads:  # no more comes from a client that is not read
+                await asyncio.sleep(0.001)
+            data = bytes([n]) * size
+            sent += data
+            a.inlet.take(data)
+        while not a.reads:
+            await asyncio.sleep(0.001)
+        assert a.all() == sent
+
+    in_loop(act)
+
+
+def test_those_who_wait_take_turns() -> None:
+    async def act() -> None:
+        intake = Intake()
+        told: list[tuple[str, bytes]] = []
+        a, b, c = (Sender(intake, told, n) for n in "abc")
+        for one in (a, b):
+            one.inlet.take(b"x" * 10 * int(BURST))
+            assert not one.reads
+        assert told == []
+        c.inlet.take(b"small")
+        assert told == [("c", b"small")], "who sends little does not wait"
+        while not (a.reads and b.reads):
+            await asyncio.sleep(0.001)
+        turns = [name for name, data in told if len(data) == SLICE]
+        assert turns[:10] == ["a", "b"] * 5
+        a.inlet.take(b"y" * 10 * int(BURST))
+        a.inlet.close()
+        b.inlet.take(b"y" * 10 * int(BURST))
+        before = len(told)
+        while not b.reads:
+            await asyncio.sleep(0.001)
+        assert {name for name, _ in told[before:]} == {"b"}, "who is gone has no turn"
+
+    in_loop(act)
+
+
+def sent_until_held_up(flood: socket.socket) -> int:
+    """Bytes that the other side and the system take before they take no more for half a second."""
+    flood.settimeout(0.5)
+    sent = 0
+    try:
+        while sent < 500_000_000:
+            sent += flood.send(command(11, 100) * 20_000)
+    except TimeoutError:
+        pass
+    return sent
+
+
+@pytest.mark.peer
+def test_a_flood_is_held_up_and_the_others_go_on(tmp_path: Path) -> None:
+    port = free_port(3)
+    with (
+        running("--nomap", "-r", "p3dx", "-r", "p3dx", "--no-gui", "-p", str(port)) as (process, _),
+        PioneerClient(port=port + 1) as other,
+        socket.create_connection(("127.0.0.1", port), 5) as flood,
+    ):
+        for n in (0, 1, 2):
+            flood.sendall(frame(n))
+        flood.sendall(command(1, 1))
+        assert sent_until_held_up(flood) < 100_000_000, "the server keeps little: the system's own buffers fill up"
+        for _ in range(10):
+            assert other.update()
+        flood.settimeout(10.0)
+        flood.recv(1 << 16)
+        reports = 0
+        while reports < 5:
+            reports += flood.recv(1 << 16).count(b"\xfa\xfb")
+        assert process.poll() is None
+
+
+@pytest.mark.peer
+def test_a_hundred_connections_to_one_robot() -> None:
+    port = free_port(3)
+    with (
+        running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)) as (process, _),
+        PioneerClient(port=port) as first,
+    ):
+        others = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(100)]
+        for s in others:
+            assert s.recv(10) == b"", "refused at once"
+        for _ in range(5):
+            assert first.update()
+        for s in others:
+            s.close()
+        assert process.poll() is None
+
+
+@pytest.mark.peer
+def test_half_a_goodbye_is_one() -> None:
+    port = free_port(3)
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
+        with socket.create_connection(("127.0.0.1", port), 5) as s:
+            for n in (0, 1, 2):
+                s.sendall(frame(n))
+            s.sendall(command(1, 1))
+            s.settimeout(5.0)
+            s.recv(100)
+            s.shutdown(socket.SHUT_WR)
+            while s.recv(4096):
+                pass
+        with PioneerClient(port=port) as robot:
+            assert robot.update()
+
+
+@pytest.mark.peer
+def test_a_talkative_client_leaves_room_in_the_log(tmp_path: Path) -> None:
+    port, file = free_port(3), tmp_path / "a.log"
+    text = b"\x0chello there\0"
+    with running("--nomap", "-r", "p3dx:ann", "--no-gui", "-p", str(port), "-l", str(file)):
+        with PioneerClient(port=port) as robot:
+            for _ in range(10):
+                robot.send_raw(frame(238, b"\x2b" + text) * 300)
+                robot.update()
+            time.sleep(0.5)
+            robot.send_raw(frame(238, b"\x2b\x05last\0"))
+            for _ in range(30):
+                robot.update()
+                if "last" in file.read_text():
+                    break
+        log = file.read_text()
+        assert log.count("hello there") < 1500, "of 3000"
+        left_out = sum(map(int, re.findall(r"ann: (\d+) lines about this client were left out", log)))
+        assert log.count("hello there") + left_out >= 2990
