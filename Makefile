@@ -1,13 +1,13 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make web | venv | lint | bench | maps | compatibility | clean
+# Also: make web | venv | lint | bench | audit | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test venv lint bench bench-peers maps compatibility web peers clean
+.PHONY: run test venv lint bench bench-peers audit maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -75,6 +75,12 @@ bench-peers:
 
 bench: $(VENV)/.all
 	$(BIN)/python -m bench $(ARGS)
+
+# known weaknesses of what is installed; asks the network, so it is not a part of CI
+audit: $(VENV)/.all
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	.venv-audit/bin/pip-audit --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" --skip-editable
 
 maps: $(VENV)/.core
 	$(BIN)/python tools/author_maps.py

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import time
 import urllib.request
 from pathlib import Path
 
@@ -11,6 +16,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from botyard.clients.pioneer import PioneerClient
+from botyard.errors import PeerError
 from botyard.formats.base import read_source
 from botyard.formats.registry import FORMATS, format_of
 from botyard.simulation import Simulation
@@ -22,7 +29,7 @@ from botyard.traffic.task import load_task
 from tests.cli.test_cli import FAST, call
 from tests.page.serving import TOKEN, served
 from tests.ports import free_port
-from tests.running import running
+from tests.running import BOTYARD, PATIENCE, running
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _EXAMPLE = re.compile(r"^```\w+ (example\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -166,3 +173,38 @@ def test_the_loop_that_steps_the_world_runs(capsys: pytest.CaptureFixture[str]) 
         exec(code.replace('Client("me")', f'Client("me", port={base + 3})'), {})
     x, *_ = eval(capsys.readouterr().out.partition("] ")[0] + "]")
     assert x == pytest.approx(x)
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
+    text = (DOCS.parent / "README.md").read_text("utf-8")
+    section = text.partition("## Run it as a service")[2].partition("\n## ")[0]
+    start, ask = (line.strip() for line in section.splitlines() if line.startswith("    ") and "sudo" not in line)
+    port, metrics = free_port(4), free_port(1)
+    assert start.startswith("botyard ") and ask == "curl http://localhost:9101/healthz"
+    args = [*BOTYARD, *start.replace("9101", str(metrics)).split()[1:], "-p", str(port)]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=True)
+    pid = int(re.search(r"as process (\d+)", done.stdout)[1])  # type: ignore[index]
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/healthz", timeout=10) as answer:
+            assert json.load(answer)["robots"] == 2
+        assert "pkill -9 -f -- --supervisor" in section
+        subprocess.run(["pkill", "-9", "-f", "--", f"--supervisor {pid}"], check=True)
+        end = time.monotonic() + PATIENCE
+        while "started again after a crash" not in (tmp_path / "lab.log").read_text():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        while True:
+            try:
+                with PioneerClient(port=port + 1) as bob:
+                    assert bob.update()
+                break
+            except PeerError:
+                assert time.monotonic() < end
+                time.sleep(0.1)
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else False:
+        assert time.monotonic() < end
+        time.sleep(0.1)

@@ -12,12 +12,14 @@ from botyard.cli import keyboard, main, models, run
 from botyard.cli.drive import Pilot, parse_address
 from botyard.cli.joystick import KeyJoystick
 from botyard.cli.options import RobotChoice, RobotParam, StartParam
+from botyard.clients.pioneer import PioneerClient
 from botyard.engine.build import robot_body
 from botyard.errors import CommandLineError
 from botyard.geometry import Pose
 from botyard.servers import yard
 from botyard.simulation import Simulation
 from tests.ports import free_port
+from tests.running import running
 
 
 def call(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -360,3 +362,26 @@ def test_import_and_help_load_no_compiler() -> None:
     subprocess.run([sys.executable, "-c", check.format("")], check=True, timeout=60)
     light = ", botyard.cli.main, botyard.model.library, botyard.formats.registry"
     subprocess.run([sys.executable, "-c", check.format(light)], check=True, timeout=60)
+
+
+@pytest.mark.peer
+def test_step_and_interval() -> None:
+    """--update-interval and --update-sim-time: 20 ms of wall time for 50 ms of the world's, and what clients are told of it."""
+    port = free_port(2)
+    options = (
+        "--nomap",
+        "-r",
+        "p3dx",
+        "--no-gui",
+        "-p",
+        str(port),
+        "--update-interval",
+        "20",
+        "-update-sim-time",
+        "50",
+    )
+    with running(*options), PioneerClient(port=port) as robot:
+        robot.send(237, 1)
+        while robot.simstat is None:
+            assert robot.update()
+        assert (robot.simstat.sim_ms, robot.simstat.real_ms) == (50, 20)

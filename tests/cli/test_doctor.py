@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import socket
 import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 from botyard.cli import doctor
 from tests.cli.test_cli import call
 from tests.ports import free_port
+from tests.running import BOTYARD
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -52,10 +56,38 @@ def test_a_broken_installation_is_said(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 @pytest.mark.peer
-def test_the_unit_for_systemd_is_right() -> None:
+def test_the_unit_for_systemd_is_right(tmp_path: Path) -> None:
     tool = shutil.which("systemd-analyze")
     assert tool is not None, "systemd-analyze is needed: make peers installs it"
-    done = subprocess.run(
-        [tool, "verify", str(DEPLOY / "botyard.service")], capture_output=True, text=True, timeout=60, check=False
-    )
+    text = (DEPLOY / "botyard.service").read_text()
+    program = Path(sys.executable).with_name("botyard")
+    unit = tmp_path / "botyard.service"
+    unit.write_text(text.replace("/opt/botyard/bin/botyard", str(program)))
+    assert str(program) in unit.read_text()
+    done = subprocess.run([tool, "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.peer
+def test_what_the_unit_starts(tmp_path: Path) -> None:
+    """Its command line, with its options, and its signal to end."""
+    text = (DEPLOY / "botyard.service").read_text()
+    command = next(line.partition("=")[2] for line in text.splitlines() if line.startswith("ExecStart="))
+    given = next(line for line in text.splitlines() if line.startswith('Environment="BOTYARD_OPTIONS='))
+    options = given.partition("BOTYARD_OPTIONS=")[2].strip('"')
+    port = free_port(4)
+    words = command.replace("$BOTYARD_OPTIONS", options).replace("9101", str(port + 3)).split()
+    assert words[0] == "/opt/botyard/bin/botyard"
+    process = subprocess.Popen(
+        [*BOTYARD, *words[1:], "-p", str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        assert "botyard ready: p3dx" in process.stdout.readline()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port + 3}/healthz", timeout=10) as answer:
+            assert json.load(answer)["status"] == "ok"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()

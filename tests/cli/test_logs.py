@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from botyard import __version__
 from botyard.cli import logs
 from botyard.cli.logs import set_up_logging
 from botyard.errors import CommandLineError
+from botyard.servers.connection import RobotLog
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 
@@ -58,12 +60,15 @@ def test_json_lines(tmp_path: Path) -> None:
         raise ValueError("x")
     except ValueError:
         log.exception("it failed")
+    RobotLog(log, {"robot": "ann"}).info("hello")
     made.close()
-    first, second = (json.loads(line) for line in (tmp_path / "a.json").read_text().splitlines())
+    first, second, third = (json.loads(line) for line in (tmp_path / "a.json").read_text().splitlines())
     assert (first["level"], first["source"], first["text"]) == ("debug", "botyard.test", "two\nlines")
     assert abs(first["time"] - time.time()) < 60
     assert second["text"].startswith("it failed\nTraceback")
     assert second["text"].endswith("ValueError: x")
+    assert "robot" not in first
+    assert (third["robot"], third["text"]) == ("ann", "ann: hello"), "for programs that look for a robot"
 
 
 def test_less_and_more_verbose(tmp_path: Path) -> None:
@@ -161,3 +166,11 @@ def test_timing_statistics_and_html_by_the_command_line(tmp_path: Path, capsys: 
     assert code == 0
     assert "steps of" in file.read_text()
     assert "<br>" in file.read_text()
+
+
+def test_what_runs_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call("-m", "office", "-r", "p3dx:ann", "-r", "amigo:bob", *FAST, str(free_port(3)), capsys=capsys)
+    assert code == 0
+    line = next(text for text in err.splitlines() if "Python 3." in text)
+    assert f"botyard {__version__} (" in line
+    assert "office.map, robots: ann (p3dx), bob (amigo), seed 1" in line
