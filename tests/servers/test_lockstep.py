@@ -68,6 +68,32 @@ def test_a_thousand_toggles() -> None:
     assert len(told) == 1000
 
 
+def test_many_steps_let_others_in() -> None:
+    told: list[int] = []
+
+    async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
+        lockstep.told.append(lambda: told.append(sim.tick))
+        lockstep.step("me", 0)
+        begin = sim.tick
+        lockstep.step("me", 3000)
+        lockstep.step("me", 500)
+        turns = 0
+        while sim.tick - begin < 3500:
+            assert lockstep.is_held, "it is not silent, it waits"
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 2
+        assert told[-1] == begin + 3500
+        lockstep.step("me", 100_000_000)
+        await asyncio.sleep(0)
+        lockstep.leave("me")
+        await asyncio.sleep(0.1)
+        assert sim.tick < begin + 100_000_000, "who leaves is not waited for"
+        assert not lockstep.is_held
+
+    with_hub(work, 0.2)
+
+
 def test_it_runs_free_when_the_last_client_lets_go() -> None:
     async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
         lockstep.step("one", 3)

@@ -184,7 +184,7 @@ def _simulate(
     }
     warm_up_with_progress()
     range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
-    described = _descriptions(o, lambda text: log.warning("%s", text))
+    described = _descriptions(o, {b.name for b in world.scene.boxes}, lambda text: log.warning("%s", text))
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
     given = {k: v for k, v in settings.items() if v is not None}
     sim = Simulation(scene, step=step, range_step=range_step, begin=saved.tick if saved is not None else 0, **given)
@@ -222,15 +222,15 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
     return world, with_world_options(o, world.options, context, world.scene.source)
 
 
-def _descriptions(o: RunOptions, remark: Callable[[str], None]) -> Described:
-    """What the description files of the command line tell of."""
+def _descriptions(o: RunOptions, names: set[str], remark: Callable[[str], None]) -> Described:
+    """What the description files of the command line tell of; `names` are those of the map's boxes."""
     from botyard.formats.adf import read_adf
     from botyard.model.objects import Described
 
     found = Described()
     for name in o.adf:
         more = read_adf(name, replace(_reading(o), warn=remark))
-        taken = {b.name for b in found.bodies} & {b.name for b in more.bodies}
+        taken = (names | {b.name for b in found.bodies}) & {b.name for b in more.bodies}
         if taken:
             raise CommandLineError(f'--adf {name}: a body named "{min(taken)}" is there already')
         found |= more

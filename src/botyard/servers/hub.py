@@ -76,6 +76,8 @@ class Hub:
         self._restarted = False
         self.intake = Intake()
         """Where clients that send too much wait."""
+        self.dropped_frames = 0
+        """Pictures of the page that viewers did not get, because they had not taken the one before, or want fewer."""
         self.dropped_reports = 0
         """Reports that were not sent, because their clients did not read."""
         self.tasks: set[asyncio.Future[Any]] = set()  # work beside the loop; kept here so that it is not lost half way

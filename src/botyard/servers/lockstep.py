@@ -1,6 +1,7 @@
 """Stepping of the world by a client, whatever its protocol: one client says when time passes, and how much (AMB-008).
 
-Nobody else's programs notice but by the clock. Steps are made at once, in the order in which they were asked for, and are counted exactly.
+Nobody else's programs notice but by the clock. Steps are made at once, in the order in which they were asked for, and are counted exactly;
+many of them a part at a time, so that others are served in between.
 """
 
 from __future__ import annotations
@@ -15,6 +16,11 @@ from botyard.servers.hub import Hub
 
 LOOK: Final = 0.05
 """How often the watchdogs are looked at, s of wall time."""
+
+PART: Final = 0.05
+"""Steps are made for so long at a time, s of wall time …"""
+LEAST: Final = 20
+"""… but so many at least."""
 
 log = logging.getLogger("botyard.lockstep")
 
@@ -35,6 +41,7 @@ class Lockstep:
         self._watchdog = watchdog
         self._clients: dict[Hashable, Stepping] = {}
         self._task: asyncio.Future[None] | None = None
+        self._rest: asyncio.Future[None] | None = None
         self._was_paused = False
         """Somebody had let time stand still before a client took hold of it, and finds it so again."""
         self.told: list[Callable[[], None]] = []
@@ -78,18 +85,37 @@ class Lockstep:
                 self._task = asyncio.ensure_future(self._watch())
         elif was and not self.is_held:
             self._free()
-        steps = 0
+        if self._rest is None and not self._make_steps():
+            self._rest = asyncio.ensure_future(self._go_on())
+
+    def _make_steps(self) -> bool:
+        """Make steps that were asked for, for a while; whether all are done."""
+        now = asyncio.get_running_loop().time
+        begin, steps = now(), 0
         self.is_busy = True
         try:
-            while stepping.throttled and stepping.may_step:
-                self._hub.step_now(1)
-                stepping.stepped()
-                steps += 1
+            for stepping in tuple(self._clients.values()):
+                while stepping.throttled and stepping.may_step:
+                    if steps >= LEAST and now() - begin > PART:
+                        stepping.hold(now())  # it is not silent, it waits
+                        return False
+                    self._hub.step_now(1)
+                    stepping.stepped()
+                    steps += 1
         finally:
             self.is_busy = False
         if steps:
             for tell in tuple(self.told):
                 tell()
+        return True
+
+    async def _go_on(self) -> None:
+        """Make the steps that are left."""
+        try:
+            while not self._make_steps():
+                await asyncio.sleep(0)
+        finally:
+            self._rest = None
 
     def _free(self) -> None:
         if not self.is_held and not self._was_paused:

@@ -42,6 +42,8 @@ def figures(yard: Yard) -> Iterator[tuple[str, str, str, float]]:
     yield "paused", "gauge", "1 while time stands still.", float(hub.is_paused)
     yield "robots", "gauge", "Robots in the world.", len(sim.robots)
     yield "clients", "gauge", "Pioneer clients that are connected.", len(connections)
+    about = "Frames that pages did not get, because they had not taken the one before, or want fewer."
+    yield "dropped_frames_total", "counter", about, hub.dropped_frames
     yield (
         "dropped_reports_total",
         "counter",

@@ -203,6 +203,7 @@ class _Socket:
             if self._timer is None or self._timer.cancelled() or self._timer.when() <= now:
                 self._timer = self._loop.call_at(due, self.wake.set)
             return
+        self._server.desk.hub.dropped_frames += max(0, source.number - self._drawn - 1) if self._drawn >= 0 else 0
         self._drawn = source.number
         frame = source.frame(self.viewer.view)
         self.viewer.frame_sent(source.number, now)
