@@ -209,12 +209,12 @@ def test_it_is_not_tried_for_ever(
 ) -> None:
     state, runs = tmp_path / "state", []
 
-    def dies(command: list[str], folder: Path) -> int:
+    def dies(self: object, command: list[str], folder: Path) -> int:
         runs.append(command)
         state.write_text("{}")
         return -signal.SIGSEGV
 
-    monkeypatch.setattr(supervisor, "_run", dies)
+    monkeypatch.setattr(supervisor._Worker, "run", dies)
     monkeypatch.setattr(supervisor, "PAUSE", 0.0)
     assert supervisor.supervise(["--nomap"], None, str(state), tmp_path) == 236
     assert len(runs) == supervisor.MOST
@@ -233,14 +233,14 @@ def test_what_is_no_crash_of_a_running_simulator(
     """Who dies before there was a state had not begun; an end by a signal to end, or with an error, is an end."""
     state, runs = tmp_path / "state", []
 
-    def ends(command: list[str], folder: Path) -> int:
+    def ends(self: object, command: list[str], folder: Path) -> int:
         runs.append(command)
         if leaves:
             state.write_text("{}")
         return int(status)
 
-    monkeypatch.setattr(supervisor, "_run", ends)
-    assert supervisor.supervise([], None, str(state), tmp_path) == status
+    monkeypatch.setattr(supervisor._Worker, "run", ends)
+    assert supervisor.supervise([], None, str(state), tmp_path) == (status if status >= 0 else 128 - status)
     assert len(runs) == 1
 
 

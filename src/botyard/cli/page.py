@@ -15,7 +15,7 @@ from typing import Any
 
 from botyard import __version__
 from botyard.cli.runoptions import RunOptions
-from botyard.errors import CommandLineError, WorldError
+from botyard.errors import CommandLineError, PortError, WorldError
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback
@@ -60,7 +60,7 @@ async def begin_page(
     graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
     desk = PageDesk(yard.hub, yard, yard.world, source, audience=audience if tokens.full else "", graphics=graphics)
     server = PageServer(desk, source, tokens, STATIC, o.gui_host)
-    await server.listen(o.gui_address, port if o.gui_port is None else o.gui_port)
+    await _listen(server, o, port)
     sim = yard.hub.sim
     about = f"botyard {__version__} started: map {sim.scene.name}, {len(sim.robots)} robots, seed {sim.seed}"
     desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
@@ -76,6 +76,15 @@ async def begin_page(
         print(f"botyard asks for a map and robots: {url}", flush=True)
     _open(stack, yard.hub, o, url)
     return url, (server.address[1], full, audience)
+
+
+async def _listen(server: PageServer, o: RunOptions, before: int | None) -> None:
+    """On the port that was asked for; else on the one that it had before, if that is free, or any that is."""
+    if o.gui_port is None and before is not None:
+        with contextlib.suppress(PortError):
+            await server.listen(o.gui_address, before)
+            return
+    await server.listen(o.gui_address, o.gui_port)
 
 
 def _token(o: RunOptions) -> str:

@@ -60,13 +60,15 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
         command = [
             sys.executable, "-m", "botyard", "run", *args, "--state-file", str(state), "--supervisor", str(os.getpid()),
         ]  # fmt: skip
+        worker = _Worker()
+        stack.enter_context(worker.passing_on())
         deaths: deque[float] = deque(maxlen=MOST)
         more: list[str] = []
         while True:
             begin = time.monotonic()
-            status = _run([*command, *more], folder)
+            status = worker.run([*command, *more], folder)
             if not _is_crash(status) or not state.exists():
-                return status
+                return status if status >= 0 else 128 - status  # as a shell tells it
             if status < 0 and log_file is not None:
                 with contextlib.suppress(OSError):
                     shutil.copyfile(log_file, f"{log_file}-crash")
@@ -98,31 +100,41 @@ def _state_path(stack: contextlib.ExitStack, log_file: str | None, state_file: s
         ) from None
 
 
-def _run(command: Sequence[str], folder: Path) -> int:
-    """One simulator, from its start to its end."""
-    try:
-        process = subprocess.Popen(command, cwd=folder)
-    except OSError as error:
-        raise DaemonError(f"the simulator cannot be started: {error.strerror}") from None
-    with _passing_on(process):
-        return process.wait()
+class _Worker:
+    """The process that simulates; signals to end that come to this one go to it."""
 
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
 
-@contextlib.contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Signals to end go to the simulator, too; the terminal's own have reached it already."""
+    def run(self, command: Sequence[str], folder: Path) -> int:
+        """One simulator, from its start to its end."""
+        try:
+            self._process = subprocess.Popen(command, cwd=folder)
+        except OSError as error:
+            raise DaemonError(f"the simulator cannot be started: {error.strerror}") from None
+        try:
+            return self._process.wait()
+        finally:
+            self._process = None
 
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        if number != signal.SIGINT or not _is_foreground():
-            with contextlib.suppress(OSError):
-                process.send_signal(number)
+    @contextlib.contextmanager
+    def passing_on(self) -> Iterator[None]:
+        """Pass signals on; the terminal's own have reached the process already."""
 
-    old = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
-    try:
-        yield
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+        def pass_on(number: int, _frame: FrameType | None) -> None:
+            process = self._process
+            if process is None:  # it has just died, or is about to be started
+                raise KeyboardInterrupt
+            if number != signal.SIGINT or not _is_foreground():
+                with contextlib.suppress(OSError):
+                    process.send_signal(number)
+
+        old = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
 
 
 def _is_foreground() -> bool:
