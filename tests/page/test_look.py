@@ -79,6 +79,29 @@ def test_both_renderers_show_the_world(browser: Browser, renderer: str) -> None:
             assert red > 150 and green < 90 and blue < 90, (name, red, green, blue)
 
 
+def test_a_world_without_a_map_has_an_edge(browser: Browser) -> None:
+    """200 m by 200 m, and grey outside (GEN-004); also where the camera's origin is elsewhere."""
+    sim = Simulation()
+    sim.add_robot("p3dx", "r0", pose=(90.0, 0.0, 0.0))
+    with served(sim) as simulator, page(browser, simulator.url) as one:
+        for _ in range(3):
+            one.tab.mouse.move(*one.at(90.0, 0.0))
+            one.tab.mouse.wheel(0, 400)
+        one.until("__sim.world.frameVersion > 2")
+        one.tab.wait_for_timeout(300)
+        picture = pixels(one.tab.locator(".stage").screenshot())
+        box = one.tab.locator(".stage").bounding_box()
+        assert box is not None
+
+        def color(x: float, y: float) -> tuple[int, ...]:
+            px, py = one.at(x, y)
+            return tuple(picture[round(py - box["y"]), round(px - box["x"])].tolist())
+
+        inside, outside = color(98.6, 1.4), color(101.4, 1.4)
+        assert min(inside) > 225
+        assert max(outside) < 215
+
+
 def test_both_renderers_show_the_same(browser: Browser) -> None:
     pictures = []
     with served(office()) as simulator:

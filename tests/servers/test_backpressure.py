@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.servers.intake import BURST, SLICE, Inlet, Intake
+from botyard.servers.intake import BURST, SHARED_BURST, SLICE, Inlet, Intake
 from tests.ports import free_port
 from tests.running import running
 
@@ -59,13 +59,21 @@ def test_what_comes_slowly_is_worked_off_at_once() -> None:
         a = Sender(Intake(), told, "a")
         a.inlet.take(b"x" * int(BURST))
         assert told == [("a", b"x" * int(BURST))]
+        a.inlet.take(b"y" * int(SHARED_BURST))
+        assert told[1:] == [("a", b"y" * int(SHARED_BURST))], "one alone may have what is for all"
         assert a.reads
+        a.inlet.take(b"z" * 10_000)
+        assert len(told) == 2
+        assert not a.reads
+        b = Sender(a.inlet._intake, told, "b")
+        b.inlet.take(b"x" * int(BURST))
+        assert told[2:] == [("b", b"x" * int(BURST))], "and others still have their own"
 
     in_loop(act)
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.integers(1, 40_000), min_size=1, max_size=6))
+@given(st.lists(st.integers(1, 200_000), min_size=1, max_size=6))
 def test_nothing_is_lost_and_nothing_overtaken(sizes: list[int]) -> None:
     async def act() -> None:
         told: list[tuple[str, bytes]] = []
@@ -89,9 +97,9 @@ def test_those_who_wait_take_turns() -> None:
         intake = Intake()
         told: list[tuple[str, bytes]] = []
         a, b, c = (Sender(intake, told, n) for n in "abc")
-        for one in (a, b):
-            one.inlet.take(b"x" * 10 * int(BURST))
-            assert not one.reads
+        a.inlet.take(b"x" * 2 * int(SHARED_BURST))
+        b.inlet.take(b"x" * 2 * int(SHARED_BURST))
+        assert not (a.reads or b.reads)
         assert told == []
         c.inlet.take(b"small")
         assert told == [("c", b"small")], "who sends little does not wait"
@@ -99,9 +107,9 @@ def test_those_who_wait_take_turns() -> None:
             await asyncio.sleep(0.001)
         turns = [name for name, data in told if len(data) == SLICE]
         assert turns[:10] == ["a", "b"] * 5
-        a.inlet.take(b"y" * 10 * int(BURST))
+        a.inlet.take(b"y" * 2 * int(SHARED_BURST))
         a.inlet.close()
-        b.inlet.take(b"y" * 10 * int(BURST))
+        b.inlet.take(b"y" * 2 * int(SHARED_BURST))
         before = len(told)
         while not b.reads:
             await asyncio.sleep(0.001)

@@ -1,7 +1,8 @@
 """What clients send, and how fast it is worked off: one that floods commands waits for itself, and nobody waits for it.
 
-Up to a rate that no client needs, bytes are worked off as they come. Beyond it the client's bytes wait, nothing more is read from it (so
-that TCP holds it up), and all clients that wait take turns, in a part of the time that the steps and the other clients do not miss.
+Each client has a rate at which its bytes are worked off as they come, and all have another one together for those who need more, as one that
+steps the world does. Beyond that a client's bytes wait, nothing more is read from it (so that TCP holds it up), and all clients that wait
+take turns, in a part of the time that the steps and the other clients do not miss.
 """
 
 from __future__ import annotations
@@ -12,13 +13,36 @@ from collections.abc import Callable
 from typing import Final
 
 RATE: Final = 4096.0
-"""Bytes a second that are worked off as they come; a robot's serial line carries 960 to 11520."""
+"""Bytes a second of each client that are worked off as they come; a robot's serial line carries 960 to 11520."""
 BURST: Final = 16384.0
 """Bytes that may come at once."""
+SHARED_RATE: Final = 262_144.0
+"""The same of all clients together, beside that …"""
+SHARED_BURST: Final = 262_144.0
+"""… and at once."""
 SLICE: Final = 1024
 """Bytes that a client has worked off in its turn."""
 SHARE: Final = 0.2
 """Part of the time that those who wait get together."""
+
+
+class _Bucket:
+    """So much a second, and so much at once (a token bucket)."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._left = burst
+        self._since = asyncio.get_running_loop().time()
+
+    def take(self, amount: float) -> bool:
+        """Take so much, if it is there."""
+        now = asyncio.get_running_loop().time()
+        self._left = min(self._burst, self._left + self._rate * (now - self._since))
+        self._since = now
+        if amount > self._left:
+            return False
+        self._left -= amount
+        return True
 
 
 class Inlet:
@@ -41,22 +65,18 @@ class Inlet:
         self._work = work
         self._pause, self._resume = pause, resume
         self._waiting = b""
-        self._tokens = BURST
-        self._since = asyncio.get_running_loop().time()
+        self._own = _Bucket(RATE, BURST)
 
     def take(self, data: bytes) -> None:
         """Bytes have come."""
-        now = asyncio.get_running_loop().time()
-        self._tokens = min(BURST, self._tokens + RATE * (now - self._since))
-        self._since = now
-        if self._waiting or len(data) > self._tokens:
-            if not self._waiting:
-                self._pause()
-                self._intake.wait(self)
+        if self._waiting:
             self._waiting += data
-            return
-        self._tokens -= len(data)
-        self._work(data)
+        elif self._own.take(len(data)) or self._intake.has_room(len(data)):
+            self._work(data)
+        else:
+            self._pause()
+            self._intake.wait(self)
+            self._waiting = data
 
     def turn(self) -> bool:
         """Work some bytes off; whether more wait."""
@@ -79,7 +99,14 @@ class Intake:
 
     def __init__(self) -> None:
         self._inlets: deque[Inlet] = deque()
+        self._shared: _Bucket | None = None
         self._task: asyncio.Task[None] | None = None
+
+    def has_room(self, amount: int) -> bool:
+        """Whether what all have together is enough for so many bytes more; then they are taken from it."""
+        if self._shared is None:
+            self._shared = _Bucket(SHARED_RATE, SHARED_BURST)
+        return self._shared.take(amount)
 
     def wait(self, inlet: Inlet) -> None:
         """A client begins to wait."""
@@ -103,4 +130,4 @@ class Intake:
         self._task = None
 
 
-__all__ = ["BURST", "RATE", "SHARE", "SLICE", "Inlet", "Intake"]
+__all__ = ["BURST", "RATE", "SHARE", "SHARED_BURST", "SHARED_RATE", "SLICE", "Inlet", "Intake"]

@@ -30,13 +30,24 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
   drawScale(ctx, world, camera);
 }
 
-/** The edge of the mapped world. */
+/** Without a map, the world reaches so far on all sides of its origin, m; the plane goes on, but nobody is meant to be there. */
+const NO_MAP: [number, number, number, number] = [-100, -100, 100, 100];
+
+/** The edge of the world: of what is mapped, or, without a map, of a square, with grey beyond. */
 function drawEdge(ctx: Ctx, world: World, camera: Camera): void {
-  const b = world.map.bounds;
-  if (!b || !world.layers.map) return;
-  const [ox, oy] = world.map.origin;
+  if (!world.layers.map) return;
+  const b = world.map.bounds ?? NO_MAP;
+  const [ox, oy] = world.map.bounds ? world.map.origin : (world.schema?.origin ?? [0, 0]);
   const [x0, y1] = camera.toScreen(b[0] - ox, b[1] - oy);
   const [x1, y0] = camera.toScreen(b[2] - ox, b[3] - oy);
+  if (b === NO_MAP) {
+    ctx.beginPath();
+    ctx.rect(0, 0, camera.width, camera.height);
+    ctx.rect(x0, y0, x1 - x0, y1 - y0);
+    ctx.fillStyle = world.palette.outside;
+    ctx.fill("evenodd");
+    return;
+  }
   ctx.strokeStyle = world.palette.beyond;
   ctx.lineWidth = 1;
   ctx.strokeRect(x0 - 4, y0 - 4, x1 - x0 + 8, y1 - y0 + 8);

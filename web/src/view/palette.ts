@@ -3,6 +3,7 @@
 export interface Palette {
   ground: string;
   beyond: string;
+  outside: string;
   grid: string;
   gridMajor: string;
   wall: string;
@@ -27,6 +28,7 @@ export interface Palette {
 export const LIGHT: Palette = {
   ground: "#ffffff",
   beyond: "#b9bcc4",
+  outside: "#b9bcc4b0",
   grid: "#ececf0",
   gridMajor: "#d9d9e0",
   wall: "#24272c",
@@ -51,6 +53,7 @@ export const LIGHT: Palette = {
 export const DARK: Palette = {
   ground: "#15181d",
   beyond: "#5a5e68",
+  outside: "#5a5e68b0",
   grid: "#20242b",
   gridMajor: "#2d323b",
   wall: "#d6dae2",
