@@ -1,8 +1,8 @@
 """What clients send, and how fast it is worked off: one that floods commands waits for itself, and nobody waits for it.
 
-Each client has a rate at which its bytes are worked off as they come, and all have another one together for those who need more, as one that
-steps the world does. Beyond that a client's bytes wait, nothing more is read from it (so that TCP holds it up), and all clients that wait
-take turns, in a part of the time that the steps and the other clients do not miss.
+Each client has a rate at which its bytes are worked off as they come, and all have another one together for those who need more, as one
+that steps the world does. Beyond that a client's bytes wait, nothing more is read from it (so that TCP holds it up), and all clients that
+wait take turns, in a part of the time that the steps and the other clients do not miss.
 """
 
 from __future__ import annotations
