@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -264,11 +265,22 @@ def test_states_are_kept_as_they_are(tmp_path: Path) -> None:
     assert complaints == []
     good = path.read_text()
     for bad in ("", "{}", "[]", good[:-5], good.replace('"version": 1', '"version": 2'), good.replace("1.25", '"x"'),
-                good.replace("1.25", "NaN"), good.replace('"tick"', '"tock"')):  # fmt: skip
+                good.replace("1.25", "NaN"), X, '"tick": "soon"'), good.replace("8103", '"x"')):  # fmt: skip
         path.write_text(bad)
         assert read_state(path, complaints.append) is None, bad
         assert "cannot be used" in complaints.pop()
     assert read_state(tmp_path / "gone", complaints.append) is None
+
+
+def test_where_the_state_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with contextlib.ExitStack() as stack:
+        assert supervisor._state_path(stack, "a.log", None) == tmp_path / "a.log-state"
+        assert supervisor._state_path(stack, "a.log", "b") == tmp_path / "b"
+        elsewhere = supervisor._state_path(stack, "nowhere/a.log", None)
+        assert elsewhere.parent.is_dir() and elsewhere.parent != tmp_path, "the log's folder is the log's problem"
+        assert supervisor._state_path(stack, None, None).parent.stat().st_mode & 0o77 == 0
+    assert not elsewhere.parent.exists()
 
 
 @pytest.mark.peer

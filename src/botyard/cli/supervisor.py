@@ -84,20 +84,26 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
 
 
 def _state_path(stack: contextlib.ExitStack, log_file: str | None, state_file: str | None) -> Path:
+    """Where the user says; else beside the log, or, where that cannot be written, in a folder for temporary files."""
     if state_file is None and log_file is not None:
-        state_file = f"{log_file}-state"
+        with contextlib.suppress(OSError):
+            return _writable(f"{log_file}-state")
     try:
-        if state_file is None:
-            return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="botyard-"))) / "state"
-        path = Path(state_file).absolute()
-        with path.open("ab"):
-            return path
+        if state_file is not None:
+            return _writable(state_file)
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="botyard-"))) / "state"
     except OSError as error:
-        where = state_file or tempfile.gettempdir()
+        where = state_file or "any folder for temporary files"
         raise TempFileError(
             f"the state for a restart after a crash cannot be kept in {where}: {error.strerror}; name a file with --state-file, or say "
             "--no-crash-restart"
         ) from None
+
+
+def _writable(name: str) -> Path:
+    path = Path(name).absolute()
+    with path.open("ab"):
+        return path
 
 
 class _Worker:

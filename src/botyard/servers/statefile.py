@@ -122,9 +122,19 @@ def read_state(path: str | os.PathLike[str], warn: Callable[[str], None]) -> Sav
         data = json.loads(Path(path).read_bytes())
         if data.pop("version") != VERSION:
             raise ValueError(f"expected version {VERSION}")
-        robots = [_robot(**robot) for robot in data.pop("robots")]
-        visitors, boxes = ({k: _pose(v) for k, v in data.pop(key).items()} for key in ("visitors", "boxes"))
-        return SavedState(robots=robots, visitors=visitors, boxes=boxes, **data)
+        visitors, boxes = ({str(k): _pose(v) for k, v in data[key].items()} for key in ("visitors", "boxes"))
+        port, *tokens = data["page"] or (0,)
+        return SavedState(
+            tick=int(data["tick"]),
+            map=str(data["map"]),
+            speed=float(data["speed"]),
+            paused=bool(data["paused"]),
+            robots=[_robot(**robot) for robot in data["robots"]],
+            visitors=visitors,
+            boxes=boxes,
+            factories=[int(p) for p in data["factories"]],
+            page=[int(port), *map(str, tokens)] if tokens else [],
+        )
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         warn(f"the state before the crash cannot be used, {path}: {error}")
         return None
@@ -137,8 +147,9 @@ def _pose(values: Any) -> Pose:
     return pose
 
 
-def _robot(*, pose: Any, program: Any, **fields: Any) -> SavedRobot:
-    return SavedRobot(pose=_pose(pose), program=None if program is None else Program(**program), **fields)
+def _robot(*, name: Any, model: Any, pose: Any, port: Any, program: Any) -> SavedRobot:
+    drives = None if program is None else Program(**program)
+    return SavedRobot(name=str(name), model=str(model), pose=_pose(pose), port=int(port), program=drives)
 
 
 def write_state(state: SavedState, path: str | os.PathLike[str]) -> None:
