@@ -265,7 +265,8 @@ def test_states_are_kept_as_they_are(tmp_path: Path) -> None:
     assert complaints == []
     good = path.read_text()
     for bad in ("", "{}", "[]", good[:-5], good.replace('"version": 1', '"version": 2'), good.replace("1.25", '"x"'),
-                good.replace("1.25", "NaN"), X, '"tick": "soon"'), good.replace("8103", '"x"')):  # fmt: skip
+                good.replace("1.25", "NaN"), good.replace('"tick"', '"tock"'), good.replace('"tick": 7', '"tick": "soon"'),
+                good.replace("8103", '"x"')):  # fmt: skip
         path.write_text(bad)
         assert read_state(path, complaints.append) is None, bad
         assert "cannot be used" in complaints.pop()
