@@ -65,7 +65,8 @@ Examples:
   botyard -m lab.map -R p3at               a robot for every client of port 8101
 
 \b
-Other commands: botyard models | maps | convert | scenario | traffic | discover | drive HOST:PORT | packets | doctor | warmup\n(each has --help); --version
+Other commands: botyard models | maps | convert | scenario | traffic | discover | drive HOST:PORT | packets | doctor | warmup
+(each has --help); --version
 """
 
 
