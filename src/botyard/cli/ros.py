@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
+from botyard.protocols.tcpros.master import MASTER_PORT
 from botyard.servers.yard import Interface, Yard
 
 if TYPE_CHECKING:
@@ -91,8 +92,6 @@ class RosInterfaces:
 
     def _master_port(self) -> int:
         """The port of a master of our own: that of the one that we were told of, or the usual one."""
-        from botyard.servers.ros1 import MASTER_PORT
-
         port = (self._o.ros_master or os.environ.get("ROS_MASTER_URI") or "").rstrip("/").rpartition(":")[2]
         return int(port) if port.isdigit() else MASTER_PORT
 
@@ -337,7 +336,7 @@ async def embedded_master(name: str, bound: str) -> Ros1Master:
     PortError
         The port is taken.
     """
-    from botyard.servers.ros1 import MASTER_PORT, Ros1Master
+    from botyard.servers.ros1 import Ros1Master
 
     port = name.partition(":")[2]
     if port and not port.isdigit():

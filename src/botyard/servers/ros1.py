@@ -20,11 +20,10 @@ from botyard.errors import BotyardError, PeerError, PortError
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import ServiceType, Types
 from botyard.protocols.tcpros import wire, xmlrpc
-from botyard.protocols.tcpros.master import Master
+from botyard.protocols.tcpros.master import MASTER_PORT, Master
 from botyard.protocols.tcpros.session import Incoming, Requested, Subscribed, Subscription
 from botyard.servers.rosgraph import Once
 
-MASTER_PORT: Final = 11311
 CALL_TIMEOUT: Final = 3.0
 """Longest wait for an answer of the master or a node, s."""
 WATCH: Final = 1.0

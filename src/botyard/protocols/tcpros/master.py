@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from botyard.errors import PeerError
 
+MASTER_PORT: Final = 11311
+"""Where a master is, unless ROS_MASTER_URI says otherwise."""
 Answer = list[Any]
 MAX_DEPTH: Final = 50
 NO_NODE: Final = "unknown node"
