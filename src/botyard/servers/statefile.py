@@ -203,7 +203,7 @@ def restore(yard: Yard, state: SavedState) -> dict[str, int]:
     if state.paused:
         yard.hub.pause()
     log.warning(
-        "started again after a crash, at %.1f s of simulated time, with %d robots where they were",
+        "started again after a crash, at %.1f s of simulated time; robots where they were: %d",
         sim.time, len(wanted & set(sim.robots)),
     )  # fmt: skip
     return {r.name: r.port for r in state.robots if r.port}
