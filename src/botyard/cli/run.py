@@ -90,7 +90,7 @@ def run(o: RunOptions, context: click.Context) -> int:
 
         return daemonize(context.meta[ARGUMENTS], o.log_file)
     if _is_supervised(o):
-        from botyard.cli.supervisor import supervise
+        from botyard.servers.supervise import supervise
 
         here = Path.cwd()
         if o.cwd is not None:

@@ -19,8 +19,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-import click
-
 from botyard.errors import DaemonError, ExitCode, TempFileError
 
 MOST: Final = 5
@@ -75,9 +73,9 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
             how = signal.strsignal(-status) if status < 0 else f"status {status}"
             deaths.append(time.monotonic())
             if len(deaths) == MOST and deaths[-1] - deaths[0] < WITHIN:
-                click.echo(f"botyard: the simulator has died ({how}), too often: it is not started again", err=True)
+                print(f"botyard: the simulator has died ({how}), too often: it is not started again", file=sys.stderr)
                 return int(ExitCode.CRASH)
-            click.echo(f"botyard: the simulator has died ({how}): it is started again", err=True)
+            print(f"botyard: the simulator has died ({how}): it is started again", file=sys.stderr)
             if time.monotonic() - begin < 2 * PAUSE:
                 time.sleep(PAUSE)
             more = ["--restarting-after-crash"]
