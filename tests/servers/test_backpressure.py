@@ -119,8 +119,8 @@ def test_those_who_wait_take_turns() -> None:
 
 
 def sent_until_held_up(flood: socket.socket) -> int:
-    """Bytes that the other side and the system take before they take no more for half a second."""
-    flood.settimeout(0.5)
+    """Bytes that the other side and the system take before they take no more for a while."""
+    flood.settimeout(0.1)
     sent = 0
     try:
         while sent < 500_000_000:
@@ -202,6 +202,6 @@ def test_a_talkative_client_leaves_room_in_the_log(tmp_path: Path) -> None:
                 if "last" in file.read_text():
                     break
         log = file.read_text()
-        assert log.count("hello there") < 1500, "of 3000"
         left_out = sum(map(int, re.findall(r"ann: (\d+) lines about this client were left out", log)))
+        assert left_out > 100
         assert log.count("hello there") + left_out >= 2990
