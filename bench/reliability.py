@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,12 @@ class Simulator:
         """CPU seconds so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def tasks(self) -> int:
+        """Tasks of its event loop, as it tells itself."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{PORT - 1}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        return int(text.partition("\nbotyard_tasks ")[2].split()[0])
 
     def faults(self) -> int:
         """Exceptions that came out of anywhere."""
@@ -268,8 +275,11 @@ def hostile(packets: int = 100_000) -> None:
 
 def soak(minutes: float = 1.0) -> None:
     """Robots whose clients come and go over TCP."""
-    with Simulator("-m", "office", "--start", "random", *["-r", "p3dx"] * 25, "-R", "p3dx") as sim:
+    with Simulator(
+        "-m", "office", "--start", "random", "--metrics-port", str(PORT - 1), *["-r", "p3dx"] * 25, "-R", "p3dx"
+    ) as sim:
         rng = random.Random(1)
+        (files_before, _), tasks_before = sim.held(), sim.tasks()
         clients: list[tuple[float, PioneerClient]] = []
         begin = time.monotonic()
         samples: list[tuple[float, tuple[int, int]]] = []
@@ -314,8 +324,8 @@ def soak(minutes: float = 1.0) -> None:
         memory = [m for m, _ in half]
         print(
             f"{minutes:g} min over TCP, {visits} visits: memory {min(memory):.1f} … {max(memory):.1f} MB after the first quarter "
-            f"({100 * (memory[-1] / memory[0] - 1):+.1f} %), files and sockets {samples[0][1][0]} with clients, {files} at the end, "
-            f"threads {threads}; "
+            f"({100 * (memory[-1] / memory[0] - 1):+.1f} %), files and sockets {files_before} before, {samples[0][1][0]} with clients, "
+            f"{files} after; tasks {tasks_before} before, {sim.tasks()} after; threads {threads}; "
             f"exceptions {sim.faults()}, status {sim.stop()}"
         )
 

@@ -50,6 +50,7 @@ def figures(yard: Yard) -> Iterator[tuple[str, str, str, float]]:
         "Reports that were not sent, because their clients did not read.",
         hub.dropped_reports,
     )
+    yield "tasks", "gauge", "Tasks of the event loop.", len(asyncio.all_tasks())
     errors = sum(c.session.parser.counts.errors for c in connections)
     yield "parser_errors", "gauge", "Packets with errors, of the clients that are connected.", errors
 
