@@ -61,4 +61,5 @@ def test_the_page_has_them_too() -> None:
     port = free_port(4)
     with running("--nomap", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 2)):
         assert values(get(port + 2, "/metrics")[2])["botyard_robots"] == 1
-        assert get(port + 2, "/healthz")[0] == 200
+        status, _, text = get(port + 2, "/healthz")
+        assert (status, '"viewers": 0' in text) == (200, True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -100,14 +100,14 @@ class TimingLog:
             )  # fmt: skip
 
 
-def routes(yard: Yard) -> list[Route]:
-    """``/metrics`` and ``/healthz``, for an application of Starlette."""
+def routes(yard: Yard, more: Callable[[], dict[str, Any]] = dict) -> list[Route]:
+    """``/metrics`` and ``/healthz``, for an application of Starlette; `more` is told with the health."""
 
     async def tell_metrics(_request: Request) -> Response:
         return Response(metrics_text(yard), media_type=CONTENT_TYPE)
 
     async def tell_health(_request: Request) -> Response:
-        return Response(json.dumps(health(yard)), media_type="application/json")
+        return Response(json.dumps(health(yard) | more()), media_type="application/json")
 
     return [Route("/metrics", tell_metrics), Route("/healthz", tell_health)]
 

@@ -319,7 +319,7 @@ class PageServer:
 
     def _app(self) -> Starlette:
         served: list[Any] = [
-            *routes(self.desk.yard),
+            *routes(self.desk.yard, lambda: {"viewers": len(self.desk.viewers)}),
             Route("/map/{name}", self._map),
             Route("/upload", self._upload, methods=["POST"]),
             Route("/scenario.zip", self._scenario),
