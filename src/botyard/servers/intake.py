@@ -14,11 +14,11 @@ from typing import Final
 
 RATE: Final = 4096.0
 """Bytes a second of each client that are worked off as they come; a robot's serial line carries 960 to 11520."""
-BURST: Final = 16384.0
+BURST: Final = 4096.0
 """Bytes that may come at once."""
 SHARED_RATE: Final = 262_144.0
 """The same of all clients together, beside that …"""
-SHARED_BURST: Final = 262_144.0
+SHARED_BURST: Final = 65_536.0
 """… and at once."""
 SLICE: Final = 1024
 """Bytes that a client has worked off in its turn."""
