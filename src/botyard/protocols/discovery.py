@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from botyard.protocols.tokenbucket import TokenBucket
+
 PORT: Final = 30718
 """UDP port of requests and answers."""
 REQUEST: Final = bytes((0, 0, 0, 0xF6))
@@ -30,14 +32,12 @@ class RateLimit:
 
     def __init__(self, rate: float = 5.0, burst: float = 5.0, most: int = 1024) -> None:
         self._rate, self._burst, self._most = rate, burst, most
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets: dict[str, TokenBucket] = {}
 
     def allows(self, source: str, now: float) -> bool:
         """Whether `source` gets an answer now."""
-        level, since = self._buckets.pop(source, (self._burst, now))
-        level = min(self._burst, level + (now - since) * self._rate)
-        allowed = level >= 1.0
-        self._buckets[source] = (level - 1.0 if allowed else level, now)
+        bucket = self._buckets.pop(source, None) or TokenBucket(self._rate, self._burst, now)
+        self._buckets[source] = bucket
         if len(self._buckets) > self._most:
             del self._buckets[next(iter(self._buckets))]
-        return allowed
+        return bucket.take(now)

@@ -14,6 +14,7 @@ from typing import Final
 from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
+from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.worldcontrol import WorldControl
 
 MOST_LINES: Final = 500.0
@@ -36,21 +37,16 @@ class _Lines:
 
     def __init__(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
         self._log = log
-        self._left = MOST_LINES
-        self._since = time.monotonic()
+        self._room = TokenBucket(LINES_RATE, MOST_LINES, time.monotonic())
         self._lost = 0
 
     def log(self, level: int, text: str) -> None:
         """Log a line, unless there were too many."""
         if not self._log.isEnabledFor(level):
             return
-        now = time.monotonic()
-        self._left = min(MOST_LINES, self._left + LINES_RATE * (now - self._since))
-        self._since = now
-        if self._left < 1.0:
+        if not self._room.take(time.monotonic()):
             self._lost += 1
             return
-        self._left -= 1.0
         if self._lost:
             self._log.warning("%d lines about this client were left out, there were too many", self._lost)
             self._lost = 0

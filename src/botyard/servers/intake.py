@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from botyard.protocols.tokenbucket import TokenBucket
+
 RATE: Final = 4096.0
 """Bytes a second of each client that are worked off as they come; a robot's serial line carries 960 to 11520."""
 BURST: Final = 4096.0
@@ -24,25 +26,6 @@ SLICE: Final = 1024
 """Bytes that a client has worked off in its turn."""
 SHARE: Final = 0.2
 """Part of the time that those who wait get together."""
-
-
-class _Bucket:
-    """So much a second, and so much at once (a token bucket)."""
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, burst
-        self._left = burst
-        self._since = asyncio.get_running_loop().time()
-
-    def take(self, amount: float) -> bool:
-        """Take so much, if it is there."""
-        now = asyncio.get_running_loop().time()
-        self._left = min(self._burst, self._left + self._rate * (now - self._since))
-        self._since = now
-        if amount > self._left:
-            return False
-        self._left -= amount
-        return True
 
 
 class Inlet:
@@ -65,13 +48,13 @@ class Inlet:
         self._work = work
         self._pause, self._resume = pause, resume
         self._waiting = b""
-        self._own = _Bucket(RATE, BURST)
+        self._own = TokenBucket(RATE, BURST, asyncio.get_running_loop().time())
 
     def take(self, data: bytes) -> None:
         """Bytes have come."""
         if self._waiting:
             self._waiting += data
-        elif self._own.take(len(data)) or self._intake.has_room(len(data)):
+        elif self._own.take(asyncio.get_running_loop().time(), len(data)) or self._intake.has_room(len(data)):
             self._work(data)
         else:
             self._pause()
@@ -99,14 +82,15 @@ class Intake:
 
     def __init__(self) -> None:
         self._inlets: deque[Inlet] = deque()
-        self._shared: _Bucket | None = None
+        self._shared: TokenBucket | None = None
         self._task: asyncio.Task[None] | None = None
 
     def has_room(self, amount: int) -> bool:
         """Whether what all have together is enough for so many bytes more; then they are taken from it."""
+        now = asyncio.get_running_loop().time()
         if self._shared is None:
-            self._shared = _Bucket(SHARED_RATE, SHARED_BURST)
-        return self._shared.take(amount)
+            self._shared = TokenBucket(SHARED_RATE, SHARED_BURST, now)
+        return self._shared.take(now, amount)
 
     def wait(self, inlet: Inlet) -> None:
         """A client begins to wait."""

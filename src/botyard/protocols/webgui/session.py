@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from botyard.protocols.tokenbucket import TokenBucket
 from botyard.protocols.webgui.messages import (
     MAX_TEXT,
     READING,
@@ -129,7 +130,7 @@ class Viewer:
         self._texts: deque[bytes] = deque()
         self._log: deque[LogEntry] = deque()
         self._lost = 0
-        self._level, self._since = BURST, now
+        self._room = TokenBucket(MESSAGE_RATE, BURST, now)
         self._rate = 0
         self._good = 0
         self._flying: deque[tuple[int, float]] = deque()
@@ -154,7 +155,7 @@ class Viewer:
             self._greet(request)
         elif isinstance(request, Ack):
             self._acknowledged(request.number)
-        elif not self._allowed():
+        elif not self._room.take(self._now):
             self._answer(request.id, None, f"too many messages: at most {MESSAGE_RATE:g} a second")
         elif self.read_only and not isinstance(request, READING):
             self._answer(request.id, None, "this page may only look on")
@@ -182,7 +183,7 @@ class Viewer:
                 number = found["id"]
         except (ValueError, RecursionError):
             pass
-        if self._allowed():
+        if self._room.take(self._now):
             self._answer(number, None, reason)
 
     def _greet(self, request: AnyRequest) -> None:
@@ -203,14 +204,6 @@ class Viewer:
         self.send(self._desk.welcome(self.read_only))
         self._texts.extend(self._desk.arrived(self))
         self._desk.view_changed(self)
-
-    def _allowed(self) -> bool:
-        self._level = min(BURST, self._level + (self._now - self._since) * MESSAGE_RATE)
-        self._since = self._now
-        if self._level < 1.0:
-            return False
-        self._level -= 1.0
-        return True
 
     def _answer(self, number: int, result: Any, error: str | None) -> None:
         self.send(Ok(id=number, result=result) if error is None else Failed(id=number, message=error))
