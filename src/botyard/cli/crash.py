@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import logging
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import click
 from botyard import __version__
 from botyard.cli.logs import Logs
 from botyard.errors import BotyardError, ExitCode
+from botyard.servers.supervise import keep_log
 
 log = logging.getLogger("botyard")
 
@@ -56,7 +56,7 @@ def crash_handler(logs: Logs, file: str | None, *, traces: bool = True) -> Itera
         except Exception as error:
             log.critical("internal error in botyard %s; please report it with what follows", __version__, exc_info=True)
             logs.flush()
-            kept = _keep(file)
+            kept = keep_log(file)
             where = f"; the log is kept as {kept}" if kept else ""
             raise Crash(f"internal error: {type(error).__name__}: {error}{where}") from error
 
@@ -68,18 +68,6 @@ def _trace_fatal_signals(stack: contextlib.ExitStack, file: str | None) -> None:
             target = stack.enter_context(Path(file).open("a", encoding="utf-8"))  # noqa: SIM115  # the stack closes it
         faulthandler.enable(target)
         stack.callback(faulthandler.disable)
-
-
-def _keep(file: str | None) -> str:
-    """Copy the log file, so that the next run does not write over it; its name, or nothing."""
-    if file is None:
-        return ""
-    kept = f"{file}-crash"
-    try:
-        shutil.copyfile(file, kept)
-    except OSError:
-        return ""
-    return kept
 
 
 __all__ = ["Crash", "crash_handler"]

@@ -67,9 +67,8 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
             status = worker.run([*command, *more], folder)
             if not _is_crash(status) or not state.exists():
                 return status if status >= 0 else 128 - status  # as a shell tells it
-            if status < 0 and log_file is not None:
-                with contextlib.suppress(OSError):
-                    shutil.copyfile(log_file, f"{log_file}-crash")
+            if status < 0:  # it had no time to do so itself
+                keep_log(log_file)
             how = signal.strsignal(-status) if status < 0 else f"status {status}"
             deaths.append(time.monotonic())
             if len(deaths) == MOST and deaths[-1] - deaths[0] < WITHIN:
@@ -79,6 +78,18 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
             if time.monotonic() - begin < 2 * PAUSE:
                 time.sleep(PAUSE)
             more = ["--restarting-after-crash"]
+
+
+def keep_log(file: str | None) -> str:
+    """Copy the log file, so that the next run does not write over it; the copy's name, or nothing."""
+    if file is None:
+        return ""
+    kept = f"{file}-crash"
+    try:
+        shutil.copyfile(file, kept)
+    except OSError:
+        return ""
+    return kept
 
 
 def _state_path(stack: contextlib.ExitStack, log_file: str | None, state_file: str | None) -> Path:
@@ -156,4 +167,4 @@ def _is_crash(status: int) -> bool:
     return status == ExitCode.CRASH or status >= 0x8000_0000  # an exception on Windows
 
 
-__all__ = ["supervise"]
+__all__ = ["keep_log", "supervise"]
