@@ -53,6 +53,14 @@ def ray_segments(origin, angle, segments, r_max):
     return float(min(t[hit].min(initial=r_max), r_max))
 
 
+def segment_distance(point, segment):
+    """Distance from a point to a segment x1, y1, x2, y2."""
+    a, b = np.asarray(segment[:2], float), np.asarray(segment[2:], float)
+    p, e = np.asarray(point, float) - a, b - a
+    u = np.clip(p @ e / max(e @ e, 1e-300), 0.0, 1.0)
+    return float(np.hypot(*(p - u * e)))
+
+
 def polygon_edges(corners, pose):
     """Edges of a polygon at a pose, (n, 4)."""
     x, y, th = pose

@@ -5,14 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from botyard.devices.ranging import Bundle, RangeDevices
 from botyard.engine import commands as cmd
-from botyard.engine.build import BodySpec
-from botyard.engine.kernels.grid import quadrant_clearance
+from botyard.engine.build import BodySpec, build_grid
+from botyard.engine.kernels.grid import quadrant_clearance, wall_distance
+from botyard.engine.kernels.raycast import SECTORS, sector_of
 from botyard.engine.simulation import Engine
 from botyard.formats.registry import load_scene
-from botyard.geometry import Pose
+from botyard.geometry import Pose, compose
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 from botyard.model.sensors import ReflectorRule
@@ -257,3 +260,70 @@ def test_a_crowd_in_the_warehouse_equals_the_twin() -> None:
 def test_a_crowd_in_columbia_equals_the_twin(shared: Path) -> None:
     scene = load_scene(shared / "data/maps/columbia.map")
     crowd_equals_the_twin(scene, cluster(scene, 40, 8.0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("fov", [math.pi, 2 * math.pi])
+def test_scans_in_a_crowd_equal_all_pairs(seed: int, fov: float) -> None:
+    """Most bodies stand behind others or behind walls, and are passed by: none that a beam meets may be among those."""
+    rng = np.random.default_rng(200 + seed)
+    segments = random_segments(rng, 25) * 2.5
+    sizes = rng.choice([0.1, 0.3, 1.2], 120)
+    bodies = []
+    for i, size in enumerate(sizes):
+        outline = tuple((size * x, size * y) for x, y in (HOOK if i % 3 else OCTAGON))
+        bodies.append((robot(f"r{i}", (outline,)), Pose(*rng.uniform((0, 0, -4), (25, 25, 4)))))
+    e, devices = world(segments, bodies)
+    mounts = [Pose(0.2, -0.1, 0.4), Pose(-0.3, 0.1, 2.0)]
+    for i in range(0, 120, 12):
+        others = [(b.parts[0], p) for k, (b, p) in enumerate(bodies) if k != i]
+        for r_max in (5.0, 40.0):
+            found = ranges(e, devices, f"r{i}", *(fan(91, fov, r_max, mount=m) for m in mounts)).reshape(2, 91)
+            for mount, scan in zip(mounts, found, strict=True):
+                origin = compose(bodies[i][1], mount)
+                expected = naive.scan(origin, np.linspace(-fov / 2, fov / 2, 91), segments, others, r_max)
+                assert np.abs(scan - expected).max() < 1e-9
+
+
+def test_rings_of_more_than_sixty_four_beams() -> None:
+    rng = np.random.default_rng(7)
+    poses = [Pose(*rng.uniform((0, 0, -4), (8, 8, 4))) for _ in range(30)]
+    e, devices = world(np.zeros((0, 4)), [(robot(f"r{i}"), p) for i, p in enumerate(poses)])
+    mounts = [Pose(0.1 * math.cos(a), 0.1 * math.sin(a), a) for a in np.linspace(-math.pi, math.pi, 150)]
+    found = ranges(e, devices, "r0", *(Bundle(mount=m, r_max=9.0) for m in mounts))
+    others = [(OCTAGON, p) for p in poses[1:]]
+    expected = [naive.scan(compose(poses[0], m), [0.0], np.zeros((0, 4)), others, 9.0)[0] for m in mounts]
+    assert np.abs(found - expected).max() < 1e-9
+    assert (found < 9.0).sum() > 50
+
+
+@given(
+    st.floats(-math.pi, math.pi), st.floats(0.0, 1.0), st.floats(-1.0, 1.0), st.floats(1e-3, 1e3)
+)  # fmt: skip
+def test_what_is_no_wider_than_a_sector_lies_in_three(
+    bearing: float, width: float, aside: float, distance: float
+) -> None:
+    half = width * 4.0 / SECTORS
+    middle = sector_of(distance * math.cos(bearing), distance * math.sin(bearing))
+    edge = sector_of(math.cos(bearing + aside * half), math.sin(bearing + aside * half))
+    assert 0 <= middle < SECTORS
+    assert (edge - middle) % SECTORS in (0, 1, SECTORS - 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_walls_are_never_nearer_than_the_grid_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    segments = random_segments(rng, 12)
+    grid = build_grid(Scene(segments=segments))
+    for x, y in rng.uniform(-3, 13, (300, 2)):
+        nearest = min(naive.segment_distance((x, y), s) for s in segments)
+        least = naive.py(wall_distance)(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y)
+        assert least <= nearest + 1e-9
+
+
+def test_the_grid_of_a_large_world_with_few_walls_is_small() -> None:
+    walls = [(0, 0, 200, 0), (200, 0, 200, 200), (200, 200, 0, 200), (0, 200, 0, 0)]
+    grid = build_grid(Scene(segments=np.array(walls, float)))
+    assert grid.nx * grid.ny < 5000
+    dense = build_grid(Scene(segments=random_segments(np.random.default_rng(1), 3000)))
+    assert dense.h == 0.1

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.build import build_bins, build_bodies, build_grid
-from botyard.engine.kernels.raycast import DIRECTIONS, Fans, cast_groups
+from botyard.engine.kernels.raycast import SECTORS, Beams, Fans, cast_groups, sector_of
 from botyard.engine.layout import F8, I2, I8, allocate_state
 from botyard.engine.simulation import Engine
 from botyard.geometry import IDENTITY, Pose
@@ -119,6 +119,7 @@ class RangeDevices:
         self._devices: dict[Hashable, _Device] = {}
         self._index: dict[Hashable, int] = {}
         self._fans: Fans | None = None
+        self._beams: list[Beams] = []
         self._out: list[tuple[F8, I2]] = []
         self._spans: list[tuple[int, int]] = []
         self._taken = np.zeros(0, np.bool_)
@@ -242,9 +243,9 @@ class RangeDevices:
         fans, _ = self._built(engine)
         ranges, bright = self._out[0]
 
-        def cast(part: NDArray[np.int64]) -> None:
+        def cast(part: NDArray[np.int64], beams: Beams) -> None:
             cast_groups(
-                engine.grid, engine.bodies, engine.bins, engine.state, fans, part, engine.seed_word, engine.clock.tick,
+                engine.grid, engine.bodies, engine.bins, engine.state, fans, beams, part, engine.seed_word, engine.clock.tick,
                 ranges, bright,
             )  # fmt: skip
 
@@ -252,10 +253,11 @@ class RangeDevices:
             # the kernel lets go of the interpreter, and devices write to places of their own: threads need nothing of each other
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads, "rays")
-            for _ in self._pool.map(cast, np.array_split(chosen, min(PARTS * self.threads, len(chosen)))):
+            parts = np.array_split(chosen, min(len(self._beams), len(chosen)))
+            for _ in self._pool.map(cast, parts, self._beams):
                 pass
         else:
-            cast(chosen)
+            cast(chosen, self._beams[0])
         self._taken[chosen] = True
 
     # -- arrays
@@ -277,51 +279,52 @@ class RangeDevices:
         self.layout += 1
         fans = self._arrays(list(self._devices.values()), engine.rows)
         self._activate()
+        self._beams = [workspace(fans) for _ in range(PARTS * self.threads)]
         return fans
 
     def _arrays(self, devices: list[_Device], rows: Mapping[str, int]) -> Fans:
-        beams = [d.beams for d in devices]
-        first = _bounds([len(b.counts) for b in beams])
-        beam_first = _bounds(_joined(np.int64, [b.counts for b in beams]))
-        out_first = _bounds(_joined(np.int64, [b.readings for b in beams]))
-        n_beams = int(beam_first[-1])
         places: dict[int, int] = {}
-        kind = [places.setdefault(id(b), len(places)) for b in beams]
-        kinds = list({id(b): b for b in beams}.values())
-        begins = _bounds([len(b.sorted) for b in kinds])
-        columns = _joined(np.float64, [b.columns for b in beams], len(_COLUMNS))
+        kind = np.array([places.setdefault(id(d.beams), len(places)) for d in devices], np.int64)
+        kinds = list({id(d.beams): d.beams for d in devices}.values())
+        columns = _joined(np.float64, [k.columns for k in kinds], len(_COLUMNS))
+        counts = _joined(np.int64, [k.counts for k in kinds])
+        beams = _joined(np.float64, [k.beams for k in kinds], 4)
+        places_of_readings = _bounds(np.array([k.readings.sum() for k in kinds], np.int64)[kind])
         fans = Fans(
             row=np.array([rows[d.body] for d in devices], np.int64),
             key=np.array([d.stream for d in devices], np.uint64),
             mask=np.array([int(d.senses) for d in devices], np.uint16),
-            first=first,
-            offset=np.array([b.offset for b in beams], np.float64),
-            wobble=np.array([b.wobble for b in beams], np.float64),
-            kind=np.array(kind, np.int64),
-            sector=_joined(np.int64, [b.sector for b in kinds], 2 * DIRECTIONS + 1) + begins[:-1, None],
-            sorted=_joined(np.int64, [b.sorted for b in kinds]),
-            mount=_joined(np.float64, [b.mount for b in beams], 3),
-            beam_first=beam_first,
+            kind=kind,
+            out=places_of_readings[:-1],
+            first=_bounds([len(k.counts) for k in kinds]),
+            offset=np.array([k.offset for k in kinds], np.float64),
+            mount=_joined(np.float64, [k.mount for k in kinds], 3),
+            beam_first=_bounds(counts),
             **{name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(_COLUMNS)},
-            bright_as=_joined(np.int16, [b.bright_as for b in beams]),
-            out_first=out_first,
-            beam_cos=_joined(np.float64, [b.cos for b in beams]),
-            beam_sin=_joined(np.float64, [b.sin for b in beams]),
-            beam_r_max=np.repeat(columns[:, _COLUMNS.index("r_max")], np.diff(beam_first)),
-            org_x=np.zeros(n_beams),
-            org_y=np.zeros(n_beams),
-            dir_x=np.zeros(n_beams),
-            dir_y=np.zeros(n_beams),
-            raw=np.zeros(n_beams),
-            raw_bright=np.zeros(n_beams, np.int16),
-            raw_cos=np.zeros(n_beams),
+            bright_as=_joined(np.int16, [k.bright_as for k in kinds]),
+            readings=_bounds(_joined(np.int64, [k.readings for k in kinds])),
+            beam_x=np.ascontiguousarray(beams[:, 0]),
+            beam_y=np.ascontiguousarray(beams[:, 1]),
+            beam_cos=np.ascontiguousarray(beams[:, 2]),
+            beam_sin=np.ascontiguousarray(beams[:, 3]),
+            beam_r_max=np.repeat(columns[:, _COLUMNS.index("r_max")], counts),
+            beam_sector=_joined(np.int64, [k.sector for k in kinds]),
         )
-        n_out = int(out_first[-1])
+        n_out = int(places_of_readings[-1])
         self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
-        spans = out_first[first].tolist()
-        self._spans = list(pairwise(spans))
+        self._spans = list(pairwise(places_of_readings.tolist()))
         self._taken = np.zeros(len(devices), np.bool_)
         return fans
+
+
+def workspace(fans: Fans) -> Beams:
+    """Room for the beams of the device that has most of them."""
+    bundles = int(np.diff(fans.first).max(initial=0))
+    beams = int(np.diff(fans.beam_first[fans.first]).max(initial=0))
+    return Beams(
+        org_x=np.zeros(beams), org_y=np.zeros(beams), dir_x=np.zeros(beams), dir_y=np.zeros(beams), raw=np.zeros(beams),
+        bright=np.zeros(beams, np.int16), cosine=np.zeros(beams), reach=np.zeros((bundles, SECTORS)),
+    )  # fmt: skip
 
 
 _COLUMNS: Final = ("angle0", "step", "r_min", "r_max", "r_noise", "a_noise", "bright_range", "bright_cos")
@@ -335,22 +338,15 @@ class _Beams:
     counts: I8
     readings: I8
     offset: float
-    wobble: float
     mount: F8
     columns: F8
     bright_as: I2
-    cos: F8
-    sin: F8
+    beams: F8
     sector: I8
-    sorted: I8
 
 
 @lru_cache(maxsize=256)
 def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
-    bearings = np.concatenate([np.zeros(0), *(b.mount.th + b.angle0 + b.step * np.arange(b.count) for b in bundles)])
-    at = bearings % (2.0 * math.pi)
-    order = np.argsort(at, kind="stable").astype(np.int64)
-    bounds = np.searchsorted(at[order], np.arange(DIRECTIONS) * (2.0 * math.pi / DIRECTIONS))
     numbers = [
         (
             b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.reflector.max_range,
@@ -358,18 +354,21 @@ def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
         )
         for b in bundles
     ]  # fmt: skip
+    beams = [
+        np.column_stack([np.full(b.count, b.mount.x), np.full(b.count, b.mount.y), np.cos(at), np.sin(at)])
+        for b in bundles
+        for at in [b.mount.th + b.angle0 + b.step * np.arange(b.count)]
+    ]
+    joined = _joined(np.float64, beams, 4)
     return _Beams(
         counts=np.array([b.count for b in bundles], np.int64),
         readings=np.array([b.n_readings for b in bundles], np.int64),
         offset=max((math.hypot(b.mount.x, b.mount.y) for b in bundles), default=0.0),
-        wobble=max((b.a_noise for b in bundles), default=0.0),
         mount=np.array([b.mount for b in bundles], np.float64).reshape(-1, 3),
         columns=np.array(numbers, np.float64).reshape(-1, len(_COLUMNS)),
         bright_as=np.array([b.reflector.strength for b in bundles], np.int16),
-        cos=np.cos(bearings),
-        sin=np.sin(bearings),
-        sector=np.concatenate([bounds, bounds + len(at), [2 * len(at)]]).astype(np.int64).reshape(1, -1),
-        sorted=np.concatenate([order, order]),
+        beams=joined,
+        sector=np.array([sector_of(c, s) for c, s in joined[:, 2:].tolist()], np.int64),
     )
 
 
@@ -389,7 +388,9 @@ def warm_up() -> None:
     fans = RangeDevices()._arrays([], {})
     grid, bodies, bins = build_grid(Scene()), build_bodies(()), build_bins(0)
     nobody = np.zeros(0, np.int64)
-    cast_groups(grid, bodies, bins, state, fans, nobody, np.uint64(0), 0, np.zeros(0), np.zeros(0, np.int16))
+    cast_groups(
+        grid, bodies, bins, state, fans, workspace(fans), nobody, np.uint64(0), 0, np.zeros(0), np.zeros(0, np.int16)
+    )
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

@@ -23,6 +23,8 @@ MIN_CELL = 0.1
 """Least edge of a grid cell, m (the size that measured best, reference performance.md §2)."""
 MAX_CELLS = 4e6
 """Maps so large that they would need more cells get larger ones."""
+CELLS_PER_ENTRY = 4.0
+"""So do maps with few walls: the whole grid then stays in a cache."""
 GRID_PADDING = 2
 """Empty cells around the map's bounds."""
 GRID_PHASE = 3 / 32
@@ -239,7 +241,11 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     ends = segments.reshape(-1, 2)
     low, high = ends.min(axis=0), ends.max(axis=0)
     area = float((high[0] - low[0] + 1.0) * (high[1] - low[1] + 1.0))
-    h = max(MIN_CELL, math.sqrt(area / MAX_CELLS))
+    least = h = max(MIN_CELL, math.sqrt(area / MAX_CELLS))
+    # a wall has an entry in each cell along its way; how many those are depends on the edge: a few rounds are enough
+    ways = float(np.abs(segments[:, 2:] - segments[:, :2]).sum())
+    for _ in range(8):
+        h = max(least, math.sqrt(area / (CELLS_PER_ENTRY * (len(segments) + ways / h))))
     x0, y0 = (float(v) for v in (np.floor(low / h - GRID_PADDING) - GRID_PHASE) * h)
     nx, ny = (int(v) for v in np.ceil((high - (x0, y0)) / h) + GRID_PADDING)
     start: I4 = np.zeros(nx * ny + 1, np.int32)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
+from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import arc, cosine_sine, turning, wrap
 from botyard.engine.kernels.outlines import place_corners
@@ -166,22 +167,27 @@ def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, oth
 
 @inlined_kernel
 def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float,
-                  reach: float, near: I4) -> int:  # fmt: skip
-    """Note in `near` the solid segments within `reach` m of (x, y), as entries of the grid; how many."""
+                  reach: float, beyond: float, near: I4) -> tuple[int, float]:  # fmt: skip
+    """Note in `near` the solid segments within `reach` m of (x, y), as entries of the grid.
+
+    Returns how many, and how far the nearest one is, m; `reach` + `beyond` at most.
+    """
     inv = 1.0 / h
-    gx, gy, limit = (x - x0) * inv, (y - y0) * inv, reach * inv
+    gx, gy, limit, nearest = (x - x0) * inv, (y - y0) * inv, reach * inv, (reach + beyond) * inv
     count = 0
-    i0, i1 = bin_span(x - reach, x + reach, x0, inv, nx)
-    j0, j1 = bin_span(y - reach, y + reach, y0, inv, ny)
+    i0, i1 = bin_span(x - reach - beyond, x + reach + beyond, x0, inv, nx)
+    j0, j1 = bin_span(y - reach - beyond, y + reach + beyond, y0, inv, ny)
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
             if not (int(classes[k]) & OBSTACLE):
                 continue
             ax, ay = seg[k, 0], seg[k, 1]
-            if segment_distance(gx, gy, ax, ay, ax + seg[k, 2], ay + seg[k, 3]) <= limit:
+            distance = segment_distance(gx, gy, ax, ay, ax + seg[k, 2], ay + seg[k, 3])
+            nearest = min(nearest, distance)
+            if distance <= limit:
                 near[count] = k
                 count += 1
-    return count
+    return count, nearest * h
 
 
 @inlined_kernel
@@ -458,8 +464,8 @@ def contact_sectors(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_seg
 def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, escaping: bool) -> bool:
     """Whether body `row` touches something solid where it is; for callers outside the step, with `escaping` false."""
     radius, x, y = bodies.radius[row], pose[row, 0], pose[row, 1]
-    n_segments = near_segments(
-        grid.start, grid.seg, grid.mask, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y, radius, grid.near
+    n_segments, _ = near_segments(
+        grid.start, grid.seg, grid.mask, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y, radius, 0.0, grid.near
     )
     n_bodies = near_bodies(
         bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape, bins.reach[0], bins.reach[1],
@@ -489,7 +495,7 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
     grid_start, seg, classes, near_seg = grid.start, grid.seg, grid.mask, grid.near
     part_start, vert_start, verts, world = bodies.part_start, bodies.vert_start, bodies.verts, bodies.world
     turn, edge, inner, feels, scratch = bodies.turn, bodies.edge, bodies.inner, bodies.feels, bodies.scratch
-    inv, h = 1.0 / grid.h, grid.h
+    h = grid.h
     widest, farthest, other_way = bins.reach[0], bins.reach[1], bins.reach[2]
     leeway, slot, control = bodies.leeway, bins.slot, state.control
     for n in range(order.shape[0]):
@@ -518,17 +524,16 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
             leeway[i] -= way + other_way
         elif way > 0.0:
             need = radii[i] + way + CONTACT
-            cx, cy = (x - gx0) * inv, (y - gy0) * inv
-            if 0.0 <= cx < nx and 0.0 <= cy < ny:
-                ix, iy = int(cx), int(cy)
-                room_here = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
-                to_wall = (int(room_here) - 1) * h - need
-            else:
-                outside = max(max(-cx, cx - nx), max(-cy, cy - ny))
-                to_wall = outside * h - need if nx > 0 else math.inf
+            to_wall = wall_distance(clear, gx0, gy0, h, nx, ny, x, y) - need
             n_segments = 0
             if to_wall <= 0.0:
-                n_segments = near_segments(grid_start, seg, classes, gx0, gy0, h, nx, ny, x, y, need, near_seg)
+                # in wide cells a little farther than it must: the clearance says little there, and it need not look again so soon
+                beyond = LEEWAY if h > need + LEEWAY else 0.0
+                n_segments, nearest = near_segments(
+                    grid_start, seg, classes, gx0, gy0, h, nx, ny, x, y, need, beyond, near_seg
+                )
+                if beyond > 0.0:
+                    to_wall = nearest - need
             # where it will be is asked first, in ways that are quick and mostly say yes; unless it could jump over something
             around = -1.0
             if way <= inner[i] and clear_of_segments(seg, gx0, gy0, h, near_seg, n_segments, world, v0, v1):

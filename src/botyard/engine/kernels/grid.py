@@ -1,6 +1,6 @@
-"""Building the static world's grid: which segments touch which cell, and how much is free around each cell.
+"""The static world's grid: which segments touch which cell, and how much is free around each cell.
 
-Method and figures: reference performance.md §2–3. Everything here runs when a map is loaded, never in a step.
+Method and figures: reference performance.md §2–3. All but `wall_distance` runs when a map is loaded, never in a step.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.jit import kernel
+from botyard.engine.kernels.jit import inlined_kernel, kernel
 from botyard.engine.layout import F8, I2, I4, U1, U2
 
 COVER_MARGIN = 1e-6
@@ -84,6 +84,17 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
                 if inx and iny:
                     side = min(side, int(clear[q, j + sy, i + sx]))
                 clear[q, j, i] = side + 1
+
+
+@inlined_kernel
+def wall_distance(clear: U1, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float) -> float:
+    """So far, m, is the nearest segment from (`x`, `y`) at the least, by the free squares around its cell; may be negative."""
+    cx, cy = (x - x0) / h, (y - y0) / h
+    if 0.0 <= cx < nx and 0.0 <= cy < ny:
+        ix, iy = int(cx), int(cy)
+        free = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
+        return (int(free) - 1) * h
+    return max(max(-cx, cx - nx), max(-cy, cy - ny)) * h if nx > 0 else math.inf
 
 
 @kernel

@@ -36,12 +36,6 @@ def stream_key(seed: np.uint64, uid: np.uint64, device: np.uint64, tick: np.uint
 
 
 @inline_kernel
-def renumbered(key: np.uint64, first: np.uint64) -> np.uint64:
-    """The key under which draw `first` + n is draw n of the stream `key`."""
-    return np.uint64(key - first * _GOLDEN)
-
-
-@inline_kernel
 def symmetric(key: np.uint64, k: np.uint64) -> float:
     """Draw `k` of a stream, uniform in [−1, 1) with 53 bits."""
     z = mix(key + (k + np.uint64(1)) * _GOLDEN)

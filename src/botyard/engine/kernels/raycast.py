@@ -2,7 +2,7 @@
 
 The static part walks the grid from cell to cell, jumping over free squares; it tests the segments of the cells that it enters
 (method and figures: reference performance.md §2–3). Moving bodies are never in the grid: each one near a sensor is turned into an
-interval of beams and tested against those only. Ranges are float64 metres; a ray that meets nothing keeps its greatest range.
+interval or a set of beams and tested against those only. Ranges are float64 metres; a ray that meets nothing keeps its greatest range.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
+from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine
-from botyard.engine.kernels.noise import renumbered, stream_key, symmetric
-from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Grid, State
+from botyard.engine.kernels.noise import stream_key, symmetric
+from botyard.engine.layout import F8, I2, I4, I8, U2, U8, Bins, Bodies, Grid, State
 
 END_TOLERANCE = 1e-12
 """Segments are this much longer at both ends, relative to their length, so that no ray slips through a corner."""
@@ -26,34 +27,38 @@ TWO_PI = 2.0 * math.pi
 BEARING_ERROR = 2e-5
 """More than `about_atan2` is off, rad."""
 FEW_BEAMS = 6
-"""Devices with more beams per origin compute the interval of beams that a body covers; others look for them in its directions."""
-DIRECTIONS = 64
-"""Number of sectors into which the beams of a device are sorted; see `Fans.sector`."""
+"""Devices with more beams per origin compute the interval of beams that a body covers; of others all beams are tried at once."""
+BESIDE = 2.0
+"""Bodies this near, m, are looked at before the walls, so that the beams they stop need not be walked any farther."""
+GROWTH = 2.5
+"""From one square of bins in which bodies are looked for to the next."""
+SECTORS = 32
+"""Directions in which a device notes how far its beams reach; see `sector_of`."""
 
 
 class Fans(NamedTuple):
-    """All beams of one kind of sensor, in three levels: group (one device of a body), bundle (one origin), beam.
+    """All devices of one kind of sensor, and what their beams are: devices with the same beams share a *kind*.
+
+    A kind has bundles (beams from one origin), a bundle has beams. Everything is in the frame of the body that carries the device.
 
     Attributes
     ----------
-    row : (n_groups,) int64
+    row : (n_devices,) int64
         Body that carries the device.
-    key : (n_groups,) uint64
+    key : (n_devices,) uint64
         Device number in the random streams.
-    mask : (n_groups,) uint16
+    mask : (n_devices,) uint16
         `Visible` class that the device senses.
-    first : (n_groups + 1,) int64
-        Group g owns the bundles first[g] … first[g + 1] − 1.
-    offset, wobble : (n_groups,) float64
-        Distance of the farthest origin from the body's, m; largest error of a bearing, rad.
-    kind : (n_groups,) int64
-        Devices with the same beams have the same number here.
-    sector : (n_kinds, 2 * DIRECTIONS + 1) int64
-        In the list `sorted`, where each sector of the beams' directions begins: of two turns, so that no interval is cut.
-    sorted : (2 * sum of beams of all kinds,) int64
-        Beams of each kind, counted from the device's first, in the order of their directions in the body's frame, twice.
+    kind : (n_devices,) int64
+        Its kind.
+    out : (n_devices,) int64
+        Where its readings begin in the output.
+    first : (n_kinds + 1,) int64
+        Kind k owns the bundles first[k] … first[k + 1] − 1.
+    offset : (n_kinds,) float64
+        Distance of the farthest origin from the body's, m.
     mount : (n_bundles, 3) float64
-        Origin and direction in the body's frame, m and rad.
+        Origin and direction, m and rad.
     beam_first : (n_bundles + 1,) int64
         Bundle b owns the beams beam_first[b] … beam_first[b + 1] − 1.
     angle0, step : (n_bundles,) float64
@@ -66,33 +71,25 @@ class Fans(NamedTuple):
         Bright returns count only up to this range, m, and where the cosine of the incidence is at least this.
     bright_as : (n_bundles,) int16
         What a laser return of 2 is reported as.
-    out_first : (n_bundles + 1,) int64
-        Where the bundle's readings begin in the output; a bundle with one reading and several beams gives the shortest.
+    readings : (n_bundles + 1,) int64
+        Bundle b gives readings[b + 1] − readings[b] readings; one with one reading and several beams gives the shortest.
+    beam_x, beam_y : (n_beams,) float64
+        Origin of each beam, m.
     beam_cos, beam_sin : (n_beams,) float64
-        Direction of each beam in the body's frame.
+        Direction of each beam.
     beam_r_max : (n_beams,) float64
         Greatest range of each beam, m.
-    org_x, org_y : (n_beams,) float64
-        Workspace: origin of each beam in the world, m.
-    dir_x, dir_y : (n_beams,) float64
-        Workspace: direction of each beam in the world.
-    raw : (n_beams,) float64
-        Workspace: exact range of each beam, m.
-    raw_bright : (n_beams,) int16
-        Workspace: laser return of what each beam met; 0 for nothing.
-    raw_cos : (n_beams,) float64
-        Workspace: cosine of the incidence at bright surfaces.
+    beam_sector : (n_beams,) int64
+        `sector_of` each beam's direction.
     """
 
     row: I8
-    key: np.ndarray[tuple[int], np.dtype[np.uint64]]
+    key: U8
     mask: U2
+    kind: I8
+    out: I8
     first: I8
     offset: F8
-    wobble: F8
-    kind: I8
-    sector: I8
-    sorted: I8
     mount: F8
     beam_first: I8
     angle0: F8
@@ -104,17 +101,42 @@ class Fans(NamedTuple):
     bright_range: F8
     bright_cos: F8
     bright_as: I2
-    out_first: I8
+    readings: I8
+    beam_x: F8
+    beam_y: F8
     beam_cos: F8
     beam_sin: F8
     beam_r_max: F8
+    beam_sector: I8
+
+
+class Beams(NamedTuple):
+    """Workspace for the beams of one device, in the world; threads have one each. It is small, and stays in the first cache.
+
+    Attributes
+    ----------
+    org_x, org_y : (n,) float64
+        Origin of each beam, m; n is the greatest number of beams of a device.
+    dir_x, dir_y : (n,) float64
+        Direction of each beam.
+    raw : (n,) float64
+        Exact range of each beam, m.
+    bright : (n,) int16
+        Laser return of what each beam met; 0 for nothing.
+    cosine : (n,) float64
+        Cosine of the incidence at bright surfaces.
+    reach : (m, SECTORS) float64
+        How far, m, the beams of each bundle reach in each sector and the two beside it; m is the greatest number of bundles of a device.
+    """
+
     org_x: F8
     org_y: F8
     dir_x: F8
     dir_y: F8
     raw: F8
-    raw_bright: I2
-    raw_cos: F8
+    bright: I2
+    cosine: F8
+    reach: F8
 
 
 Walk = tuple[float, float, float, float, float, float, int, int, int, int, int, int, float]
@@ -185,29 +207,34 @@ def stride(walk: Walk, ix: int, iy: int, side: int, nx: int, ny: int) -> tuple[i
 
 
 @merged_kernel
-def aim_beams(fans: Fans, b0: int, b1: int, x: float, y: float, th: float, key: int) -> None:
-    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1.
+def aim_beams(fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th: float, key: int) -> None:
+    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1, as long as they can be.
 
     `x`, `y`, `th`: pose of the body that carries them; `key`: random stream of the device.
     """
-    beam_cos, beam_sin, dir_x, dir_y, org_x, org_y = (
-        fans.beam_cos, fans.beam_sin, fans.dir_x, fans.dir_y, fans.org_x, fans.org_y,
-    )  # fmt: skip
-    mount, beam_first, wobbles = fans.mount, fans.beam_first, fans.a_noise
+    dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
+    raw, bright, cosine = beams.raw, beams.bright, beams.cosine
+    beam_cos, beam_sin, beam_x, beam_y, r_max = fans.beam_cos, fans.beam_sin, fans.beam_x, fans.beam_y, fans.beam_r_max
+    beam_first, wobbles = fans.beam_first, fans.a_noise
+    first, last = beam_first[b0], beam_first[b1]
     c, s = cosine_sine(th)
+    # short loops over few arrays, which the compiler turns into vector instructions
+    for j in range(first, last):
+        bc, bs = beam_cos[j], beam_sin[j]
+        dir_x[j - first], dir_y[j - first] = away_from_zero(c * bc - s * bs), away_from_zero(s * bc + c * bs)
+    for j in range(first, last):
+        bx, by = beam_x[j], beam_y[j]
+        org_x[j - first], org_y[j - first] = x + c * bx - s * by, y + s * bx + c * by
+    for j in range(first, last):
+        raw[j - first], bright[j - first], cosine[j - first] = r_max[j], 0, 0.0
     for b in range(b0, b1):
-        mx, my = mount[b, 0], mount[b, 1]
-        ox, oy = x + c * mx - s * my, y + s * mx + c * my
         wobble = wobbles[b]
-        for j in range(beam_first[b], beam_first[b + 1]):
-            bc, bs = beam_cos[j], beam_sin[j]
-            dx, dy = c * bc - s * bs, s * bc + c * bs
-            if wobble > 0.0:
+        if wobble > 0.0:
+            for j in range(beam_first[b] - first, beam_first[b + 1] - first):
                 error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
                 ec, es = math.cos(error), math.sin(error)
-                dx, dy = dx * ec - dy * es, dx * es + dy * ec
-            dir_x[j], dir_y[j] = away_from_zero(dx), away_from_zero(dy)
-            org_x[j], org_y[j] = ox, oy
+                dx, dy = dir_x[j], dir_y[j]
+                dir_x[j], dir_y[j] = away_from_zero(dx * ec - dy * es), away_from_zero(dx * es + dy * ec)
 
 
 @inner_kernel
@@ -222,26 +249,26 @@ def nearest_seen(start: I4, seg: F8, classes: U2, wanted: np.uint16, cell: np.ui
 
 
 @merged_kernel
-def walk_beams(grid: Grid, fans: Fans, first: int, last: int, mask: int) -> float:
-    """Write exact static ranges and returns of the beams `first` … `last` − 1 from their origins and directions; give the longest, m.
+def walk_beams(grid: Grid, beams: Beams, count: int, mask: int) -> None:
+    """Shorten the first `count` beams to what they meet of the static world.
 
     Beams go in pairs: the steps of the one fill the time in which the processor waits for the other's, which makes them a fifth
     faster. In a plain grid, where all entries are alike to any sensor, it is not noted which entry was hit. All lengths are in cells.
     """
-    dir_x, dir_y, org_x, org_y = fans.dir_x, fans.dir_y, fans.org_x, fans.org_y
-    raw, raw_bright, raw_cos, r_max = fans.raw, fans.raw_bright, fans.raw_cos, fans.beam_r_max
+    dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
+    raw, bright, cosine = beams.raw, beams.bright, beams.cosine
     nx, ny, h, plain, x0, y0 = grid.nx, grid.ny, grid.h, grid.plain, grid.x0, grid.y0
     start, seg, classes, brights = grid.start, grid.seg, grid.mask, grid.bright
     clear = grid.clear.reshape(4 * nx * ny)
     wanted = np.uint16(mask)
     inv = 1.0 / h
-    longest = 0.0
-    for j in range(first, last, 2):
+    for j in range(0, count, 2):
         # the last beam of an odd number goes with itself; what is written twice is the same
-        j2 = min(j + 1, last - 1)
-        gx, gy, dx, dy, best = (org_x[j] - x0) * inv, (org_y[j] - y0) * inv, dir_x[j], dir_y[j], r_max[j] * inv
+        j2 = min(j + 1, count - 1)
+        gx, gy, dx, dy, best = (org_x[j] - x0) * inv, (org_y[j] - y0) * inv, dir_x[j], dir_y[j], raw[j] * inv
         gx2, gy2, dx2, dy2 = (org_x[j2] - x0) * inv, (org_y[j2] - y0) * inv, dir_x[j2], dir_y[j2]
-        best2 = r_max[j2] * inv
+        best2 = raw[j2] * inv
+        before, before2 = best, best2
         hit, hit2 = -1, -1
         walk, walk2 = aim(gx, gy, dx, dy, nx, ny, best), aim(gx2, gy2, dx2, dy2, nx, ny, best2)
         ix, iy, t = walk[10], walk[11], walk[12]
@@ -273,25 +300,22 @@ def walk_beams(grid: Grid, fans: Fans, first: int, last: int, mask: int) -> floa
                         best2, hit2 = nearest_seen(start, seg, classes, wanted, cell2, gx2, gy2, dx2, dy2, best2, hit2)
             ix, iy, t = stride(walk, ix, iy, side, nx, ny)
             ix2, iy2, t2 = stride(walk2, ix2, iy2, side2, nx, ny)
-        longest = max(longest, best * h, best2 * h)
-        raw[j], raw[j2] = min(best * h, r_max[j]), min(best2 * h, r_max[j2])
-        if plain:
-            raw_bright[j] = 1 if raw[j] < r_max[j] else 0
-            raw_bright[j2] = 1 if raw[j2] < r_max[j2] else 0
-        else:
-            raw_bright[j] = brights[hit] if hit >= 0 else 0
-            raw_bright[j2] = brights[hit2] if hit2 >= 0 else 0
-            if raw_bright[j] > 1:
-                raw_cos[j] = abs(dx * seg[hit, 3] - dy * seg[hit, 2]) / math.hypot(seg[hit, 2], seg[hit, 3])
-            if raw_bright[j2] > 1:
-                raw_cos[j2] = abs(dx2 * seg[hit2, 3] - dy2 * seg[hit2, 2]) / math.hypot(seg[hit2, 2], seg[hit2, 3])
-    return longest
+        if best < before:
+            raw[j] = min(best * h, raw[j])
+            bright[j] = 1 if plain else brights[hit]
+            if bright[j] > 1:
+                cosine[j] = abs(dx * seg[hit, 3] - dy * seg[hit, 2]) / math.hypot(seg[hit, 2], seg[hit, 3])
+        if best2 < before2:
+            raw[j2] = min(best2 * h, raw[j2])
+            bright[j2] = 1 if plain else brights[hit2]
+            if bright[j2] > 1:
+                cosine[j2] = abs(dx2 * seg[hit2, 3] - dy2 * seg[hit2, 2]) / math.hypot(seg[hit2, 2], seg[hit2, 3])
 
 
 @inlined_kernel
-def shorten(fans: Fans, j: int, bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:
+def shorten(beams: Beams, j: int, bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:
     """Shorten beam `j` to the first edge of the polygons `p0` … `p1` − 1 of a body that gives the laser return `bright`."""
-    ox, oy, dx, dy, exact = fans.org_x[j], fans.org_y[j], fans.dir_x[j], fans.dir_y[j], fans.raw[j]
+    ox, oy, dx, dy, exact = beams.org_x[j], beams.org_y[j], beams.dir_x[j], beams.dir_y[j], beams.raw[j]
     best, hit_x, hit_y = exact, 0.0, 0.0
     for p in range(p0, p1):
         v0, v1 = vert_start[p], vert_start[p + 1]
@@ -300,15 +324,15 @@ def shorten(fans: Fans, j: int, bright: int, world: F8, vert_start: I8, p0: int,
         for v in range(v0, v1):
             bx, by = world[v, 0] - ox, world[v, 1] - oy
             b = bx * dy - by * dx
-            if (a < 0.0) != (b < 0.0):
-                t = (ax * by - ay * bx) / (a - b)
-                if (t < best) & (t >= 0.0):
-                    best, hit_x, hit_y = t, bx - ax, by - ay
+            # nobody can predict which edges a beam crosses: a division for each edge is cheaper than to ask
+            t = (ax * by - ay * bx) / (a - b)
+            nearer = ((a < 0.0) != (b < 0.0)) & (t < best) & (t >= 0.0)
+            best, hit_x, hit_y = (t if nearer else best), (bx - ax if nearer else hit_x), (by - ay if nearer else hit_y)
             ax, ay, a = bx, by, b
     if best < exact:
-        fans.raw[j], fans.raw_bright[j] = best, bright
+        beams.raw[j], beams.bright[j] = best, bright
         if bright > 1:
-            fans.raw_cos[j] = abs(dx * hit_y - dy * hit_x) / math.hypot(hit_x, hit_y)
+            beams.cosine[j] = abs(dx * hit_y - dy * hit_x) / math.hypot(hit_x, hit_y)
 
 
 @inline_kernel
@@ -329,21 +353,70 @@ def seen_half(u: float) -> float:
     return u * (1.0 + 0.25 * u * u if u < 0.6 else 0.5 * math.pi) + BEARING_ERROR
 
 
+@inline_kernel
+def sector_of(x: float, y: float) -> int:
+    """Number of the sector, 0 … SECTORS − 1, in which the direction (x, y) lies.
+
+    A quarter of a circle has a quarter of them; in it they are equal parts of y / (x + y), which needs no arctangent. None is narrower
+    than 4 / SECTORS rad.
+    """
+    ax, ay = abs(x), abs(y)
+    part = ay / max(ax + ay, LEAST_COMPONENT)
+    part = 2.0 - part if x < 0.0 else part
+    part = 4.0 - part if y < 0.0 else part
+    return min(int(part * (0.25 * SECTORS)), SECTORS - 1)
+
+
 @inlined_kernel
-def meet_by_bearing(fans: Fans, b: int, th: float, rx: float, ry: float, radius: float, bright: int, world: F8, vert_start: I8,
-                    p0: int, p1: int) -> None:  # fmt: skip
+def longest(raw: F8, count: int) -> float:
+    """The longest of the first `count` beams, m."""
+    most = 0.0
+    for j in range(count):
+        most = max(most, raw[j])
+    return most
+
+
+@merged_kernel
+def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
+    """Write `Beams.reach` for the bundles `b0` … `b1` − 1; the greatest of all, m."""
+    raw, reach, sectors, beam_first = beams.raw, beams.reach, fans.beam_sector, fans.beam_first
+    first = beam_first[b0]
+    longest = 0.0
+    for b in range(b0, b1):
+        n = b - b0
+        for k in range(SECTORS):
+            reach[n, k] = 0.0
+        for j in range(beam_first[b], beam_first[b + 1]):
+            k = sectors[j]
+            reach[n, k] = max(reach[n, k], raw[j - first])
+        head, before = reach[n, 0], reach[n, SECTORS - 1]
+        for k in range(SECTORS):
+            here = reach[n, k]
+            after = reach[n, k + 1] if k + 1 < SECTORS else head
+            reach[n, k] = max(max(before, here), after)
+            longest = max(longest, here)
+            before = here
+    return longest
+
+
+@inlined_kernel
+def meet_by_bearing(fans: Fans, beams: Beams, b0: int, b: int, th: float, c: float, s: float, rx: float, ry: float, radius: float,
+                    bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:  # fmt: skip
     """Shorten the beams of bundle `b` that meet the polygons `p0` … `p1` − 1 of a body, whose circle is at (`rx`, `ry`) from the origin.
 
-    `th`: heading of the body that carries the bundle. What a beam must be is asked in steps that get dearer: in the interval of
-    beams that the circle covers, not ending before it, on its circle, on its outline.
+    `b0`: the device's first bundle; `th`, `c`, `s`: heading of the body that carries it, its cosine and sine. What a beam must be is
+    asked in steps that get dearer: in a sector where one reaches the circle, in the interval of beams that it covers, not ending before
+    it, on it, on the outline.
     """
-    dir_x, dir_y, raw = fans.dir_x, fans.dir_y, fans.raw
-    first, last = fans.beam_first[b], fans.beam_first[b + 1]
+    dir_x, dir_y, raw = beams.dir_x, beams.dir_y, beams.raw
     distance = math.sqrt(rx * rx + ry * ry)
     near = distance - radius
-    if near >= fans.r_max[b]:
+    # a body no wider than the narrowest sector is met only by beams of its sector and the two beside it
+    narrow = 1.01 * radius + fans.a_noise[b] * distance < (4.0 / SECTORS) * distance
+    if narrow & (near >= beams.reach[b - b0, sector_of(c * rx + s * ry, c * ry - s * rx)]):
         return
-    lo, hi, turns = first, last - 1, 1
+    start, end = fans.beam_first[b] - fans.beam_first[b0], fans.beam_first[b + 1] - fans.beam_first[b0]
+    lo, hi, turns = start, end - 1, 1
     bearing = half = per_step = 0.0
     if near > 0.0:
         # the bearings of the body's circle as an interval of beams; it may reach across the cut of the angle
@@ -356,11 +429,11 @@ def meet_by_bearing(fans: Fans, b: int, th: float, rx: float, ry: float, radius:
         turns = 2
     for _ in range(turns):
         if near > 0.0:
-            begin, end = (bearing - half) * per_step, (bearing + half) * per_step
+            low, high = (bearing - half) * per_step, (bearing + half) * per_step
             bearing += TWO_PI
-            if end < 0.0 or begin > last - first - 1:
+            if high < 0.0 or low > end - start - 1:
                 continue
-            lo, hi = first + int(max(begin, 0.0)), min(last - 1, first + int(end) + 1)
+            lo, hi = start + int(max(low, 0.0)), min(end - 1, start + int(high) + 1)
         for j in range(lo, hi + 1):
             if raw[j] <= near:
                 continue
@@ -368,59 +441,65 @@ def meet_by_bearing(fans: Fans, b: int, th: float, rx: float, ry: float, radius:
             along = rx * dx + ry * dy
             if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= raw[j]:
                 continue
-            shorten(fans, j, bright, world, vert_start, p0, p1)
+            shorten(beams, j, bright, world, vert_start, p0, p1)
+
+
+@inline_kernel
+def meets_circle(rx: float, ry: float, dx: float, dy: float, radius: float, r: float) -> bool:
+    """Whether a beam of length `r` in the direction (`dx`, `dy`) may touch a circle around (`rx`, `ry`); without branches."""
+    along = rx * dx + ry * dy
+    return (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < r)
 
 
 @inlined_kernel
-def meet_by_sector(fans: Fans, g: int, first: int, ex: float, ey: float, c: float, s: float, bx: float, by: float, radius: float,
-                   bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:  # fmt: skip
-    """Shorten the beams of device `g` that meet the polygons `p0` … `p1` − 1 of a body with its circle at (`bx`, `by`).
+def meet_by_all(beams: Beams, count: int, bx: float, by: float, radius: float, bright: int, world: F8, vert_start: I8,
+                p0: int, p1: int) -> None:  # fmt: skip
+    """Shorten those of the first `count` beams that meet the polygons `p0` … `p1` − 1 of a body with its circle at (`bx`, `by`).
 
-    `first`: the device's first beam. (`ex`, `ey`): from the device's body to the other one; `c`, `s`: cosine and sine of its heading.
+    All beams are tried against the circle at once, by vector instructions: that is less than to find out which ones look its way.
     """
-    dir_x, dir_y, org_x, org_y, raw = fans.dir_x, fans.dir_y, fans.org_x, fans.org_y, fans.raw
-    beams, sector, kind = fans.sorted, fans.sector, fans.kind[g]
-    distance = math.sqrt(ex * ex + ey * ey)
-    wide = radius + fans.offset[g]
-    low, high = 0, DIRECTIONS - 1
-    if wide < distance:
-        # from another origin on the body, the circle is seen no farther aside than a wider one from the middle
-        half = seen_half(wide / distance) + fans.wobble[g]
-        if half < 3.0:
-            at = about_atan2(c * ey - s * ex, c * ex + s * ey) + TWO_PI
-            low, high = int((at - half) * (DIRECTIONS / TWO_PI)), int((at + half) * (DIRECTIONS / TWO_PI))
-            turn = low // DIRECTIONS * DIRECTIONS
-            low, high = low - turn, high - turn
-    for n in range(sector[kind, low], sector[kind, high + 1]):
-        j = first + beams[n]
-        rx, ry, dx, dy = bx - org_x[j], by - org_y[j], dir_x[j], dir_y[j]
-        along = rx * dx + ry * dy
-        if (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < raw[j]):
-            shorten(fans, j, bright, world, vert_start, p0, p1)
+    dir_x, dir_y, org_x, org_y, raw = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y, beams.raw
+    for first in range(0, count, 64):
+        met = np.uint64(0)
+        for n in range(min(count - first, 64)):
+            k = np.uint64(first + n)  # unsigned: nobody asks whether it counts from the end
+            hit = meets_circle(bx - org_x[k], by - org_y[k], dir_x[k], dir_y[k], radius, raw[k])
+            met |= np.uint64(hit) << np.uint64(n)
+        j = first
+        while met != np.uint64(0):
+            if met & np.uint64(1):
+                shorten(beams, j, bright, world, vert_start, p0, p1)
+            met = met >> np.uint64(1)
+            j += 1
 
 
 @merged_kernel
-def meet_bodies(bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, row: int, mask: int,
-                reach: float) -> None:  # fmt: skip
-    """Shorten the beams of device `g` of body `row` that meet another body of class `mask`.
-
-    `reach`: no beam ends farther than this from the body's origin, m.
-    """
-    if not int(bins.seen[0]) & mask:
-        return
+def cast_beams(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, beams: Beams, g: int, row: int,
+               mask: int) -> None:  # fmt: skip
+    """Shorten the beams of device `g` of body `row` to what they meet, of the map and of other bodies, of class `mask`."""
     pose, brights, rows, start, classes = state.pose, state.bright, bins.rows, bins.start, bins.classes
     part_start, vert_start, world = bodies.part_start, bodies.vert_start, bodies.world
-    b0, b1 = fans.first[g], fans.first[g + 1]
-    mount, first, last = fans.mount, fans.beam_first[b0], fans.beam_first[b1]
-    many = last - first > FEW_BEAMS * (b1 - b0)
+    kind = fans.kind[g]
+    b0, b1, offset = fans.first[kind], fans.first[kind + 1], fans.offset[kind]
+    mount, count = fans.mount, fans.beam_first[b1] - fans.beam_first[b0]
+    many = count > FEW_BEAMS * (b1 - b0)
     x, y, th = pose[row, 0], pose[row, 1], pose[row, 2]
     c, s = cosine_sine(th)
     at, widest, farthest = bins.at, bins.reach[0], bins.reach[1]
-    raw = fans.raw
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
-    shell = 0.25 * reach if many else math.inf
     last_i0, last_i1, last_j0, last_j1 = 0, -1, 0, -1
+    open_space = wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y) - offset
+    seen = int(bins.seen[0]) & mask
+    shell = BESIDE if many and seen else math.inf
+    walked = False
     while True:
+        if not walked and shell > BESIDE:
+            walked = True
+            if longest(beams.raw, count) > open_space:
+                walk_beams(grid, beams, count, mask)
+        if not seen:
+            return
+        reach = offset + (note_reach(fans, beams, b0, b1) if many else longest(beams.raw, count))
         # squares of bins, each with a hole where the last one was: beams that the nearest have shortened pass by those farther off
         wide = min(reach, shell) + widest + farthest
         i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], nx)
@@ -435,23 +514,23 @@ def meet_bodies(bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, ro
                     other = rows[n]
                     if ex * ex + ey * ey > far * far or not int(classes[n]) & mask or other == row:
                         continue
-                    p0, p1, bright = part_start[other], part_start[other + 1], int(brights[other])
                     if many:
                         for b in range(b0, b1):
                             rx, ry = ex - c * mount[b, 0] + s * mount[b, 1], ey - s * mount[b, 0] - c * mount[b, 1]
-                            meet_by_bearing(fans, b, th, rx, ry, radius, bright, world, vert_start, p0, p1)
+                            meet_by_bearing(
+                                fans, beams, b0, b, th, c, s, rx, ry, radius, int(brights[other]), world, vert_start,
+                                part_start[other], part_start[other + 1],
+                            )  # fmt: skip
                     else:
-                        bx, by = at[n, 0], at[n, 1]
-                        meet_by_sector(fans, g, first, ex, ey, c, s, bx, by, radius, bright, world, vert_start, p0, p1)
-        if shell >= reach:
+                        meet_by_all(
+                            beams, count, at[n, 0], at[n, 1], radius, int(brights[other]), world, vert_start,
+                            part_start[other], part_start[other + 1],
+                        )  # fmt: skip
+        if walked and shell >= reach:
             return
-        shell *= 2.0
+        shell *= GROWTH
         if i1 >= i0 and j1 >= j0:
             last_i0, last_i1, last_j0, last_j1 = i0, i1, j0, j1
-        reach = 0.0
-        for j in range(first, last):
-            reach = max(reach, raw[j])
-        reach += fans.offset[g]
 
 
 @inner_kernel
@@ -474,50 +553,41 @@ def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_co
 
 
 @merged_kernel
-def finish_bundles(fans: Fans, b0: int, b1: int, key: int, ranges: F8, bright: I2) -> None:
-    """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their beams."""
-    raw, raw_bright, raw_cos = fans.raw, fans.raw_bright, fans.raw_cos
-    beam_first, out_first = fans.beam_first, fans.out_first
+def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: int, ranges: F8, bright: I2) -> None:
+    """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their beams, from place `out` on."""
+    raw, raw_bright, raw_cos = beams.raw, beams.bright, beams.cosine
+    beam_first, readings = fans.beam_first, fans.readings
     r_mins, r_maxs, noises = fans.r_min, fans.r_max, fans.r_noise
     fars, cosines, strengths = fans.bright_range, fans.bright_cos, fans.bright_as
     for b in range(b0, b1):
         r_min, r_max, noise = r_mins[b], r_maxs[b], noises[b]
         far, cosine, strength = fars[b], cosines[b], int(strengths[b])
-        out, first, last = out_first[b], beam_first[b], beam_first[b + 1]
-        if out_first[b + 1] - out == last - first:
+        first, last = beam_first[b] - beam_first[b0], beam_first[b + 1] - beam_first[b0]
+        at = out + readings[b] - readings[b0]
+        if readings[b + 1] - readings[b] == last - first:
             for j in range(first, last):
-                ranges[out + j - first] = finish_reading(raw[j], r_min, r_max, noise, key, j)
-                bright[out + j - first] = finish_bright(int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength)
+                ranges[at + j - first] = finish_reading(raw[j], r_min, r_max, noise, key, j)
+                bright[at + j - first] = finish_bright(int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength)
         else:
             nearest = r_max
             for j in range(first, last):
                 nearest = min(nearest, raw[j])
-            ranges[out] = finish_reading(nearest, r_min, r_max, noise, key, first)
-            bright[out] = 1 if nearest < r_max else 0
-
-
-@merged_kernel
-def cast_group(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, g: int, seed: int, tick: int,
-               ranges: F8, bright: I2) -> None:  # fmt: skip
-    """Take all readings of device `g` and write them to `ranges` (m) and `bright` at the device's places."""
-    row = fans.row[g]
-    mask = int(fans.mask[g])
-    b0, b1 = fans.first[g], fans.first[g + 1]
-    # draws are numbered from the device's own first beam, so that a stream does not depend on other devices
-    key = stream_key(np.uint64(seed), state.uid[row], fans.key[g], np.uint64(tick))
-    key = renumbered(key, np.uint64(2 * fans.beam_first[b0]))
-    aim_beams(fans, b0, b1, state.pose[row, 0], state.pose[row, 1], state.pose[row, 2], key)
-    reach = walk_beams(grid, fans, fans.beam_first[b0], fans.beam_first[b1], mask) + fans.offset[g]
-    meet_bodies(bodies, bins, state, fans, g, row, mask, reach)
-    finish_bundles(fans, b0, b1, key, ranges, bright)
+            ranges[at] = finish_reading(nearest, r_min, r_max, noise, key, first)
+            bright[at] = 1 if nearest < r_max else 0
 
 
 @kernel
-def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, active: I8, seed: int, tick: int,
+def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, beams: Beams, active: I8, seed: int, tick: int,
                 ranges: F8, bright: I2) -> None:  # fmt: skip
-    """Take the readings of the devices listed in `active`, one after the other.
+    """Take all readings of the devices listed in `active`, one after the other: write them to `ranges` (m) and `bright`.
 
-    Several threads may do so at once with other devices: each writes only its own part of the output and of the workspace.
+    Several threads may do so at once with other devices and a workspace of their own: each device has its own places in the output.
     """
     for n in range(active.shape[0]):
-        cast_group(grid, bodies, bins, state, fans, active[n], seed, tick, ranges, bright)
+        g = active[n]
+        row, kind, mask = fans.row[g], fans.kind[g], int(fans.mask[g])
+        b0, b1 = fans.first[kind], fans.first[kind + 1]
+        key = stream_key(np.uint64(seed), state.uid[row], fans.key[g], np.uint64(tick))
+        aim_beams(fans, beams, b0, b1, state.pose[row, 0], state.pose[row, 1], state.pose[row, 2], key)
+        cast_beams(grid, bodies, bins, state, fans, beams, g, row, mask)
+        finish_bundles(fans, beams, b0, b1, fans.out[g], key, ranges, bright)
