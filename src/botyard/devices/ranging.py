@@ -123,7 +123,7 @@ class RangeDevices:
         self._out: list[tuple[F8, I2]] = []
         self._spans: list[tuple[int, int]] = []
         self._taken = np.zeros(0, np.bool_)
-        self._active = np.zeros(0, np.int64)
+        self._active: I8 | None = None
         self._parallel = False
         self._pool: ThreadPoolExecutor | None = None
         self.layout = 0
@@ -165,8 +165,8 @@ class RangeDevices:
             readers.add(reader)
         else:
             readers.discard(reader)
-        if bool(readers) != before and self._fans is not None:
-            self._activate()
+        if bool(readers) != before:
+            self._active = None  # found anew when it is asked for: a thousand clients may come at once
 
     def is_read(self, key: Hashable) -> bool:
         """Whether anybody subscribes to a device."""
@@ -262,23 +262,24 @@ class RangeDevices:
 
     # -- arrays
 
-    def _activate(self) -> None:
+    def _activate(self) -> I8:
         active = [i for i, d in enumerate(self._devices.values()) if d.readers]
-        self._active = np.array(active, np.int64)
         beams = sum(b.count for d in self._devices.values() if d.readers for b in d.bundles)
         self._parallel = self.threads > 1 and beams >= PARALLEL_BEAMS
+        return np.array(active, np.int64)
 
     def _built(self, engine: Engine) -> tuple[Fans, NDArray[np.int64]]:
         """The arrays of all devices, built anew if a device or a row has changed, and the indices of those that are read."""
         if self._fans is None:
-            self._fans = self._build(engine)
+            self._fans, self._active = self._build(engine), None
+        if self._active is None:
+            self._active = self._activate()
         return self._fans, self._active
 
     def _build(self, engine: Engine) -> Fans:
         self._index = {key: i for i, key in enumerate(self._devices)}
         self.layout += 1
         fans = self._arrays(list(self._devices.values()), engine.rows)
-        self._activate()
         self._beams = [workspace(fans) for _ in range(PARTS * self.threads)]
         return fans
 

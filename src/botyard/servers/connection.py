@@ -116,8 +116,15 @@ class Connection:
 
     def is_due(self, now: float) -> bool:
         """A step is done; whether the session has a report to send: `report` must follow then."""
+        return self._ask(self.session.is_due, now)
+
+    def on_timer(self, now: float) -> bool:
+        """The time that `next_timer` named has come; whether the session has a report to send again: `report` must follow then."""
+        return self._ask(self.session.handle_timer, now)
+
+    def _ask(self, wants_report: Callable[[float], bool], now: float) -> bool:
         try:
-            due = self.session.is_due(now)
+            due = wants_report(now)
         except Exception:
             self._fault()
             due = False
@@ -131,10 +138,6 @@ class Connection:
             self._call(lambda: self.session.report(now))
         else:
             self._call(lambda: self.session.send_report(now, made.sip, made.scans))
-
-    def on_timer(self, now: float) -> None:
-        """The time that `next_timer` named has come."""
-        self._call(lambda: self.session.handle_timer(now))
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
         """Tell the client what became of a map."""

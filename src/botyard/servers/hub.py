@@ -200,7 +200,7 @@ class Hub:
             last = now
             steps += 1
             self._allowed = max(0, self._allowed - 1)
-            self.step_once(now)
+            self.step_once()
             self.step_time += 0.1 * (loop.time() - now - self.step_time)
             if self.duration is not None and self.sim.time >= self.duration - 1e-9:
                 self.stop()
@@ -245,13 +245,13 @@ class Hub:
 
     def step_now(self, count: int) -> None:
         """So many steps at once, between two of the loop; everyone is told of each."""
-        loop = asyncio.get_running_loop()
         for _ in range(count):
-            self.step_once(loop.time())
+            self.step_once()
 
-    def step_once(self, now: float) -> None:
+    def step_once(self) -> None:
         """One step, and everyone is told."""
         self.sim.step()
+        now = asyncio.get_running_loop().time()
         if not self._marks or now - self._marks[-1][0] >= RATIO_WINDOW / 50:
             self._marks.append((now, self.sim.time))
             while self._marks[-1][0] - self._marks[0][0] > RATIO_WINDOW:

@@ -135,10 +135,7 @@ class NullModem:
         end = self.now + seconds
         while (due := self._next_timer()) <= end:
             self.now = max(self.now, due)
-            for line in tuple(self._lines):
-                when = line.connection.next_timer()
-                if when is not None and when <= self.now:
-                    line.connection.on_timer(self.now)
+            self._reporter.poll(self.now)
         self.now = end
 
     def _next_timer(self) -> float:

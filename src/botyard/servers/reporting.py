@@ -35,7 +35,9 @@ class Reporter:
 
     def on_snapshot(self, now: float) -> None:
         """A step is done."""
-        due = [c for c in tuple(self._connections) if c.is_due(now)]
+        self._report([c for c in tuple(self._connections) if c.is_due(now)], now)
+
+    def _report(self, due: list[Connection], now: float) -> None:
         if not due:
             return
         try:
@@ -51,9 +53,13 @@ class Reporter:
         if now < self.wake:
             return
         self.wake = now + SHORTEST_TIMER
+        due = []
         for connection in tuple(self._connections):
             when = connection.next_timer()
-            if when is not None and when <= now:
-                connection.on_timer(now)
-            elif when is not None:
+            if when is None:
+                continue
+            if when > now:
                 self.wake = min(self.wake, when)
+            elif connection.on_timer(now):
+                due.append(connection)
+        self._report(due, now)

@@ -1,6 +1,6 @@
 """One client's session with one robot: the robot's side of the Pioneer protocol, sans I/O.
 
-Feed it with `receive_data`, `receive_eof`, `on_snapshot` and `handle_timer`; take what it wants sent from `data_to_send` and what it
+Feed it with `receive_data`, `receive_eof`, `is_due` and `handle_timer`; take what it wants sent from `data_to_send` and what it
 has to tell from `next_event`. Time is an argument: `now` is wall time in seconds from any origin, simulated time comes with the
 robot's snapshot. Bytes from the client never raise.
 
@@ -172,11 +172,6 @@ class Session:
         """The client has closed the connection."""
         self.close("the client disconnected")
 
-    def on_snapshot(self, now: float) -> None:
-        """A step is done: send what is due for this much simulated time, and watch over the client."""
-        if self.is_due(now):
-            self.report(now)
-
     def is_due(self, now: float) -> bool:
         """A step is done: watch over the client, and say whether a report is due; `report` or `send_report` must follow then."""
         if self.stage is not Stage.OPEN:
@@ -196,25 +191,29 @@ class Session:
         self._repeat_at = now + max(REPEAT_AFTER, 1.5 * self.port.timing.real)
         return True
 
-    def handle_timer(self, now: float) -> None:
-        """Wall time has passed: limits of the handshake, silence, and SIPs while simulated time stands still."""
+    def handle_timer(self, now: float) -> bool:
+        """Wall time has passed: limits of the handshake, silence; and whether a report is due again, while simulated time stands still.
+
+        If it is, `report` or `send_report` must follow.
+        """
         if self.stage is Stage.CLOSED:
-            return
+            return False
         if self.stage is not Stage.OPEN:
             if self.stage is Stage.READY:
                 if now - self._heard >= SILENCE_SECONDS:
                     self.close(f"no OPEN within {SILENCE_SECONDS:g} s")
             elif now - self._began >= HANDSHAKE_SECONDS:
                 self.close(f"no complete handshake within {HANDSHAKE_SECONDS:g} s")
-            return
+            return False
         if not self._silent and now - self._heard >= SILENCE_SECONDS:
             self._silent = True
             self.log(
                 Level.WARNING, f"nothing heard for {SILENCE_SECONDS:g} s: no more reports until the client speaks again"
             )
-        if self._repeat_at is not None and now >= self._repeat_at:
-            self.report(now)
-            self._repeat_at = now + REPEAT_PERIOD
+        if self._repeat_at is None or now < self._repeat_at:
+            return False
+        self._repeat_at = now + REPEAT_PERIOD
+        return True
 
     # -- output
 
