@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from botyard.devices.bumpers import Bumpers
 from botyard.devices.electrics import Electrics
 from botyard.devices.finders import Blob, Fiducial
@@ -94,6 +97,16 @@ class Fleet(Protocol):
     @property
     def is_exact(self) -> bool:
         """False when readings are rounded before anybody gets them."""
+        ...
+
+    @property
+    def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
+        """Keys (robot, kind, index) of all range sensors, and where in `readings` theirs are."""
+        ...
+
+    @property
+    def taken(self) -> NDArray[np.bool_]:
+        """Which range sensors were read in the last step, in the order of `placed`."""
         ...
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:

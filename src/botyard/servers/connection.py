@@ -134,10 +134,14 @@ class Connection:
 
     def report(self, now: float, made: Made | None = None) -> None:
         """Send what is due: what was made for the session, or what it makes itself."""
-        if made is None:
-            self._call(lambda: self.session.report(now))
-        else:
-            self._call(lambda: self.session.send_report(now, made.sip, made.scans))
+        try:
+            if made is None:
+                self.session.report(now)
+            else:
+                self.session.send_report(now, made.sip, made.scans)
+        except Exception:
+            self._fault()
+        self._pump()
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
         """Tell the client what became of a map."""

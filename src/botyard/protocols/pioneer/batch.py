@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +42,7 @@ _ROT_VEL_BEHIND, _LAT_VEL_BEHIND = 8, 12
 """Places behind the sonar readings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """One session's output of one period: its SIP and its laser packets."""
 
     sip: bytes
@@ -78,21 +76,22 @@ class Batch:
             self._key, self._robots = key, fleet.rows
         elif not (all(g.is_current(fleet) for g in self._sips) and all(g.is_current(fleet) for g in self._scans)):
             return out
-        parts = [Made(b"", b"")] * len(plain)
+        sips, scans = [b""] * len(plain), [b""] * len(plain)
         for group in self._sips:
             for n, sip in group.make(fleet):
-                parts[n] = Made(sip, b"")
-        for scans in self._scans:
-            for n, packets in scans.make(fleet):
-                parts[n] = Made(parts[n].sip, parts[n].scans + packets)
-        for i, part in zip(plain, parts, strict=True):
-            out[i] = part
+                sips[n] = sip
+        for sweeps in self._scans:
+            for n, packets in sweeps.make(fleet):
+                scans[n] += packets
+        for i, sip, packets in zip(plain, sips, scans, strict=True):
+            out[i] = Made(sip, packets)
         return out
 
     def _arrange(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
         """Make the rows of all sessions anew. False when readings that are wanted have not been taken yet."""
         sips: dict[int, list[int]] = {}
         lasers: dict[tuple[int, int, int, bool], list[tuple[int, LaserState, int]]] = {}
+        places = {key: i for i, key in enumerate(fleet.placed[0])}
         for n, session in enumerate(sessions):
             ring = session.port.spec.sonar
             count = len(ring.transducers) if ring is not None and session.sonar_on else 0
@@ -106,10 +105,12 @@ class Batch:
                         return False
                     shape = (span[1] - span[0], laser.mode, laser.index, laser.reverse)
                     lasers.setdefault(shape, []).append((n, laser, span[0]))
-        self._sips = [_Sips(fleet, count, [(n, sessions[n]) for n in members]) for count, members in sips.items()]
+        self._sips = [
+            _Sips(fleet, places, count, [(n, sessions[n]) for n in members]) for count, members in sips.items()
+        ]
         # by index, so that a robot's lasers follow each other in their order
         shapes = sorted(lasers.items(), key=lambda item: item[0][2])
-        self._scans = [_Scans(fleet, *shape, members) for shape, members in shapes if shape[0]]
+        self._scans = [_Scans(fleet, places, *shape, members) for shape, members in shapes if shape[0]]
         return True
 
 
@@ -124,6 +125,15 @@ def _round(values: F8, low: int, high: int) -> NDArray[np.int64]:
     limited = np.clip(np.rint(np.nan_to_num(values, nan=0.0)), low, high)
     whole: NDArray[np.int64] = limited.astype(np.int64)
     return whole
+
+
+def _words(values: F8) -> Bytes2D:
+    """Nearest 16-bit integers without sign as bytes, low byte first, side by side in the last axis, which is twice as long.
+
+    They are those of `_round`: a maximum of NaN and 0 is 0.
+    """
+    limited = np.rint(np.fmin(np.fmax(values, 0.0), 65535.0))
+    return limited.astype("<u2").view(np.uint8)
 
 
 def _i16(values: F8) -> NDArray[np.int64]:
@@ -163,23 +173,39 @@ def _first_sip(session: Session) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _sweep(count: int, mode: int, device: int) -> tuple[bytes, I8]:
+def _sweep(count: int, mode: int, device: int) -> tuple[bytes, tuple[_Run, ...]]:
     """Packets of a scan of so many readings, and where these stand in them."""
     kind, size, before = (P.LASER1, 2, 6) if mode == 1 else (P.LASER2, 5, 0)
     sweep = b""
-    columns: list[I8] = []
+    runs = []
     for first in range(0, count, READINGS_PER_PACKET):
         n = min(READINGS_PER_PACKET, count - first)
         part = LaserPart(total=count, first=first, ranges_mm=[0] * n, reflectance=[0] * n, device=device)
-        columns.append(len(sweep) + _HEAD + before + 5 + size * np.arange(n))
+        runs.append(_Run(first, n, len(sweep) + _HEAD + before + 5, size))
         sweep += part.encode(kind)
-    return sweep, np.concatenate(columns)
+    return sweep, tuple(runs)
+
+
+class _Run(NamedTuple):
+    """The readings of one packet: `n` of a scan from `first` on, one every `size` bytes from `at` on."""
+
+    first: int
+    n: int
+    at: int
+    size: int
+
+    def put(self, values: Bytes2D, step: int, offset: int, out: Bytes2D) -> None:
+        """Write a byte for each reading to `out`, `offset` bytes behind its beginning; `values` has one every `step` bytes."""
+        first, last = step * self.first, step * (self.first + self.n)
+        out[:, self.at + offset : self.at + self.size * self.n : self.size] = values[:, first:last:step]
 
 
 class _Sips:
     """SIPs with one number of sonar readings."""
 
-    def __init__(self, fleet: Fleet, count: int, members: list[tuple[int, Session]]) -> None:
+    def __init__(
+        self, fleet: Fleet, places: Mapping[Hashable, int], count: int, members: list[tuple[int, Session]]
+    ) -> None:
         sessions = [s for _, s in members]
         specs = [s.port.spec for s in sessions]
         self._places = [n for n, _ in members]
@@ -199,15 +225,17 @@ class _Sips:
         self._vel = column([p.pioneer.vel_conv for p in specs])
         self._diff = column([p.pioneer.diff_conv for p in specs])
         self._count = count
-        self._spans = [fleet.span(s.port.name, "sonar", 0) or (0, 0) for s in sessions] if count else []
-        starts = np.array([a for a, _ in self._spans], np.int64).reshape(-1, 1)
+        devices = [places[s.port.name, "sonar", 0] for s in sessions] if count else []
+        self._devices: I8 = np.array(devices, np.int64)
+        spans = fleet.placed[1]
+        starts = np.array([spans[d][0] for d in devices], np.int64).reshape(-1, 1)
         self._readings = starts + np.arange(count) if count else np.zeros((len(sessions), 0), np.int64)
         self._scale = column([1000.0 / p.pioneer.range_conv for p in specs]).reshape(-1, 1)
         self._tail = _HEAD + _COUNT + 1 + 3 * count
 
     def is_current(self, fleet: Fleet) -> bool:
-        """Whether this step took the readings that are wanted (the first device speaks for all: they are taken together)."""
-        return not self._count or all(fleet.span(s.port.name, "sonar", 0) is not None for s in self._sessions)
+        """Whether this step took the readings that are wanted."""
+        return bool(fleet.taken[self._devices].all())
 
     def make(self, fleet: Fleet) -> list[tuple[int, bytes]]:
         """Place among the sessions, and bytes, of each SIP."""
@@ -223,10 +251,10 @@ class _Sips:
         _put_words(out, _HEAD + _FLAGS, self._flags | motors)
         _put_words(out, _HEAD + _STALL, self._stalls(fleet))
         if self._count:
-            ranges = _round(fleet.readings[0][self._readings] * self._scale, 0, 0xFFFF)
+            ranges = _words(fleet.readings[0].take(self._readings) * self._scale)
             first, last = _HEAD + _COUNT + 1, self._tail
-            out[:, first + 1 : last : 3] = ranges & 0xFF
-            out[:, first + 2 : last : 3] = ranges >> 8
+            out[:, first + 1 : last : 3] = ranges[:, 0::2]
+            out[:, first + 2 : last : 3] = ranges[:, 1::2]
         _put_words(out, self._tail + _ROT_VEL_BEHIND, _i16(vel[:, 2] * _DEGREES * 10.0))
         _put_words(out, self._tail + _LAT_VEL_BEHIND, _i16(vel[:, 1] * _MM))
         _checksums(out)
@@ -253,6 +281,7 @@ class _Scans:
     def __init__(
         self,
         fleet: Fleet,
+        places: Mapping[Hashable, int],
         count: int,
         mode: int,
         device: int,
@@ -262,41 +291,45 @@ class _Scans:
         self._places = [n for n, _, _ in members]
         self._lasers = [laser for _, laser, _ in members]
         self._rows: I8 = np.array([fleet.rows[laser.port.name] for laser in self._lasers], np.int64)
+        self._devices: I8 = np.array([places[laser.port.name, "laser", device] for laser in self._lasers], np.int64)
         self._mode = mode
         order = np.arange(count)[::-1] if reverse else np.arange(count)
         self._readings = np.array([first for _, _, first in members], np.int64).reshape(-1, 1) + order
-        sweep, self._columns = _sweep(count, mode, device)
+        sweep, self._runs = _sweep(count, mode, device)
         self._bytes: Bytes2D = np.tile(np.frombuffer(sweep, np.uint8), (len(members), 1))
         # full packets as (session, packet, byte), and the last one, which may be shorter, as (session, byte): views of the same bytes
-        full = (count - 1) // READINGS_PER_PACKET
-        length = int(self._columns[READINGS_PER_PACKET] - self._columns[0]) if full else 0
+        full = len(self._runs) - 1
+        length = self._runs[1].at - self._runs[0].at if full else 0
         self._parts: list[NDArray[np.uint8]] = [self._bytes[:, full * length :]] if full == 0 else [
             self._bytes[:, : full * length].reshape(len(members), full, length), self._bytes[:, full * length :]
         ]  # fmt: skip
 
     def is_current(self, fleet: Fleet) -> bool:
         """Whether this step took all these scans."""
-        return all(fleet.span(laser.port.name, "laser", laser.index) is not None for laser in self._lasers)
+        return bool(fleet.taken[self._devices].all())
 
     def make(self, fleet: Fleet) -> list[tuple[int, bytes]]:
         """Place among the sessions, and bytes, of each sweep."""
         ranges, returns = fleet.readings
-        out, columns = self._bytes, self._columns
-        whole = _round(ranges[self._readings] * 1000.0, 0, 0xFFFF)
-        out[:, columns] = whole & 0xFF
-        out[:, columns + 1] = whole >> 8
+        out, runs = self._bytes, self._runs
+        words = _words(ranges.take(self._readings) * 1000.0)
+        for run in runs:
+            run.put(words, 2, 0, out)
+            run.put(words[:, 1:], 2, 1, out)
         moved = np.array([laser.take_moved() for laser in self._lasers], np.uint8)
         if self._mode == 1:
             odom = fleet.state.odom[self._rows]
             pose = (_i16(odom[:, 0] * _MM), _i16(odom[:, 1] * _MM), _i16(odom[:, 2] * _DEGREES))
             for part in self._parts:
                 for k, values in enumerate(pose):
-                    words = values if part.ndim == 2 else values[:, None]
-                    part[..., _HEAD + 2 * k] = words & 0xFF
-                    part[..., _HEAD + 2 * k + 1] = words >> 8 & 0xFF
+                    column = values if part.ndim == 2 else values[:, None]
+                    part[..., _HEAD + 2 * k] = column & 0xFF
+                    part[..., _HEAD + 2 * k + 1] = column >> 8 & 0xFF
         else:
-            bright = returns[self._readings]
-            out[:, columns + 2] = np.where(bright > 1, np.minimum(bright - 1, 255), 0)
+            bright = returns.take(self._readings)
+            marks = np.where(bright > 1, np.minimum(bright - 1, 255), 0).astype(np.uint8)
+            for run in runs:
+                run.put(marks, 1, 2, out)
             for part in self._parts:
                 part[..., -3] = moved if part.ndim == 2 else moved[:, None]
         for part in self._parts:

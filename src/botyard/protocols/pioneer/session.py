@@ -144,6 +144,15 @@ class Session:
         self._handshake_packets = 0
         self._heard = now
         self._heard_us = port.time_us
+        spec = port.spec
+        self._watchdog_us = spec.pioneer.watchdog * 1e6 or math.inf
+        self._has_plain_model = not (
+            settings.log_movement
+            or spec.gripper is not None
+            or spec.compass
+            or spec.table_ir.positions
+            or (spec.sonar is not None and len(spec.sonar.transducers) > READINGS_PER_PACKET)
+        )
         self._silent = False
         self._watchdog_fired = False
         self._next_sip_us = 0
@@ -177,12 +186,15 @@ class Session:
         if self.stage is not Stage.OPEN:
             return False
         time_us = self.port.time_us
-        watchdog = self.port.spec.pioneer.watchdog
-        if watchdog > 0.0 and not self._watchdog_fired and time_us - self._heard_us > watchdog * 1e6:
+        if time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired:
             self._watchdog_fired = True
             self.port.submit(Stop())
-            self.log(Level.WARNING, f"watchdog: nothing heard for {watchdog:g} s of simulated time, the robot stops")
-        self._act_for_the_board()
+            self.log(
+                Level.WARNING,
+                f"watchdog: nothing heard for {self._watchdog_us / 1e6:g} s of simulated time, the robot stops",
+            )
+        if self.bumpstall or self.joydrive:
+            self._act_for_the_board()
         if time_us < self._next_sip_us or 0.0 <= now - self._sip_wall < MIN_WALL_PERIOD:
             return False
         self._next_sip_us += SIP_PERIOD_US
@@ -399,17 +411,7 @@ class Session:
     @property
     def is_plain(self) -> bool:
         """Whether its reports can be made together with those of others, by array code (see `batch`)."""
-        spec = self.port.spec
-        ring = spec.sonar
-        return not (
-            self._silent
-            or self.settings.log_movement
-            or spec.gripper is not None
-            or spec.compass
-            or spec.table_ir.positions
-            or self.port.electrics.battery.drains
-            or (ring is not None and len(ring.transducers) > READINGS_PER_PACKET)
-        )
+        return self._has_plain_model and not self._silent and not self.port.electrics.battery.drains
 
     @property
     def report_version(self) -> int:
