@@ -17,11 +17,16 @@ import sys
 import time
 
 from bench.common import map_path, reference_loop
+from bench.reference import Yardstick
 from botyard.protocols.pioneer.packet import checksum, command, frame
 
 SECONDS, WARM_UP = 10.0, 3.0
 RECORDED = {50: 0.37, 100: 0.74}
 """CPU s for a simulated second of the original."""
+FLOOR = {100: 0.09}
+"""The same, set for botyard."""
+IN_REAL_TIME = {500, 1000}
+"""So many clients are to be served in real time (0.99 of it)."""
 HEADER = b"\xfa\xfb\x56\x32"
 """Beginning of a SIP with 16 sonar readings."""
 
@@ -119,22 +124,34 @@ def measure(port: int, robots: int) -> tuple[float, float, dict[str, float], flo
 
 def main() -> None:
     unit = reference_loop()
+    yardstick = Yardstick()
     print(
         f"{map_path()[1]}, p3dx-sh with a 181-reading laser, one client each, seed 1, {SECONDS:g} s in real time after {WARM_UP:g} s"
     )
     print(
         f"   reference: ten 400 x 400 matrix products, {unit * 1e3:.2f} ms; the original: as recorded on such a machine"
     )
-    print("   clients   CPU s/sim s   the original   ratio   real time   SIP gap p50 / p99 / max ms   ready s   MB")
+    print(
+        "   clients   CPU s/sim s   the original   ratio   real time   SIP gap p50 / p99 / max ms   ready s     MB   floor"
+    )
     for i, robots in enumerate((50, 100, 200, 500, 1000)):
         cpu, ready, seen, memory = measure(21001 + 2000 * i, robots)
         # a simulated second takes longer than a second where the machine is too slow
         share = seen["rate"] / 10.0
         per_second = cpu / max(share, 1e-9)
+        yardstick.measure()
         recorded = RECORDED.get(robots)
-        compared = f"{recorded:12.2f}   {recorded / per_second:4.1f} x" if recorded else f"{'–':>12}   {'':6}"
+        compared = (
+            f"{recorded:12.2f}   {recorded * yardstick.scale / per_second:4.1f} x"
+            if recorded
+            else f"{'–':>12}   {'':6}"
+        )
+        wanted = yardstick.judge(per_second, FLOOR[robots]) if robots in FLOOR else "–"
+        if robots in IN_REAL_TIME:
+            wanted = f"0.99 of real time {'met' if share >= 0.99 else 'missed'}"
         print(
             f"   {robots:7}   {per_second:11.3f}   {compared}   {share:9.3f}   {seen['p50'] * 1e3:8.0f} / {seen['p99'] * 1e3:.0f} / "
-            f"{seen['max'] * 1e3:.0f}{'':12}   {ready:7.1f}   {memory:.0f}",
+            f"{seen['max'] * 1e3:.0f}{'':12}   {ready:7.1f} {memory:6.0f}   {wanted}",
             flush=True,
         )
+    print(f"   {yardstick}")

@@ -1,4 +1,8 @@
-"""The C kernel that rays per second are compared with: the same walk over the same grid, compiled here where gcc is present."""
+"""The C kernel that rays per second are compared with: the same walk over the same grid, compiled here where gcc is present.
+
+It also tells how fast this machine is against the one on which Stage and AMRISim were measured, because there it was measured too: their
+figures, and the floors that were set by them, are scaled by it.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.common import cpu, map_path
+from botyard.engine.build import build_grid
 from botyard.engine.layout import Grid
+from botyard.formats.registry import load_scene
 
 SOURCE = Path(__file__).with_name("reference.c")
 FLAGS = ["-O3", "-march=native", "-shared", "-fPIC"]
+RECORDED = 6.7
+"""M rays per CPU s of the kernel on the machine of the records, columbia.map, 8 m."""
 
 
 def build() -> ctypes.CDLL | None:
@@ -47,3 +56,48 @@ def caster(
         return out
 
     return cast
+
+
+class Yardstick:
+    """How much slower this machine is than that of the records, by the C kernel; measured again and again, as machines change."""
+
+    def __init__(self) -> None:
+        self.speeds: list[float] = []
+        """M rays per CPU s of the kernel, each time that it was measured."""
+        self._cast: Callable[[], np.ndarray] | None = None
+        library = build()
+        if library is not None and map_path()[1].startswith("columbia"):
+            grid = build_grid(load_scene(map_path()[0]))
+            self._poses = free_poses(grid)
+            self._cast = caster(library, grid, self._poses, np.linspace(-np.pi / 2, np.pi / 2, 181), 8.0)
+
+    def measure(self) -> None:
+        """Do so now, if gcc and columbia.map are there."""
+        if self._cast is not None:
+            self.speeds.append(len(self._poses) * 181 / cpu(self._cast, 5) / 1e6)
+
+    @property
+    def scale(self) -> float:
+        """Times of the other machine are this many times as long here; 1 where that is not known."""
+        return RECORDED / self.speeds[-1] if self.speeds else 1.0
+
+    def judge(self, seconds: float, floor: float) -> str:
+        """A floor that was set in seconds of the other machine, and whether a time measured here meets it."""
+        return f"{floor * self.scale:7.4f} {'met' if seconds <= floor * self.scale else 'missed'}"
+
+    def __str__(self) -> str:
+        if not self.speeds:
+            return "not scaled: needs gcc and columbia.map"
+        low, high = min(self.speeds), max(self.speeds)
+        return f"scaled by the C kernel: {low:.2f} … {high:.2f} M rays per CPU s here, {RECORDED} where the others were measured"
+
+
+def free_poses(grid: Grid) -> np.ndarray:
+    """1000 poses with 0.3 m around them. (Those of `bench.rays` stand nearer to walls: the kernel gives a fifth less there.)"""
+    rng = np.random.default_rng(1)
+    poses: list[tuple[float, float, float]] = []
+    while len(poses) < 1000:
+        x, y = rng.uniform(0, grid.nx), rng.uniform(0, grid.ny)
+        if grid.clear[:, int(y), int(x)].min() > 4:
+            poses.append((grid.x0 + x * grid.h, grid.y0 + y * grid.h, rng.uniform(-np.pi, np.pi)))
+    return np.array(poses)

@@ -13,16 +13,14 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable
 
 import numpy as np
 from numba import njit
 from PIL import Image
 
-from bench.common import SHARED, Row, apart, cpu, map_path, memory
-from bench.reference import build, caster
-from botyard.engine.build import build_grid, robot_body
-from botyard.engine.layout import Grid
+from bench.common import SHARED, Row, apart, memory
+from bench.reference import Yardstick
+from botyard.engine.build import robot_body
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
 from botyard.model.robot import Axes, MotionLimits, RobotSpec
@@ -37,8 +35,6 @@ SPACING, CLEARANCE = 0.7, 0.35
 BITMAPS = {"hospital": ("hospital.png", (140.0, 60.0)), "hospital_section": ("hospital_section.png", (40.0, 18.0))}
 
 
-C_RECORDED = 6.7
-"""M rays per CPU s of the reference kernel on the machine of the records, columbia.map, 8 m."""
 ROWS: tuple[tuple[str, str, int, float, float | None, float | None], ...] = (
     ("hospital", "laser", 1000, 2.0, 2.95, 0.37),
     ("hospital_section", "laser", 100, 10.0, 0.198, 0.028),
@@ -241,31 +237,9 @@ def measure(name: str, sensor: str, n: int, seconds: float) -> Row | None:
     return {"cpu": best, "rays": rays / best / 1e6, "stalled": stalled, "memory": memory(), "robots": len(made[1])}
 
 
-def c_kernel() -> Callable[[], float] | None:
-    """A function that measures the C kernel, M rays per CPU s; None without gcc or columbia.map."""
-    library = build()
-    if library is None or not map_path()[1].startswith("columbia"):
-        return None
-    grid = build_grid(load_scene(map_path()[0]))
-    poses = free_poses_of_columbia(grid)
-    cast = caster(library, grid, poses, np.linspace(-math.pi / 2, math.pi / 2, 181), 8.0)
-    return lambda: len(poses) * 181 / cpu(cast, 5) / 1e6
-
-
-def free_poses_of_columbia(grid: Grid) -> np.ndarray:
-    """1000 poses with 0.3 m around them. (Those of `bench.rays` stand nearer to walls: the C kernel gives a fifth less there.)"""
-    rng = np.random.default_rng(1)
-    poses: list[tuple[float, float, float]] = []
-    while len(poses) < 1000:
-        x, y = rng.uniform(0, grid.nx), rng.uniform(0, grid.ny)
-        if grid.clear[:, int(y), int(x)].min() > 4:
-            poses.append((grid.x0 + x * grid.h, grid.y0 + y * grid.h, rng.uniform(-math.pi, math.pi)))
-    return np.array(poses)
-
-
 def main() -> None:
-    speed = c_kernel()
-    here = [speed()] if speed is not None else []
+    yardstick = Yardstick()
+    yardstick.measure()
     print(
         "   scene              sensor  robots   CPU s/sim s   M rays/CPU s   x real time   stalled     MB   Stage there  x Stage   floor"
     )
@@ -273,21 +247,16 @@ def main() -> None:
         # twice: a shared machine has slow times that last longer than a run
         runs = [apart("bench.scenes", f"measure({name!r}, {sensor!r}, {n}, {seconds})") for _ in range(2)]
         r = None if runs[0] is None else min(runs, key=lambda run: run["cpu"])
-        if speed is not None:
-            here.append(speed())
+        yardstick.measure()
         if r is None:
             print(f"   {name:18} {sensor:7} {n:6}   skipped: needs the shared data")
             continue
-        scale = C_RECORDED / here[-1] if here else 1.0  # how much slower this machine is
         rays = f"{r['rays']:12.1f}" if r["rays"] else f"{'–':>12}"
-        compared = f"{stage:11.3f} {stage * scale / r['cpu']:7.0f} x" if stage else f"{'–':>11} {'–':>9}"
-        wanted = f"{floor * scale:7.4f} {'met' if r['cpu'] <= floor * scale else 'missed'}" if floor else "–"
+        compared = f"{stage:11.3f} {stage * yardstick.scale / r['cpu']:7.0f} x" if stage else f"{'–':>11} {'–':>9}"
+        wanted = yardstick.judge(r["cpu"], floor) if floor else "–"
         print(
             f"   {name:18} {sensor:7} {r['robots']:6}   {r['cpu']:11.5f}   {rays}   {1 / r['cpu']:11.0f}   {r['stalled']:7.3f}"
             f" {r['memory']:6.0f}   {compared}   {wanted}",
             flush=True,
         )
-    if here:
-        print(
-            f"   scaled by the C kernel: {min(here):.2f} … {max(here):.2f} M rays per CPU s here, {C_RECORDED} where Stage was measured"
-        )
+    print(f"   {yardstick}")
