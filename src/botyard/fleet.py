@@ -111,7 +111,7 @@ class Fleet:
     @property
     def layout(self) -> int:
         """Changes when readings are placed anew."""
-        return self._sim._devices.layout
+        return self._sim._devices.layout(self._sim._engine)
 
     @property
     def is_exact(self) -> bool:

@@ -184,3 +184,46 @@ def test_a_fault_of_the_batch_costs_nobody_a_report(monkeypatch: pytest.MonkeyPa
     modem.run(0.3)
     for line in lines:
         assert len([p for p in Parser().receive(line.take()) if p.id == 0x32]) == 3
+
+
+def test_what_is_sent_again_while_time_stands_still_is_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    modem, sessions = world(["p3dx"] * 5)
+    for session in sessions:
+        session.receive_data(command(35, 1), modem.now)
+    modem.run(0.5)
+    lines = list(modem._lines)
+    for line in lines:
+        line.take()
+    sizes: list[int] = []
+    make = Batch.make
+
+    def counting(self: Batch, sessions: list[Session]) -> object:
+        made = make(self, sessions)
+        sizes.append(sum(m is not None for m in made))
+        return made
+
+    monkeypatch.setattr(Batch, "make", counting)
+    expected = [sip for sip, _ in map(alone, sessions)]
+    modem.wait(1.0)
+    assert sizes == [5] * len(sizes)
+    for line, sip in zip(lines, expected, strict=True):
+        again = [p for p in Parser().receive(line.take()) if p.id == 0x32]
+        assert len(again) == len(sizes) >= 8
+        assert all(sip[3:-2] == bytes((p.id,)) + p.data for p in again)
+
+
+def test_other_robots_come_and_go_between_two_reports() -> None:
+    """Readings then stand elsewhere, and none were taken yet: everybody makes its own report, and nothing raises."""
+    modem, sessions = world(["p3dx"] * 5)
+    for session in sessions:
+        session.receive_data(command(35, 1), modem.now)
+    last, sessions = sessions[-1], sessions[:-1]
+    batch = Batch()
+    for _ in range(2):
+        modem.sim.step()
+        batch.make(sessions)
+    last.close("gone")
+    modem.sim.remove_robot("r4")
+    assert batch.make(sessions) == [None] * 4
+    modem.sim.step()
+    assert None not in batch.make(sessions)

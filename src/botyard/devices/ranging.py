@@ -126,8 +126,7 @@ class RangeDevices:
         self._active: I8 | None = None
         self._parallel = False
         self._pool: ThreadPoolExecutor | None = None
-        self.layout = 0
-        """Counts how often the places of readings have changed; see `latest`."""
+        self._layout = 0
 
     # -- who measures what
 
@@ -212,6 +211,11 @@ class RangeDevices:
         """Ranges (m) and returns of all devices after the last step; `span` says where each one's are. Not to be written to."""
         return self._out[0] if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
+    def layout(self, engine: Engine) -> int:
+        """How often the places of readings in `latest` have changed."""
+        self._built(engine)
+        return self._layout
+
     def placed(self, engine: Engine) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
         """Keys of all devices, and where in `latest` their readings stand."""
         self._built(engine)
@@ -278,7 +282,7 @@ class RangeDevices:
 
     def _build(self, engine: Engine) -> Fans:
         self._index = {key: i for i, key in enumerate(self._devices)}
-        self.layout += 1
+        self._layout += 1
         fans = self._arrays(list(self._devices.values()), engine.rows)
         self._beams = [workspace(fans) for _ in range(PARTS * self.threads)]
         return fans
