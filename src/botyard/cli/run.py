@@ -353,9 +353,52 @@ async def _serve(
     sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None, saved: SavedState | None
 ) -> int:
     """Open the ports, say "ready", run until told to end."""
-    from botyard.cli.ros import begin_ros
+    log = logging.getLogger("botyard")
+    yard = _assemble(sim, place, o, rotate_logs)
+    hub = yard.hub
+    asks = _asks(o)
+    if not asks:
+        _add_robots(yard, place, o)
+    ports: dict[RobotPortServer, int] = {}
+    if saved is not None:
+        from botyard.servers.statefile import restore
+
+        named = restore(yard, saved)
+        ports = {yard.servers[n]: port for n, port in named.items() if n in yard.servers}
+        ports |= dict(zip(yard.factories, saved.factories, strict=False))
+    _on_signals(hub)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            await _open(stack, yard, o, ports)
+            page, kept = None, saved.page if saved is not None else ()
+            if not o.no_gui:
+                from botyard.cli.page import begin_page
+
+                page, kept = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url), kept)
+            if place.settings.paused and page is not None and not o.noninteractive:
+                hub.pause()
+                log.info("the world file says that time stands still at first: run it in the page")
+            if not asks:
+                _say_ready(_ready(yard, o.json, page), again=saved is not None)
+            log.info("%s", _about(yard))
+            keeper = _keep_state(stack, yard, o, kept)
+            status = await hub.run()
+            if keeper is not None and not hub.is_crash:
+                keeper.forget()
+            if o.snapshot is not None:
+                _write_snapshot(sim, o.snapshot)
+            if o.save_scenario is not None:
+                _save_scenario(sim, o.save_scenario, place.options)
+            return status
+        finally:
+            yard.close()
+            await asyncio.sleep(0)  # let the last bytes go
+    raise AssertionError  # the stack swallows no exception
+
+
+def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Yard:
+    """What serves a simulation, as the options want it; no port is open yet."""
     from botyard.model.world import Program
-    from botyard.servers.addresses import is_loopback
     from botyard.servers.hub import Hub
     from botyard.servers.lockstep import Lockstep
     from botyard.servers.tcp import LoopHost
@@ -378,7 +421,11 @@ async def _serve(
         read_only=o.read_only,
     )
     world.lockstep = Lockstep(hub, o.ambf_watchdog)
-    yard = Yard(
+    if o.record_packets is not None:
+        from botyard.servers.packetlog import PacketLog
+
+        world.packet_log = PacketLog(o.record_packets, lambda: sim.time)
+    return Yard(
         hub,
         world,
         _settings(o),
@@ -388,60 +435,24 @@ async def _serve(
         equip=lambda spec: _with_battery(spec, o.simulate_batteries),
         program=Program(name=o.controller) if o.controller else None,
     )
-    if o.record_packets is not None:
-        from botyard.servers.packetlog import PacketLog
 
-        world.packet_log = PacketLog(o.record_packets, lambda: sim.time)
-    asks = _asks(o)
-    if not asks:
-        _add_robots(yard, place, o)
-    ports: dict[RobotPortServer, int] = {}
-    if saved is not None:
-        from botyard.servers.statefile import restore
 
-        named = restore(yard, saved)
-        ports = {yard.servers[n]: port for n, port in named.items() if n in yard.servers}
-        ports |= dict(zip(yard.factories, saved.factories, strict=False))
-    _on_signals(hub)
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            if not is_loopback(o.bind_to_address):
-                logging.getLogger("botyard").warning(
-                    "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
-                    o.bind_to_address,
-                )
-            await yard.open(ports)
-            await _announce(stack, yard, o)
-            await begin_ros(stack, yard, o)
-            if o.joystick is not None:
-                _plug_joystick(stack, hub, o.joystick)
-            await _watch_over(stack, yard, o)
-            page, kept = None, saved.page if saved is not None else ()
-            if not o.no_gui:
-                from botyard.cli.page import begin_page
+async def _open(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, ports: dict[RobotPortServer, int]) -> None:
+    """Open the ports of the robots, and what else programs connect to; `ports`: where some were before."""
+    from botyard.cli.ros import begin_ros
+    from botyard.servers.addresses import is_loopback
 
-                page, kept = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url), kept)
-            if settings.paused and page is not None and not o.noninteractive:
-                hub.pause()
-                logging.getLogger("botyard").info(
-                    "the world file says that time stands still at first: run it in the page"
-                )
-            if not asks:
-                _say_ready(_ready(yard, o.json, page), again=saved is not None)
-            logging.getLogger("botyard").info("%s", _about(yard))
-            keeper = _keep_state(stack, yard, o, kept)
-            status = await hub.run()
-            if keeper is not None and not hub.is_crash:
-                keeper.forget()
-            if o.snapshot is not None:
-                _write_snapshot(sim, o.snapshot)
-            if o.save_scenario is not None:
-                _save_scenario(sim, o.save_scenario, place.options)
-            return status
-        finally:
-            yard.close()
-            await asyncio.sleep(0)  # let the last bytes go
-    raise AssertionError  # the stack swallows no exception
+    if not is_loopback(o.bind_to_address):
+        logging.getLogger("botyard").warning(
+            "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
+            o.bind_to_address,
+        )
+    await yard.open(ports)
+    await _announce(stack, yard, o)
+    await begin_ros(stack, yard, o)
+    if o.joystick is not None:
+        _plug_joystick(stack, yard.hub, o.joystick)
+    await _watch_over(stack, yard, o)
 
 
 def _about(yard: Yard) -> str:
