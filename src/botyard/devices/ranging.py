@@ -119,7 +119,7 @@ class RangeDevices:
         self._devices: dict[Hashable, _Device] = {}
         self._index: dict[Hashable, int] = {}
         self._fans: Fans | None = None
-        self._beams: list[Beams] = []
+        self._workspaces: list[Beams] = []
         self._out: list[tuple[F8, I2]] = []
         self._spans: list[tuple[int, int]] = []
         self._taken = np.zeros(0, np.bool_)
@@ -257,11 +257,11 @@ class RangeDevices:
             # the kernel lets go of the interpreter, and devices write to places of their own: threads need nothing of each other
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads, "rays")
-            parts = np.array_split(chosen, min(len(self._beams), len(chosen)))
-            for _ in self._pool.map(cast, parts, self._beams):
+            parts = np.array_split(chosen, min(len(self._workspaces), len(chosen)))
+            for _ in self._pool.map(cast, parts, self._workspaces):
                 pass
         else:
-            cast(chosen, self._beams[0])
+            cast(chosen, self._workspaces[0])
         self._taken[chosen] = True
 
     # -- arrays
@@ -284,7 +284,7 @@ class RangeDevices:
         self._index = {key: i for i, key in enumerate(self._devices)}
         self._layout += 1
         fans = self._arrays(list(self._devices.values()), engine.rows)
-        self._beams = [workspace(fans) for _ in range(PARTS * self.threads)]
+        self._workspaces = [workspace(fans) for _ in range(PARTS * self.threads)]
         return fans
 
     def _arrays(self, devices: list[_Device], rows: Mapping[str, int]) -> Fans:

@@ -104,7 +104,7 @@ class Connection:
         """Bytes came from the client."""
         if self._tap is not None:
             self._tap(True, data)
-        self._call(lambda: self.session.receive_data(data, now))
+        self._call(self.session.receive_data, data, now)
 
     def receive_eof(self) -> None:
         """The client is gone."""
@@ -112,7 +112,7 @@ class Connection:
 
     def close(self, reason: str) -> None:
         """End the session from the server's side."""
-        self._call(lambda: self.session.close(reason))
+        self._call(self.session.close, reason)
 
     def is_due(self, now: float) -> bool:
         """A step is done; whether the session has a report to send: `report` must follow then."""
@@ -134,23 +134,19 @@ class Connection:
 
     def report(self, now: float, made: Made | None = None) -> None:
         """Send what is due: what was made for the session, or what it makes itself."""
-        try:
-            if made is None:
-                self.session.report(now)
-            else:
-                self.session.send_report(now, made.sip, made.scans)
-        except Exception:
-            self._fault()
-        self._pump()
+        if made is None:
+            self._call(self.session.report, now)
+        else:
+            self._call(self.session.send_report, now, made.sip, made.scans)
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
         """Tell the client what became of a map."""
         self._call(lambda: self.session.map_changed(name, loaded, by_user=by_user))
 
-    def _call(self, act: Callable[[], None]) -> None:
+    def _call(self, act: Callable[..., None], *args: object) -> None:
         """Let the session act. A fault of ours in one session must not stop the run loop, on which all robots depend."""
         try:
-            act()
+            act(*args)
         except Exception:
             self._fault()
         self._pump()

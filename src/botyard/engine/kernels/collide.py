@@ -167,16 +167,17 @@ def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, oth
 
 @inlined_kernel
 def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float,
-                  reach: float, beyond: float, near: I4) -> tuple[int, float]:  # fmt: skip
+                  reach: float, near: I4) -> tuple[int, float]:  # fmt: skip
     """Note in `near` the solid segments within `reach` m of (x, y), as entries of the grid.
 
-    Returns how many, and how far the nearest one is, m; `reach` + `beyond` at most.
+    Returns how many, and how far the nearest one is at the least, m: others are beyond the cells that were looked at.
     """
     inv = 1.0 / h
-    gx, gy, limit, nearest = (x - x0) * inv, (y - y0) * inv, reach * inv, (reach + beyond) * inv
+    gx, gy, limit = (x - x0) * inv, (y - y0) * inv, reach * inv
     count = 0
-    i0, i1 = bin_span(x - reach - beyond, x + reach + beyond, x0, inv, nx)
-    j0, j1 = bin_span(y - reach - beyond, y + reach + beyond, y0, inv, ny)
+    i0, i1 = bin_span(x - reach, x + reach, x0, inv, nx)
+    j0, j1 = bin_span(y - reach, y + reach, y0, inv, ny)
+    nearest = min(min(gx - i0, i1 + 1 - gx), min(gy - j0, j1 + 1 - gy))
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
             if not (int(classes[k]) & OBSTACLE):
@@ -465,7 +466,7 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
     """Whether body `row` touches something solid where it is; for callers outside the step, with `escaping` false."""
     radius, x, y = bodies.radius[row], pose[row, 0], pose[row, 1]
     n_segments, _ = near_segments(
-        grid.start, grid.seg, grid.mask, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y, radius, 0.0, grid.near
+        grid.start, grid.seg, grid.mask, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y, radius, grid.near
     )
     n_bodies = near_bodies(
         bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape, bins.reach[0], bins.reach[1],
@@ -527,13 +528,8 @@ def move_all(grid: Grid, state: State, bodies: Bodies, bins: Bins, dt: float) ->
             to_wall = wall_distance(clear, gx0, gy0, h, nx, ny, x, y) - need
             n_segments = 0
             if to_wall <= 0.0:
-                # in wide cells a little farther than it must: the clearance says little there, and it need not look again so soon
-                beyond = LEEWAY if h > need + LEEWAY else 0.0
-                n_segments, nearest = near_segments(
-                    grid_start, seg, classes, gx0, gy0, h, nx, ny, x, y, need, beyond, near_seg
-                )
-                if beyond > 0.0:
-                    to_wall = nearest - need
+                n_segments, nearest = near_segments(grid_start, seg, classes, gx0, gy0, h, nx, ny, x, y, need, near_seg)
+                to_wall = nearest - need
             # where it will be is asked first, in ways that are quick and mostly say yes; unless it could jump over something
             around = -1.0
             if way <= inner[i] and clear_of_segments(seg, gx0, gy0, h, near_seg, n_segments, world, v0, v1):

@@ -381,7 +381,7 @@ def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
     """Write `Beams.reach` for the bundles `b0` … `b1` − 1; the greatest of all, m."""
     raw, reach, sectors, beam_first = beams.raw, beams.reach, fans.beam_sector, fans.beam_first
     first = beam_first[b0]
-    longest = 0.0
+    most = 0.0
     for b in range(b0, b1):
         n = b - b0
         for k in range(SECTORS):
@@ -394,9 +394,16 @@ def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
             here = reach[n, k]
             after = reach[n, k + 1] if k + 1 < SECTORS else head
             reach[n, k] = max(max(before, here), after)
-            longest = max(longest, here)
+            most = max(most, here)
             before = here
-    return longest
+    return most
+
+
+@inline_kernel
+def meets_circle(rx: float, ry: float, dx: float, dy: float, radius: float, r: float) -> bool:
+    """Whether a beam of length `r` in the direction (`dx`, `dy`) may touch a circle around (`rx`, `ry`); without branches."""
+    along = rx * dx + ry * dy
+    return (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < r)
 
 
 @inlined_kernel
@@ -437,18 +444,8 @@ def meet_by_bearing(fans: Fans, beams: Beams, b0: int, b: int, th: float, c: flo
         for j in range(lo, hi + 1):
             if raw[j] <= near:
                 continue
-            dx, dy = dir_x[j], dir_y[j]
-            along = rx * dx + ry * dy
-            if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= raw[j]:
-                continue
-            shorten(beams, j, bright, world, vert_start, p0, p1)
-
-
-@inline_kernel
-def meets_circle(rx: float, ry: float, dx: float, dy: float, radius: float, r: float) -> bool:
-    """Whether a beam of length `r` in the direction (`dx`, `dy`) may touch a circle around (`rx`, `ry`); without branches."""
-    along = rx * dx + ry * dy
-    return (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < r)
+            if meets_circle(rx, ry, dir_x[j], dir_y[j], radius, raw[j]):
+                shorten(beams, j, bright, world, vert_start, p0, p1)
 
 
 @inlined_kernel
