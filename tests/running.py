@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.waiting import PATIENCE
+
 BOTYARD = [sys.executable, "-m", "botyard"]
-PATIENCE = 120.0  # a cold start compiles; with a warm cache it is a second
 
 
 @contextmanager
@@ -31,4 +32,4 @@ def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
     finally:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE)

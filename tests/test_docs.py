@@ -29,7 +29,8 @@ from botyard.traffic.task import load_task
 from tests.cli.test_cli import FAST, call
 from tests.page.serving import TOKEN, served
 from tests.ports import free_port
-from tests.running import BOTYARD, PATIENCE, running
+from tests.running import BOTYARD, running
+from tests.waiting import PATIENCE
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _EXAMPLE = re.compile(r"^```\w+ (example\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -12,7 +12,8 @@ import pytest
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import ExitCode
 from tests.ports import free_port
-from tests.running import BOTYARD, PATIENCE, running
+from tests.running import BOTYARD, running
+from tests.waiting import PATIENCE
 
 
 def _files(folder: Path) -> None:

@@ -11,7 +11,7 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,9 @@ from botyard.servers.statefile import SavedRobot, SavedState, read_state, write_
 from tests.cli.test_cli import call
 from tests.ports import free_port
 from tests.running import BOTYARD
+from tests.waiting import PATIENCE, wait
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-PATIENCE = 60.0
 
 
 class Supervised:
@@ -81,13 +81,6 @@ def reconnected(port: int) -> PioneerClient:
         except PeerError:
             assert time.monotonic() < end
             time.sleep(0.05)
-
-
-def wait(holds: Callable[[], Any]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def true_pose(robot: PioneerClient) -> tuple[float, float, float]:

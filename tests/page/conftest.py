@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from botyard.cli.page import STATIC
+from tests.waiting import PATIENCE
 
 FLAGS = ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"]
 
@@ -35,6 +36,7 @@ def chromium() -> str:
 @pytest.fixture(scope="module")
 def playwright(chromium: str) -> Iterator[Playwright]:
     """Playwright's driver. It keeps an event loop in this thread, so it ends with the module: other tests want loops of their own."""
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as driver:
         yield driver
 

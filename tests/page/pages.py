@@ -10,6 +10,8 @@ from typing import Any
 from playwright.sync_api import Browser
 from playwright.sync_api import Page as Tab
 
+from tests.waiting import PATIENCE
+
 
 class PageObject:
     """The page as a user has it."""
@@ -31,7 +33,7 @@ class PageObject:
         """Evaluate something in the page."""
         return self.tab.evaluate(code)
 
-    def until(self, code: str, seconds: float = 10.0) -> None:
+    def until(self, code: str, seconds: float = PATIENCE) -> None:
         """Wait until an expression is true in the page."""
         # not Playwright's own waiting: that evaluates a text inside the page, which the page's policy forbids
         end = time.monotonic() + seconds
@@ -91,7 +93,7 @@ class PageObject:
 def page(browser: Browser, url: str, *, renderer: str = "canvas2d", **options: Any) -> Iterator[PageObject]:
     """A page in a fresh profile; errors in its console fail the test."""
     context = browser.new_context(viewport={"width": 1200, "height": 800}, accept_downloads=True, **options)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(1000 * PATIENCE)
     context.add_init_script(
         f"localStorage.getItem('botyard') || localStorage.setItem('botyard', JSON.stringify({{renderer: '{renderer}'}}))"
     )

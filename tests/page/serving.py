@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
 from botyard.simulation import Simulation
 from tests.ports import free_port
+from tests.waiting import PATIENCE, wait
 
 T = TypeVar("T")
 TOKEN, AUDIENCE = "full-token", "audience-token"
@@ -82,7 +82,7 @@ class Served:
         root.handlers[:] = []  # another test may have left one that writes to a stream that is closed
         root.setLevel(logging.INFO)
         self._thread.start()
-        assert self._ready.wait(60)
+        assert self._ready.wait(PATIENCE)
         if self._error is not None:
             raise self._error
 
@@ -90,7 +90,7 @@ class Served:
         """Serve no longer."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self.hub.stop)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
         if self._error is not None:
             raise self._error
@@ -116,14 +116,11 @@ class Served:
                 done.set_exception(error)
 
         self._loop.call_soon_threadsafe(call)
-        return done.result(10)
+        return done.result(PATIENCE)
 
-    def wait(self, holds: Callable[[], Any], seconds: float = 8.0) -> None:
+    def wait(self, holds: Callable[[], Any]) -> None:
         """Wait until something holds; looked at in the simulator's thread."""
-        end = time.monotonic() + seconds
-        while not self.do(holds):
-            assert time.monotonic() < end, f"it did not come to hold within {seconds} s"
-            time.sleep(0.03)
+        wait(lambda: self.do(holds), pause=0.03)
 
 
 @contextmanager

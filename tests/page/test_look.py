@@ -27,7 +27,8 @@ from tests.page.conftest import missing
 from tests.page.pages import PageObject, page
 from tests.page.serving import TOKEN, served
 from tests.ports import free_port
-from tests.running import BOTYARD, PATIENCE
+from tests.running import BOTYARD
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import xmlrpc.client
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from playwright.sync_api import Browser, expect
 from tests.page.pages import PageObject, page
 from tests.ports import free_port
 from tests.running import running
+from tests.waiting import wait
 
 pytestmark = pytest.mark.peer
 
@@ -47,13 +47,6 @@ def masterless(browser: Browser) -> Iterator[Masterless]:
     wanted = ("--ros-master", f"http://127.0.0.1:{master}/", "--ros-wait")
     with running(*options, *wanted) as (_, ready), page(browser, ready["page"]) as one:
         yield Masterless(one, master)
-
-
-def wait(holds: Callable[[], Any], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come to hold"
-        time.sleep(0.05)
 
 
 def test_a_master_is_started_and_interfaces_switched(masterless: Masterless) -> None:

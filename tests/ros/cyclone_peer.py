@@ -277,7 +277,7 @@ def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
     writer: Any = DataWriter(participant, Topic(participant, "rt/ambf/env/World/Command", WorldCmd), RELIABLE)
     reader: Any = DataReader(participant, Topic(participant, "rt/ambf/env/World/State", WorldState), RELIABLE)
     bodies: Any = DataReader(participant, Topic(participant, f"rt/ambf/env/{body}/State", RigidBodyState), RELIABLE)
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + 90.0
     while not (writer.get_matched_subscriptions() and reader.get_matched_publications()):
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -308,7 +308,7 @@ def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def graph(wanted: str, seconds: float = 10.0) -> dict[str, Any]:
+def graph(wanted: str, seconds: float = 90.0) -> dict[str, Any]:
     """Our nodes by `ros_discovery_info`: counts of readers and writers, and how many of those are really there."""
     info: Any = DataReader(participant, Topic(participant, "ros_discovery_info", ParticipantInfo), LATCHED)
     ends: Any = BuiltinDataReader(participant, BuiltinTopicDcpsPublication)
@@ -337,7 +337,7 @@ def call(name: str, kind: str, fields: list[Any], times: int = 1) -> list[dict[s
     request, response = SERVICES[kind]
     writer: Any = DataWriter(participant, Topic(participant, f"rq{name}Request", request), RELIABLE)
     reader: Any = DataReader(participant, Topic(participant, f"rr{name}Reply", response), RELIABLE)
-    end = time.monotonic() + 10.0
+    end = time.monotonic() + 60.0
     while time.monotonic() < end and not (writer.get_matched_subscriptions() and reader.get_matched_publications()):
         time.sleep(0.02)
     time.sleep(0.3)
@@ -346,7 +346,7 @@ def call(name: str, kind: str, fields: list[Any], times: int = 1) -> list[dict[s
     answers: list[dict[str, Any]] = []
     for sequence in range(1, times + 1):
         writer.write(request(client, sequence, *plain))
-        end = time.monotonic() + 5.0
+        end = time.monotonic() + 60.0
         while len(answers) < sequence and time.monotonic() < end:
             for answer in reader.take(N=10):
                 if answer.rmw_guid == client:

@@ -1,6 +1,7 @@
 // A peer on eProsima Fast DDS, the middleware that ROS 2 uses by default, so that another implementation than ours judges what is sent.
 //   fastdds_peer SECONDS [sub TOPIC TYPE QOS]... [pub TOPIC TYPE HEX]... [latch TOPIC TYPE HEX]...
-// QOS: r reliable or b best effort, then v volatile or t transient local. HEX: CDR with its header; written ten times a second;
+// QOS: r reliable or b best effort, then v volatile or t transient local, then how many messages are wanted at least: it listens for so
+// many seconds, and then until all have come. HEX: CDR with its header; written ten times a second;
 // latch offers it to readers that come later, too.
 // Says what writers it discovers (WRITER topic type user-data) and, at the end, what came (GOT topic count last-as-hex).
 #include <fastdds/dds/domain/DomainParticipant.hpp>
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
   auto* publisher = participant->create_publisher(fast::PUBLISHER_QOS_DEFAULT);
   const auto dynamic = eprosima::fastrtps::rtps::DYNAMIC_RESERVE_MEMORY_MODE;
   std::vector<std::pair<fast::DataWriter*, Bytes>> writers;
+  std::map<std::string, int> least;
   for (int i = 2; i + 3 < argc; i += 4) {
     const std::string what = argv[i], topic_name = argv[i + 1], type_name = argv[i + 2], rest = argv[i + 3];
     fast::TypeSupport type(new AnyType(type_name));
@@ -102,6 +104,7 @@ int main(int argc, char** argv) {
       qos.durability().kind = rest[1] == 't' ? fast::TRANSIENT_LOCAL_DURABILITY_QOS : fast::VOLATILE_DURABILITY_QOS;
       qos.endpoint().history_memory_policy = dynamic;
       subscriber->create_datareader(topic, qos, &taker);
+      if (rest.size() > 2) least[topic_name] = std::stoi(rest.substr(2));
     } else {
       Bytes bytes;
       for (size_t k = 0; k + 1 < rest.size(); k += 2) bytes.push_back(std::stoi(rest.substr(k, 2), nullptr, 16));
@@ -112,7 +115,13 @@ int main(int argc, char** argv) {
       writers.emplace_back(publisher->create_datawriter(topic, qos), bytes);
     }
   }
-  for (int tick = 0; tick < 10 * seconds; ++tick) {
+  const auto waits = [&] {
+    std::lock_guard<std::mutex> lock(guard);
+    for (auto& [topic, count] : least)
+      if (got[topic].first < count) return true;
+    return false;
+  };
+  for (int tick = 0; tick < 10 * seconds || (tick < 10 * (seconds + 60) && waits()); ++tick) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     if (tick > 10)
       for (auto& [writer, bytes] : writers) writer->write(&bytes);
@@ -120,6 +129,7 @@ int main(int argc, char** argv) {
   {
     std::lock_guard<std::mutex> lock(guard);
     for (auto& [topic, entry] : got) {
+      if (!entry.first) continue;
       std::printf("GOT %s %d ", topic.c_str(), entry.first);
       for (unsigned char byte : entry.second) std::printf("%02x", byte);
       std::printf("\n");

@@ -3,6 +3,8 @@
 import json
 import sys
 import threading
+import time
+from operator import attrgetter
 
 import rospy
 from geometry_msgs.msg import Twist
@@ -29,9 +31,13 @@ def plain(message):
 
 
 def listen(topics, seconds):
-    """The first message of each topic, how many came, and who sent them."""
+    """The first message of each topic, how many came, and who sent them.
+
+    For so many seconds, and then until each topic has as many as its entry wants: name, type, [1].
+    """
     found = {}
     lock = threading.Lock()
+    least = {name: rest[0] if rest else 1 for name, _, *rest in topics}
 
     def take(message, name):
         with lock:
@@ -41,14 +47,24 @@ def listen(topics, seconds):
             entry["caller"] = message._connection_header["callerid"]
             entry["latching"] = message._connection_header.get("latching")
 
-    for name, kind in topics:
+    for name, kind, *_ in topics:
         rospy.Subscriber(name, message_class(kind), take, name)
     rospy.rostime.wallsleep(seconds)
-    return found
+    until(lambda: all(name in found and found[name]["count"] >= n for name, n in least.items() if n))
+    with lock:
+        return found
+
+
+def until(holds, *args):
+    """Wait until something holds, for a minute at most; what it gives."""
+    end = time.monotonic() + 60.0
+    while not (value := holds(*args)) and time.monotonic() < end:
+        time.sleep(0.005)
+    return value
 
 
 def drive(topic, v, w, seconds, stamped=False):
-    """Publish velocities at 10 Hz."""
+    """Publish velocities at 10 Hz, from when somebody listens."""
     if stamped:
         from geometry_msgs.msg import TwistStamped as Kind
     else:
@@ -57,6 +73,7 @@ def drive(topic, v, w, seconds, stamped=False):
     message = Kind()
     twist = message.twist if stamped else message
     twist.linear.x, twist.angular.z = v, w
+    until(out.get_num_connections)
     for _ in range(int(seconds * 10)):
         out.publish(message)
         rospy.rostime.wallsleep(0.1)
@@ -69,7 +86,7 @@ def transform(parent, child):
 
     buffer = tf2_ros.Buffer()
     tf2_ros.TransformListener(buffer)
-    for _ in range(100):
+    for _ in range(600):
         rospy.rostime.wallsleep(0.1)
         try:
             return plain(buffer.lookup_transform(parent, child, rospy.Time(0)).transform)
@@ -82,7 +99,7 @@ def call(name, kind, *args):
     """Call a service of std_srvs or nav_msgs."""
     package, srv = kind.split("/")
     module = __import__(f"{package}.srv", fromlist=[srv])
-    rospy.wait_for_service(name, 5)
+    rospy.wait_for_service(name, 60)
     try:
         return plain(rospy.ServiceProxy(name, getattr(module, srv))(*args))
     except rospy.ServiceException as error:
@@ -103,10 +120,10 @@ def reconfigure(node, values):
     """The limits of a robot by dynamic_reconfigure's own client."""
     import dynamic_reconfigure.client
 
-    client = dynamic_reconfigure.client.Client(node, timeout=5)
-    before = dict(client.get_configuration(timeout=5))
+    client = dynamic_reconfigure.client.Client(node, timeout=60)
+    before = dict(client.get_configuration(timeout=60))
     after = dict(client.update_configuration(values))
-    described = [p["name"] for p in client.get_parameter_descriptions(timeout=5)]
+    described = [p["name"] for p in client.get_parameter_descriptions(timeout=60)]
     for config in (before, after):
         config.pop("groups", None)
     return [before, after, described]
@@ -165,11 +182,11 @@ def supervise(path, seconds):
 def ambf(definitions, script):
     """Speak ambf_msgs, whose classes are made of their definitions as rosbag makes them. A script of what to do; what came of it.
 
-    ["state", topic, type, seconds]: how many messages come, and the last; ["send", topic, type, fields]; ["sleep", s];
-    ["lockstep", toggles, n]: steps of each toggle, from the world's own state, and how long all took.
+    ["state", topic, type, seconds]: how many messages come (some at least), the first and the last; ["send", topic, type, fields];
+    ["sleep", s]; ["keep", topic, type, fields]: send it twenty times a second, until ["end"]; ["until", topic, type, field, least]: the
+    first message in which a field is not less; ["lockstep", toggles, n]: steps of each toggle, from the world's own state, and how
+    long all took.
     """
-    import time
-
     from genpy.dynamic import generate_dynamic
 
     classes = {name: generate_dynamic(name, text)[name] for name, text in definitions.items()}
@@ -198,14 +215,33 @@ def ambf(definitions, script):
             setattr(at, keys[-1], value)
         publisher(topic, kind).publish(message)
 
+    def first(rows, field, least):
+        return next((m for m in list(rows) if field(m) >= least), None)
+
+    def keep(ended, *command):
+        while not ended.wait(0.05):
+            send(*command)
+
     for what, *args in script:
         if what == "state":
             rows = watch(*args[:2])
-            while not rows:
-                time.sleep(0.001)
+            until(len, rows)
             del rows[:]
             time.sleep(args[2])
-            out.append([len(rows), plain(rows[-1])])
+            until(len, rows)
+            out.append([len(rows), plain(rows[0]), plain(rows[-1])])
+        elif what == "keep":
+            ended = threading.Event()
+            keeper = threading.Thread(target=keep, args=(ended, *args))
+            publisher(*args[:2])
+            keeper.start()
+        elif what == "end":
+            ended.set()
+            keeper.join()
+        elif what == "until":
+            rows = watch(*args[:2])
+            del rows[:]
+            out.append(plain(until(first, rows, attrgetter(args[2]), args[3]) or rows[-1]))
         elif what == "send":
             send(*args)
         elif what == "sleep":
@@ -259,13 +295,11 @@ def params(values):
 
 
 def sim_time(seconds):
-    """How far rospy's clock goes, and how far that of the wall."""
-    begin = rospy.Time.now().to_sec()
-    while begin == 0.0:
-        rospy.rostime.wallsleep(0.05)
-        begin = rospy.Time.now().to_sec()
-    rospy.rostime.wallsleep(seconds)
-    return rospy.Time.now().to_sec() - begin
+    """Wait so long by rospy's clock: how far that went, and how far that of the wall."""
+    until(lambda: rospy.Time.now().to_sec())
+    begin, here = rospy.Time.now().to_sec(), time.monotonic()
+    until(lambda: rospy.Time.now().to_sec() >= begin + seconds)
+    return rospy.Time.now().to_sec() - begin, time.monotonic() - here
 
 
 if __name__ == "__main__":

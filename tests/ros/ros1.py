@@ -9,15 +9,14 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 import xmlrpc.client
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import wire
 from tests.ports import free_port
+from tests.waiting import PATIENCE, wait
 
 PEER = Path(__file__).parent / "peer1.py"
 
@@ -93,20 +92,20 @@ class Ros1World:
             *args,
             env=env,
         )
-        wait(lambda: "botyard ready" in output(process) or process.poll() is not None, 60.0)
+        wait(lambda: "botyard ready" in output(process) or process.poll() is not None)
         assert process.poll() is None, output(process)
         return process
 
     # -- tools
 
-    def tool(self, *args: str, seconds: float = 20.0) -> str:
+    def tool(self, *args: str, seconds: float = PATIENCE) -> str:
         """What one of Debian's tools prints."""
         done = subprocess.run(
             args, env=self.env, capture_output=True, text=True, timeout=seconds, check=False, cwd=self.folder
         )
         return done.stdout + done.stderr
 
-    def rospy(self, what: str, *args: Any, seconds: float = 25.0) -> Any:
+    def rospy(self, what: str, *args: Any, seconds: float = PATIENCE) -> Any:
         """What a function of the rospy script gives."""
         done = subprocess.run(
             ["/usr/bin/python3", str(PEER), what, json.dumps(args)], env=self.env, capture_output=True, text=True, timeout=seconds,
@@ -126,7 +125,7 @@ class Ros1World:
         kind = t.service(type_name)
         uri = self.ask("lookupService", path)[2]
         host, port = uri.removeprefix("rosrpc://").rstrip("/").split(":")
-        with socket.create_connection((host, int(port)), timeout=10) as s:
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as s:
             s.sendall(wire.encode_header({"callerid": "/test", "service": path, "md5sum": kind.md5}))
             s.sendall(wire.frame(t.encode_ros1(t[kind.request](**fields), kind.request)))
             header = wire.decode_header(read(s, struct.unpack("<I", read(s, 4))[0]))
@@ -152,21 +151,12 @@ def output(process: subprocess.Popen[str]) -> str:
     return text
 
 
-def wait(holds: Callable[[], Any], seconds: float = 15.0) -> Any:
-    """Wait until something holds; its value."""
-    end = time.monotonic() + seconds
-    while not (value := holds()):
-        assert time.monotonic() < end, f"it did not come to hold within {seconds} s"
-        time.sleep(0.05)
-    return value
-
-
 def stop(process: subprocess.Popen[str]) -> None:
     """End a process."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(5)
+            process.wait(10)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(5)

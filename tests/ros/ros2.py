@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from rosbags.typesys import Stores, get_typestore
 
-from tests.ros.ros1 import output, stop, wait
+from tests.ros.ros1 import output, stop
+from tests.waiting import PATIENCE, wait
 
 HERE: Final = Path(__file__).parent
 CYCLONE_PEER: Final = HERE / "cyclone_peer.py"
@@ -82,7 +83,7 @@ class Ros2World:
         self._processes.append(process)
         return process
 
-    def run(self, *args: str, seconds: float = 40.0, cwd: Path | None = None) -> str:
+    def run(self, *args: str, seconds: float = PATIENCE, cwd: Path | None = None) -> str:
         """What a program in the network prints."""
         done = subprocess.run(
             [*self._enter, *args], env=self.env, capture_output=True, text=True, timeout=seconds, check=False, cwd=cwd or self.folder
@@ -94,7 +95,7 @@ class Ros2World:
         process = self.spawn(
             sys.executable, "-m", "botyard", "--noninteractive", "--no-crash-restart", "--no-gui", *args, **env
         )
-        wait(lambda: "botyard ready" in output(process) or process.poll() is not None, 60.0)
+        wait(lambda: "botyard ready" in output(process) or process.poll() is not None)
         assert process.poll() is None, output(process)
         return process
 
@@ -136,9 +137,9 @@ class Ros2World:
                 got[topic.removeprefix("rt")] = (int(count), data)
         return got
 
-    def zenoh(self, seconds: float) -> Any:
-        """What the zenoh-ros2-sdk peer sees while it turns ann, and after it has paused the world."""
-        text = self.run(str(ZENOH_PYTHON), str(HERE / "zenoh_peer.py"), str(seconds))
+    def zenoh(self, seconds: float, least: int) -> Any:
+        """What the zenoh-ros2-sdk peer sees while it turns ann, until so many messages have come, and after it has paused the world."""
+        text = self.run(str(ZENOH_PYTHON), str(HERE / "zenoh_peer.py"), str(seconds), str(least))
         lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
         assert lines, text
         return json.loads(lines[-1].removeprefix("RESULT "))

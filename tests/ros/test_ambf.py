@@ -9,8 +9,9 @@ import pytest
 
 from botyard.protocols.ambf.messages import GENERATIONS, definitions
 from botyard.protocols.ros_messages.types import Types
-from tests.ros.ros1 import Ros1World, wait
+from tests.ros.ros1 import Ros1World
 from tests.ros.ros2 import Ros2World
+from tests.waiting import wait
 
 BODY = "/ambf/env/ann"
 
@@ -27,7 +28,7 @@ def kinds(generation: str) -> tuple[str, str]:
 
 
 def ambf(world: Ros1World, generation: str, *script: list[Any]) -> list[Any]:
-    return world.rospy("ambf", texts(generation), script, seconds=60.0)
+    return world.rospy("ambf", texts(generation), script)
 
 
 @pytest.mark.xdist_group("ros1")
@@ -52,17 +53,15 @@ def test_states_and_pose_commands(world: Ros1World, generation: str) -> None:
     state, command = kinds(generation)
     there = {"pose.position.x": 3.0, "pose.position.y": -1.0, "pose.orientation.w": 1.0}
     there |= {"enable_position_controller": True} if generation == "master" else {"cartesian_cmd_type": 1}
-    idle, body, _, moved = [
-        *ambf(
-            world, generation, ["state", "/ambf/env/World/State", "ambf_msgs/WorldState", 1.0], ["state", f"{BODY}/State", state, 1.0],
-            ["send", f"{BODY}/Command", command, there], ["sleep", 0.3], ["state", "/ambf/env/World/State", "ambf_msgs/WorldState", 0.2],
-            ["state", f"{BODY}/State", state, 0.5],
-        )
-    ]  # fmt: skip
-    assert idle[0] == pytest.approx(50, abs=8)
+    idle, body, moved = ambf(
+        world, generation, ["state", "/ambf/env/World/State", "ambf_msgs/WorldState", 1.0], ["state", f"{BODY}/State", state, 1.0],
+        ["send", f"{BODY}/Command", command, there], ["sleep", 0.5], ["state", f"{BODY}/State", state, 0.2],
+    )  # fmt: skip
+    for count, begin, end in (idle, body):
+        steps = end["sim_step"] - begin["sim_step"] + 1
+        assert 0.8 * min(steps, 50) <= count < 70, "50 Hz, that is each step, as far as the machine makes them in time"
     assert idle[1]["dynamic_loop_freq"] == 50
-    assert body[0] == pytest.approx(50, abs=8)
-    first, last = body[1], moved[1]
+    first, last = body[1], moved[2]
     assert first["name"]["data"] == "ann"
     assert ("identifier" in first) == (generation == "2.0")
     assert (first["pose"]["position"]["x"], first["pose"]["position"]["y"]) == pytest.approx((1.0, 2.0))
@@ -83,18 +82,16 @@ def test_velocities_and_the_watchdog(world: Ros1World) -> None:
     wait(lambda: f"{BODY}/Command" in world.known()[1])
     state, command = kinds("1.0")
     north = {"cartesian_cmd_type": 2, "twist.linear.y": 0.4, "twist.linear.x": 0.3}
-    driving, _, stopped = [
-        row
-        for row in ambf(
-            world, "1.0", *([["send", f"{BODY}/Command", command, north], ["sleep", 0.2]] * 8), ["state", f"{BODY}/State", state, 0.1],
-            ["sleep", 1.5], ["state", "/ambf/env/World/State", "ambf_msgs/WorldState", 0.1], ["state", f"{BODY}/State", state, 0.3],
-        )
-    ]  # fmt: skip
-    assert driving[1]["twist"]["linear"]["y"] == pytest.approx(0.4, abs=0.05)
-    assert driving[1]["twist"]["linear"]["x"] == pytest.approx(0.0, abs=0.02), "its wheels do not go sideways"
-    assert driving[0] > 30, "often while it is commanded"
-    assert stopped[1]["twist"]["linear"]["y"] == pytest.approx(0.0, abs=1e-6)
-    assert stopped[1]["pose"]["position"]["y"] > 0.4
+    kept = ["keep", f"{BODY}/Command", command, north]
+    driving, (count, begin, end), stopped = ambf(
+        world, "1.0", kept, ["until", f"{BODY}/State", state, "twist.linear.y", 0.38], ["state", f"{BODY}/State", state, 1.0], ["end"],
+        ["sleep", 3.0], ["state", f"{BODY}/State", state, 0.3],
+    )  # fmt: skip
+    assert driving["twist"]["linear"]["y"] == pytest.approx(0.4, abs=0.05)
+    assert driving["twist"]["linear"]["x"] == pytest.approx(0.0, abs=0.02), "its wheels do not go sideways"
+    assert count >= 0.8 * (end["sim_step"] - begin["sim_step"]), "each step while it is commanded"
+    assert stopped[2]["twist"]["linear"]["y"] == pytest.approx(0.0, abs=1e-6)
+    assert stopped[2]["pose"]["position"]["y"] > driving["pose"]["position"]["y"] > 0.1
 
 
 @pytest.mark.xdist_group("ros1")
@@ -102,7 +99,7 @@ def test_lockstep(world: Ros1World) -> None:
     """Each toggle is exactly n steps; then the world runs free again."""
     world.botyard("--nomap", "-r", "p3dx:ann", "--ambf-port", "0", "--ambf", "2.0", "--update-interval", "20")
     wait(lambda: "/ambf/env/World/Command" in world.known()[1])
-    (steps, took), (_, free) = ambf(
+    (steps, took), (_, _, free) = ambf(
         world,
         "2.0",
         ["lockstep", 300, 5],
@@ -110,7 +107,7 @@ def test_lockstep(world: Ros1World) -> None:
         ["state", "/ambf/env/World/State", "ambf_msgs/WorldState", 1.0],
     )
     assert steps == 1500
-    assert took < 15.0
+    assert took < 60.0
     assert free["sim_step"] > 1500 + 40, "after the watchdog of half a second"
     assert {"/ambf/env/World/Command/Reset", "/ambf/env/World/Command/Reset/Bodies"} <= world.known()[1]
 
@@ -127,13 +124,12 @@ def test_forces_and_resets_by_a_master_of_debian(world: Ros1World) -> None:
     wait(lambda: "/ambf/env/b/Command" in world.known()[1])
     state, command = kinds("2.0")
     push = {"cartesian_cmd_type": 0, "wrench.force.x": 4.0}
-    rows = ambf(
-        world, "2.0", *([["send", "/ambf/env/b/Command", command, push], ["sleep", 0.1]] * 5), ["state", "/ambf/env/b/State", state, 0.3],
-        ["send", "/ambf/env/World/Command/Reset", "std_msgs/Empty", {}], ["sleep", 0.3], ["state", "/ambf/env/b/State", state, 0.3],
+    pushed, (_, _, back) = ambf(
+        world, "2.0", ["keep", "/ambf/env/b/Command", command, push], ["until", "/ambf/env/b/State", state, "twist.linear.x", 0.5], ["end"],
+        ["send", "/ambf/env/World/Command/Reset", "std_msgs/Empty", {}], ["sleep", 1.0], ["state", "/ambf/env/b/State", state, 0.3],
     )  # fmt: skip
-    pushed, back = rows[0][1], rows[-1][1]
     assert pushed["mass"] == 2.0
-    assert pushed["twist"]["linear"]["x"] > 0.5
+    assert pushed["twist"]["linear"]["x"] >= 0.5
     assert pushed["wrench"]["force"]["x"] == pytest.approx(4.0, abs=0.1)
     assert back["pose"]["position"]["x"] == pytest.approx(0.0, abs=1e-6)
     assert back["twist"]["linear"]["x"] == 0.0

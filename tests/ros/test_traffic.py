@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.ros.ros1 import Ros1World, output, wait
+from tests.ros.ros1 import Ros1World, output
 from tests.ros.ros2 import Ros2World
+from tests.waiting import PATIENCE, wait
 
 CROSSING = {
     "NumberOfVehicles": 2,
@@ -43,8 +44,8 @@ def test_a_rospy_supervisor(world: Ros1World, tmp_path: Path, mode: list[str]) -
     wait(lambda: "/critical_points" in world.known()[0])
     wait(lambda: world.known()[1] == {"/move_permissions"})
     assert not (tmp_path / "result.json").exists()
-    granted = world.rospy("supervise", str(tmp_path / "task.json"), 28.0, seconds=60.0)
-    assert run.wait(20) == 0, output(run)
+    granted = world.rospy("supervise", str(tmp_path / "task.json"), 28.0)
+    assert run.wait(PATIENCE) == 0, output(run)
     assert granted == [[0, 1], [0, 2], [1, 1], [1, 2]]
     result = result_of(tmp_path)
     assert result["outcome"] == "completed"
@@ -62,9 +63,9 @@ def test_a_supervisor_that_comes_late_is_told_who_waits(world: Ros1World, tmp_pa
     wait(lambda: "ready" in output(run))
     wait(lambda: "/critical_points" in world.known()[0])
     world.rospy("talk", "/nothing", "x", 4.0)  # until both robots stand still
-    granted = world.rospy("supervise", str(tmp_path / "task.json"), 12.0, seconds=40.0)
+    granted = world.rospy("supervise", str(tmp_path / "task.json"), 12.0)
     assert sorted(granted) == [[0, 1], [0, 2], [1, 1], [1, 2]]
-    assert run.wait(20) == 0, output(run)
+    assert run.wait(PATIENCE) == 0, output(run)
     assert result_of(tmp_path)["outcome"] == "completed"
 
 
@@ -77,7 +78,7 @@ def test_nobody_supervises(world: Ros1World, tmp_path: Path) -> None:
     run = world.spawn(*args, env=env)
     wait(lambda: "/lab/move_permissions" in world.known()[1])
     world.tool("timeout", "3", "rostopic", "pub", "-1", "/lab/move_permissions", "std_msgs/Int16", "7")
-    assert run.wait(20) == 11, output(run)
+    assert run.wait(PATIENCE) == 11, output(run)
     assert "there are 2, numbered from 0" in output(run)
     result = result_of(tmp_path)
     assert (result["outcome"], result["deadlock_cycle"]) == ("deadlock", [])
@@ -89,7 +90,7 @@ def test_what_does_not_go(tmp_path: Path) -> None:
         (["--ros-master", "http://127.0.0.1:1/"], 235, "no ROS master"),
         (["--ros1", "--supervisor", "fcfs"], 255, "the supervisor is a ROS node"),
     ):
-        done = subprocess.run(command(tmp_path, *args), capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(command(tmp_path, *args), capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert (done.returncode, text in done.stderr) == (status, True), done.stderr
 
 
@@ -102,7 +103,7 @@ def test_permissions_from_fast_dds(world2: Ros2World, tmp_path: Path) -> None:
     topics = {"/critical_points": (int16, "rv"), "/release_points": (int16, "rv")}
     permission = b"\x00\x01\x00\x00" + struct.pack("<h", 0)
     got, text = world2.fast(12, topics, {"/move_permissions": (int16, permission)})
-    assert run.wait(20) == 11, text
+    assert run.wait(PATIENCE) == 11, text
     assert got["/critical_points"][0] == 3
     assert got["/release_points"][0] == 2
     result = result_of(tmp_path)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ros.ros1 import output, wait
+from tests.ros.ros1 import output
 from tests.ros.ros2 import Ros2World
+from tests.waiting import wait
 
 pytestmark = pytest.mark.xdist_group("ros2")
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.xdist_group("ros2")
 def test_a_peer_reads_drives_and_calls_with_us_as_the_router(world2: Ros2World) -> None:
     """Topics both ways, the kept map, a service, the graph."""
     sim = world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router")
-    seen = world2.zenoh(4.0)
+    seen = world2.zenoh(4.0, 35)
     assert seen["counts"]["odom"] >= 35
     assert seen["counts"]["scan"] >= 35
     assert seen["ranges"] == 181
@@ -33,7 +34,7 @@ def test_a_router_that_comes_later(world2: Ros2World) -> None:
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh", "-p", "8101")
     router = world2.botyard("-m", "office", "-r", "p3dx:bob", "--zenoh-router", "-p", "8201", "--ros-names", "amrisim")
     wait(lambda: "Zenoh" in output(router))
-    seen = world2.zenoh(6.0)
+    seen = world2.zenoh(6.0, 20)
     assert {"/ann/odom", "/AMRISim_bob/pose"} <= set(seen["topics"])
     assert seen["counts"]["odom"] >= 20
     assert seen["turning"] == pytest.approx(0.3, abs=0.05)

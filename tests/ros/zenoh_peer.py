@@ -52,8 +52,12 @@ map_reader = zenoh.ext.declare_advanced_subscriber(
 velocity = ROS2Publisher("/ann/cmd_vel", TWIST, **about(TWIST))
 time.sleep(1.0)
 vector = STORE.types["geometry_msgs/msg/Vector3"]
-end = time.monotonic() + seconds
-while time.monotonic() < end:
+least = int(sys.argv[2])
+begin = time.monotonic()
+# so long, and then until enough has come
+while (took := time.monotonic() - begin) < seconds or (
+    min(counts.get(k, 0) for k in ("odom", "scan")) < least and took < seconds + 60.0
+):
     velocity.publish(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.3))
     time.sleep(0.05)
 turning = last["odom"].twist.twist.angular.z if "odom" in last else None

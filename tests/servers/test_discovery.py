@@ -20,7 +20,8 @@ from botyard.clients.discovery import find_hosts, probe
 from botyard.protocols.discovery import PORT, REPLY, REQUEST, RateLimit, is_reply, is_request
 from botyard.servers.discovery import DiscoveryServer
 from tests.ports import free_port
-from tests.running import BOTYARD, PATIENCE, running
+from tests.running import BOTYARD, running
+from tests.waiting import PATIENCE
 
 
 def test_bytes_of_request_and_reply() -> None:

@@ -15,6 +15,7 @@ from botyard.protocols.pioneer.simreports import MapChanged
 from botyard.testing import P2osClient
 from tests.ports import free_port
 from tests.running import running
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.peer
 
@@ -46,7 +47,7 @@ def test_a_robot_for_every_client() -> None:
             apart = abs(one.simstat.x_mm - two.simstat.x_mm) + abs(one.simstat.y_mm - two.simstat.y_mm)
             assert apart >= 500, "they start at different places"
             first = (one.simstat.x_mm, one.simstat.y_mm)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while True:  # the first one's place is free again
             with PioneerClient(port=port + 1) as again:
                 again.send(237, 1)
@@ -79,13 +80,13 @@ def test_recorded_factory_sessions(shared: Path, name: str) -> None:
             return sock, time.monotonic() - began
 
         first, _ = client()
-        second, _ = client()
+        second, usual = client()
         for sock in (first, second):
             sock.sendall(hello[3])
             assert sock.recv(200)[3] == 0x32
         first.close()
         third, seconds = client()
-        assert seconds < 0.3, "the original answers after 0.1–0.2 s too"
+        assert seconds < 0.3 + usual, "at once, as the original, which answers after 0.1–0.2 s too"
         for sock in (second, third):
             sock.close()
 
@@ -108,7 +109,7 @@ def test_a_map_is_loaded_while_others_drive(tmp_path: Path) -> None:
         name = b"BIG.map"
         asks.send_raw(frame(236, b"\x3b\x01\x00" + len(name).to_bytes(2, "little") + name))
         last, gaps, told = time.monotonic(), [], {asks: 0, drives: 0}
-        deadline = last + 20
+        deadline = last + PATIENCE
         while min(told.values()) == 0:
             assert time.monotonic() < deadline, "nobody was told"
             assert drives.update()
@@ -158,7 +159,7 @@ def test_working_folder_and_log_file(tmp_path: Path) -> None:
             client.send_raw(frame(236, b"\x3b\x04\x00"))
             client.update()
         client.send_raw(frame(236, b"\x3b\x08\x00"))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while not (tmp_path / "botyard.png").exists() and time.monotonic() < deadline:
             client.update()
     names = sorted(p.name for p in tmp_path.iterdir())

@@ -17,7 +17,8 @@ from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import command, frame
 from tests.golden import deviation
 from tests.ports import free_port
-from tests.running import BOTYARD, PATIENCE, running
+from tests.running import BOTYARD, running
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.peer

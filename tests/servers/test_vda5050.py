@@ -19,6 +19,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from botyard.protocols.vda5050 import Node, Order, Vehicle5050, order_message
 from tests.ports import free_port
+from tests.waiting import PATIENCE, wait
 
 pytestmark = pytest.mark.peer
 
@@ -72,11 +73,8 @@ class Master:
         with self.lock:
             return self.states.get(serial, [{}])[-1]
 
-    def wait(self, holds: Callable[[], Any], seconds: float = 20.0) -> None:
-        end = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < end, {s: rows[-1] for s, rows in self.states.items()}
-            time.sleep(0.02)
+    def wait(self, holds: Callable[[], Any]) -> None:
+        wait(holds, what=lambda: {s: rows[-1] for s, rows in self.states.items()})
 
     def close(self) -> None:
         self.client.disconnect()
@@ -111,7 +109,7 @@ def test_a_master_control_lets_one_pass_before_the_other(broker: int, tmp_path: 
     )
     master = Master(broker)
     try:
-        master.wait(lambda: master.connections == {"agv0": ["ONLINE"], "agv1": ["ONLINE"]}, 30.0)
+        master.wait(lambda: master.connections == {"agv0": ["ONLINE"], "agv1": ["ONLINE"]})
         master.client.publish("uagv/v2/botyard/agv1/order", b"{no order")
         master.wait(lambda: master.last("agv1").get("errors"))
         assert master.last("agv1")["errors"][0]["errorType"] == "validationError"
@@ -133,7 +131,7 @@ def test_a_master_control_lets_one_pass_before_the_other(broker: int, tmp_path: 
         assert master.last("agv1")["errors"][0]["errorType"] == "orderError"
         master.wait(lambda: master.last("agv0").get("lastNodeId") == "a3")
         master.order("agv1", crossing("b", False, 4, update=1, begin=1))
-        out, err = agvs.communicate(timeout=30)
+        out, err = agvs.communicate(timeout=PATIENCE)
         assert agvs.returncode == 0, err
         assert out.startswith("completed in")
         master.wait(lambda: master.connections["agv0"][-1] == "OFFLINE" and master.connections["agv1"][-1] == "OFFLINE")

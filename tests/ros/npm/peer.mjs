@@ -1,5 +1,6 @@
 // A ROS 2 peer on @foxglove/ros2, an implementation of RTPS in TypeScript.
-//   node peer.mjs ADDRESS SECONDS TOPIC TYPE QOS [TOPIC TYPE QOS]...     QOS: r or b, then v or t (see fastdds_peer.cpp)
+//   node peer.mjs ADDRESS SECONDS TOPIC TYPE QOS [TOPIC TYPE QOS]...     QOS: r or b, then v or t, then how many are wanted at least
+// Listens for so many seconds, and then until all have come that are wanted.
 // Prints, at the end, the topics that it knows (TOPIC name type) and what came (GOT topic count last-as-hex).
 import { createRequire } from "node:module";
 const require = createRequire(import.meta.url); // its modules are CommonJS that import names from one another
@@ -27,9 +28,14 @@ node._participant.on("userData", (data) => {
   const [count] = got.get(topic) ?? [0];
   got.set(topic, [count + 1, Buffer.from(data.serializedData).toString("hex")]);
 });
-setTimeout(async () => {
+const least = new Map();
+for (let i = 0; i + 2 < wanted.length; i += 3) least.set(`rt${wanted[i]}`, Number(wanted[i + 2].slice(2) || 0));
+const end = Date.now() + (Number(seconds) + 60) * 1000;
+const finish = async () => {
+  if (Date.now() < end && [...least].some(([topic, count]) => (got.get(topic)?.[0] ?? 0) < count)) return setTimeout(finish, 100);
   for (const [name, endpoints] of node.getPublishedTopics()) console.log("TOPIC", name, JSON.stringify([...endpoints]));
   for (const [topic, [count, hex]] of got) console.log("GOT", topic, count, hex);
   await node.shutdown();
   process.exit(0);
-}, Number(seconds) * 1000);
+};
+setTimeout(finish, Number(seconds) * 1000);

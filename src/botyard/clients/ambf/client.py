@@ -148,11 +148,11 @@ class Client:
             now = time.monotonic()
             for handle in tuple(self._handles.values()):
                 if handle.is_active():
-                    handle.expire(now)
                     try:
-                        handle.send()
+                        handle.send()  # first, so that what was commanded is sent once at least, however late this thread comes
                     except PeerError:  # it has gone; the next call of the user is told
                         return
+                    handle.expire(now)
             due = max(due + 1.0 / rate, now)
             time.sleep(max(0.0, due - time.monotonic()))
 

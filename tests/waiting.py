@@ -1,0 +1,22 @@
+"""Waiting for what must come to hold: long enough for a machine that is busy with other things, for it costs only tests that fail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+PATIENCE: Final = 120.0
+"""Seconds; a cold start compiles, and a shared machine may stand still for many seconds."""
+
+
+def wait(holds: Callable[[], T], seconds: float = PATIENCE, pause: float = 0.02, what: object = "") -> T:
+    """Wait until something holds; its value. `what` is called, or shown, when it does not come to hold."""
+    end = time.monotonic() + seconds
+    while not (value := holds()):
+        assert time.monotonic() < end, (
+            f"it did not come to hold within {seconds} s: {what() if callable(what) else what}"
+        )
+        time.sleep(pause)
+    return value
