@@ -80,7 +80,7 @@ def test_every_example_can_be_sent_from_the_page(tmp_path: Path) -> None:
             request = urllib.request.Request(
                 f"{one.base}/upload?name={sent}", data, {"Authorization": f"Bearer {TOKEN}"}, method="POST"
             )
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 assert answer.status == 200, name
             wanted = Simulation.load(path)
             assert one.do(lambda: len(sim.scene.segments)) == len(wanted.scene.segments), name
@@ -188,7 +188,7 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
     done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=True)
     pid = int(re.search(r"as process (\d+)", done.stdout)[1])  # type: ignore[index]
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/healthz", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/healthz", timeout=PATIENCE) as answer:
             assert json.load(answer)["robots"] == 2
         assert "pkill -9 -f -- --supervisor" in section
         subprocess.run(["pkill", "-9", "-f", "--", f"--supervisor {pid}"], check=True)

@@ -20,6 +20,7 @@ from botyard.servers import yard
 from botyard.simulation import Simulation
 from tests.ports import free_port
 from tests.running import running
+from tests.waiting import PATIENCE
 
 
 def call(*args: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -359,9 +360,9 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
 def test_import_and_help_load_no_compiler() -> None:
     """Neither ``import botyard`` nor ``--help`` may load Numba: that alone takes a third of a second."""
     check = "import sys, botyard{}; assert 'numba' not in sys.modules, 'numba was loaded'"
-    subprocess.run([sys.executable, "-c", check.format("")], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", check.format("")], check=True, timeout=PATIENCE)
     light = ", botyard.cli.main, botyard.model.library, botyard.formats.registry"
-    subprocess.run([sys.executable, "-c", check.format(light)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", check.format(light)], check=True, timeout=PATIENCE)
 
 
 @pytest.mark.peer

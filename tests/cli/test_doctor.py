@@ -17,6 +17,7 @@ from botyard.cli import doctor
 from tests.cli.test_cli import call
 from tests.ports import free_port
 from tests.running import BOTYARD
+from tests.waiting import PATIENCE
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -64,7 +65,7 @@ def test_the_unit_for_systemd_is_right(tmp_path: Path) -> None:
     unit = tmp_path / "botyard.service"
     unit.write_text(text.replace("/opt/botyard/bin/botyard", str(program)))
     assert str(program) in unit.read_text()
-    done = subprocess.run([tool, "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([tool, "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
@@ -84,7 +85,7 @@ def test_what_the_unit_starts(tmp_path: Path) -> None:
     try:
         assert process.stdout is not None
         assert "botyard ready: p3dx" in process.stdout.readline()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port + 3}/healthz", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port + 3}/healthz", timeout=PATIENCE) as answer:
             assert json.load(answer)["status"] == "ok"
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0

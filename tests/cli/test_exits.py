@@ -85,7 +85,7 @@ def test_a_clients_own_status(status: int) -> None:
         PioneerClient(port=port) as robot,
     ):
         robot.send(239, status)
-        assert process.wait(timeout=20) == status
+        assert process.wait(timeout=PATIENCE) == status
 
 
 def test_the_table_is_complete() -> None:

@@ -67,7 +67,7 @@ def supervised(*args: str, folder: Path) -> Iterator[Supervised]:
         if process.poll() is None:
             process.terminate()
         try:
-            process.communicate(timeout=20)
+            process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()

@@ -18,6 +18,7 @@ from botyard.formats import armap
 from botyard.formats.registry import load_scene, load_world
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 WORLD = """interval_sim 50
 define wall model ( gui_move 0 )
@@ -341,7 +342,7 @@ def test_packets_are_recorded_and_shown(tmp_path: Path, capsys: pytest.CaptureFi
                     client.update()
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=PATIENCE)
     entries = [json.loads(line) for line in Path("talk.jsonl").read_text().splitlines()]
     assert {e["robot"] for e in entries} == {"ann"}
     assert [e["from"] for e in entries[:2]] == ["client", "robot"]

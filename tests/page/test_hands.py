@@ -19,6 +19,7 @@ from botyard.model.scene import Scene
 from botyard.simulation import Simulation
 from tests.page.pages import PageObject, page
 from tests.page.serving import AUDIENCE, Served, served
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
 
@@ -288,7 +289,7 @@ def test_clone_select_all_and_remove(run: tuple[Served, PageObject]) -> None:
     one.press("Delete")
     simulator.wait(lambda: not simulator.sim.robots)
     with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", port), timeout=2)
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
 
 def test_maps_are_loaded_dropped_and_taken_away(run: tuple[Served, PageObject]) -> None:
@@ -461,7 +462,7 @@ def test_interfaces_are_stopped_and_started(run: tuple[Served, PageObject]) -> N
     box.click()
     simulator.wait(lambda: not simulator.yard.interfaces["pioneer"].on)
     with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", port), timeout=2)
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
     box.click()
     simulator.wait(lambda: simulator.yard.port_of("ann") == port)
     with PioneerClient("127.0.0.1", port) as client:

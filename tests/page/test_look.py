@@ -215,7 +215,7 @@ def simulator_process(
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_the_start_dialog_starts_a_world_that_clients_can_use(browser: Browser) -> None:
@@ -249,7 +249,7 @@ def test_a_cancelled_start_dialog_ends_the_program(browser: Browser) -> None:
         one = PageObject(context.new_page())
         one.tab.goto(url)
         one.button("Cancel and end").click()
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
         context.close()
 
 
@@ -304,7 +304,7 @@ def display(chromium: str) -> Iterator[str]:
     assert number
     yield f":{number}"
     server.terminate()
-    server.wait(10)
+    server.wait(PATIENCE)
 
 
 def test_a_window_without_a_graphics_processor_falls_back_to_the_2d_canvas(
@@ -333,7 +333,7 @@ def test_a_window_of_its_own_and_its_end(chromium: str, display: str, mode: str)
     arguments = ["-m", "office", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 9), f"--{mode}-gui"]
     with simulator_process(*arguments, DISPLAY=display) as (process, url):
         base = url.partition("#")[0]
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         children: list[str] = []
         while time.monotonic() < end and not children:
             found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
@@ -343,16 +343,16 @@ def test_a_window_of_its_own_and_its_end(chromium: str, display: str, mode: str)
         assert f"--app={base}" in command or "botyard.ui.window" in command
         wait_for_viewer(base, process)
         os.kill(int(children[0]), signal.SIGTERM)
-        assert process.wait(15) == 0
+        assert process.wait(PATIENCE) == 0
 
 
 def wait_for_viewer(base: str, process: subprocess.Popen[str]) -> None:
     """Until the window shows the page: the simulator then has a viewer."""
     import urllib.request
 
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        with urllib.request.urlopen(f"{base}healthz", timeout=5) as answer:
+        with urllib.request.urlopen(f"{base}healthz", timeout=PATIENCE) as answer:
             if json.loads(answer.read())["viewers"]:
                 return
         assert process.poll() is None

@@ -16,6 +16,7 @@ import pytest
 from botyard.cli.page import STATIC
 from tests.page.conftest import missing
 from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.peer
 
@@ -82,13 +83,13 @@ def test_it_serves_the_page_without_node(wheel: Path, tmp_path: Path) -> None:
         else:
             pytest.fail(said)
         base = f"http://127.0.0.1:{port + 9}"
-        with urllib.request.urlopen(f"{base}/", timeout=10) as answer:
+        with urllib.request.urlopen(f"{base}/", timeout=PATIENCE) as answer:
             index = answer.read().decode()
         assert index == (STATIC / "index.html").read_text("utf-8")  # the hashes in it are those of the built assets
         for asset in re.findall(r'"\./(assets/[^"]+)"', index):
-            with urllib.request.urlopen(f"{base}/{asset}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{base}/{asset}", timeout=PATIENCE) as answer:
                 assert answer.read() == (STATIC / asset).read_bytes()
                 assert "immutable" in answer.headers["cache-control"]
     finally:
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE)

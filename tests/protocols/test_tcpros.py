@@ -20,6 +20,7 @@ from botyard.protocols.tcpros import xmlrpc as rpc
 from botyard.protocols.tcpros.master import Master, Parameters, resolved
 from botyard.protocols.tcpros.session import Incoming, Requested, Subscribed, Subscription
 from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="="), min_size=1, max_size=8)
 fields = st.dictionaries(names, st.text(max_size=20), max_size=6)
@@ -313,7 +314,7 @@ def test_our_master_answers_like_debians(tmp_path: Path) -> None:
                     assert _comparable(method, our[2]) == _comparable(method, their[2]), (step, method, args)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE)
 
 
 def _random_call(draw: random.Random) -> tuple[str, tuple[object, ...]]:

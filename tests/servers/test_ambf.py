@@ -265,7 +265,7 @@ def test_a_robot_is_driven_by_its_wheels_and_by_twists(newest: Run) -> None:
 
 def test_clients_that_misbehave_cost_only_their_own_connection(newest: Run) -> None:
     for data in (b"\xff" * 100, frame(Kind.MESSAGE, 3, b"x" * 5), frame(Kind.READ, 10**6), frame(Kind.TOPICS, 0)):
-        with socket.create_connection(("127.0.0.1", newest.port), timeout=5) as bad:
+        with socket.create_connection(("127.0.0.1", newest.port), timeout=PATIENCE) as bad:
             bad.sendall(data)
             time.sleep(0.1)
     robot = newest.get("robot1")

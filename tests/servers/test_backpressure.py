@@ -18,6 +18,7 @@ from botyard.protocols.pioneer.packet import command, frame
 from botyard.servers.intake import BURST, SHARED_BURST, SLICE, Inlet, Intake
 from tests.ports import free_port
 from tests.running import running
+from tests.waiting import PATIENCE
 
 
 class Sender:
@@ -136,7 +137,7 @@ def test_a_flood_is_held_up_and_the_others_go_on(tmp_path: Path) -> None:
     with (
         running("--nomap", "-r", "p3dx", "-r", "p3dx", "--no-gui", "-p", str(port)) as (process, _),
         PioneerClient(port=port + 1) as other,
-        socket.create_connection(("127.0.0.1", port), 5) as flood,
+        socket.create_connection(("127.0.0.1", port), PATIENCE) as flood,
     ):
         for n in (0, 1, 2):
             flood.sendall(frame(n))
@@ -159,7 +160,7 @@ def test_a_hundred_connections_to_one_robot() -> None:
         running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)) as (process, _),
         PioneerClient(port=port) as first,
     ):
-        others = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(100)]
+        others = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(100)]
         for s in others:
             assert s.recv(10) == b"", "refused at once"
         for _ in range(5):
@@ -173,7 +174,7 @@ def test_a_hundred_connections_to_one_robot() -> None:
 def test_half_a_goodbye_is_one() -> None:
     port = free_port(3)
     with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
-        with socket.create_connection(("127.0.0.1", port), 5) as s:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as s:
             for n in (0, 1, 2):
                 s.sendall(frame(n))
             s.sendall(command(1, 1))

@@ -79,7 +79,7 @@ def served(everybody: bool, act: Callable[[int], None]) -> None:
 def test_one_answer_for_each_request_at_once() -> None:
     def act(port: int) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            s.settimeout(2)
+            s.settimeout(PATIENCE)
             for request in (REQUEST, REQUEST + b"more"):
                 began = time.monotonic()
                 s.sendto(request, ("127.0.0.1", port))

@@ -72,8 +72,8 @@ def test_recorded_factory_sessions(shared: Path, name: str) -> None:
 
         def client() -> tuple[socket.socket, float]:
             began = time.monotonic()
-            sock = socket.create_connection(("127.0.0.1", port), timeout=5)
-            sock.settimeout(5)
+            sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+            sock.settimeout(PATIENCE)
             for data in hello[:3]:
                 sock.sendall(data)
                 assert sock.recv(100)[:2] == b"\xfa\xfb"
@@ -127,7 +127,7 @@ def test_a_map_is_loaded_while_others_drive(tmp_path: Path) -> None:
 def test_p2os_over_a_socket() -> None:
     port = free_port(2)
     with running("--nomap", "-r", "p3dx", "-p", str(port)):
-        sock = socket.create_connection(("127.0.0.1", port), timeout=5)
+        sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
 
         def receive(seconds: float) -> bytes:
             time.sleep(seconds)

@@ -20,6 +20,7 @@ from botyard.servers.lockstep import LEAST, Lockstep
 from botyard.simulation import Simulation
 from tests.ports import free_port
 from tests.running import running
+from tests.waiting import PATIENCE
 
 
 def with_hub(work: Callable[[Simulation, Lockstep, Hub], Awaitable[None]], watchdog: float = 0.0) -> Simulation:
@@ -153,7 +154,7 @@ def test_a_pioneer_client_steps_the_world() -> None:
         robot.enable()
         robot.vel(500)
         steps(0)
-        end = time.monotonic() + 5.0
+        end = time.monotonic() + PATIENCE
         while robot.update(timeout=0.5):
             assert time.monotonic() < end, "time does not stand still"
         seen = []
@@ -166,7 +167,7 @@ def test_a_pioneer_client_steps_the_world() -> None:
         assert seen[2] - seen[1] == pytest.approx(500.0, abs=30.0), "ten steps of 0.1 s"
         assert seen[3] == seen[2], "no steps"
         robot.send_raw(frame(C.SIM_CTRL, struct.pack("<BH", 0x3B, Ctrl.RUN_WORLD)))
-        end = time.monotonic() + 5.0
+        end = time.monotonic() + PATIENCE
         while robot.x_mm < seen[2] + 200.0:
             assert time.monotonic() < end
             robot.update(timeout=0.2)

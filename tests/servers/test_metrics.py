@@ -12,11 +12,12 @@ import pytest
 from botyard.clients.pioneer import PioneerClient
 from tests.ports import free_port
 from tests.running import running
+from tests.waiting import PATIENCE
 
 
 def get(port: int, path: str) -> tuple[int, str, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
             return answer.status, answer.headers["content-type"], answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, "", error.read().decode()
@@ -49,7 +50,7 @@ def test_metrics_and_health_on_a_port_of_their_own() -> None:
         assert '"status": "ok"' in text
         assert get(port + 2, "/secrets")[0] == 404
         for bad in (b"\r\n\r\n", b"POST /metrics HTTP/1.1\r\n\r\n", b"x" * 20000, b""):
-            with socket.create_connection(("127.0.0.1", port + 2), timeout=5) as sock:
+            with socket.create_connection(("127.0.0.1", port + 2), timeout=PATIENCE) as sock:
                 sock.sendall(bad)
                 sock.shutdown(socket.SHUT_WR)
                 sock.recv(1000)

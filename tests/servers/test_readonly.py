@@ -30,6 +30,7 @@ from botyard.simulation import Simulation
 from tests.ports import free_port
 from tests.protocols.lines import Client, named
 from tests.running import running
+from tests.waiting import PATIENCE
 
 
 def test_a_pioneer_client_drives_and_reads_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +119,7 @@ def test_the_page_and_ambf_look_on(tmp_path: Path) -> None:
             f"http://127.0.0.1:{port + 2}/upload?name=a.map", data=b"2D-Map\n", headers={"Authorization": "Bearer secret"}
         )  # fmt: skip
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(upload, timeout=10)
+            urllib.request.urlopen(upload, timeout=PATIENCE)
         assert refused.value.code == 401
         refused.value.close()
         client = AmbfClient("test", port=port + 3)

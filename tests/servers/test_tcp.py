@@ -61,7 +61,7 @@ def test_two_robots_from_start_to_end(number: int) -> None:
             assert again.update()
             assert again.motors_on
         process.send_signal(number)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=PATIENCE) == 0
 
 
 @pytest.mark.peer
@@ -90,14 +90,14 @@ def test_hostile_clients_cost_only_their_own_session() -> None:
         PioneerClient(port=port + 1) as other,
     ):
         for data in (b"\xfa\xfb\x00", bytes(range(256)) * 50, b"GET / HTTP/1.1\r\n\r\n", b"\xfa\xfb\xff" * 1000):
-            with socket.create_connection(("127.0.0.1", port), 5) as s:
+            with socket.create_connection(("127.0.0.1", port), PATIENCE) as s:
                 s.sendall(data)
                 s.sendall(frame(0))
-                s.settimeout(5)
+                s.settimeout(PATIENCE)
                 assert s.recv(100)[:3] == b"\xfa\xfb\x03" or data.startswith(b"\xfa\xfb\xff")
             assert other.update()
             time.sleep(0.05)
-        with socket.create_connection(("127.0.0.1", port), 5) as s:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as s:
             s.sendall(frame(0)[:4])  # hangs up in the middle of a packet
         time.sleep(0.05)
         with PioneerClient(port=port) as robot:
@@ -110,7 +110,7 @@ def test_a_client_may_end_the_simulation_from_this_machine() -> None:
     port = free_port()
     with running("--nomap", "-p", str(port)) as (process, _), PioneerClient(port=port) as robot:
         robot.send(239, 5)
-        assert process.wait(timeout=10) == 5
+        assert process.wait(timeout=PATIENCE) == 5
 
 
 @pytest.mark.peer
@@ -157,7 +157,7 @@ def test_a_client_that_never_reads_does_not_stop_the_others() -> None:
         process,
         _,
     ):
-        deaf = socket.create_connection(("127.0.0.1", port), 5)
+        deaf = socket.create_connection(("127.0.0.1", port), PATIENCE)
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         for n in (0, 1, 2):
             deaf.sendall(frame(n))

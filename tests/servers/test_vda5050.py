@@ -39,7 +39,7 @@ def broker(tmp_path: Path) -> Iterator[int]:
     time.sleep(0.5)
     yield port
     process.terminate()
-    process.wait(10)
+    process.wait(PATIENCE)
 
 
 class Master:
@@ -149,6 +149,6 @@ def test_a_master_control_lets_one_pass_before_the_other(broker: int, tmp_path: 
 
 def test_no_broker() -> None:
     args = [sys.executable, "-m", "botyard", "traffic", "vda5050", "--broker", "127.0.0.1:1"]
-    done = subprocess.run(args, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 1
     assert "no MQTT broker at 127.0.0.1:1" in done.stderr

@@ -23,6 +23,7 @@ from botyard.protocols.webgui.frames import Bit, Block
 from botyard.servers import web
 from botyard.simulation import Simulation
 from tests.page.serving import AUDIENCE, TOKEN, Served, served
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.peer
 
@@ -104,7 +105,7 @@ def fetch(
     if host:
         request.add_header("Host", host)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as error:
         with error:
