@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -20,3 +21,26 @@ def wait(holds: Callable[[], T], seconds: float = PATIENCE, pause: float = 0.02,
         )
         time.sleep(pause)
     return value
+
+
+class Stalls:
+    """How long the machine itself stands still meanwhile: what a thread that only sleeps is late by."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._late = 0.0
+        self._thread = threading.Thread(target=self._sleep, daemon=True)
+        self._thread.start()
+
+    def _sleep(self) -> None:
+        last = time.monotonic()
+        while not self._ended.wait(0.01):
+            now = time.monotonic()
+            self._late += max(0.0, now - last - 0.03)
+            last = now
+
+    def end(self) -> float:
+        """Seconds in all; only what is beyond 20 ms counts."""
+        self._ended.set()
+        self._thread.join()
+        return self._late

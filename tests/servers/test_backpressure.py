@@ -18,7 +18,7 @@ from botyard.protocols.pioneer.packet import command, frame
 from botyard.servers.intake import BURST, SHARED_BURST, SLICE, Inlet, Intake
 from tests.ports import free_port
 from tests.running import running
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait
 
 
 class Sender:
@@ -145,7 +145,7 @@ def test_a_flood_is_held_up_and_the_others_go_on(tmp_path: Path) -> None:
         assert sent_until_held_up(flood) < 100_000_000, "the server keeps little: the system's own buffers fill up"
         for _ in range(10):
             assert other.update()
-        flood.settimeout(10.0)
+        flood.settimeout(PATIENCE)
         flood.recv(1 << 16)
         reports = 0
         while reports < 5:
@@ -178,7 +178,7 @@ def test_half_a_goodbye_is_one() -> None:
             for n in (0, 1, 2):
                 s.sendall(frame(n))
             s.sendall(command(1, 1))
-            s.settimeout(5.0)
+            s.settimeout(PATIENCE)
             s.recv(100)
             s.shutdown(socket.SHUT_WR)
             while s.recv(4096):
@@ -197,11 +197,12 @@ def test_a_talkative_client_leaves_room_in_the_log(tmp_path: Path) -> None:
                 robot.send_raw(frame(238, b"\x2b" + text) * 300)
                 robot.update()
             time.sleep(0.5)
-            robot.send_raw(frame(238, b"\x2b\x05last\0"))
-            for _ in range(30):
-                robot.update()
-                if "last" in file.read_text():
-                    break
+
+            def last_is_there() -> bool:
+                robot.send_raw(frame(238, b"\x2b\x05last\0"))
+                return robot.update() and "last" in file.read_text()
+
+            wait(last_is_there)
         log = file.read_text()
         left_out = sum(map(int, re.findall(r"ann: (\d+) lines about this client were left out", log)))
         assert left_out > 100

@@ -81,10 +81,8 @@ def test_one_answer_for_each_request_at_once() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.settimeout(PATIENCE)
             for request in (REQUEST, REQUEST + b"more"):
-                began = time.monotonic()
                 s.sendto(request, ("127.0.0.1", port))
                 assert s.recv(100) == REPLY
-                assert time.monotonic() - began < 0.5
             for other in (b"", b"\0", b"\0\0\0\xf8", REPLY):
                 s.sendto(other, ("127.0.0.1", port))
             s.settimeout(0.3)

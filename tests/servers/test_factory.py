@@ -15,7 +15,7 @@ from botyard.protocols.pioneer.simreports import MapChanged
 from botyard.testing import P2osClient
 from tests.ports import free_port
 from tests.running import running
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, Stalls
 
 pytestmark = pytest.mark.peer
 
@@ -110,6 +110,7 @@ def test_a_map_is_loaded_while_others_drive(tmp_path: Path) -> None:
         asks.send_raw(frame(236, b"\x3b\x01\x00" + len(name).to_bytes(2, "little") + name))
         last, gaps, told = time.monotonic(), [], {asks: 0, drives: 0}
         deadline = last + PATIENCE
+        stalls = Stalls()
         while min(told.values()) == 0:
             assert time.monotonic() < deadline, "nobody was told"
             assert drives.update()
@@ -120,7 +121,10 @@ def test_a_map_is_loaded_while_others_drive(tmp_path: Path) -> None:
             for client in told:
                 told[client] = len([m for m in client.map_changes if m.loaded == 1])
         assert asks.map_changes == [MapChanged(loaded=1, name="BIG.map")]
-        assert max(gaps) < 1.0, f"ARIA wants a report a second at least; the longest gap was {max(gaps):.2f} s"
+        still = stalls.end()
+        assert max(gaps) < 1.0 + still, (
+            f"ARIA wants a report a second at least; the longest gap was {max(gaps):.2f} s ({still:.2f})"
+        )
         assert drives.x_mm > 0
 
 
