@@ -182,7 +182,8 @@ def supervise(path, seconds):
 def ambf(definitions, script):
     """Speak ambf_msgs, whose classes are made of their definitions as rosbag makes them. A script of what to do; what came of it.
 
-    ["state", topic, type, seconds]: how many messages come (some at least), the first and the last; ["send", topic, type, fields];
+    ["state", topic, type, seconds]: how many messages come (some at least), the first and the last; ["rate", topic, type, share]: the
+    same of a second in which so many of its steps were told of, of 50 at most, or of the last of thirty; ["send", topic, type, fields];
     ["sleep", s]; ["keep", topic, type, fields]: send it twenty times a second, until ["end"]; ["until", topic, type, field, least]: the
     first message in which a field is not less; ["lockstep", toggles, n]: steps of each toggle, from the world's own state, and how
     long all took.
@@ -215,6 +216,13 @@ def ambf(definitions, script):
             setattr(at, keys[-1], value)
         publisher(topic, kind).publish(message)
 
+    def window(rows, seconds):
+        until(len, rows)
+        del rows[:]
+        time.sleep(seconds)
+        until(len, rows)
+        return len(rows), plain(rows[0]), plain(rows[-1])
+
     def first(rows, field, least):
         return next((m for m in list(rows) if field(m) >= least), None)
 
@@ -224,12 +232,13 @@ def ambf(definitions, script):
 
     for what, *args in script:
         if what == "state":
-            rows = watch(*args[:2])
-            until(len, rows)
-            del rows[:]
-            time.sleep(args[2])
-            until(len, rows)
-            out.append([len(rows), plain(rows[0]), plain(rows[-1])])
+            out.append(window(watch(*args[:2]), args[2]))
+        elif what == "rate":
+            for _ in range(30):
+                count, begin, end = window(watch(*args[:2]), 1.0)
+                if count >= args[2] * min(50, end["sim_step"] - begin["sim_step"] + 1):
+                    break
+            out.append([count, begin, end])
         elif what == "keep":
             ended = threading.Event()
             keeper = threading.Thread(target=keep, args=(ended, *args))

@@ -156,7 +156,7 @@ def stop(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(10)
+            process.wait(PATIENCE / 2)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait(5)
+            process.wait(PATIENCE)

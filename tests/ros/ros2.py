@@ -137,9 +137,12 @@ class Ros2World:
                 got[topic.removeprefix("rt")] = (int(count), data)
         return got
 
-    def zenoh(self, seconds: float, least: int) -> Any:
-        """What the zenoh-ros2-sdk peer sees while it turns ann, until so many messages have come, and after it has paused the world."""
-        text = self.run(str(ZENOH_PYTHON), str(HERE / "zenoh_peer.py"), str(seconds), str(least))
+    def zenoh(self, seconds: float, least: int, *names: str) -> Any:
+        """What the zenoh-ros2-sdk peer sees while it turns ann, until so many messages have come, and after it has paused the world.
+
+        Topics and services are looked up until these are among them.
+        """
+        text = self.run(str(ZENOH_PYTHON), str(HERE / "zenoh_peer.py"), str(seconds), str(least), *names)
         lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
         assert lines, text
         return json.loads(lines[-1].removeprefix("RESULT "))

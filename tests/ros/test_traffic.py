@@ -100,7 +100,7 @@ def test_permissions_from_fast_dds(world2: Ros2World, tmp_path: Path) -> None:
     args = command(tmp_path, "--ros2", "--idle-limit", "2", "--speed", "4", "--wait-for-supervisor")
     run = world2.spawn(*args)
     int16 = "std_msgs/msg/Int16"
-    topics = {"/critical_points": (int16, "rv"), "/release_points": (int16, "rv")}
+    topics = {"/critical_points": (int16, "rv3"), "/release_points": (int16, "rv2")}
     permission = b"\x00\x01\x00\x00" + struct.pack("<h", 0)
     got, text = world2.fast(12, topics, {"/move_permissions": (int16, permission)})
     assert run.wait(PATIENCE) == 11, text

@@ -72,6 +72,14 @@ answer = client.call()
 time.sleep(0.5)
 before = counts.get("odom", 0)
 time.sleep(1.0)
+wanted = set(sys.argv[3:])
+begin = time.monotonic()
+while True:  # until all is known that is wanted
+    topics = {name for name, _ in discovery.get_topic_names_and_types()}
+    services = {name for name, _ in discovery.get_service_names_and_types()}
+    if wanted <= topics | services or time.monotonic() > begin + 60.0:
+        break
+    time.sleep(0.2)
 grid = STORE.deserialize_cdr(last["map"], MAP) if "map" in last else None
 print(
     "RESULT "
@@ -84,8 +92,8 @@ print(
             "map": None if grid is None else [grid.info.width, grid.info.height],
             "paused": None if answer is None else bool(answer.success),
             "while_paused": counts.get("odom", 0) - before,
-            "topics": sorted(name for name, _ in discovery.get_topic_names_and_types()),
-            "services": sorted(name for name, _ in discovery.get_service_names_and_types()),
+            "topics": sorted(topics),
+            "services": sorted(services),
         }
     ),
     flush=True,

@@ -37,7 +37,8 @@ class Run:
             [
                 sys.executable, "-m", "botyard", "--noninteractive", "--no-crash-restart", "--no-gui",
                 "-p", str(self.robots), "--ambf", generation,
-                "--ambf-port", str(self.port), "--update-interval", str(step), "--ros-master", f"embedded:{self.port + 4}",
+                "--ambf-port", str(self.port), "--update-interval", str(step), "--ambf-watchdog", "3",
+                "--ros-master", f"embedded:{self.port + 4}",
                 *(args or ("--nomap", "-r", "p3dx:ann", "--start", "20000,20000,0", "--adf", str(FILE))),
             ],
             stdout=self._out, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ},
@@ -112,12 +113,20 @@ def test_the_recorded_run(run: Run) -> None:
     assert (robot.get_mass(), robot.get_inertia().z) == (2.0, 0.5)
     assert robot.get_name() == "robot1"
     time.sleep(0.3)
-    heard, idle, begin, step = robot.heard, world.heard, time.monotonic(), robot.get_sim_step()
-    time.sleep(1.0)
-    took, steps = time.monotonic() - begin, robot.get_sim_step() - step
-    often = (robot.heard - heard) / took
-    assert 0.6 * min(1000.0, steps / took) < often < 1100.0, "1000 Hz, as far as the machine makes its steps in time"
-    assert 0.6 * min(50.0, 0.05 * steps / took) < (world.heard - idle) / took < 65.0
+
+    def rates() -> tuple[float, float, float]:
+        heard, idle, begin, step = robot.heard, world.heard, time.monotonic(), robot.get_sim_step()
+        time.sleep(1.0)
+        took = time.monotonic() - begin
+        return (robot.get_sim_step() - step) / took, (robot.heard - heard) / took, (world.heard - idle) / took
+
+    def as_wanted() -> bool:
+        steps, often, idle = rates()
+        assert often < 1100.0
+        assert idle < 65.0
+        return often > 0.6 * min(1000.0, steps) and idle > 0.6 * min(50.0, 0.05 * steps)
+
+    wait(as_wanted, what="1000 Hz and 50 Hz, as far as the machine makes its steps in time")
 
     robot.set_force(3.0, 0.0, 0.0)
     wait(lambda: robot.get_pos().x > 0.02)
@@ -166,7 +175,7 @@ def test_the_recorded_run(run: Run) -> None:
         world.update()
         wait(lambda k=k: world.get_sim_step() >= before + 5 * k)  # type: ignore[misc]
         assert world.get_sim_step() == before + 5 * k
-    wait(lambda: world.get_sim_step() > before + 100 + 300)  # half a second after the last command it runs free
+    wait(lambda: world.get_sim_step() > before + 100 + 300)  # some seconds after the last command it runs free
 
     if run.generation == "2.0":
         world.reset_bodies()
