@@ -596,10 +596,11 @@ def _on_signals(hub: Hub) -> None:
     """SIGINT and SIGTERM end the run cleanly."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        try:
-            loop.add_signal_handler(number, hub.stop)
-        except NotImplementedError:  # Windows: wake the loop from the handler
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(hub.stop))
+        with contextlib.suppress(NotImplementedError):  # on Windows
+            loop.add_signal_handler(
+                number, hub.stop
+            )  # wakes the loop, unless the pipe for that is full of other things
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(hub.stop))
 
 
 def _ready(yard: Yard, as_json: bool, page: str | None) -> str:

@@ -21,6 +21,7 @@ from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
 from botyard.servers.debug import look_into
+from botyard.servers.handover import Handover
 from botyard.servers.hub import Hub
 from botyard.servers.viewsource import ViewSource, model_shape, nearest_reading
 from botyard.servers.worldcontrol import WorldControl
@@ -508,7 +509,7 @@ class PageLog(logging.Handler):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[LogEntry], None]) -> None:
         super().__init__()
-        self._loop = loop
+        self._handover = Handover(loop)
         self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -518,8 +519,7 @@ class PageLog(logging.Handler):
         level = cast(Literal["debug", "info", "warning", "error"], _LEVELS.get(record.levelno, "error"))
         source = robot or record.name.rpartition(".")[2]
         entry = LogEntry(time=record.created, level=level, source=source, text=text[:2000])
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._take, entry)
+        self._handover.soon(self._take, entry)
 
 
 _LEVELS: Final = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}

@@ -16,6 +16,7 @@ from botyard.errors import BotyardError, PeerError, WorldError
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.zenoh_keys import GID, LATCHED, ROUTER, VOLATILE, Tokens, attachment, data_key
+from botyard.servers.handover import Handover
 from botyard.servers.rosgraph import Once
 
 ROUTER_PORT: Final = 7447
@@ -170,20 +171,13 @@ class Ros2Zenoh:
         self.zenoh: Any = zenoh
         self.types = types
         self.domain = domain
-        self._loop = asyncio.get_running_loop()
+        self.soon = Handover(asyncio.get_running_loop()).soon
         try:
             self.session: Any = zenoh.open(_configuration(zenoh, router, bound))
         except zenoh.ZError as error:
             raise PeerError(f"Zenoh: {str(error).partition(' at /')[0]}") from None  # without where in its source
         self.tokens = Tokens(domain, str(self.session.zid()))
         self._nodes: dict[str, tuple[Any, int]] = {}
-
-    def soon(self, act: Callable[..., None], *args: Any) -> None:
-        """Do something in the simulator's loop; from any thread."""
-        try:
-            self._loop.call_soon_threadsafe(act, *args)
-        except RuntimeError:
-            log.debug("Zenoh: the loop has ended")
 
     def token(self, key: str) -> Any:
         """Say that something is there, until the token is undeclared."""

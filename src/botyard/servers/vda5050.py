@@ -17,6 +17,7 @@ import numpy as np
 
 from botyard.errors import PeerError, WorldError
 from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
+from botyard.servers.handover import Handover
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.geometry import conflicts_of
 from botyard.traffic.kernels import events as k
@@ -118,7 +119,7 @@ class MqttFleet:
             from paho.mqtt.enums import CallbackAPIVersion
         except ImportError:
             raise WorldError('VDA 5050 needs an extra: pip install "botyard[vda5050]"') from None
-        loop = asyncio.get_running_loop()
+        handover = Handover(asyncio.get_running_loop())
         client = self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
         lost = self._agvs[0].name  # a client has one last will
         client.will_set(
@@ -142,7 +143,7 @@ class MqttFleet:
 
         def received(_client: Any, _data: Any, message: Any) -> None:
             if message.topic in index and len(message.payload) <= MAX_PAYLOAD:
-                loop.call_soon_threadsafe(self.take, index[message.topic], bytes(message.payload))
+                handover.soon(self.take, index[message.topic], bytes(message.payload))
 
         client.on_connect, client.on_message = connected, received
         try:
