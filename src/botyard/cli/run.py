@@ -597,9 +597,8 @@ def _on_signals(hub: Hub) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # on Windows
-            loop.add_signal_handler(
-                number, hub.stop
-            )  # wakes the loop, unless the pipe for that is full of other things
+            # wakes the loop by a byte in a pipe, which is lost when that is full: the handler below is called all the same
+            loop.add_signal_handler(number, hub.stop)
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(hub.stop))
 
 
