@@ -182,8 +182,8 @@ def supervise(path, seconds):
 def ambf(definitions, script):
     """Speak ambf_msgs, whose classes are made of their definitions as rosbag makes them. A script of what to do; what came of it.
 
-    ["state", topic, type, seconds]: how many messages come (some at least), the first and the last; ["rate", topic, type, share]: the
-    same of a second in which so many of its steps were told of, of 50 at most, or of the last of thirty; ["send", topic, type, fields];
+    ["state", topic, type, seconds]: how many messages come (some at least), the first and the last; ["rate", topic, type, least]:
+    messages a second, and steps, in a second in which not fewer came, or in the last of thirty; ["send", topic, type, fields];
     ["sleep", s]; ["keep", topic, type, fields]: send it twenty times a second, until ["end"]; ["until", topic, type, field, least]: the
     first message in which a field is not less; ["lockstep", toggles, n]: steps of each toggle, from the world's own state, and how
     long all took.
@@ -235,10 +235,13 @@ def ambf(definitions, script):
             out.append(window(watch(*args[:2]), args[2]))
         elif what == "rate":
             for _ in range(30):
+                began = time.monotonic()
                 count, begin, end = window(watch(*args[:2]), 1.0)
-                if count >= args[2] * min(50, end["sim_step"] - begin["sim_step"] + 1):
+                took = time.monotonic() - began
+                steps = end["sim_step"] - begin["sim_step"] + 1
+                if count >= args[2] * took:
                     break
-            out.append([count, begin, end])
+            out.append([count / took, steps / took, end])
         elif what == "keep":
             ended = threading.Event()
             keeper = threading.Thread(target=keep, args=(ended, *args))

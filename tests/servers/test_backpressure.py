@@ -198,11 +198,8 @@ def test_a_talkative_client_leaves_room_in_the_log(tmp_path: Path) -> None:
                 robot.update()
             time.sleep(0.5)
 
-            def last_is_there() -> bool:
-                robot.send_raw(frame(238, b"\x2b\x05last\0"))
-                return robot.update() and "last" in file.read_text()
-
-            wait(last_is_there)
+            robot.send_raw(frame(238, b"\x2b\x05last\0"))
+            wait(lambda: robot.update() and "last" in file.read_text())
         log = file.read_text()
         left_out = sum(map(int, re.findall(r"ann: (\d+) lines about this client were left out", log)))
         assert left_out > 100

@@ -21,7 +21,7 @@ from botyard.protocols.discovery import PORT, REPLY, REQUEST, RateLimit, is_repl
 from botyard.servers.discovery import DiscoveryServer
 from tests.ports import free_port
 from tests.running import BOTYARD, running
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, Stalls
 
 
 def test_bytes_of_request_and_reply() -> None:
@@ -81,8 +81,10 @@ def test_one_answer_for_each_request_at_once() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.settimeout(PATIENCE)
             for request in (REQUEST, REQUEST + b"more"):
+                began, stalls = time.monotonic(), Stalls()
                 s.sendto(request, ("127.0.0.1", port))
                 assert s.recv(100) == REPLY
+                assert time.monotonic() - began < 0.5 + stalls.end()
             for other in (b"", b"\0", b"\0\0\0\xf8", REPLY):
                 s.sendto(other, ("127.0.0.1", port))
             s.settimeout(0.3)

@@ -70,7 +70,7 @@ def test_the_example_client_drives_around() -> None:
     example = Path(__file__).resolve().parents[2] / "examples/drive_pioneer.py"
     with running("-m", "office", "-p", str(port), "--no-error", "--sensor-noise", "none") as (process, _):
         result = subprocess.run(
-            [sys.executable, str(example), f"127.0.0.1:{port}", "8"],
+            [sys.executable, str(example), f"127.0.0.1:{port}", "10"],
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -78,7 +78,7 @@ def test_the_example_client_drives_around() -> None:
         )
         assert process.poll() is None
     lines = [line.split() for line in result.stdout.splitlines() if line.startswith("x ")]
-    assert len(lines) >= 4
+    assert len(lines) >= 5
     assert math.hypot(float(lines[-1][1]), float(lines[-1][4])) > 300, "it got somewhere"
 
 
