@@ -59,6 +59,9 @@ class FormatError(BotyardError):
             where = f"{where}:{line}" if where else f"line {line}"
         super().__init__(f"{where}: {reason}" if where else reason)
 
+    def __reduce__(self) -> tuple[object, ...]:  # one process may read for another
+        return type(self), (self.reason, self.path, self.line)
+
 
 class MapError(FormatError):
     """A map could not be found or read (exit code 253)."""
@@ -76,6 +79,60 @@ class ModelFileError(FormatError):
     """A file with a robot model of the user's could not be read (exit code 250)."""
 
     exit_code = ExitCode.PARAMETER_FILE
+
+
+class BudgetError(FormatError):
+    """A file asks for more than it may: the one error of all limits of reading (`botyard.formats.budget.Budget`).
+
+    What a reader raises is an error of its format as well (see `budget_error`), so its exit code is the format's.
+
+    Attributes
+    ----------
+    limit : str
+        Name of the limit, as after ``--max-read``.
+    found : float
+        How much was found, as far as it was counted.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+        *,
+        limit: str,
+        found: float,
+    ) -> None:
+        super().__init__(reason, path, line)
+        self.limit = limit
+        self.found = found
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _make_budget_error, (type(self), self.reason, self.path, self.line, self.limit, self.found)
+
+
+class MapBudgetError(BudgetError, MapError):
+    """A map asks for too much (exit code 253)."""
+
+
+class WorldBudgetError(BudgetError, WorldFileError):
+    """A world file or a scenario asks for too much (exit code 252)."""
+
+
+class ModelBudgetError(BudgetError, ModelFileError):
+    """A file with a robot model asks for too much (exit code 250)."""
+
+
+def budget_error(kind: type[FormatError]) -> type[BudgetError]:
+    """The class of `BudgetError` that is also an error of a format."""
+    return next((c for c in (MapBudgetError, WorldBudgetError, ModelBudgetError) if issubclass(c, kind)), BudgetError)
+
+
+def _make_budget_error(
+    kind: type[BudgetError], reason: str, path: str | None, line: int | None, limit: str, found: float
+) -> BudgetError:
+    """A `BudgetError` again, from what `pickle` kept of it."""
+    return kind(reason, path, line, limit=limit, found=found)
 
 
 class ModelError(BotyardError):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from botyard.errors import MapError
+from botyard.errors import FormatError, MapError
+from botyard.formats.budget import Budget, Meter
 from botyard.model.world import World
 
 Warn = Callable[[str], None]
@@ -35,6 +39,8 @@ class Options:
         Coordinates of GeoJSON are metres (True), degrees (False), or what they look like (None).
     lines_chunk, points_chunk : int
         So many lines or points of an ArMap are read at a time; in between other threads get their turn (MAP-016).
+    budget : Budget
+        The limits of what is read.
     warn : callable
         Receives a line for everything that was skipped, doubted or assumed.
     is_program : callable
@@ -47,6 +53,7 @@ class Options:
     planar: bool | None = None
     lines_chunk: int = 10_000
     points_chunk: int = 100_000
+    budget: Budget = Budget()
     warn: Warn = _nobody
     is_program: Callable[[str], bool] = lambda _name: True
 
@@ -116,19 +123,41 @@ class Source:
         return path
 
 
-def read_source(path: str | Path) -> Source:
+def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapError) -> bytes:
+    """What is in a file of this machine. Only plain files are read: of a device or a pipe there may be no end.
+
+    Raises
+    ------
+    FormatError
+        Of the class `error`: it cannot be read; `BudgetError`: it is larger than allowed.
+    """
+    try:
+        # O_NONBLOCK: opening a pipe would wait for somebody who writes
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode):
+                raise error("expected a file, found a folder, a device or a pipe", path)
+            meter.check("bytes", about.st_size, path=str(path))
+            data = file.read(int(min(meter.budget.bytes, sys.maxsize - 1)) + 1)  # it may grow meanwhile
+    except ValueError as problem:  # a null character in a name
+        raise error(f"cannot be read: {problem}", path) from None
+    except OSError as problem:
+        raise error(f"cannot be read: {problem.strerror}", path) from None
+    meter.check("bytes", len(data), path=str(path))
+    return data
+
+
+def read_source(path: str | Path, budget: Budget = Budget()) -> Source:
     """Read a file of this machine.
 
     Raises
     ------
     MapError
-        It cannot be read.
+        It cannot be read, or is larger than the budget allows.
     """
     path = Path(path)
-    try:
-        return Source(str(path), path.read_bytes(), path)
-    except OSError as error:
-        raise MapError(f"cannot be read: {error.strerror}", path) from None
+    return Source(str(path), read_bytes(path, Meter(budget, str(path))), path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,4 +185,4 @@ class Format:
     fits: Callable[[Source], bool] = lambda _source: True
 
 
-__all__ = ["POINT", "Format", "Options", "Source", "Warn", "read_source"]
+__all__ = ["POINT", "Format", "Options", "Source", "Warn", "read_bytes", "read_source"]

@@ -1,0 +1,179 @@
+"""How much a file may ask for: limits that every reader checks before it spends the memory or the time.
+
+A file is data from a stranger, and a few lines of it can stand for billions of things (aliases of YAML, inserted blocks of a drawing, an
+archive of zeros, a count). Each reader counts with a `Meter` what it is about to make; the limit that is passed is named in the error,
+with what was found and the option that raises it. There is no limit of time here: every reader's time follows what it counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from botyard.errors import BudgetError, CommandLineError, FormatError, MapError, budget_error, did_you_mean
+from botyard.names import shown
+
+OPTION: Final = "--max-read"
+"""The option of the command line that raises a limit: ``--max-read cells=500000000``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The limits of reading one map, world or scenario with everything that it refers to.
+
+    Attributes
+    ----------
+    bytes : int
+        Of one file.
+    unpacked : int
+        Bytes of all files of an archive, as they come out of it.
+    members : int
+        Files in an archive.
+    files : int
+        Files that one file refers to: included ones, pictures, models.
+    entities : int
+        Things that a file describes: values of YAML, models of Stage, objects of a drawing, features of GeoJSON, lines of a header.
+    nesting : int
+        How deep things stand in each other.
+    references : int
+        How often something that is described once is used: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
+    cells : int
+        Pixels of a picture or cells of a grid, one picture or grid at a time.
+    vertices : int
+        Points, and ends of lines: two for a wall, one for each corner of an outline and for each scan point.
+    robots : int
+        Robots and moving things.
+    beams : int
+        Beams of all lasers, sonar rings and ray sensors of all robots.
+    extent : float
+        Width and height of the world, and the distance of anything from its origin, m.
+    """
+
+    bytes: int = 2**30
+    unpacked: int = 2**30
+    members: int = 2_000
+    files: int = 1_000
+    entities: int = 5_000_000
+    nesting: int = 100
+    references: int = 100_000
+    cells: int = 200_000_000
+    vertices: int = 20_000_000
+    robots: int = 20_000
+    beams: int = 50_000_000
+    extent: float = 100_000.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 <= value < math.inf:
+                raise CommandLineError(
+                    f"limit {field.name}: expected a number of 0 or more, found {shown(repr(value), 40)}"
+                )
+
+    def raised(self, texts: Iterable[str]) -> Budget:
+        """These limits with others in their place.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            ``name=number`` each, as after ``--max-read``; 1e9 and 1_000_000 are numbers too.
+
+        Raises
+        ------
+        CommandLineError
+            There is no such limit, or it is no number of 0 or more.
+        """
+        given: dict[str, float] = {}
+        for text in texts:
+            name, _, number = text.partition("=")
+            name = name.strip()
+            if name not in WHAT:
+                hint = did_you_mean(name, WHAT)
+                raise CommandLineError(
+                    f'{OPTION}: expected NAME=NUMBER with one of {", ".join(WHAT)}, found "{shown(text)}"{hint}'
+                )
+            try:
+                value = float(number)
+            except ValueError:
+                value = math.nan
+            if not 0 <= value < 2**63:
+                raise CommandLineError(
+                    f'{OPTION} {name}: expected a number of 0 or more, found "{shown(number.strip(), 40)}"'
+                )
+            given[name] = value if name == "extent" else int(value)
+        return replace(self, **given)  # type: ignore[arg-type]
+
+
+WHAT: Final = {
+    "bytes": "bytes in a file",
+    "unpacked": "bytes unpacked from an archive",
+    "members": "files in an archive",
+    "files": "files that this one refers to",
+    "entities": "things described",
+    "nesting": "levels of things in each other",
+    "references": "uses of things that are described once",
+    "cells": "pixels or cells",
+    "vertices": "points and corners",
+    "robots": "robots",
+    "beams": "beams of sensors",
+    "extent": "m across, or from the origin",
+}
+"""The limits' names, and what each of them counts, for messages."""
+
+
+class Meter:
+    """What one reader has made so far of a file and of those that it refers to.
+
+    Parameters
+    ----------
+    budget : Budget
+        The limits.
+    path : str
+        The file, for messages.
+    error : type of FormatError
+        The errors of this format: what is raised is one of these too, with their exit status.
+    """
+
+    __slots__ = ("_count", "_error", "budget", "path")
+
+    def __init__(self, budget: Budget, path: str, error: type[FormatError] = MapError) -> None:
+        self.budget = budget
+        self.path = path
+        self._error = error
+        self._count: dict[str, float] = {}
+
+    def add(self, limit: str, number: float, line: int | None = None, path: str | None = None) -> None:
+        """Count so many more of a limit's things, before they are made.
+
+        Raises
+        ------
+        BudgetError
+            More than are allowed, all together.
+        """
+        total = self._count.get(limit, 0) + number
+        self._count[limit] = total
+        self.check(limit, total, line, path)
+
+    def check(self, limit: str, found: float, line: int | None = None, path: str | None = None) -> None:
+        """Compare a number with its limit, without counting it.
+
+        Raises
+        ------
+        BudgetError
+            It is more than allowed, or no number.
+        """
+        most = getattr(self.budget, limit)
+        if not found <= most:
+            raise self.error(limit, found, line, path)
+
+    def error(self, limit: str, found: float, line: int | None = None, path: str | None = None) -> BudgetError:
+        """The error that says which limit, how much was found, and which option raises it."""
+        most = getattr(self.budget, limit)
+        reason = f"too large: {found:.10g} {WHAT[limit]}, and at most {most:.10g} are read ({OPTION} {limit}=NUMBER raises that)"
+        return budget_error(self._error)(reason, self.path if path is None else path, line, limit=limit, found=found)
+
+
+__all__ = ["OPTION", "WHAT", "Budget", "Meter"]
