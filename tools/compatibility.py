@@ -25,7 +25,7 @@ FEATURES = """
 ## Feature table
 
 What of the original, and of its users' wishes, works. Priorities: M must, S should, C could. Every row that works names tests; "later" rows
-belong to work that is planned, "left out" rows say why.
+belong to work that is planned, "left out" rows say why (also where a row does not apply).
 
 """
 
@@ -54,6 +54,7 @@ def page(data: dict) -> str:
         counts = Counter(values[1] for _, values in rows)
         out += [f"| [{area}](#{area.lower()}) | {' | '.join(str(counts[s] or '') for s in STATES)} |\n"]
     for area, rows in areas.items():
+        rows.sort()
         out += [f"\n### {area}\n\n| row | | feature | state | tests | remark |\n|---|---|---|---|---|---|\n"]
         for row, (priority, state, feature, names, note) in rows:
             out += [f"| {row} | {priority} | {cell(feature)} | {state} | {tests(names)} | {cell(note)} |\n"]

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from botyard.errors import PeerError, WorldError
 from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.scene import Scene
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, graph_name, names_of
@@ -96,6 +99,23 @@ def flat(message: object) -> object:
         names = [f for f in message.__dataclass_fields__ if not f.startswith("__") and f != "seq" and not f.isupper()]
         return {n: flat(getattr(message, n)) for n in names}
     return "nan" if isinstance(message, float) and math.isnan(message) else message
+
+
+def test_finders_say_what_they_see() -> None:
+    """A marked red box ahead to the left, in both messages (UNS-026)."""
+    box = BoxObject(name="m", pose=Pose(1.5, 0.4, 0.0), length=0.3, width=0.3, color="red", returns=Returns(fiducial=7))
+    finders = {"fiducial_finder": FiducialFinderSpec(), "blob_finder": BlobFinderSpec(colors=("red",))}
+    sim = Simulation(Scene(boxes=(box,)))
+    one = sim.add_robot(replace(find_robot("p3dx"), **finders), "ann", pose=Pose())
+    names = names_of("ann", "default", True)
+    topics = RobotTopics(one.port("ros"), names, Messages(TYPES), TYPES, lambda: sim.dt, StepData())
+    made = {t.name.rpartition("/")[2]: t.make(STAMP) for t in topics.topics()}
+    (mark,) = made["fiducials"].fiducials
+    assert mark.id == 7
+    assert (mark.range, mark.bearing) == pytest.approx((math.hypot(1.5, 0.4), math.atan2(0.4, 1.5)))
+    (patch,), (seen,) = made["blobs"].blobs, one.blob_finder.read()
+    assert (patch.color, patch.left, patch.right, patch.range) == ("red", seen.left, seen.right, seen.range)
+    assert patch.right < made["blobs"].width / 2, "to the left"
 
 
 # -- templates
