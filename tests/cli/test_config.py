@@ -32,12 +32,12 @@ def test_the_options_in_force_are_a_file_again(tmp_path: Path, capsys: pytest.Ca
     file = tmp_path / "run.yaml"
     file.write_text("robot: ['p3dx:ann']\nport: 9000\n")
     scenario = tmp_path / "w.yaml"
-    scenario.write_text("botyard: 1\noptions: {gui-port: 8200}\n")
+    scenario.write_text("botyard: 1\noptions: {robot-name: MobileSim}\n")
     args = ("--config", str(file), "-m", str(scenario), "--seed", "5", "--start", "1000,-2000,90")
     code, out, _ = call(*args, "--print-config", capsys=capsys)
     assert code == 0
     for line in (
-        f"robot: ['p3dx:ann']  # {file}", f"port: 9000  # {file}", "seed: 5  # command line", f"gui-port: 8200  # {scenario}",
+        f"robot: ['p3dx:ann']  # {file}", f"port: 9000  # {file}", "seed: 5  # command line", f"robot-name: MobileSim  # {scenario}",
         "start: '1000,-2000,90'  # command line", "fast: false  # default", "# log-file:  # default",
     ):  # fmt: skip
         assert line in out.splitlines(), out

@@ -69,33 +69,44 @@ def test_a_scenarios_settings_and_options_hold_unless_the_command_line_says_othe
 ) -> None:
     port = free_port(3)
     Path("s.yaml").write_text(
-        f"botyard: 1\nseed: 7\nduration: 0.2\nrobots:\n- {{name: a}}\n"
-        f"options: {{port: {port}, fast: true, noninteractive: true, json: true}}\n"
+        "botyard: 1\nseed: 7\nduration: 0.2\nrobots:\n- {name: a}\noptions: {fast: true, robot-factory: [amigo]}\n"
     )
-    code, out, _ = call("s.yaml", capsys=capsys)
+    args = ("s.yaml", "--noninteractive", "--no-crash-restart", "--json")
+    code, out, _ = call(*args, "-p", str(port), capsys=capsys)
     ready = json.loads(out.splitlines()[0])
-    assert (code, ready["seed"], ready["robots"][0]["port"]) == (0, 7, port)
-    code, out, _ = call("s.yaml", "--seed", "9", "-p", str(port + 1), capsys=capsys)
+    assert (code, ready["seed"], ready["factories"]) == (
+        0,
+        7,
+        [{"model": "amigo", "host": "127.0.0.1", "port": port + 1}],
+    )
+    code, out, _ = call(*args, "--seed", "9", "-R", "p3at", "-p", str(port), capsys=capsys)
     ready = json.loads(out.splitlines()[0])
-    assert (ready["seed"], ready["robots"][0]["port"]) == (9, port + 1)
+    assert (ready["seed"], ready["factories"][0]["model"]) == (9, "p3at")
 
 
 @pytest.mark.parametrize(
     ("option", "complaint"),
     [
-        ("prot: 1", 's.yaml: options: prot: there is no such option; did you mean "port"?'),
-        ("port: 99999999", "options: port: 99999999 is not in the range"),
-        ("port: [1]", "expected one value, found [1]"),
-        ("map-dir: here", "expected a list, found 'here'"),
-        ("fast: 3", "expected true or false, found 3"),
-        ("cwd: /tmp", "there is no such option"),
+        ("robot-nam: x", 'options: robot-nam: a world cannot set this; say it on the command line'),
+        ("robot-nam: x", 'or in a --config file of your own; did you mean "robot-name"?'),
+        ("map: office", 'options: map: expected the key "map" of the file instead'),
+        ("robot: [p3dx]", 'options: robot: expected the key "robots" of the file instead'),
+        ("update-interval: 99999999", "options.update-interval: expected a whole number <= 60000"),
+        ("seed: [1]", "options.seed: expected a whole number, found a list"),
+        ("robot-factory: amigo", "options.robot-factory: expected a list, found a text"),
+        ("robot-factory: [../x.p]", "options.robot-factory[0]: expected"),
+        ("fast: 3", "options.fast: expected true or false, found a whole number"),
+        ('robot-name: "a\\nb"', 'options.robot-name: expected a name, found "a\\nb"'),
+        ("3", "options: expected keys and values, found a whole number"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_of_a_scenario(option: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("s.yaml").write_text(f"botyard: 1\noptions: {{{option}}}\n")
+    text = f"{{{option}}}" if ":" in option else option
+    Path("s.yaml").write_text(f"botyard: 1\noptions: {text}\n")
     for command in (("s.yaml", *FAST, str(free_port())), ("scenario", "check", "s.yaml")):
         code, _, err = call(*command, capsys=capsys)
-        assert code == 255
+        assert code == 252
+        assert "s.yaml:2: " in err
         assert complaint in err
 
 
@@ -121,12 +132,13 @@ def test_a_run_is_saved_and_run_again(capsys: pytest.CaptureFixture[str]) -> Non
     saved = yaml.safe_load(Path("saved.yaml").read_text())
     assert saved["seed"] == 5
     assert saved["options"]["robot-name"] == "MobileSim"
-    assert saved["options"]["port"] == port
+    assert "port" not in saved["options"], "that is whoever runs it to say"
+    assert "not written, say them again: --port" in err
     assert [r["controller"] for r in saved["robots"]] == ["wander", "wander"]
-    code, out, _ = call("saved.yaml", "--fast", "--duration", "0.2", capsys=capsys)
+    code, out, _ = call("saved.yaml", *FAST, str(port), capsys=capsys)
     assert code == 0
     assert f"ann (p3dx) on 127.0.0.1:{port}" in out
-    code, _, err = call("saved.yaml", "--fast", "--duration", "0.2", "--save-scenario", "none/x.yaml", capsys=capsys)
+    code, _, err = call("saved.yaml", *FAST, str(port), "--save-scenario", "none/x.yaml", capsys=capsys)
     assert (code, "cannot be written" in err) == (252, True)
 
 

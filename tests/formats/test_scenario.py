@@ -71,7 +71,7 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
           - {name: G, pose: [2, 2]}
         areas:
           - {kind: ForbiddenArea, corners: [[0, 0], [1, 0], [1, 1]]}
-        options: {port: 9000, no-gui: true}
+        options: {update-interval: 50, fast: true}
         """,
         tmp_path,
     )
@@ -79,7 +79,7 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
     assert (s.seed, s.step, s.speed, s.duration, s.paused, s.odometry_error, s.sensor_noise, s.threads) == (
         7, 0.05, 2.0, 60.0, True, "none", False, 2,
     )  # fmt: skip
-    assert world.options == {"port": 9000, "no-gui": True}
+    assert world.options == {"update-interval": 50, "fast": True}
     scene = world.scene
     assert (scene.name, scene.start, scene.georeference) == (
         "test",

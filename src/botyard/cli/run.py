@@ -30,6 +30,7 @@ from botyard.cli.runoptions import (
     RunCommand,
     RunOptions,
     config_text,
+    lost_options,
     with_options,
     with_world_options,
     world_options,
@@ -515,6 +516,9 @@ def _save_scenario(sim: Simulation, name: str, options: Mapping[str, Any]) -> No
     for note in scenario.save(replace(sim.world(), options=options), name):
         log.warning("%s: %s", name, note)
     log.info("scenario written to %s", name)
+    lost = lost_options(click.get_current_context())
+    if lost:
+        log.info("%s: options that a scenario cannot hold were not written, say them again: %s", name, " ".join(lost))
 
 
 def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> None:

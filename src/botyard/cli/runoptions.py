@@ -120,6 +120,26 @@ class RunOptions:
     verbose: bool
 
 
+class RunOption(click.Option):
+    """An option of a run.
+
+    Parameters
+    ----------
+    world : bool
+        Whether a world file may set it (`botyard.formats.worldoptions`): it describes the world or its pace. Never true for what names a
+        file, an address, a port or a token, opens or closes something, or belongs to the log or the page.
+    """
+
+    def __init__(self, *args: Any, world: bool, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.world = world
+
+
+def _option(*names: str, world: bool, **more: Any) -> Callable[[Any], Any]:
+    """An option; whoever adds one has to say whether a world may set it."""
+    return click.option(*names, cls=RunOption, world=world, **more)
+
+
 def _without_effect(_context: click.Context, parameter: click.Parameter, value: bool) -> None:
     """An option of AMRISim for what is not there: its menu bar, its message window, the world file that it wrote for Stage."""
     if value:
@@ -127,479 +147,599 @@ def _without_effect(_context: click.Context, parameter: click.Parameter, value: 
 
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
+    _option(
         "--config",
+        world=False,
         metavar="FILE",
         is_eager=True,
         callback=lambda *a: read_config(*a),
         help="Take options from a YAML file, by their long names; what is typed wins.",
     ),
-    click.option(
+    _option(
         "--print-config",
+        world=False,
         is_flag=True,
         help="Print all options as they are in force, and where each comes from, and end.",
     ),
-    click.option(
+    _option(
         "-m",
         "--map",
         "-map",
         "map",
+        world=False,
         metavar="FILE",
         help='Map, world or scenario file of any format ("botyard convert --help" lists them), the name of a shipped map, '
         "or a ROS topic: ros:/map.",
     ),
-    click.option(
+    _option(
         "-W",
         "--stageworld",
         "-stageworld",
+        world=False,
         metavar="FILE",
         help="World file of Stage: its walls, objects and robots, and nothing else.",
     ),
-    click.option("--nomap", "-nomap", is_flag=True, help="No map: an empty plane."),
-    click.option(
+    _option("--nomap", "-nomap", world=False, is_flag=True, help="No map: an empty plane."),
+    _option(
         "-r",
         "--robot",
         "-robot",
         "robots",
+        world=False,
         type=RobotParam(),
         multiple=True,
         help='Add a robot of this model ("botyard models"), with a name of your choice. Repeatable. [default: p3dx]',
     ),
-    click.option(
+    _option(
         "-R",
         "--robot-factory",
         "-robot-factory",
         "factories",
+        world=True,
         multiple=True,
         metavar="MODEL",
         help="Make a robot of this model for every client that connects, and take it away when the client leaves. Repeatable.",
     ),
-    click.option(
+    _option(
         "-p",
         "--port",
         "-port",
         "port",
+        world=False,
         type=click.IntRange(1, 65535),
         default=8101,
         show_default=True,
         help="TCP port of the first robot; the others follow.",
     ),
-    click.option(
+    _option(
         "--bind-to-address",
         "-bind-to-address",
+        world=False,
         default="127.0.0.1",
         show_default=True,
         metavar="ADDRESS",
         help="Listen on this address only; 0.0.0.0 is all.",
     ),
-    click.option(
+    _option(
         "--start",
         "-start",
+        world=True,
         type=StartParam(),
         metavar="X,Y,TH|outside|random",
         help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
     ),
-    click.option(
+    _option(
         "--joystick",
+        world=False,
         metavar="NAME",
         help="The keys of this terminal are the joystick of this robot; its client reads it, or lets it drive (JOYDRIVE).",
     ),
-    click.option("--controller", metavar="NAME", help="Drive robots that no client commands: wander, walk, follow."),
-    click.option(
+    _option(
+        "--controller", world=True, metavar="NAME", help="Drive robots that no client commands: wander, walk, follow."
+    ),
+    _option(
         "--update-interval",
         "-update-interval",
+        world=True,
         type=click.IntRange(1, 60000),
         metavar="MS",
         help="Wall time between two steps. [default: what the world file says, else 100]",
     ),
-    click.option(
+    _option(
         "--update-sim-time",
         "-update-sim-time",
+        world=True,
         type=click.IntRange(1, 60000),
         metavar="MS",
         help="Simulated time of a step. [default: the update interval]",
     ),
-    click.option("--fast", is_flag=True, help="Step as fast as possible instead of in real time."),
-    click.option(
+    _option("--fast", world=True, is_flag=True, help="Step as fast as possible instead of in real time."),
+    _option(
         "--duration",
+        world=True,
         type=click.FloatRange(min=0.0, min_open=True),
         metavar="S",
         help="End after so much simulated time.",
     ),
-    click.option(
-        "--snapshot", metavar="FILE", help="Write a picture of the world when the run ends; the suffix says the format."
+    _option(
+        "--snapshot",
+        world=False,
+        metavar="FILE",
+        help="Write a picture of the world when the run ends; the suffix says the format.",
     ),
-    click.option(
+    _option(
         "--save-scenario",
+        world=False,
         metavar="FILE",
         help="Write the world as it is when the run ends as a scenario, which can be run again.",
     ),
-    click.option("--seed", type=int, help="Seed of all random draws: same seed, same run. [default: 1]"),
-    click.option(
+    _option("--seed", world=True, type=int, help="Seed of all random draws: same seed, same run. [default: 1]"),
+    _option(
         "--sensor-noise",
+        world=True,
         type=click.Choice(["stock", "none"]),
         help="Range sensors err like the devices they stand for, or not at all. [default: stock]",
     ),
-    click.option(
+    _option(
         "--odom-error-mode",
         "-odom-error-mode",
+        world=True,
         type=click.Choice(ERROR_MODES),
         help="When odometry errors are drawn. [default: what the world file says, else random_each_update]",
     ),
-    click.option("--no-error", "-no-error", is_flag=True, help="The same as --odom-error-mode none."),
-    click.option(
+    _option("--no-error", "-no-error", world=True, is_flag=True, help="The same as --odom-error-mode none."),
+    _option(
         "--resolution",
         "-resolution",
+        world=False,
         type=click.IntRange(1, 100000),
         metavar="MM",
         help="Size of map points, pixels, cells or units of drawings whose file does not give it. [default: 20 for points]",
     ),
-    click.option(
+    _option(
         "--ignore-command",
         "-ignore-command",
+        world=False,
         type=click.IntRange(0, 255),
         multiple=True,
         metavar="N",
         help="Drop Pioneer command number N. Repeatable.",
     ),
-    click.option(
+    _option(
         "--warn-unsupported-commands",
         "-warn-unsupported-commands",
+        world=False,
         is_flag=True,
         help="Log every unsupported command, not only the first of each number.",
     ),
-    click.option(
+    _option(
         "--compat",
+        world=False,
         type=click.Choice(["amrisim"]),
         help="Also copy habits of the original: look for another port when one is taken, round ranges to --resolution.",
     ),
-    click.option(
+    _option(
         "--srisim-compat",
         "-srisim-compat",
+        world=False,
         is_flag=True,
         help="Obey the old SRIsim commands 62 (end) and 66–69 (move the robot).",
     ),
-    click.option(
+    _option(
         "--no-srisim-laser-compat",
         "-no-srisim-laser-compat",
+        world=True,
         is_flag=True,
         help="Commands 35–38 are those of real robots (analogue port, gripper), not of old simulated lasers.",
     ),
-    click.option(
+    _option(
         "--gripper-layout",
+        world=True,
         type=click.Choice(["aria", "p2os"]),
         default="aria",
         show_default=True,
         help="Whose bits the gripper's byte in reports has.",
     ),
-    click.option(
+    _option(
         "--simulate-batteries",
+        world=True,
         is_flag=True,
         help="Batteries drain, and charge on docks, also of models that do not ask for it.",
     ),
-    click.option(
+    _option(
         "--read-only",
+        world=False,
         is_flag=True,
         help="Clients drive their robots and read everything, but the world stays as it is: no maps, poses, robots, pauses, ends, files.",
     ),
-    click.option(
+    _option(
         "--allow-client-exit",
+        world=False,
         is_flag=True,
         help="Obey clients on other machines too when they ask for the end of the simulation.",
     ),
-    click.option(
+    _option(
         "--no-network-discovery",
         "-no-network-discovery",
+        world=False,
         is_flag=True,
         help="Do not answer programs that look for robots in the network (UDP port 30718).",
     ),
-    click.option("--mdns", is_flag=True, help='Announce the robots by multicast DNS (needs the extra "discovery").'),
-    click.option("--ros1", "-ros1", is_flag=True, help="Be a ROS 1 node at the master of ROS_MASTER_URI."),
-    click.option(
+    _option(
+        "--mdns", world=False, is_flag=True, help='Announce the robots by multicast DNS (needs the extra "discovery").'
+    ),
+    _option("--ros1", "-ros1", world=False, is_flag=True, help="Be a ROS 1 node at the master of ROS_MASTER_URI."),
+    _option(
         "--ros-master",
+        world=False,
         metavar="URI|embedded",
         help="The same, at this master; embedded: a master in the simulator (embedded:PORT).",
     ),
-    click.option(
+    _option(
         "--ros-names",
+        world=True,
         type=click.Choice(["default", "amrisim", "stage", "rosaria"]),
         default="default",
         show_default=True,
         help="Names of topics, services and frames: /<robot>/…, or those of another program.",
     ),
-    click.option(
+    _option(
         "--ros-time",
+        world=True,
         type=click.Choice(["sim", "wall"]),
         help="Stamps of messages: simulated time, with /clock, or wall time. [default: sim; wall with names amrisim and rosaria]",
     ),
-    click.option("--ros-wait", is_flag=True, help="Wait for a ROS master that is not there, also when noninteractive."),
-    click.option(
-        "--ros2", is_flag=True, help="Be a ROS 2 node (DDS), in the domain and range that ROS_DOMAIN_ID … say."
+    _option(
+        "--ros-wait",
+        world=False,
+        is_flag=True,
+        help="Wait for a ROS master that is not there, also when noninteractive.",
     ),
-    click.option(
-        "--zenoh", is_flag=True, help="Be a ROS 2 node over Zenoh (rmw_zenoh), by the router at localhost:7447."
+    _option(
+        "--ros2",
+        world=False,
+        is_flag=True,
+        help="Be a ROS 2 node (DDS), in the domain and range that ROS_DOMAIN_ID … say.",
     ),
-    click.option("--zenoh-router", is_flag=True, help="The same, and be that router: no rmw_zenohd is needed."),
-    click.option(
-        "--ros-domain-id", type=click.IntRange(0, 232), metavar="N", help="The same, instead of ROS_DOMAIN_ID."
+    _option(
+        "--zenoh",
+        world=False,
+        is_flag=True,
+        help="Be a ROS 2 node over Zenoh (rmw_zenoh), by the router at localhost:7447.",
     ),
-    click.option(
+    _option("--zenoh-router", world=False, is_flag=True, help="The same, and be that router: no rmw_zenohd is needed."),
+    _option(
+        "--ros-domain-id",
+        world=False,
+        type=click.IntRange(0, 232),
+        metavar="N",
+        help="The same, instead of ROS_DOMAIN_ID.",
+    ),
+    _option(
         "--ros-distro",
+        world=False,
         type=click.Choice(["humble", "iron", "jazzy", "kilted", "rolling"]),
         help="ROS 2 distribution of the peers. [default: ROS_DISTRO, or jazzy; iron and later understand each other]",
     ),
-    click.option(
+    _option(
         "--cmd-vel-timeout",
+        world=False,
         type=click.FloatRange(0.0),
         default=0.6,
         show_default=True,
         metavar="S",
         help="A robot stops after so much simulated time without cmd_vel; 0 is never.",
     ),
-    click.option(
+    _option(
         "--ambf",
+        world=False,
         type=click.Choice(["master", "1.0", "2.0"]),
         help="Offer robots and the world as objects of AMBF, by this generation of its messages; over ROS 1 if nothing else is said.",
     ),
-    click.option(
+    _option(
         "--ambf-watchdog",
+        world=False,
         type=click.FloatRange(0.0),
         default=0.5,
         show_default=True,
         metavar="S",
         help="Without a command from the client that steps the world, it runs free again after so long; 0 is never.",
     ),
-    click.option(
+    _option(
         "--adf",
+        world=False,
         multiple=True,
         metavar="FILE",
         help="Put the bodies, joints and sensors of an AMBF description file into the world. Repeatable.",
     ),
-    click.option(
+    _option(
         "--ambf-port",
+        world=False,
         type=click.IntRange(-1, 65535),
         default=7707,
         show_default=True,
         metavar="N",
         help="Where clients without ROS (botyard.clients.ambf) find AMBF's objects; 0: any free port, -1: nowhere.",
     ),
-    click.option("--ambf-namespace", metavar="NAME", help="In front of the names of all of AMBF's topics."),
-    click.option(
+    _option("--ambf-namespace", world=True, metavar="NAME", help="In front of the names of all of AMBF's topics."),
+    _option(
         "--ambf-min-freq",
         "--override_min_comm_freq",
+        world=False,
         type=click.FloatRange(0.1, 10000.0),
         metavar="HZ",
         help="Rate of AMBF's states while nobody commands the object. [default: 50, or what its description says]",
     ),
-    click.option(
+    _option(
         "--ambf-max-freq",
         "--override_max_comm_freq",
+        world=False,
         type=click.FloatRange(0.1, 10000.0),
         metavar="HZ",
         help="The same from the first command on. [default: 1000]",
     ),
-    click.option("--cwd", "-cwd", metavar="FOLDER", help="Change to this folder first; clients may load maps from it."),
-    click.option(
-        "--map-dir", metavar="FOLDER", multiple=True, help="Clients may load maps from this folder too. Repeatable."
+    _option(
+        "--cwd",
+        "-cwd",
+        world=False,
+        metavar="FOLDER",
+        help="Change to this folder first; clients may load maps from it.",
     ),
-    click.option("-l", "--log-file", "-log-file", metavar="FILE", help="Write the log to a file instead of to stderr."),
-    click.option(
+    _option(
+        "--map-dir",
+        world=False,
+        metavar="FOLDER",
+        multiple=True,
+        help="Clients may load maps from this folder too. Repeatable.",
+    ),
+    _option(
+        "-l",
+        "--log-file",
+        "-log-file",
+        world=False,
+        metavar="FILE",
+        help="Write the log to a file instead of to stderr.",
+    ),
+    _option(
         "--log-file-max-size",
         "-log-file-max-size",
+        world=False,
         type=click.IntRange(min=0),
         metavar="BYTES",
         help="Begin a new log file at this size, keeping five old ones; 0 is never. [default: 5 MB when noninteractive]",
     ),
-    click.option(
+    _option(
         "--log-format",
+        world=False,
         type=click.Choice(["plain", "html", "json"]),
         default="plain",
         show_default=True,
         help="Lines of the log as text, as HTML, or as JSON objects, one a line.",
     ),
-    click.option("--html", "-html", is_flag=True, help="The same as --log-format html."),
-    click.option(
+    _option("--html", "-html", world=False, is_flag=True, help="The same as --log-format html."),
+    _option(
         "--log-timing-stats",
         "-log-timing-stats",
+        world=False,
         type=click.FloatRange(0.1),
         is_flag=False,
         flag_value=30.0,
         metavar="[S]",
         help="Log how well time is kept, every so many seconds. [30 if no number is given]",
     ),
-    click.option(
+    _option(
         "--metrics-port",
+        world=False,
         type=click.IntRange(0, 65535),
         metavar="N",
         help="Answer /metrics (Prometheus) and /healthz on this port too; the page answers them on its own. 0: any free port.",
     ),
-    click.option("--less-verbose", "-less-verbose", is_flag=True, help="Log warnings and errors only."),
-    click.option(
+    _option("--less-verbose", "-less-verbose", world=False, is_flag=True, help="Log warnings and errors only."),
+    _option(
         "--daemonize/--no-daemonize",
         "-daemonize/-no-daemonize",
+        world=False,
         is_flag=True,
         help="Go on in the background, without a terminal; the command ends when the simulator is ready. Implies --noninteractive.",
     ),
-    click.option(
+    _option(
         "--no-crash-handler",
         "-no-crash-handler",
         "--disable-crash-handler",
         "-disable-crash-handler",
+        world=False,
         is_flag=True,
         help="Do not turn faults of the program into an entry of the log and status 236; Python's own trace is printed.",
     ),
-    click.option(
+    _option(
         "--no-crash-debug",
         "-no-crash-debug",
+        world=False,
         is_flag=True,
         help="Leave no traces of all threads at fatal signals.",
     ),
-    click.option(
+    _option(
         "--no-crash-restart",
         "-no-crash-restart",
+        world=False,
         is_flag=True,
         help="Do not start a noninteractive simulator again when it dies.",
     ),
-    click.option(
+    _option(
         "--state-file",
+        world=False,
         metavar="FILE",
         help="Where a noninteractive simulator keeps what it needs to be started again. [default: beside the log, or a temporary file]",
     ),
-    click.option(
+    _option(
         "--restarting-after-crash",
         "-restarting-after-crash",
+        world=False,
         is_flag=True,
         help="Go on with what --state-file tells, and let clients know; a simulator that is started again gets this.",
     ),
-    click.option("--supervisor", type=int, hidden=True),
+    _option("--supervisor", world=False, type=int, hidden=True),
     *(
-        click.option(f"--{name}", f"-{name}", is_flag=True, hidden=True, expose_value=False, callback=_without_effect)
+        _option(
+            f"--{name}",
+            f"-{name}",
+            world=False,
+            is_flag=True,
+            hidden=True,
+            expose_value=False,
+            callback=_without_effect,
+        )
         for name in ("no-menu", "no-messages", "echo-stage-worldfile")
     ),
-    click.option(
-        "--log-packets-received", "-log-packets-received", is_flag=True, help="Log every packet that clients send."
+    _option(
+        "--log-packets-received",
+        "-log-packets-received",
+        world=False,
+        is_flag=True,
+        help="Log every packet that clients send.",
     ),
-    click.option(
+    _option(
         "--record-packets",
+        world=False,
         metavar="FILE",
         help="Record all bytes between clients and robots; botyard packets FILE prints them in words.",
     ),
-    click.option(
+    _option(
         "--lines-chunksize",
         "-lines-chunksize",
+        world=False,
         type=click.IntRange(1),
         default=10_000,
         show_default=True,
         metavar="N",
         help="Lines of a map that are read at a time while the simulation goes on.",
     ),
-    click.option(
+    _option(
         "--points-chunksize",
         "-points-chunksize",
+        world=False,
         type=click.IntRange(1),
         default=100_000,
         show_default=True,
         metavar="N",
         help="The same for points.",
     ),
-    click.option(
-        "--log-movement-sent", "-log-movement-sent", is_flag=True, help="Log position and speed of every report."
+    _option(
+        "--log-movement-sent",
+        "-log-movement-sent",
+        world=False,
+        is_flag=True,
+        help="Log position and speed of every report.",
     ),
-    click.option(
+    _option(
         "--robot-name",
+        world=True,
         default="AMRISim",
         show_default=True,
         help="Name that robots report to clients; some look for MobileSim.",
     ),
-    click.option(
+    _option(
         "--noninteractive",
         "-noninteractive",
         "--non-interactive",
         "-non-interactive",
+        world=False,
         is_flag=True,
         help="Never ask or open anything; a map (or --nomap) must be given.",
     ),
-    click.option(
+    _option(
         "--no-gui",
         "-no-gui",
+        world=False,
         is_flag=True,
         help="Run without the page (implies --noninteractive).",
     ),
-    click.option(
+    _option(
         "--gui-port",
+        world=False,
         type=click.IntRange(1, 65535),
         metavar="PORT",
         help="Port of the page. [default: 8100, or the next one that is free]",
     ),
-    click.option(
+    _option(
         "--gui-address",
+        world=False,
         default="127.0.0.1",
         show_default=True,
         metavar="ADDRESS",
         help="Serve the page on this address only; 0.0.0.0 is all, for people on other machines.",
     ),
-    click.option(
+    _option(
         "--gui-host",
+        world=False,
         multiple=True,
         metavar="NAME",
         help="A name of this machine under which browsers may ask for the page. Repeatable.",
     ),
-    click.option(
+    _option(
         "--gui-token",
+        world=False,
         metavar="TOKEN|off",
         help="The secret that the page's address ends with; off, on this machine only, asks for none. [default: random]",
     ),
-    click.option("--no-browser", is_flag=True, help="Do not open the page in a browser."),
-    click.option(
+    _option("--no-browser", world=False, is_flag=True, help="Do not open the page in a browser."),
+    _option(
         "--start-dialog",
+        world=False,
         is_flag=True,
         help="Ask in the page for map and robots, as botyard without a map does in a terminal.",
     ),
-    click.option(
+    _option(
         "--fullscreen-gui",
         "-fullscreen-gui",
         "--fullscreen",
         "-fullscreen",
+        world=False,
         is_flag=True,
         help="Show the page in a window of its own, full screen.",
     ),
-    click.option(
+    _option(
         "--maximize-gui",
         "-maximize-gui",
         "--maximize",
         "-maximize",
+        world=False,
         is_flag=True,
         help="Show the page in a window of its own, maximised.",
     ),
-    click.option(
+    _option(
         "--minimize-gui",
         "-minimize-gui",
         "--minimize",
         "-minimize",
+        world=False,
         is_flag=True,
         help="Show the page in a window of its own, minimised.",
     ),
-    click.option(
+    _option(
         "--lite-graphics",
         "-lite-graphics",
+        world=False,
         is_flag=True,
         help="The page draws less: no grid, no filled fields, no trails.",
     ),
-    click.option(
+    _option(
         "--no-graphics",
         "-no-graphics",
         "--disable-graphics",
         "-disable-graphics",
+        world=False,
         is_flag=True,
         help="The page does not draw the world; lists, values and log are there.",
     ),
-    click.option("--json", is_flag=True, help='Print the line that says "ready" as one JSON object.'),
-    click.option(
+    _option("--json", world=False, is_flag=True, help='Print the line that says "ready" as one JSON object.'),
+    _option(
         "--threads",
+        world=True,
         type=click.IntRange(1, 256),
         help="Threads for many lasers at once; results do not depend on it. [default: 1]",
     ),
-    click.option("--verbose", "-verbose", is_flag=True, help="Log more."),
+    _option("--verbose", "-verbose", world=False, is_flag=True, help="Log more."),
     click.argument("map_argument", required=False, metavar="[MAP]"),
 )
 """In the order of the help text."""
@@ -756,42 +896,57 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_NOT_OF_A_WORLD = frozenset(
+_OF_SETTINGS = frozenset(
+    {"seed", "update_sim_time", "duration", "odom_error_mode", "no_error", "sensor_noise", "threads", "fast", "start"}
+)
+"""What a saved scenario says by keys of its own, or by the poses of its robots."""
+
+
+_OF_SAVED = frozenset(
     {
+        "config",
+        "print_config",
         "map",
         "map_argument",
         "stageworld",
         "nomap",
-        "cwd",
         "robots",
+        "resolution",
         "save_scenario",
-        "start_dialog",
-        "config",
-        "print_config",
-        "daemonize",
-        "restarting_after_crash",
+        "cwd",
     }
 )
-"""What a world says in its own words, or cannot say."""
-_OF_SETTINGS = frozenset(
-    {"seed", "update_sim_time", "duration", "odom_error_mode", "no_error", "sensor_noise", "threads", "fast"}
-)
-"""What a scenario has keys of its own for."""
+"""What a saved scenario holds in its own words, and what is of that one run."""
 
 
 def world_options(context: click.Context) -> dict[str, Any]:
     """The options that were given on the command line and that a scenario can hold, by their long names."""
     found: dict[str, Any] = {}
-    for long, parameter in _parameters(context, _NOT_OF_A_WORLD | _OF_SETTINGS).items():
+    for long, parameter in _world_parameters(context).items():
         name = parameter.name or ""
-        if _given(context, name):
+        if _given(context, name) and name not in _OF_SETTINGS:
             value = context.params[name]
             found[long] = list(value) if isinstance(value, tuple) else value
     return found
 
 
+def lost_options(context: click.Context) -> list[str]:
+    """The options that were given on the command line and that no scenario can hold, for whoever saves one."""
+    words = _world_parameters(context)
+    return [
+        f"--{long}"
+        for long, p in _parameters(context, _OF_SAVED).items()
+        if long not in words and _given(context, p.name or "")
+    ]
+
+
+def _world_parameters(context: click.Context) -> dict[str, click.Parameter]:
+    """The options that a world may set, by long names."""
+    return {_long_name(p): p for p in context.command.params if isinstance(p, RunOption) and p.world}
+
+
 def _parameters(context: click.Context, without: frozenset[str]) -> dict[str, click.Parameter]:
-    """What can be said in a file, by long names."""
+    """What can be said in a configuration file, by long names."""
     return {
         _long_name(p): p for p in context.command.params if p.name not in without and not getattr(p, "hidden", False)
     }
@@ -806,20 +961,22 @@ def _long_name(parameter: click.Parameter) -> str:
 
 
 def with_world_options(o: RunOptions, options: Mapping[str, Any], context: click.Context, source: str) -> RunOptions:
-    """The options of the command line, and where it says nothing those of a scenario.
+    """The options of the command line, and where it says nothing those of a world.
 
     Raises
     ------
     CommandLineError
-        The scenario has an option that does not exist, or a value that it cannot have.
+        The world has an option that is not its to set, or a value that it cannot have. Readers of files say so with the line.
     """
-    parameters = _parameters(context, _NOT_OF_A_WORLD)
+    from botyard.formats.worldoptions import refusal
+
+    parameters = _world_parameters(context)
     changes: dict[str, Any] = {}
     for key, value in options.items():
         where = f"{source}: options: {key}"
         parameter = parameters.get(key)
         if parameter is None:
-            raise CommandLineError(f"{where}: there is no such option{did_you_mean(key, parameters)}")
+            raise CommandLineError(f"{where}: {refusal(key)}")
         try:
             changes[parameter.name or ""] = _cast(context, parameter, value)
         except click.UsageError as error:

@@ -25,6 +25,7 @@ from botyard.formats import armap
 from botyard.formats.armapscene import from_scene
 from botyard.formats.base import Options, Source
 from botyard.formats.models import find_robot
+from botyard.formats.worldoptions import WorldOptions, as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile, field_names
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
@@ -50,6 +51,7 @@ from botyard.model.robotfile import (
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.tracing import closed, place_segments
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World, thing
+from botyard.names import is_name, shown
 
 OpenMap = Callable[[Source, str, Options], Scene]
 VERSION: Final = 1
@@ -141,7 +143,7 @@ class ScenarioFile(Strict, kw_only=True):
     walls: list[list[Pair] | _Wall] = msgspec.field(default_factory=list)
     places: list[_Place] = msgspec.field(default_factory=list)
     areas: list[_Area] = msgspec.field(default_factory=list)
-    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    options: WorldOptions = msgspec.field(default_factory=WorldOptions)
 
 
 _KNOWN: Final = field_names(
@@ -169,6 +171,7 @@ class _Reader:
         self._yaml = YamlFile(source.text, source.name, WorldFileError)
         if not isinstance(self._yaml.data, dict) or "botyard" not in self._yaml.data:
             raise WorldFileError(f"expected a scenario, with botyard: {VERSION} in it, found none", source.name, 1)
+        self._check_options(self._yaml.data.get("options"))
         self._file: ScenarioFile = self._yaml.convert(ScenarioFile, _KNOWN)
         self._walls: list[tuple[NDArray[np.float64], Returns]] = []
         self._objects: list[BoxObject] = []
@@ -178,6 +181,17 @@ class _Reader:
 
     def _fail(self, where: str, reason: str) -> FormatError:
         return self._yaml.fail(f"$.{where}", reason)
+
+    def _check_options(self, options: object) -> None:
+        """A scenario sets only what describes the world; its names are names."""
+        if not isinstance(options, dict):
+            return  # the structure says what was expected
+        for name, value in options.items():
+            reason = refusal(str(name))
+            if reason is not None:
+                raise self._yaml.fail("$.options", f"{shown(name)}: {reason}", str(name))
+            if name in ("controller", "robot-name", "ambf-namespace") and isinstance(value, str) and not is_name(value):
+                raise self._fail(f"options.{name}", f'expected a name, found "{shown(value)}"')
 
     def run(self) -> World:
         file = self._file
@@ -192,7 +206,7 @@ class _Reader:
         for i, robot in enumerate(file.robots):
             self._robot(i, robot)
         scene = self._scene(base)
-        return World(scene=scene, robots=tuple(self._robots), settings=settings, options=file.options)
+        return World(scene=scene, robots=tuple(self._robots), settings=settings, options=as_mapping(file.options))
 
     def _settings(self) -> Settings:
         f = self._file

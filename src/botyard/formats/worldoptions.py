@@ -1,0 +1,71 @@
+"""Options of the command line that a world may set: what describes the world and its pace, and the names under which it is seen.
+
+A world is data, often from somebody else. It says no files, addresses, ports, tokens or interfaces, and nothing of the log or the page:
+those are said by whoever runs it. Options that have a key of their own in scenarios (`map`, `robots`, `resolution`) are not here either.
+``tests/cli/test_world_options.py`` compares this with the options of ``botyard run``, each of which says whether it is here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from botyard.errors import did_you_mean
+from botyard.names import MAX_NAME
+
+_Flag = bool | UnsetType
+_Milliseconds = Annotated[int, Meta(ge=1, le=60_000)] | UnsetType
+_Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)] | UnsetType
+_ModelName = Annotated[str, Meta(pattern=r"^[^/\\.]+$", max_length=MAX_NAME)]
+MAX_FACTORIES: Final = 100
+"""A world may ask for so many robot factories."""
+
+
+class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=True, forbid_unknown_fields=True):
+    """The options, by their long names; limits are those of the command line."""
+
+    controller: _Name = UNSET
+    duration: Annotated[float, Meta(gt=0.0, le=1e9)] | UnsetType = UNSET
+    fast: _Flag = UNSET
+    gripper_layout: Literal["aria", "p2os"] | UnsetType = UNSET
+    no_error: _Flag = UNSET
+    no_srisim_laser_compat: _Flag = UNSET
+    odom_error_mode: Literal["random_each_update", "random_init", "constant", "none"] | UnsetType = UNSET
+    robot_factory: Annotated[list[_ModelName], Meta(max_length=MAX_FACTORIES)] | UnsetType = UNSET
+    robot_name: _Name = UNSET
+    ros_names: Literal["default", "amrisim", "stage", "rosaria"] | UnsetType = UNSET
+    ros_time: Literal["sim", "wall"] | UnsetType = UNSET
+    ambf_namespace: _Name = UNSET
+    seed: int | UnsetType = UNSET
+    sensor_noise: Literal["stock", "none"] | UnsetType = UNSET
+    simulate_batteries: _Flag = UNSET
+    start: Annotated[str, Meta(max_length=MAX_NAME)] | UnsetType = UNSET
+    threads: Annotated[int, Meta(ge=1, le=256)] | UnsetType = UNSET
+    update_interval: _Milliseconds = UNSET
+    update_sim_time: _Milliseconds = UNSET
+
+
+WORLD_OPTIONS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(WorldOptions))
+"""Their long names."""
+_KEYS: Final = {"map": "map", "stageworld": "map", "robot": "robots", "resolution": "resolution"}
+
+
+def refusal(name: str) -> str | None:
+    """Why a world may not set the option `name`; None: it may."""
+    if name in WORLD_OPTIONS:
+        return None
+    if name in _KEYS:
+        return f'expected the key "{_KEYS[name]}" of the file instead'
+    hint = did_you_mean(name, WORLD_OPTIONS)
+    return f"a world cannot set this; say it on the command line, or in a --config file of your own{hint}"
+
+
+def as_mapping(options: WorldOptions) -> dict[str, Any]:
+    """What was set, by long names."""
+    found: dict[str, Any] = msgspec.to_builtins(options)
+    return found
+
+
+__all__ = ["MAX_FACTORIES", "WORLD_OPTIONS", "WorldOptions", "as_mapping", "refusal"]
