@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from botyard import extras
 from botyard.cli import doctor
 from tests.cli.test_cli import call
 from tests.ports import free_port
@@ -25,14 +26,14 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 def test_it_says_what_is_there_and_what_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(doctor.EXTRAS, "moon", ("no_such_module", "trips to the moon"))
+    monkeypatch.setitem(extras.EXTRAS, "moon", extras.Extra(("no_such_module",), "trips to the moon"))  # type: ignore[index]
     port = free_port(3)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
         code, out, _ = call("doctor", "-p", str(port), capsys=capsys)
     assert code == 0
-    assert 'moon: not installed (trips to the moon); pip install "botyard[moon]"' in out
+    assert f"moon: not installed (trips to the moon); {extras.install_command(['moon'])}" in out
     assert f"port {port}: Address already in use; choose another one with -p" in out
     assert f"port {port + 1} is free" in out
     assert "BAD" not in out

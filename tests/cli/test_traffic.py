@@ -157,7 +157,7 @@ def test_charts(task: Path, tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text()
     assert "<svg" in page
     assert "sum of completion times s" in page
-    for bad, text in ((tmp_path / "x.bmp", "expected a picture"), (tmp_path / "no" / "x.svg", "cannot be written")):
+    for bad, text in ((tmp_path / "x.bmp", "expected a picture"), (tmp_path / "no" / "x.svg", "cannot write")):
         with pytest.raises(BotyardError, match=text):
             raise traffic("gantt", result, "-o", bad).exception or AssertionError
     with pytest.raises(BotyardError, match="expected a result"):

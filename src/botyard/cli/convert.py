@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from botyard.cli.before import check_can_be_written
+from botyard.cli.needs import require
 from botyard.errors import CommandLineError, FormatError, MapError
 
 if TYPE_CHECKING:
@@ -76,11 +78,13 @@ def command(
     def warn(text: str) -> None:
         click.echo(f"warning: {text}", err=True)
 
+    require(what=source, also=[source])
     options = Options(
         resolution=resolution, threshold=threshold, invert=invert, planar=planar, warn=warn, is_program=is_controller
     )
     path = Path(target)
     kind = kind or kind_of(path)
+    check_can_be_written("OUTPUT", path)
     read = read_source(find_map(source))
     name = "" if read.suffix == ".zip" else format_of(read).name
     if kind == "armap" and name == "armap":

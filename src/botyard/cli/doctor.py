@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 import os
 import platform
 import shutil
@@ -19,20 +18,8 @@ import click
 
 from botyard import __version__
 from botyard.errors import ExitCode
+from botyard.extras import EXTRAS, install_command, is_installed
 
-EXTRAS: Final = {
-    "discovery": ("zeroconf", "announce robots by multicast DNS"),
-    "drawings": ("ezdxf", "maps from DXF and SVG drawings"),
-    "dynamics": ("pymunk", "bodies with mass that are pushed"),
-    "plots": ("matplotlib", "Gantt charts of traffic"),
-    "ros": ("rosbags", "ROS 1, AMBF's objects"),
-    "ros2": ("cyclonedds", "ROS 2 over DDS"),
-    "zenoh": ("zenoh", "ROS 2 over Zenoh"),
-    "traffic": ("shapely", "traffic on paths in the plane"),
-    "vda5050": ("paho", "AGVs over MQTT"),
-    "window": ("webview", "the page in a window of its own"),
-}
-"""Extras by the module that shows that they are there, and what they are for."""
 _MARKS: Final = {"ok": "ok  ", "warn": "–   ", "bad": "BAD "}
 
 
@@ -67,11 +54,12 @@ def _of_python() -> Iterator[Finding]:
 
 
 def _of_extras() -> Iterator[Finding]:
-    for extra, (module, purpose) in EXTRAS.items():
-        if importlib.util.find_spec(module) is not None:
-            yield Finding("ok", f"{extra}: {purpose}")
+    for name, extra in EXTRAS.items():
+        if is_installed(name):
+            yield Finding("ok", f"{name}: {extra.purpose}")
         else:
-            yield Finding("warn", f'{extra}: not installed ({purpose}); pip install "botyard[{extra}]"')
+            remark = f" ({extra.remark})" if extra.remark else ""
+            yield Finding("warn", f"{name}: not installed ({extra.purpose}); {install_command([name])}{remark}")
 
 
 def _of_kernels() -> Iterator[Finding]:

@@ -9,8 +9,10 @@ from typing import Any
 
 import click
 
-from botyard.cli.convert import write_scene
+from botyard.cli.before import check_can_be_written
+from botyard.cli.convert import kind_of, write_scene
 from botyard.cli.listing import print_table, write_pictures
+from botyard.cli.needs import require
 from botyard.formats.registry import builtin_maps, load_scene
 from botyard.model.mapbuilder import GENERATORS
 from botyard.model.scene import Scene
@@ -41,6 +43,7 @@ def command() -> None:
 @click.argument("files", nargs=-1)
 def list_maps(files: tuple[str, ...], png: Path | None) -> None:
     """List the shipped maps (or the given FILES, of any format) and what is in them."""
+    require(what="maps", also=files)
     scenes = [
         load_scene(f, warn=lambda text: click.echo(f"warning: {text}", err=True)) for f in files or builtin_maps()
     ]
@@ -76,6 +79,8 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
 
     def run(target: str, **values: Any) -> None:
         path = Path(target)
+        kind_of(path)
+        check_can_be_written("OUTPUT", path)
         scene = make(**values)
         for note in write_scene(scene, path):
             click.echo(f"warning: {note}", err=True)

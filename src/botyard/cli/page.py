@@ -15,10 +15,9 @@ from typing import Any
 
 from botyard import __version__
 from botyard.cli.runoptions import RunOptions
-from botyard.errors import CommandLineError, PortError, WorldError
+from botyard.errors import PortError, WorldError
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.addresses import is_loopback
 from botyard.servers.desk import PageDesk
 from botyard.servers.hub import Hub
 from botyard.servers.viewsource import ViewSource
@@ -88,11 +87,7 @@ async def _listen(server: PageServer, o: RunOptions, before: int | None) -> None
 
 
 def _token(o: RunOptions) -> str:
-    if o.gui_token != "off":
-        return o.gui_token or new_token()
-    if not is_loopback(o.gui_address):
-        raise CommandLineError("--gui-token off: only on this machine; with --gui-address the page needs a token")
-    return ""
+    return "" if o.gui_token == "off" else o.gui_token or new_token()
 
 
 def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -> None:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from botyard.cli.before import EMBEDDED
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
 from botyard.protocols.tcpros.master import MASTER_PORT
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from botyard.servers.ros2zenoh import Ros2Zenoh
     from botyard.servers.rosgraph import RosGraph, Transport
 
-EMBEDDED = "embedded"
 DEFAULT_MASTER = "http://localhost:11311"
 
 log = logging.getLogger("botyard.ros")
@@ -373,8 +373,6 @@ def map_from_ros(name: str, o: RunOptions) -> Scene:
 
     Raises
     ------
-    CommandLineError
-        None is, or there cannot be a map there.
     MapError
         None came.
     RosMasterError
@@ -388,16 +386,12 @@ def map_from_ros(name: str, o: RunOptions) -> Scene:
     try:
         if o.ros1 or o.ros_master is not None:
             uri = _master_name(o)
-            if uri.startswith(EMBEDDED):
-                raise CommandLineError(f"-m {name}: with a master of our own there is no map before we have started")
             log.info("waiting for the map on %s of ROS 1 (%s)", name.removeprefix(rosmap.SCHEME), uri)
             return asyncio.run(rosmap.map_of_ros1(name, known, uri, o.bind_to_address))
-        if o.ros2 or o.ros_domain_id is not None:
-            log.info("waiting for the map on %s of ROS 2", name.removeprefix(rosmap.SCHEME))
-            return asyncio.run(rosmap.map_of_ros2(name, known, Environment.read(domain=o.ros_domain_id)))
+        log.info("waiting for the map on %s of ROS 2", name.removeprefix(rosmap.SCHEME))
+        return asyncio.run(rosmap.map_of_ros2(name, known, Environment.read(domain=o.ros_domain_id)))
     except PeerError as error:
         raise RosMasterError(f"-m {name}: {error}") from None
-    raise CommandLineError(f"-m {name}: expected --ros1 or --ros2 with it, which says where the topic is")
 
 
 async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from botyard import __version__
+from botyard.cli.before import check_options, check_world
 from botyard.cli.crash import crash_handler
 from botyard.cli.logs import set_up_logging
-from botyard.cli.options import RobotChoice
 from botyard.cli.runoptions import (
     ARGUMENTS,
     RunCommand,
@@ -35,7 +35,7 @@ from botyard.cli.runoptions import (
     with_world_options,
     world_options,
 )
-from botyard.errors import CommandLineError, FolderError, FormatError, ModelsMissingError, WorldError, did_you_mean
+from botyard.errors import CommandLineError, FolderError, FormatError, ModelsMissingError, did_you_mean
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
@@ -102,10 +102,15 @@ def run(o: RunOptions, context: click.Context) -> int:
     if o.cwd is not None:
         _change_folder(o.cwd)
     remarks: list[str] = []
+    if not o.print_config:
+        check_options(o)
+    typed = o
     world, o = _load_world(o, context, remarks.append)
     if o.print_config:
         click.echo(config_text(o, context, world.options, world.scene.source), nl=False)
         return 0
+    if o is not typed:  # the world has options of its own
+        check_options(o)
     world = replace(world, options={**world.options, **world_options(context)})
     saved = _state_before(o, remarks.append)
     if saved is not None:
@@ -170,11 +175,8 @@ def _simulate(
     for text in remarks:
         log.warning("%s", text)
     from botyard.cli.warmup import warm_up_with_progress
-    from botyard.controllers.registry import find_controller
     from botyard.simulation import Simulation
 
-    if o.controller:
-        find_controller(o.controller)
     sim_ms = o.update_sim_time or o.update_interval
     s = world.settings
     step = sim_ms / 1000.0 if sim_ms else s.step or DEFAULT_STEP
@@ -184,10 +186,11 @@ def _simulate(
         "sensor_noise": o.sensor_noise == "stock" if o.sensor_noise else s.sensor_noise,
         "threads": o.threads or s.threads,
     }
-    warm_up_with_progress()
     range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
     described = _descriptions(o, {b.name for b in world.scene.boxes}, lambda text: log.warning("%s", text))
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
+    check_world(o, world, scene.boxes, _asks(o))
+    warm_up_with_progress()
     given = {k: v for k, v in settings.items() if v is not None}
     sim = Simulation(scene, step=step, range_step=range_step, begin=saved.tick if saved is not None else 0, **given)
     sim.describe(described)
@@ -305,13 +308,8 @@ def _asks(o: RunOptions) -> bool:
 
 def _add_robots(yard: Yard, world: World, o: RunOptions) -> None:
     """The robots of the world, and the robots and factories of the command line."""
-    default = () if o.factories or world.robots else (RobotChoice("p3dx", None),)
+    choices = o.chosen_robots(bool(world.robots))
     yard.populate(world)
-    choices: Sequence[RobotChoice] = o.robots or default
-    if o.port + len(choices) + len(o.factories) - 1 > 65535:
-        raise CommandLineError(
-            f"{len(choices) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
-        )
     specs = [yard.find_model(c.model) for c in choices]
     sim = yard.hub.sim
     for i, (choice, spec) in enumerate(zip(choices, specs, strict=True)):
@@ -323,10 +321,7 @@ def _add_robots(yard: Yard, world: World, o: RunOptions) -> None:
         return _start_pose(sim, spec, start, next(made))
 
     for model in o.factories:
-        try:
-            yard.add_factory(model, place)
-        except WorldError as error:
-            raise CommandLineError(f"--robot-factory: {error}") from None
+        yard.add_factory(model, place)
 
 
 def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
@@ -344,8 +339,7 @@ def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, inde
         return start if index == 0 else sim.free_place(spec, start)
     if start == "outside":
         bounds = sim.scene.bounds
-        if bounds is None:
-            raise WorldError("--start outside needs a map")
+        assert bounds is not None  # the command line was checked
         return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
     return sim.random_free_place(spec, index)
 
@@ -526,10 +520,8 @@ def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> Non
     from botyard.cli.joystick import HELP, KeyJoystick
     from botyard.cli.keyboard import Keyboard
 
-    if name not in hub.sim.robots:
+    if name not in hub.sim.robots:  # the page was asked for robots
         raise CommandLineError(f'--joystick: no robot "{name}"{did_you_mean(name, hub.sim.robots)}')
-    if not sys.stdin.isatty():
-        raise CommandLineError("--joystick needs a terminal for its keys")
     keys = stack.enter_context(Keyboard())
     hub.sim.before_step(KeyJoystick(hub.sim.robots[name], keys.read).act)
     logging.getLogger("botyard").info(HELP)

@@ -27,6 +27,10 @@ class RunOptions:
         """Nobody is there to be asked (CLI-017, CLI-022)."""
         return self.noninteractive or self.no_gui
 
+    def chosen_robots(self, world_has_some: bool) -> Sequence[RobotChoice]:
+        """The robots of the command line; a P3-DX when nobody names any."""
+        return self.robots or (() if self.factories or world_has_some else (RobotChoice("p3dx", None),))
+
     map: str | None
     map_argument: str | None
     stageworld: str | None

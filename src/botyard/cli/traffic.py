@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from botyard.cli.before import check_can_be_written
 from botyard.cli.listing import print_table
+from botyard.cli.needs import Needs, require
 from botyard.errors import CommandLineError, WorldError
 
 if TYPE_CHECKING:
@@ -91,14 +93,6 @@ def _read_grants(path: Path, n: int) -> list[tuple[int, int]]:
                 f"--grants: {path}: [{k}]: expected [step from −1, robot from 0 to {n - 1}], found {row}"
             )
     return [(row[0], row[1]) for row in data]
-
-
-def _tell_of_compiling() -> None:
-    """Say why nothing happens for a while, the first time."""
-    from botyard.traffic.kernels.jit import is_compiled
-
-    if not is_compiled():
-        click.echo("botyard: compiling the traffic kernels, this is needed once (10 to 20 s) …", err=True)
 
 
 @contextmanager
@@ -190,8 +184,8 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
 @click.option("--json", "as_json", is_flag=True, help="Print the result without its events as JSON.")
 def run(task: Path, **o: Any) -> int:
     """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock, 12 given up."""
+    _check_run(o)
     loaded = _load(task)
-    _tell_of_compiling()
     out = _run(loaded, o)
     if o["as_json"]:
         click.echo(json.dumps(out.to_json(events=False), indent=2))
@@ -216,6 +210,41 @@ def run(task: Path, **o: Any) -> int:
     return out.ending.exit_status
 
 
+def _check_run(o: dict[str, Any]) -> None:
+    """Find what cannot be before anything runs.
+
+    Raises
+    ------
+    CommandLineError
+        An extra is missing, options contradict each other, or a file cannot be written.
+    """
+    needs = Needs()
+    needs.add_options(o)
+    needs.check()
+    over_ros = o["ros1"] or o["ros_master"] or o["ros2"]
+    if over_ros and o["supervisor"] is not None:
+        raise CommandLineError("--supervisor does not go with --ros1 or --ros2: the supervisor is a ROS node")
+    for option, given in (("--ros1, --ros-master or --ros2", over_ros), ("--grants", o["grants"]), ("--compat", o["compat"]),
+                          ("--replay", o["replay"])):  # fmt: skip
+        if o["on_robots"] is not None and given:
+            raise CommandLineError(f"--on-robots does not go with {option}")
+    if o["on_robots"] is not None:
+        from botyard.formats.models import find_robot
+
+        find_robot(o["on_robots"])
+    for option, name in (("result", "result"), ("events", "events"), ("csv", "table"), ("sectors", "sectors"), ("gantt", "gantt"),
+                         ("replay", "replay")):  # fmt: skip
+        check_can_be_written(f"--{option}", o[name])
+    _check_chart("--gantt", o["gantt"])
+
+
+def _check_chart(option: str, path: Path | None) -> None:
+    from botyard.traffic.gantt import FORMATS
+
+    if path is not None and path.suffix.lower() not in FORMATS:
+        raise CommandLineError(f"{option}: {path}: expected a picture of the kind {', '.join(FORMATS)}")
+
+
 def _run(task: Task, o: dict[str, Any]) -> Outcome:
     from botyard.traffic.compat import CompatTraffic
     from botyard.traffic.engine import Traffic
@@ -223,8 +252,6 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
 
     script = [] if o["grants"] is None else _read_grants(o["grants"], len(task))
     if o["ros1"] or o["ros_master"] or o["ros2"]:
-        if o["supervisor"] is not None:
-            raise CommandLineError("--supervisor does not go with --ros1 or --ros2: the supervisor is a ROS node")
         from botyard.cli.trafficlive import run_over_ros
 
         return run_over_ros(task, script, _made_rules(o), o)
@@ -234,8 +261,6 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
             from botyard.simulation import Simulation
             from botyard.traffic.on_robots import RobotTraffic
 
-            if script or o["compat"] or o["replay"] is not None:
-                raise CommandLineError("--on-robots does not go with --grants, --compat or --replay")
             sim = Simulation(seed=o["seed"])
             real = RobotTraffic(task, supervisor, sim, model=o["on_robots"], knows=o["knows"])
             return real.run(o["time_limit"], progress)
@@ -310,6 +335,8 @@ def vda5050(
     broker: str, agvs: int, manufacturer: str, radius: float, velocity: float, speed: float, result: Path | None
 ) -> int:
     """Be AGVs of VDA 5050: wait for an order for each, and drive as far as bases are released (extra vda5050)."""
+    require("vda5050", what="traffic vda5050")
+    check_can_be_written("--result", result)
     from botyard.cli.trafficlive import run_over_mqtt
 
     host, _, port = broker.partition(":")
@@ -334,6 +361,9 @@ def gantt(result: Path, output: Path | None) -> None:
     from botyard.traffic.gantt import draw, load_result
 
     path = output or result.with_suffix(".svg")
+    require("plots", what="traffic gantt")
+    _check_chart("--output", path)
+    check_can_be_written("--output", path)
     draw(load_result(result), path)
     click.echo(path)
 
@@ -447,7 +477,10 @@ def convert(
     from botyard.traffic.task import Vehicle
 
     vehicle = Vehicle(ends=np.ones(1), radius=radius)
-    if source.suffix.lower() == ".svg":
+    drawing, graph = source.suffix.lower() == ".svg", source.suffix.lower() in (".yaml", ".yml")
+    require(*(("drawings", "traffic") if drawing else ("traffic",) if graph else ()), what=str(source))
+    check_can_be_written("OUTPUT", output)
+    if drawing:
         from botyard.traffic.geometry import paths_of_svg, task_of_paths
 
         task = task_of_paths(paths_of_svg(source, scale), vehicle, longest=longest, name=str(source))
@@ -456,7 +489,7 @@ def convert(
         from botyard.traffic.plans import read_scenario
 
         task = task_of_routes(read_scenario(source, robots), str(source), vehicle, cell)
-    elif source.suffix.lower() in (".yaml", ".yml"):
+    elif graph:
         from botyard.traffic.graphs import read_graph, task_of_graph
 
         if not routes:
@@ -518,7 +551,8 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
         for s in names
         for seed in range(o["seed"], o["seed"] + o["seeds"])
     ]
-    _tell_of_compiling()
+    for option, name in (("--csv", "csv_file"), ("--json", "json_file")):
+        check_can_be_written(option, o[name])
     with _progress("runs", len(cases)) as progress:
         done = iter(range(1, len(cases) + 1))
         rows = run_all(cases, _made_rules(o), o["processes"], lambda _row: progress(0.0, next(done)))

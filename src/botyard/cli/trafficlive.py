@@ -12,7 +12,8 @@ from typing import Any
 import click
 import numpy as np
 
-from botyard.cli.ros import DEFAULT_MASTER, EMBEDDED, embedded_master
+from botyard.cli.before import EMBEDDED
+from botyard.cli.ros import DEFAULT_MASTER, embedded_master
 from botyard.errors import PeerError, RosMasterError
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.ros_messages.types import types

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from botyard.engine.build import convexity
 from botyard.errors import WorldError
+from botyard.extras import lacking
 from botyard.geometry import Pose
 from botyard.model.dynamics import GRAVITY, DynamicsSpec
 from botyard.model.obstacles import Outline
@@ -75,7 +76,7 @@ class ContactSolver:
         try:
             import pymunk
         except ImportError:
-            raise WorldError('bodies with mass need an extra: pip install "botyard[dynamics]"') from None
+            raise WorldError(lacking("a body with mass", "dynamics")) from None
         self._pymunk = pymunk
         self._space = pymunk.Space()
         self._space.iterations = ITERATIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -176,6 +176,8 @@ class Format:
         Makes a world of a file.
     fits : callable
         Whether a file whose suffix fits is really of this format.
+    extras : mapping of str to str
+        Suffix → the extra (`botyard.extras`) without which files of that suffix cannot be read.
     """
 
     name: str
@@ -183,6 +185,7 @@ class Format:
     suffixes: tuple[str, ...]
     read: Callable[[Source, Options], World]
     fits: Callable[[Source], bool] = lambda _source: True
+    extras: Mapping[str, str] = field(default_factory=dict)
 
 
 __all__ = ["POINT", "Format", "Options", "Source", "Warn", "read_bytes", "read_source"]

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.errors import MapError
+from botyard.extras import lacking
 from botyard.formats.base import Options, Source
 from botyard.model.obstacles import Returns
 from botyard.model.scene import Scene, SpecialWalls
@@ -75,7 +76,7 @@ def _to_world(layers: dict[str, list[Line]], source: Source, unit: float, option
 
 
 def _missing(source: Source) -> MapError:
-    return MapError('drawings need an extra: pip install "botyard[drawings]"', source.name)
+    return MapError(lacking("a drawing", "drawings"), source.name)
 
 
 # -- SVG

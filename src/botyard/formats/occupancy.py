@@ -17,6 +17,7 @@ import yaml
 from numpy.typing import NDArray
 
 from botyard.errors import MapError
+from botyard.extras import lacking
 from botyard.formats.base import Options, Source
 from botyard.geometry import Pose, yaw_of_quaternion
 from botyard.model.scene import Scene
@@ -160,7 +161,7 @@ def _from_bag(source: Source) -> tuple[NDArray[np.int8], float, Pose]:
         from rosbags.highlevel import AnyReader, AnyReaderError
         from rosbags.typesys import Stores, get_typestore
     except ImportError:
-        raise MapError('bags need an extra: pip install "botyard[ros]"', source.name) from None
+        raise MapError(lacking("a bag", "ros"), source.name) from None
     path = source.beside(Path(source.name).name, "the bag")
     if source.suffix == ".db3":
         path = path.parent  # a bag of ROS 2 is a folder

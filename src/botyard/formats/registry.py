@@ -77,13 +77,18 @@ FORMATS: Final = (
     Format(
         name="occupancygrid", about="nav_msgs/OccupancyGrid as printed text, JSON or bag", suffixes=(*_YAML, ".json", *occupancy.BAGS),
         read=occupancy.read, fits=lambda source: source.suffix in occupancy.BAGS or occupancy.fits(source),
+        extras=dict.fromkeys(occupancy.BAGS, "ros"),
     ),
     Format(name="geojson", about="GeoJSON (RFC 7946)", suffixes=(".geojson", ".json"), read=geojson.read, fits=geojson.fits),
     Format(name="scenario", about="botyard's own scenarios: map, robots, obstacles, settings", suffixes=_YAML, read=_scenario),
     Format(name="saphira", about="worlds of Saphira and SRIsim", suffixes=saphira.SUFFIXES, read=_saphira),
     Format(name="bitmap", about="pictures: dark pixels are solid", suffixes=bitmap.SUFFIXES, read=bitmap.read),
-    Format(name="svg", about="SVG drawings (extra \"drawings\")", suffixes=(".svg",), read=drawing.read_svg),
-    Format(name="dxf", about="DXF drawings (extra \"drawings\")", suffixes=(".dxf",), read=drawing.read_dxf),
+    Format(
+        name="svg", about="SVG drawings (extra \"drawings\")", suffixes=(".svg",), read=drawing.read_svg, extras={".svg": "drawings"},
+    ),
+    Format(
+        name="dxf", about="DXF drawings (extra \"drawings\")", suffixes=(".dxf",), read=drawing.read_dxf, extras={".dxf": "drawings"},
+    ),
 )  # fmt: skip
 """In the order in which they are tried for a suffix."""
 LISTED: Final = frozenset({".map", ".world", ".wld", ".geojson", ".dxf", *_YAML})

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from botyard.errors import PeerError, WorldError
+from botyard.extras import lacking
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.naming import ENCLAVE, type_name
 from botyard.protocols.ros_messages.types import Types
@@ -58,10 +59,7 @@ def _library() -> Any:
 
         library = ct.CDLL(DDS._dll_handle._name)  # our own handle: argument types are set for each
     except ImportError:
-        raise WorldError(
-            'ROS 2 over DDS needs an extra: pip install "botyard[ros2]" (on Linux it has wheels for x86-64 only; '
-            "--zenoh works everywhere)"
-        ) from None
+        raise WorldError(lacking("ROS 2 over DDS", "ros2")) from None
     entity = ct.c_int32
     library.dds_create_waitset.argtypes = (entity,)
     library.dds_create_waitset.restype = entity

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from botyard.errors import CommandLineError
+from botyard.extras import lacking
 
 if TYPE_CHECKING:
     from zeroconf import ServiceInfo
@@ -28,7 +29,7 @@ class Announcement:
         try:
             from zeroconf.asyncio import AsyncZeroconf
         except ImportError:
-            raise CommandLineError('--mdns needs the package zeroconf: pip install "botyard[discovery]"') from None
+            raise CommandLineError(lacking("multicast DNS", "discovery")) from None
         self._make = AsyncZeroconf
         self._zeroconf: AsyncZeroconf | None = None
 

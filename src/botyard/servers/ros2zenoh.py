@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from botyard.errors import BotyardError, PeerError, WorldError
+from botyard.extras import lacking
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.zenoh_keys import GID, LATCHED, ROUTER, VOLATILE, Tokens, attachment, data_key
@@ -167,7 +168,7 @@ class Ros2Zenoh:
             import zenoh
             import zenoh.ext
         except ImportError:
-            raise WorldError('ROS 2 over Zenoh needs an extra: pip install "botyard[zenoh]"') from None
+            raise WorldError(lacking("ROS 2 over Zenoh", "zenoh")) from None
         self.zenoh: Any = zenoh
         self.types = types
         self.domain = domain

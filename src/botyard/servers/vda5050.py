@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.errors import PeerError, WorldError
+from botyard.extras import lacking
 from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
 from botyard.servers.handover import Handover
 from botyard.traffic.engine import Rules, Traffic
@@ -118,7 +119,7 @@ class MqttFleet:
             from paho.mqtt import client as mqtt
             from paho.mqtt.enums import CallbackAPIVersion
         except ImportError:
-            raise WorldError('VDA 5050 needs an extra: pip install "botyard[vda5050]"') from None
+            raise WorldError(lacking("VDA 5050", "vda5050")) from None
         handover = Handover(asyncio.get_running_loop())
         client = self._client = mqtt.Client(CallbackAPIVersion.VERSION2)
         lost = self._agvs[0].name  # a client has one last will

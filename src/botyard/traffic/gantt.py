@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botyard.errors import FormatError, WorldError
+from botyard.extras import lacking
 
 FORMATS: Final = (".svg", ".html", ".png", ".pdf")
 MAX_SECTORS: Final = 60
@@ -145,7 +146,7 @@ def _figure(chart: Chart) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise WorldError('charts need an extra: pip install "botyard[plots]"') from None
+        raise WorldError(lacking("a chart", "plots")) from None
     longest: dict[tuple[int, int], float] = {}
     for i, sector, begin, end in chart.sectors:
         longest[i, sector] = longest.get((i, sector), 0.0) + end - begin

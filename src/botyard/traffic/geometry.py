@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.errors import WorldError
+from botyard.extras import lacking
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
 
@@ -70,7 +71,7 @@ def _shapely() -> Any:
     try:
         import shapely
     except ImportError:
-        raise WorldError('paths in the plane need an extra: pip install "botyard[traffic]"') from None
+        raise WorldError(lacking("traffic on paths in the plane", "traffic")) from None
     return shapely
 
 
@@ -253,7 +254,7 @@ def paths_of_svg(path: str | Path, scale: float = 0.01) -> list[F8]:
         from svgelements import SVG, Shape
         from svgelements import Path as SvgPath
     except ImportError:
-        raise WorldError('drawings need an extra: pip install "botyard[drawings]"') from None
+        raise WorldError(lacking("a drawing", "drawings")) from None
     try:
         drawing = SVG.parse(str(path))
     except OSError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from botyard.errors import WorldError
+from botyard.extras import install_command, is_installed
 
 TITLE: Final = "botyard"
 SIZE: Final = (1280, 860)
@@ -110,12 +111,12 @@ def open_window(url: str, mode: str = "normal") -> Window:
     WorldError
         Neither pywebview nor a Chromium is there.
     """
-    if importlib.util.find_spec("webview") is not None and _has_toolkit():
+    if is_installed("window") and _has_toolkit():
         return Window(subprocess.Popen([sys.executable, "-m", "botyard.ui.window", url, mode]))
     program = find_chromium()
     if program is None:
         raise WorldError(
-            'no window for the page: neither pywebview (pip install "botyard[window]") nor a Chromium was found; '
+            f"no window for the page: neither pywebview ({install_command(['window'])}) nor a Chromium was found; "
             "open its address in any browser"
         )
     profile = Path(tempfile.mkdtemp(prefix="botyard-window-"))

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.errors import PeerError, WorldError
+from botyard.extras import lacking
 from botyard.protocols.ros_messages import simulation_interfaces as simulation
 
 EXTRA: Final = {
@@ -120,7 +121,7 @@ class Types:
         try:
             from rosbags.typesys import Stores, get_types_from_msg, get_typestore
         except ImportError:
-            raise WorldError('ROS interfaces need an extra: pip install "botyard[ros]"') from None
+            raise WorldError(lacking("a ROS interface", "ros")) from None
         self._one = get_typestore(Stores.ROS1_NOETIC)
         stores = {"humble": Stores.ROS2_HUMBLE, "jazzy": Stores.ROS2_JAZZY, "kilted": Stores.ROS2_KILTED}
         if distro not in stores:

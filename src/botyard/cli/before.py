@@ -1,0 +1,182 @@
+"""What a command line cannot have is found before anything runs: missing extras, contradictions, files that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from botyard.cli.needs import Needs
+from botyard.cli.runoptions import RunOptions
+from botyard.errors import CommandLineError, WorldError, did_you_mean
+from botyard.geometry import Pose
+from botyard.names import check_name, shown
+from botyard.servers.addresses import is_loopback
+
+if TYPE_CHECKING:
+    from botyard.model.obstacles import BoxObject
+    from botyard.model.robot import RobotSpec
+    from botyard.model.world import World
+
+EMBEDDED = "embedded"
+"""Value of ``--ros-master`` for a master of our own."""
+
+
+def check_options(o: RunOptions) -> None:
+    """What can be told from the options alone, before a file is read.
+
+    Raises
+    ------
+    CommandLineError
+        An extra is missing; options contradict each other, or what is there.
+    WorldError
+        A variable of ROS's environment makes no sense.
+    """
+    needs = Needs()
+    needs.add_options({name: getattr(o, name) for name in RunOptions.__dataclass_fields__})
+    for name in (o.map, o.map_argument):
+        needs.add_file(name)
+    needs.check()
+    _check_ros(o)
+    if o.controller:
+        from botyard.controllers.registry import find_controller
+
+        find_controller(o.controller)
+    if not o.no_gui and o.gui_token == "off" and not is_loopback(o.gui_address):
+        raise CommandLineError("--gui-token off: only on this machine; with --gui-address the page needs a token")
+    check_can_be_written("--snapshot", o.snapshot)
+    check_can_be_written("--save-scenario", o.save_scenario)
+    if o.snapshot is not None:
+        _check_picture(o.snapshot)
+
+
+def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: bool) -> None:
+    """What can be told from the options and the world together.
+
+    Parameters
+    ----------
+    boxes : iterable of BoxObject
+        All that will stand in the world.
+    asks : bool
+        The page is asked for robots first.
+
+    Raises
+    ------
+    CommandLineError
+        An extra is missing; the robots do not fit, or options contradict the world.
+    WorldError
+        Names are not unique, or no names.
+    ModelError, ModelFileError
+        A robot model is not there, or wrong.
+    """
+    choices = () if asks else o.chosen_robots(bool(world.robots))
+    specs = [_model(c.model) for c in choices]
+    made = [_model(model) for model in o.factories]
+    needs = Needs()
+    boxes = tuple(boxes)
+    masses = [b.name for b in boxes if b.dynamics is not None]
+    masses += [s.name for s in (*(p.spec for p in world.robots), *specs, *made) if s.dynamics is not None]
+    if masses:
+        needs.add("dynamics", f"a body with mass ({shown(masses[0])})")
+    needs.check()
+    for spec in made:
+        if not spec.drive:
+            raise CommandLineError(
+                f"--robot-factory: robot factory: {spec.name} cannot drive, so no client could use it"
+            )
+    if o.port + len(choices) + len(o.factories) - 1 > 65535:
+        raise CommandLineError(
+            f"{len(choices) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
+        )
+    names = _names(
+        [b.name for b in boxes], [p.name for p in world.robots], [(c.name, s) for c, s in zip(choices, specs, strict=True)]
+    )  # fmt: skip
+    if o.joystick is not None and not asks and o.joystick not in names:
+        raise CommandLineError(f'--joystick: no robot "{o.joystick}"{did_you_mean(o.joystick, names)}')
+    if o.joystick is not None and not sys.stdin.isatty():
+        raise CommandLineError("--joystick needs a terminal for its keys")
+    if o.start == "outside" and choices and world.scene.bounds is None:
+        raise WorldError("--start outside needs a map")
+    if isinstance(o.start, Pose):
+        from botyard.engine.commands import check_pose
+
+        check_pose(o.start)
+
+
+def _model(name: str) -> RobotSpec:
+    from botyard.formats.models import find_robot
+
+    return find_robot(name)
+
+
+def _names(boxes: list[str], placed: list[str], chosen: list[tuple[str | None, RobotSpec]]) -> list[str]:
+    """The names that robots will have."""
+    taken = {*boxes, *placed}
+    names = list(placed)
+    for wanted, spec in chosen:
+        name = spec.name if wanted is None else check_name(wanted)
+        if wanted is None:
+            n = 1
+            while name in taken:
+                n += 1
+                name = f"{spec.name}_{n:03d}"
+        elif name in taken:
+            raise WorldError(f'a body named "{name}" is there already; names must be unique')
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _check_ros(o: RunOptions) -> None:
+    master = o.ros_master or ""
+    if master.partition(":")[0] == EMBEDDED and (port := master.partition(":")[2]) and not port.isdigit():
+        raise CommandLineError(f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{master}"')
+    ros1, ros2 = o.ros1 or o.ros_master is not None, o.ros2 or o.ros_domain_id is not None
+    if ros2 or o.zenoh or o.zenoh_router:
+        from botyard.protocols.dds.environment import Environment
+
+        Environment.read(domain=o.ros_domain_id)
+    for name in (o.map, o.map_argument):
+        if name is None or not name.startswith("ros:"):
+            continue
+        if not (ros1 or ros2):
+            raise CommandLineError(f"-m {name}: expected --ros1 or --ros2 with it, which says where the topic is")
+        if master.startswith(EMBEDDED):
+            raise CommandLineError(f"-m {name}: with a master of our own there is no map before we have started")
+
+
+def check_can_be_written(option: str, name: str | Path | None) -> None:
+    """Whether a file can be made where an option wants one; nothing is written.
+
+    Raises
+    ------
+    CommandLineError
+        Its folder is not there, it is a folder itself, or it is not ours to write.
+    """
+    if name is None:
+        return
+    path = Path(name)
+    folder = path.parent
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not folder.is_dir():
+        reason = f"there is no folder {folder}"
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        reason = "permission denied"
+    else:
+        return
+    raise CommandLineError(f"{option}: cannot write {path}: {reason}")
+
+
+def _check_picture(name: str) -> None:
+    from PIL import Image
+
+    suffix = Path(name).suffix.lower()
+    kind = Image.registered_extensions().get(suffix)
+    if kind is None or kind not in Image.SAVE:
+        raise CommandLineError(f'--snapshot: cannot write {name}: no format of pictures has the suffix "{suffix}"')
+
+
+__all__ = ["EMBEDDED", "check_can_be_written", "check_options", "check_world"]

@@ -1,0 +1,101 @@
+"""Which option, command or file needs which extra: asked before anything is compiled or run. What an extra is: `botyard.extras`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.errors import CommandLineError
+from botyard.extras import EXTRAS, install_command, is_installed
+
+OF_OPTIONS: Final[Mapping[str, str]] = {
+    "mdns": "discovery",
+    "ros1": "ros",
+    "ros_master": "ros",
+    "ambf": "ros",
+    "ros2": "ros2",
+    "ros_domain_id": "ros2",
+    "zenoh": "zenoh",
+    "zenoh_router": "zenoh",
+    "gantt": "plots",
+}
+"""Extras by the names of parameters of commands (``run``, ``traffic run``); other commands say what they need with `require`."""
+
+
+class Needs:
+    """Collects what a command line needs.
+
+    Attributes
+    ----------
+    wanted : dict
+        Extra → what was said that needs it, in words.
+    """
+
+    def __init__(self) -> None:
+        self.wanted: dict[str, list[str]] = {}
+
+    def add(self, extra: str, what: str) -> None:
+        """`what` needs `extra`."""
+        found = self.wanted.setdefault(extra, [])
+        if what not in found:
+            found.append(what)
+
+    def add_options(self, values: Mapping[str, Any]) -> None:
+        """What the options that were given need; `values` are those of all parameters, None or False where nothing was said."""
+        for name, extra in OF_OPTIONS.items():
+            if values.get(name) not in (None, False):
+                self.add(extra, f"--{name.replace('_', '-')}")
+
+    def add_file(self, name: str | Path | None) -> None:
+        """What reading a map needs."""
+        if name is None:
+            return
+        from botyard.formats.registry import formats
+
+        suffix = Path(name).suffix.lower()
+        for one in formats():
+            if suffix in one.suffixes and suffix in one.extras:
+                self.add(one.extras[suffix], str(name))
+
+    def check(self) -> None:
+        """Refuse to begin when something is not there; all that is missing is said at once, with the one command that installs it.
+
+        Raises
+        ------
+        CommandLineError
+            An extra is not installed.
+        """
+        missing = [extra for extra in self.wanted if not is_installed(extra)]
+        if not missing:
+            return
+        said = list(dict.fromkeys(what for extra in missing for what in self.wanted[extra]))
+        names = _listed([f'"{extra}"' for extra in missing])
+        remarks = "".join(f" ({EXTRAS[extra].remark})" for extra in missing if EXTRAS[extra].remark)
+        raise CommandLineError(
+            f"{_listed(said)}: not installed is what {'this needs' if len(said) == 1 else 'these need'}, the extra"
+            f"{'s' if len(missing) > 1 else ''} {names}: {install_command(missing)}{remarks}"
+        )
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
+
+
+def require(*extras: str, what: str, also: Iterable[str | Path] = ()) -> None:
+    """Refuse to begin `what` without `extras`, and without those that reading the files `also` takes.
+
+    Raises
+    ------
+    CommandLineError
+        One is not installed.
+    """
+    needs = Needs()
+    for extra in extras:
+        needs.add(extra, what)
+    for name in also:
+        needs.add_file(name)
+    needs.check()
+
+
+__all__ = ["OF_OPTIONS", "Needs", "require"]

@@ -1,0 +1,126 @@
+"""Extras: what is installed only when it is asked for, which modules each of them brings, and how to install it. A leaf.
+
+This is the one table. The command line asks it before it does anything, the parts that need an extra ask it when they are used from Python,
+and ``botyard doctor`` prints it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlparse
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An extra.
+
+    Attributes
+    ----------
+    modules : tuple of str
+        Modules that it brings; it is there when all of them are.
+    purpose : str
+        What it is for.
+    remark : str
+        What else somebody who lacks it should know.
+    """
+
+    modules: tuple[str, ...]
+    purpose: str
+    remark: str = ""
+
+
+EXTRAS: Final[Mapping[str, Extra]] = {
+    "discovery": Extra(("zeroconf",), "announce robots by multicast DNS"),
+    "drawings": Extra(("ezdxf", "svgelements"), "maps from DXF and SVG drawings"),
+    "dynamics": Extra(("pymunk",), "bodies with mass that are pushed"),
+    "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
+    "ros": Extra(("rosbags",), "ROS 1, AMBF's objects, maps in bags"),
+    "ros2": Extra(
+        ("rosbags", "cyclonedds"), "ROS 2 over DDS", "on Linux it has wheels for x86-64 only; --zenoh works everywhere"
+    ),
+    "traffic": Extra(("shapely",), "traffic on paths in the plane"),
+    "vda5050": Extra(("paho", "shapely"), "AGVs over MQTT"),
+    "window": Extra(("webview",), "the page in a window of its own"),
+    "zenoh": Extra(("rosbags", "zenoh"), "ROS 2 over Zenoh"),
+}
+"""By their names, which are those of pyproject.toml."""
+
+
+def is_installed(extra: str) -> bool:
+    """Whether all modules of an extra can be found; none is imported.
+
+    Raises
+    ------
+    KeyError
+        There is no such extra.
+    """
+    return all(_is_there(module) for module in EXTRAS[extra].modules)
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # ValueError: it was imported in an unusual way
+        return module in sys.modules
+
+
+def install_command(extras: Iterable[str]) -> str:
+    """The command that installs extras into the environment that runs: from the checkout, if botyard came from one."""
+    names = ",".join(sorted(extras))
+    checkout = _checkout()
+    if checkout is None:
+        source = "botyard"
+    elif checkout == Path.cwd():
+        source = "."
+    else:
+        source = str(checkout)
+    return f'{_pip()} install "{source}[{names}]"'
+
+
+def _checkout() -> Path | None:
+    """The folder with the sources that this package runs from, or was installed from; None: it came as a package."""
+    folder = Path(__file__).resolve().parents[2]
+    if (folder / "src" / "botyard").is_dir() and (folder / "pyproject.toml").is_file():
+        return folder
+    try:
+        text = importlib.metadata.distribution("botyard").read_text("direct_url.json")
+        url = urlparse(json.loads(text)["url"]) if text else None
+    except (importlib.metadata.PackageNotFoundError, OSError, ValueError, KeyError, TypeError):
+        return None
+    if url is None or url.scheme != "file":
+        return None
+    folder = Path(unquote(url.path))
+    return folder if (folder / "pyproject.toml").is_file() else None
+
+
+def _pip() -> str:
+    """The pip of the environment that runs, as short as it can be typed here."""
+    prefix = Path(sys.prefix)
+    if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == str(prefix):
+        return "pip"
+    program = prefix / ("Scripts" if os.name == "nt" else "bin") / "pip"
+    if not program.exists():
+        return f"{shlex.quote(sys.executable)} -m pip"
+    try:
+        return shlex.quote(str(program.relative_to(Path.cwd())))
+    except ValueError:
+        return shlex.quote(str(program))
+
+
+def lacking(what: str, *extras: str) -> str:
+    """The sentence for somebody who has asked for `what` (a plural or an option) without the extras that it needs."""
+    names = " and ".join(f'"{name}"' for name in extras)
+    remarks = "".join(f" ({EXTRAS[name].remark})" for name in extras if EXTRAS[name].remark)
+    return f"{what} needs the extra {names}, which is not installed: {install_command(extras)}{remarks}"
+
+
+__all__ = ["EXTRAS", "Extra", "install_command", "is_installed", "lacking"]
