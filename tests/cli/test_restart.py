@@ -182,6 +182,19 @@ def test_a_command_that_ends_it_as_a_crash(tmp_path: Path) -> None:
 
 
 @pytest.mark.peer
+def test_it_is_not_started_again_when_nobody_wants_that(tmp_path: Path) -> None:
+    """CLI-040: one process, and its crash is the end."""
+    port = free_port(3)
+    options = ("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port), "--no-crash-restart")
+    with supervised(*options, folder=tmp_path) as s, PioneerClient(port=port) as robot:
+        assert s.worker == 0, "nobody looks after another process"
+        robot.send(C.RESET)
+        assert s.process.wait(PATIENCE) == 236
+        assert s.process.stderr is not None
+        assert "it is started again" not in s.process.stderr.read()
+
+
+@pytest.mark.peer
 def test_the_simulator_does_not_outlive_who_looks_after_it(tmp_path: Path) -> None:
     port = free_port(3)
     with supervised("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port), folder=tmp_path) as s:

@@ -190,6 +190,20 @@ def test_lateral_motion_only_with_an_omnidirectional_drive() -> None:
     assert run(e, cmd.SetVelocity(vy=0.5), steps=20)[-1, 1] == 0
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_each_axis_has_ramps_of_its_own(axis: int) -> None:
+    """Up with its acceleration, down with its deceleration, the others as they were (MOT-008, MOT-009)."""
+    e = one()
+    accel, decel, top = 0.8, 0.4, 0.4
+    command = cmd.SetVelocity(**{("v", "vy", "w")[axis]: top})
+    v = run(e, cmd.SetRamp(axis, accel=accel, decel=decel), command, steps=7)
+    assert v[:, axis].tolist() == pytest.approx([0.08, 0.16, 0.24, 0.32, 0.4, 0.4, 0.4])
+    v = run(e, cmd.SetVelocity(v=0.0, vy=0.0, w=0.0), steps=9)
+    assert v[:8, axis].tolist() == pytest.approx([0.36, 0.32, 0.28, 0.24, 0.2, 0.16, 0.12, 0.08])
+    assert v[8, axis] <= 0.04 + 1e-9
+    assert not v[:, [k for k in range(3) if k != axis]].any()
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_commands_with_values_that_make_no_sense_are_refused(value: float) -> None:
     from botyard.errors import CommandError

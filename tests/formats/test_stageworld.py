@@ -181,6 +181,26 @@ def test_all_properties() -> None:
     assert spec.sonar is not None
     assert (spec.sonar.range_min, spec.sonar.range_max, spec.sonar.noise) == (0.2, 3.0, 0.002)
     assert spec.sonar.rays == 4, "20° in steps of 6°"
+    assert math.degrees(spec.sonar.fov) == pytest.approx(20)
+    assert [(t.pose.x, t.pose.y, t.pose.th) for t in spec.sonar.transducers] == [
+        (0.1, 0.2, pytest.approx(math.pi / 2)), (0.1, -0.2, pytest.approx(-math.pi / 2)),
+    ]  # fmt: skip
+
+
+def test_rings_of_rangers() -> None:
+    """Defaults, a single beam, steps of its own, a transducer without a view (WLD-014)."""
+    ring = robot("define mine position ( ranger ( scount 1 spose[0] [0 0 0] ) )").sonar
+    assert ring is not None
+    assert (ring.range_min, ring.range_max, ring.noise, ring.rays) == (0.0, 5.0, 0.0, 1)
+    assert math.degrees(ring.fov) == pytest.approx(5)
+    assert [t.connected for t in ring.transducers] == [True]
+    ring = robot(
+        "define mine position ( ranger ( scount 3 spose[0] [0 0 0] spose[1] [0 0 120] spose[2] [0 0 -120] sview [0.1 2 30]"
+        ' sview[1] [0.1 2 0] projection_type "closest" projection_res 10 ) )'
+    ).sonar
+    assert ring is not None
+    assert (ring.rays, [t.connected for t in ring.transducers]) == (4, [True, False, True])
+    assert [math.degrees(t.pose.th) for t in ring.transducers] == pytest.approx([0, 120, -120])
 
 
 def test_the_symmetric_rotation_error_is_read_in_degrees() -> None:

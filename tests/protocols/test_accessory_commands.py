@@ -392,6 +392,18 @@ def test_sounds_and_serial_text(number: int, argument: int | bytes, said: str) -
     assert any(said in text for text in c.log), c.log
 
 
+@pytest.mark.parametrize("argument", [None, b"", b"\x01\x02", bytes(range(1, 17))])
+def test_an_order_of_firing_is_taken_and_changes_nothing(argument: bytes | None) -> None:
+    """POLLING (PIO-037): it is known, and all transducers still look in every period, also when all warnings are wanted."""
+    c, other = Client(scene=WALL, warn_unsupported=True), Client(scene=WALL)
+    c.send(3, argument)
+    said = list(c.log)
+    assert not any("not supported" in text for text in said)
+    sip = c.sip()
+    assert len(sip.sonar) == 16
+    assert sip == other.sip()
+
+
 def test_pan_tilt_positions_are_kept() -> None:
     c = Client()
     c.send(41, 0x0296)

@@ -9,8 +9,10 @@ import pytest
 from botyard.geometry import Pose
 from botyard.model.library import load_robot, parse_robot, robot_names
 from botyard.model.sensors import SonarSpec, Transducer
-from botyard.protocols.pioneer.packet import Packet, command
+from botyard.protocols.pioneer.packet import Packet, command, frame
 from botyard.protocols.pioneer.reports import Sip, sync2
+from botyard.protocols.pioneer.session import Session
+from botyard.protocols.pioneer.simreports import SimStat
 from botyard.testing import Parser, Passed, check_robot_model, check_session
 
 DRIVING = [n for n in robot_names() if load_robot(n).drive]
@@ -43,6 +45,26 @@ def test_the_check_finds_what_is_wrong() -> None:
     assert any("three names" in p for p in check_robot_model(nameless))
 
 
+def test_a_robot_that_is_silent_about_the_simulation_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIMSTATs that are left out, on request and before reports."""
+    send = Session.send
+
+    def silent(self: Session, data: bytes) -> None:
+        if data[3:4] != b"\x62":
+            send(self, data)
+
+    monkeypatch.setattr(Session, "send", silent)
+    found = check_robot_model(load_robot("p3dx"))
+    assert any("SIM_STAT of" in p and "not answered" in p for p in found)
+    assert any("no SIMSTAT before it" in p for p in found)
+
+
+def test_what_was_switched_off_need_not_come() -> None:
+    sips = [(t / 10, "rx", Sip(battery10=130).encode()) for t in range(4, 12)]
+    events = [*HELLO, (0.35, "tx", command(237, 2)), (0.55, "tx", command(237, 0)), *sips]
+    assert check_session(passed(*sorted(events, key=lambda e: e[0]))) == []
+
+
 def passed(*events: tuple[float, str, bytes]) -> list[Passed]:
     return [Passed(t, who == "tx", p) for t, who, data in events for p in Parser().receive(data)]
 
@@ -66,6 +88,17 @@ HELLO = [
         ([(0.4, "rx", Sip(battery10=130, flags=1 << 5).encode())], "E-stop"),
         ([(0.4, "rx", Sip(battery10=90).encode())], "battery 9.0 V"),
         ([(0.4, "tx", command(18)), (0.5, "rx", Sip(battery10=130).encode())], "CONFIG of 0.40 s was not answered"),
+        ([(0.4, "tx", command(237))], "SIM_STAT of 0.40 s was not answered"),
+        ([(0.4, "tx", command(237, 1)), (1.5, "rx", SimStat().encode())], "SIM_STAT of 0.40 s was not answered"),
+        ([(0.4, "rx", frame(0x62, bytes(53)))], "SIMSTAT with 53 bytes of data at 0.40 s, expected 56"),
+        (
+            [
+                (0.4, "tx", command(237, 2)),
+                (0.8, "rx", SimStat().encode()),
+                *((t, "rx", Sip(battery10=130).encode()) for t in (0.8, 0.9)),
+            ],
+            "the report at 0.90 s has no SIMSTAT before it",
+        ),
         ([], "no report at all"),
     ],
 )

@@ -1,17 +1,23 @@
 from __future__ import annotations
 
-from dataclasses import fields
+import itertools
+import math
+from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
-from botyard.protocols.pioneer.packet import Parser
+from botyard.model.library import load_robot
+from botyard.model.scene import Scene
+from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat, build_sip, scan_geometry
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimStat
+from botyard.servers.nullmodem import NullModem
 from botyard.simulation import Simulation
 
 i16, u16, u8, i8 = st.integers(-32768, 32767), st.integers(0, 65535), st.integers(0, 255), st.integers(-128, 127)
@@ -32,9 +38,28 @@ def test_sip_round_trip_and_size(sip: Sip) -> None:
 
 
 def test_a_sip_cut_short_reads_as_zeros() -> None:
-    (packet,) = Parser().receive(Sip(x=5, sonar=[(0, 7)]).encode())
-    for n in range(len(packet.data)):
-        Sip.decode(type(packet)(packet.id, packet.data[:n]))
+    """Fields whose bytes are there read as they are, all behind the cut as 0, sonar readings only whole (PIO-094)."""
+    sip = Sip(
+        x=257, y=258, th=259, left_vel=260, right_vel=261, battery=7, stall_bumpers=262, control=263, flags=264, compass=9,
+        sonar=[(1, 265), (2, 266)], timer_low=10, gripper=11, analog=12, digin=13, digout=14, battery10=267, charge_state=15,
+        rot_vel10=268, faults=269, lat_vel=270, temperature=16, soc=17,
+    )  # fmt: skip
+    sizes = {
+        "x": 2, "y": 2, "th": 2, "left_vel": 2, "right_vel": 2, "battery": 1, "stall_bumpers": 2, "control": 2, "flags": 2,
+        "compass": 1, "sonar": 1 + 3 * 2, "timer_low": 1, "gripper": 1, "analog": 1, "digin": 1, "digout": 1, "battery10": 2,
+        "charge_state": 1, "rot_vel10": 2, "faults": 2, "lat_vel": 2, "temperature": 1, "soc": 1,
+    }  # fmt: skip
+    ends = dict(zip(sizes, itertools.accumulate(sizes.values()), strict=True))
+    (packet,) = Parser().receive(sip.encode())
+    assert len(packet.data) == sum(sizes.values())
+    for n in range(len(packet.data) + 1):
+        short = Sip.decode(Packet(packet.id, packet.data[:n]))
+        for name, end in ends.items():
+            if name == "sonar":
+                whole = max(0, min(2, (n - (end - 6)) // 3))
+                assert list(short.sonar) == list(sip.sonar)[:whole], n
+            else:
+                assert getattr(short, name) == (getattr(sip, name) if end <= n else 0), (n, name)
 
 
 @given(st.lists(u16, max_size=32), st.booleans(), u16, u16, u8, u8)
@@ -107,6 +132,36 @@ def test_positions_wrap_as_16_bit_counters() -> None:
         port.submit(SetOdometry(Pose(x, 0.0, 0.0)))
         sim.settle()
         assert build_sip(port, port.state(), sonar_on=False).x == expected
+
+
+@pytest.mark.parametrize("clients", [1, 4])
+def test_reports_are_in_the_models_own_units(clients: int) -> None:
+    """Each field times its conversion is what the engine knows, for one client and for several served together (PIO-071 … 073, 081)."""
+    odd = {"dist_conv": 0.7, "angle_conv": 0.0021, "vel_conv": 1.3, "range_conv": 2.5, "diff_conv": 0.004}
+    model = load_robot("p3dx")
+    spec = replace(model, name="odd", pioneer=replace(model.pioneer, **odd))
+    wall = Scene(segments=np.array([[5.0, -9.0, 5.0, 9.0]]))
+    sim = Simulation(wall, odometry_error="none", sensor_noise=False)
+    for i in range(clients):
+        sim.add_robot(spec, f"r{i}", pose=Pose(0.0, 3.0 * i, 0.0))
+    modem = NullModem(sim)
+    lines = [modem.connect(f"r{i}") for i in range(clients)]
+    for line in lines:
+        for data in (command(0), command(1), command(2), command(1, 1), command(11, 300), command(21, 17)):
+            line.send(data)
+    modem.run(1.7)
+    for robot, line in zip(sim.robots.values(), lines, strict=True):
+        sip = [Sip.decode(p) for p in Parser().receive(line.take()) if p.id == 0x32][-1]
+        odom, v = robot.odom, robot.velocity
+        assert v.vx > 0.25 and v.w > 0.2 and odom.y > 0.02
+        assert sip.x == int(odom.x * 1000 / 0.7), "a counter: cut off"
+        assert sip.y == int(odom.y * 1000 / 0.7)
+        assert sip.th == round(odom.th / 0.0021)
+        assert sip.right_vel == round((v.vx * 1000 + v.w / 0.004) / 1.3)
+        assert sip.left_vel == round((v.vx * 1000 - v.w / 0.004) / 1.3)
+        assert sip.rot_vel10 == round(math.degrees(v.w) * 10)
+        ranges = robot.sonar.read().ranges
+        assert min(ranges) < 5 and list(sip.sonar) == [(i, round(r * 1000 / 2.5)) for i, r in enumerate(ranges)]
 
 
 def test_wheel_velocities_are_in_velocity_units() -> None:

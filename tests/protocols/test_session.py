@@ -274,6 +274,45 @@ def test_setv_and_setrv_limit_velocities_and_are_reported() -> None:
     assert (state.accel.a, state.decel.a) == pytest.approx((math.radians(90), math.radians(80)))
 
 
+@pytest.mark.parametrize("number", [55, 57])
+def test_both_emergency_stops_brake_as_hard_as_can_be_and_forget(number: int) -> None:
+    """ESTOP and its other number, against STOP (PIO-024, PIO-025): 9.999 m/s² in place of the model's 0.3."""
+    after = {}
+    for stop in (29, number):
+        modem, line = opened()
+        line.send(command(11, 1000))
+        for _ in range(5):
+            line.send(command(0))
+            modem.run(1.0)
+        line.send(command(stop))
+        modem.run(0.2)
+        after[stop] = robot(modem).velocity.vx
+        line.send(command(0))
+        modem.run(1.0)
+        assert robot(modem).velocity.vx < after[stop] or after[stop] == 0
+    assert after[29] > 0.8
+    assert after[number] == 0
+
+
+def test_lateral_ramps() -> None:
+    """LATACCEL sets the ramps of sideways motion, up and down apart, and no others (PIO-029, MOT-009)."""
+    modem, line = opened("seekur")
+    before = robot(modem).state
+    line.send(command(113, 500))
+    line.send(command(113, -250))
+    line.send(command(110, 200))
+    seen = []
+    for argument in (200, 0):
+        line.send(command(110, argument))
+        for _ in range(8):
+            modem.run(0.1)
+            seen.append(robot(modem).velocity.vy)
+    assert seen[:5] == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.2]), "0.5 m/s²"
+    assert seen[8:] == pytest.approx([0.175, 0.15, 0.125, 0.1, 0.075, 0.05, 0.025, 0.0]), "0.25 m/s²"
+    after = robot(modem).state
+    assert (after.accel.x, after.accel.a, after.decel.x) == (before.accel.x, before.accel.a, before.decel.x)
+
+
 def test_moves_and_headings() -> None:
     modem, line = opened()
     for number, argument in ((8, -500), (12, 90), (13, -45)):
@@ -407,9 +446,13 @@ def test_text_of_clients_reaches_the_log_without_control_characters() -> None:
     _, line = opened()
     text = b"hello\x1b[31m\nworld"
     line.send(frame(238, bytes([0, len(text)]) + text))
-    line.send(command(42, b"aux\x07"))
+    for number in (42, 60):
+        line.send(command(number, b"aux\x07"))
+    line.send(frame(59, bytes([0x2B, 8]) + b"abcmore\0"))
     assert 'r: the client says: "hello?[31m?world"' in line.log
     assert 'r: serial output of command 42 (TTY2): "aux?"' in line.log
+    assert 'r: serial output of command 60 (TTY4): "aux?"' in line.log
+    assert 'r: the client says: "more"' in line.log, "three bytes of code stand before the text"
 
 
 def test_spoofed_values() -> None:

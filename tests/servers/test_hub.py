@@ -1,10 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import struct
+import time
 
 import pytest
 
+from botyard.geometry import Pose
+from botyard.protocols.pioneer import session as session_module
+from botyard.protocols.pioneer.packet import Parser, command, frame
+from botyard.protocols.pioneer.session import PioneerSettings, Session
+from botyard.protocols.pioneer.simreports import SimStat
+from botyard.servers import hub as hub_module
+from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
+from botyard.servers.tcp import LoopHost
+from botyard.servers.worldcontrol import WorldControl
 from botyard.simulation import Simulation
 
 
@@ -75,6 +87,62 @@ def test_stop_keeps_the_first_status_and_detach_works() -> None:
         return status
 
     assert asyncio.run(go()) == 7
+
+
+def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a client and the page ask for before a step is in that step, and the reports that follow tell the world after it (ENG-002)."""
+    monkeypatch.setattr(session_module, "MIN_WALL_PERIOD", 0.0)  # a report for every step, however fast they are
+    sim = Simulation(odometry_error="none")
+    robot, box = sim.add_robot("p3dx", "r", pose=Pose()), sim.add_robot("box", "b", pose=Pose(9.0, 0.0, 0.0))
+    seen: list[tuple[int, float, float, int, int]] = []
+
+    async def go() -> None:
+        hub = Hub(sim, interval=None)
+        out = bytearray()
+        session = Session(robot.port("pioneer"), PioneerSettings(), 0.0)
+        log = RobotLog(logging.getLogger("botyard.test"), {"robot": "r"})
+        connection = Connection(session, out.extend, lambda: None, log, WorldControl(sim, LoopHost(hub)))
+        hub.reporter.attach(connection)
+
+        class Both:
+            """A client that puts its robot elsewhere after every step, and a page that does so with the box."""
+
+            def on_snapshot(self, now: float) -> None:
+                told = [SimStat.decode(p).x_mm for p in Parser().receive(bytes(out)) if p.id == 0x62]
+                out.clear()
+                if told:
+                    seen.append((sim.tick, robot.truth.x, box.truth.x, told[-1], len(told)))
+                place = (sim.tick + 1) * 1000
+                connection.receive(frame(224, b"\0" + struct.pack("<iii", place, 0, 0)), now)
+                sim.put("b", Pose(place / 1000.0, 5.0, 0.0), "page")
+                if sim.tick == 6:
+                    hub.stop()
+
+        hub.attach(Both())
+        for data in (command(0), command(1), command(2), command(1, 1), command(237, 2)):
+            connection.receive(data, 0.0)
+        await hub.run()
+
+    asyncio.run(go())
+    assert seen[1:] == [(tick, tick, tick, tick * 1000, 1) for tick in range(2, 7)]
+
+
+def test_a_simulation_that_cannot_keep_up_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Lag beyond what is caught up is given up, counted, and told now and then (ENG-005)."""
+    monkeypatch.setattr(hub_module, "MAX_LAG", 0.02)
+    caplog.set_level(logging.WARNING, "botyard")
+    sim = Simulation()
+
+    async def go() -> int:
+        hub = Hub(sim, interval=0.001, duration=2.0)
+        sim.before_step(lambda: time.sleep(0.01))
+        await hub.run()
+        return hub.overruns
+
+    assert asyncio.run(go()) >= 2
+    assert len([r for r in caplog.records if "behind real time" in r.message]) == 1
 
 
 def test_ratio_reports_what_was_kept() -> None:

@@ -35,6 +35,8 @@ ANSWER_WITHIN = 1.0
 """Longest wait for an answer, s."""
 SETTLED = 0.35
 """A command shows in reports after so long, s."""
+SIMSTAT_BYTES = 56
+"""Length of a SIMSTAT's data (pioneer-protocol §8)."""
 
 
 def check_session(passed: Iterable[Passed]) -> list[str]:
@@ -105,17 +107,45 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
 
 
 def _answered(events: list[Passed]) -> list[str]:
-    """CONFIG and single SIMSTATs come soon."""
+    """CONFIG and single SIMSTATs come soon; SIMSTATs that are wanted with every report come right before it."""
     problems = []
-    for ask, answer in ((C.CONFIG, P.CONFIG),):
-        times = [e.time for e in events if e.from_client and e.packet.id == ask]
+    for ask, answer in ((C.CONFIG, P.CONFIG), (C.SIM_STAT, P.SIMSTAT)):
+        times = [e.time for e in events if e.from_client and e.packet.id == ask and _asks_once(e.packet)]
         got = [e.time for e in events if not e.from_client and e.packet.id == answer]
         problems += [
             f"{ask.name} of {t:.2f} s was not answered"
             for t in times
             if not any(t <= g <= t + ANSWER_WITHIN for g in got)
         ]
-    return problems
+    problems += [
+        f"SIMSTAT with {len(e.packet.data)} bytes of data at {e.time:.2f} s, expected {SIMSTAT_BYTES}"
+        for e in events
+        if not e.from_client and e.packet.id == P.SIMSTAT and len(e.packet.data) != SIMSTAT_BYTES
+    ]
+    return problems + _streamed(events)
+
+
+def _asks_once(packet: Packet) -> bool:
+    """Whether a command asks for one answer: every CONFIG does, SIM_STAT without an argument or with 1."""
+    return packet.id != C.SIM_STAT or not packet.has_argument or packet.integer() == 1
+
+
+def _streamed(events: list[Passed]) -> list[str]:
+    """After SIM_STAT 2 each report comes right behind a SIMSTAT, until SIM_STAT 0."""
+    wanted: float | None = None
+    before = None
+    for e in events:
+        if e.from_client:
+            if e.packet.id == C.SIM_STAT and e.packet.has_argument and e.packet.integer() in (0, 2):
+                wanted = e.time if e.packet.integer() == 2 else None
+            if e.packet.id == C.CLOSE and e.packet.data:
+                return []
+            continue
+        is_report = e.packet.id in (P.SIP, P.SIP_MOVING)
+        if is_report and wanted is not None and e.time - wanted > SETTLED and before != P.SIMSTAT:
+            return [f"SIM_STAT 2 of {wanted:.2f} s: the report at {e.time:.2f} s has no SIMSTAT before it"]
+        before = e.packet.id
+    return []
 
 
 def _scans(answers: list[Passed]) -> list[str]:
@@ -185,6 +215,8 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
     info = next((SimInfo.decode(p) for p in say(_siminfo()) if p.id == P.SIMINFO), None)
     if info is None or len(info.devices) != len(spec.lasers) + (1 if spec.sonar else 0):
         problems.append("SIMINFO does not list the sensors")
+    say(command(C.SIM_STAT), command(C.SIM_STAT, 1), command(C.SIM_STAT, 2), then=0.6)
+    say(command(C.SIM_STAT, 0))
     for laser in spec.lasers[:1]:
         parts = [LaserPart.decode(p) for p in say(command(C.SIM_LRF_ENABLE, 2), then=0.2) if p.id == P.LASER2]
         if not parts or {p.total for p in parts} != {laser.samples}:

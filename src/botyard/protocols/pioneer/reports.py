@@ -116,6 +116,8 @@ class Sip:
         )  # fmt: skip
         n = r.u8()
         sip.sonar = [(r.u8(), r.u16()) for _ in range(min(n, r.remaining // 3))]
+        if len(sip.sonar) < n:
+            r.take(r.remaining)  # half a reading is not the fields behind the readings
         sip.timer_low, sip.gripper, sip.analog, sip.digin, sip.digout = r.u8(), r.u8(), r.u8(), r.u8(), r.u8()
         sip.battery10, sip.charge_state, sip.rot_vel10, sip.faults = r.u16(), r.u8(), r.i16(), r.u16()
         sip.lat_vel, sip.temperature, sip.soc = r.i16(), r.i8(), r.i8()
