@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botyard.protocols.tokenbucket import Budget, TokenBucket
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Block, Header
 from botyard.protocols.webgui.messages import AnyRequest, LogEntry
-from botyard.protocols.webgui.session import MAX_LOG, MAX_TEXT, RATES, Answer, Tokens, Viewer
+from botyard.protocols.webgui.session import MAX_LOG, MAX_PENDING, MAX_TEXT, MAX_UNREAD, RATES, Answer, Tokens, Viewer
 
 
 class Desk:
@@ -24,6 +25,10 @@ class Desk:
         self.asked: list[AnyRequest] = []
         self.answers: list[Answer] = []
         self.views = 0
+        self.full = ""
+
+    def no_room(self, read_only: bool) -> str:
+        return self.full
 
     def welcome(self, read_only: bool) -> messages.Welcome:
         return messages.Welcome(version=messages.VERSION, program="test", read_only=read_only)
@@ -136,16 +141,111 @@ def test_a_message_that_is_too_long_ends_the_session() -> None:
     assert session.close_code == 4400
 
 
-def test_messages_are_limited_and_allowed_again_later() -> None:
+class Worker(Desk):
+    """Works for a while at every request, by a clock of its own, and answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = 0.0
+        self.cost = 0.0
+        self.worked = 0.0
+
+    def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
+        self.asked.append(request)
+        self.clock += self.cost
+        self.worked += self.cost
+        answer(None, None)
+
+
+def working(cost: float, budgets: Sequence[Budget]) -> tuple[list[Viewer], Worker]:
+    """Viewers of a desk at which every request costs so many seconds."""
+    desk = Worker()
+    hello = json.dumps({"type": "hello", "token": "audience", "version": messages.VERSION})
+    sessions = [Viewer(desk, Tokens("full", "audience"), 0.0, lambda _, b=b: b, lambda: desk.clock) for b in budgets]  # type: ignore[misc]
+    for session in sessions:
+        session.receive_text(hello, 0.0)
+    desk.cost = cost
+    return sessions, desk
+
+
+def flood(sessions: Sequence[Viewer], seconds: float, rate: float) -> None:
+    """All of them ask so often a second; what may not be looked at yet waits, as the bytes in a socket do."""
+    for k in range(round(seconds * rate)):
+        now = k / rate
+        for session in sessions:
+            if not session.wait(now):
+                session.receive_text('{"type":"debug","id":1,"what":"clearance"}', now)
+                list(session.texts_to_send())
+
+
+@pytest.mark.parametrize("cost", [0.02, 0.002, 0.0002])
+def test_a_viewers_work_is_limited_by_what_it_costs_and_not_by_its_number(cost: float) -> None:
+    (session,), desk = working(cost, [Budget(TokenBucket(0.1, 0.25, 0.0))])
+    flood([session], 20.0, 290.0)
+    assert desk.worked <= 0.25 + 20 * 0.1 + 2 * cost
+    assert len(desk.asked) >= min(0.99 * 20 * 290, 20 * 0.1 / cost)  # cheap ones are all answered
+    assert session.close_code is None
+
+
+def test_all_viewers_together_cost_no_more_than_their_share() -> None:
+    together = TokenBucket(0.2, 0.3, 0.0)
+    sessions, desk = working(0.02, [Budget(TokenBucket(0.1, 0.25, 0.0), together) for _ in range(20)])
+    flood(sessions, 10.0, 29.0)
+    assert desk.worked <= 0.3 + 10 * 0.2 + 2 * 0.02
+    assert desk.worked >= 10 * 0.2
+
+
+def test_a_viewer_in_debt_gets_its_frames_later() -> None:
+    (session,), _ = working(0.6, [Budget(TokenBucket(0.1, 0.1, 0.0))])
+    assert session.wants_frame_at(1.0) == 1.0
+    session.receive_text('{"type":"catalog","id":1}', 1.0)
+    assert session.wait(1.0) == pytest.approx(5.0)
+    assert session.wants_frame_at(1.0) == pytest.approx(6.0)
+    assert session.wait(6.1) == 0.0
+
+
+def test_a_viewer_that_does_not_read_is_not_worked_for_and_ends() -> None:
     session, desk = viewer()
-    texts(session)
-    for _ in range(1000):
-        session.receive_text('{"type":"pause","id":1}', 0.1)
-    refused = texts(session)
-    assert 590 <= len(desk.asked) <= 640
-    assert {r["message"] for r in refused} == {"too many messages: at most 300 a second"}
-    session.receive_text('{"type":"pause","id":2}', 1.1)
-    assert texts(session) == [] and desk.asked[-1].id == 2
+    list(session.texts_to_send())
+    number = 0
+    while not session.is_behind:
+        session.receive_text(json.dumps({"type": "catalog", "id": number}), 1.0)
+        desk.answers[-1]("x" * 100_000, None)
+        number += 1
+    assert number <= MAX_UNREAD // 100_000 + 1
+    session.send_encoded(b'{"type":"status"}', again_soon=True)
+    session.send_encoded(b'{"type":"schema"}')
+    left = [t for t in session.texts_to_send() if b"x" not in t]
+    assert left == [b'{"type":"schema"}'] and not session.is_behind
+    session.send_encoded(b'{"type":"status"}', again_soon=True)
+    assert not session.is_overdue(25.0)
+    assert session.is_overdue(60.0) and session.close_code == 1013 and "does not read" in session.close_reason
+    assert list(session.texts_to_send()) == []
+
+
+def test_what_is_left_unread_has_an_end() -> None:
+    session, _ = viewer()
+    for _ in range(40):
+        session.send_encoded(b"x" * 1024 * 1024)  # as maps and schemas are, which cannot be left out
+    assert session.close_code == 1013 and list(session.texts_to_send()) == []
+
+
+def test_requests_that_wait_for_their_answers_hold_up_the_next() -> None:
+    session, desk = viewer()
+    for number in range(MAX_PENDING + 1):
+        assert not session.is_behind
+        session.receive_text(json.dumps({"type": "catalog", "id": number}), 1.0)
+    assert session.is_behind
+    desk.answers[0](None, None)
+    assert not session.is_behind
+
+
+def test_where_there_is_no_room_the_viewer_is_told() -> None:
+    desk = Desk()
+    desk.full = "there are 32 pages already"
+    session = Viewer(desk, Tokens("full"), 0.0)
+    session.receive_text(json.dumps({"type": "hello", "token": "full", "version": messages.VERSION}), 0.0)
+    assert session.close_code == 1013 and session.close_reason == desk.full and not session.ready
 
 
 def test_the_rate_of_frames_follows_the_acknowledgements() -> None:
@@ -186,9 +286,10 @@ def test_a_dead_page_gets_two_frames_and_then_one_now_and_then() -> None:
 
 def test_a_viewer_that_says_nothing_is_closed() -> None:
     session = Viewer(Desk(), Tokens("full"), 0.0)
-    assert not session.is_overdue(9.0)
-    assert session.is_overdue(11.0) and session.close_code == 4400
+    assert not session.is_overdue(4.9)
+    assert session.is_overdue(5.1) and session.close_code == 4400
     welcomed, _ = viewer()
+    texts(welcomed)
     assert not welcomed.is_overdue(1e6)
 
 

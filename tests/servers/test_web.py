@@ -7,7 +7,9 @@ import contextlib
 import gzip
 import json
 import logging
+import socket
 import struct
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -20,7 +22,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block
-from botyard.servers import web
+from botyard.protocols.webgui.session import Tokens
+from botyard.servers import debug, desk, gate, http, web
 from botyard.simulation import Simulation
 from tests.page.serving import AUDIENCE, TOKEN, Served, served
 from tests.waiting import PATIENCE
@@ -287,7 +290,7 @@ def test_other_hosts_are_refused(run: Served, host: str) -> None:
 
 
 def test_a_server_for_others_takes_addresses_and_its_names_only() -> None:
-    guard = web.Guard(None, {"localhost", "lab.example"}, any_address=True)
+    guard = web.Guard(None, {"localhost", "lab.example"}, any_address=True, tokens=Tokens(TOKEN))
     assert all(guard._is_good(h) for h in ("10.0.0.7:8100", "lab.example:8100", "[fe80::1]:8100", "localhost"))
     assert not any(guard._is_good(h) for h in ("evil.example", "10.0.0.7.evil.example:8100", ""))
 
@@ -339,11 +342,13 @@ def test_uploads_need_the_token_and_have_a_limit(run: Served, monkeypatch: pytes
 
 
 def test_there_are_no_more_viewers_than_that(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "MAX_VIEWERS", 2)
-    with Client(run) as a, Client(run) as b:
+    monkeypatch.setattr(desk, "MAX_VIEWERS", 2)
+    with Client(run, AUDIENCE) as a, Client(run, AUDIENCE) as b:
         a.frame(), b.frame()
-        with pytest.raises(websockets.ConnectionClosed), Client(run) as c:
+        with pytest.raises(websockets.ConnectionClosed, match="2 onlookers"), Client(run, AUDIENCE) as c:
             c.receive()
+        with Client(run) as steers:  # an audience keeps nobody out who may steer
+            steers.frame()
     run.wait(lambda: not run.desk.viewers)
     with Client(run) as d:
         d.frame()
@@ -355,6 +360,213 @@ def test_the_token_is_in_no_log(run: Served, caplog: pytest.LogCaptureFixture) -
         fetch(run, "/healthz")
     ours = [r.getMessage() for r in caplog.records if r.name.startswith(("botyard", "uvicorn"))]
     assert not any(TOKEN in line for line in ours)
+
+
+# -- strangers, who have not shown the token
+
+
+def knock(run: Served, data: bytes = b"") -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", run.port), PATIENCE)
+    sock.sendall(data)
+    return sock
+
+
+def upgrade(run: Served) -> bytes:
+    return (
+        f"GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{run.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    ).encode()
+
+
+def ended(sock: socket.socket) -> bool:
+    """Whether the other side has ended it; waits for that."""
+    try:
+        while sock.recv(65536):
+            pass
+    except ConnectionError:
+        pass
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", ["silent", "half a request", "websocket"])
+def test_sockets_without_a_token_keep_nobody_out(run: Served, kind: str) -> None:
+    data = {"silent": b"", "half a request": b"GET / HTTP/1.1\r\nHost: ", "websocket": upgrade(run)}[kind]
+    others = [knock(run, data) for _ in range(3 * gate.MAX_STRANGERS_EACH)]
+    with Client(run) as client:
+        client.frame()
+        assert fetch(run, "/healthz")[0] == 200
+    assert run.do(lambda: run.server.gate.strangers) <= gate.MAX_STRANGERS_EACH
+    assert all(ended(one) for one in others[: gate.MAX_STRANGERS_EACH])  # the oldest went
+    for one in others:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    "kind", ["silent", "half a request", "half a body", "websocket", "no hello", "half a frame", "unread", "second"]
+)
+def test_nothing_that_a_stranger_begins_lives_for_ever(run: Served, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(gate, "REQUEST_TIME", 0.3)
+    monkeypatch.setattr(gate, "RESPONSE_TIME", 0.3)
+    monkeypatch.setattr(http, "REQUEST_TIME", 0.3)
+    head = f"HTTP/1.1\r\nHost: 127.0.0.1:{run.port}\r\n"
+    data = {
+        "silent": b"",
+        "half a request": f"GET / {head}".encode(),
+        "half a body": f"POST /upload {head}Content-Length: 1000\r\n\r\nxx".encode(),
+        "websocket": upgrade(run),
+        "no hello": upgrade(run) + b"\x89\x80\0\0\0\0",  # a ping
+        "half a frame": upgrade(run) + b"\x81\xfe\x10\x00",
+        "unread": f"GET /healthz {head}\r\n".encode() * 200,
+        "second": f"GET /healthz {head}\r\nGET /healthz {head}".encode(),
+    }[kind]
+    with knock(run, data) as one:
+        assert ended(one)
+    run.wait(lambda: run.server.gate.strangers == 0)
+
+
+def test_a_viewer_stays_when_its_time_as_a_stranger_is_over(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "REQUEST_TIME", 0.3)
+    monkeypatch.setattr(http, "REQUEST_TIME", 0.3)
+    with Client(run) as client, knock(run) as stranger:
+        client.frame()
+        assert ended(stranger)
+        client.ask("catalog")
+        run.do(lambda: run.server.gate.sweep(run._loop.time() + 1e6))
+        client.ask("catalog")
+
+
+def test_what_comes_at_once_is_worked_off_in_pieces(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    original = http.WebSocketsSansIOProtocol.data_received
+
+    def received(self: Any, data: bytes) -> None:
+        sizes.append(len(data))
+        original(self, data)
+
+    monkeypatch.setattr(http.WebSocketsSansIOProtocol, "data_received", received)
+    hello = json.dumps({"type": "hello", "token": TOKEN, "version": messages.VERSION}).encode()
+    with knock(run, upgrade(run)) as sock:
+        assert b"101" in sock.recv(4096)
+        sock.sendall(b"\x81\xfe" + struct.pack(">H", len(hello)) + bytes(4) + hello)
+        run.wait(lambda: len(run.desk.viewers) == 1)
+        sock.sendall(b"\x81\x80\0\0\0\0" * 5000)  # messages without a byte
+        run.wait(lambda: sum(sizes) > 5000 * 6)
+        with Client(run) as other:
+            other.frame()
+    assert max(sizes) <= http.PIECE and len(sizes) > 10
+
+
+def test_a_message_in_very_many_parts_ends_the_connection(run: Served) -> None:
+    with knock(run, upgrade(run)) as sock:
+        assert b"101" in sock.recv(4096)
+        sock.sendall(b"\x01\x80\0\0\0\0" + b"\x00\x80\0\0\0\0" * 200)
+        assert ended(sock)
+
+
+def test_refused_requests_leave_few_lines_and_no_escape(run: Served, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        for _ in range(60):
+            assert fetch(run, "/healthz", host="evil\x1b[31m.example")[0] in (400, 403)
+            assert fetch(run, "/healthz", Origin="http://evil.example/" + "x" * 500)[0] == 403
+    lines = [r.getMessage() for r in caplog.records if r.name == "botyard.page"]
+    assert 1 <= len(lines) <= 60 and all(line.isprintable() and len(line) < 200 for line in lines)
+
+
+# -- uploads
+
+MAP = b"2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 7000\nNumLines: 1\nLINES\n0 0 9000 0\nDATA\n"
+
+
+def sending(run: Served, announced: int, data: bytes = b"", token: str = TOKEN) -> socket.socket:
+    head = f"POST /upload?name=x.map HTTP/1.1\r\nHost: 127.0.0.1:{run.port}\r\nAuthorization: Bearer {token}\r\n"
+    return knock(run, f"{head}Content-Length: {announced}\r\n\r\n".encode() + data)
+
+
+def status(sock: socket.socket) -> int:
+    return int(sock.recv(4096).split()[1])
+
+
+def test_an_upload_is_refused_by_what_it_announces(run: Served) -> None:
+    with sending(run, web.MAX_UPLOAD + 1) as sock:
+        assert status(sock) == 413
+    with sending(run, web.MAX_UPLOAD, token=AUDIENCE) as sock:
+        assert status(sock) == 401
+
+
+def test_one_upload_at_a_time_and_one_that_stops_blocks_nobody(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sending(run, 100, b"2D-") as slow:
+        run.wait(lambda: len(run.server._uploading) == 1)
+        assert fetch(run, "/upload?name=x.map", data=MAP, Authorization=f"Bearer {TOKEN}")[0] == 409
+        with Client(run) as client:
+            client.frame()
+        slow.close()  # gone half way
+    run.wait(lambda: not run.server._uploading)
+    monkeypatch.setattr(web, "UPLOAD_PAUSE", 0.2)
+    with sending(run, 100, b"2D-") as slow:
+        assert status(slow) == 408
+    assert fetch(run, "/upload?name=x.map", data=MAP, Authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+def test_an_upload_without_a_length_is_bounded_as_it_comes(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "MAX_UPLOAD", 100)
+    head = f"POST /upload?name=x.map HTTP/1.1\r\nHost: 127.0.0.1:{run.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+    with knock(run, f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"40\r\n" + b"x" * 64 + b"\r\n" * 1) as sock:
+        sock.sendall(b"40\r\n" + b"x" * 64 + b"\r\n")
+        assert status(sock) == 413
+
+
+# -- what is the same for everyone
+
+
+def test_the_catalog_is_made_once_for_all_who_ask(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    original = desk.find_robot
+    monkeypatch.setattr(desk, "find_robot", lambda name: made.append(name) or original(name))
+    monkeypatch.setattr(desk, "CATALOG_AGE", 1e6)
+    with Client(run, AUDIENCE) as one, Client(run) as other:
+        answers = [one.ask("catalog") for _ in range(20)] + [other.ask("catalog")]
+    assert len(made) == len(set(made)) == len(answers[0]["models"])
+    assert all(a == answers[0] for a in answers) and {m["name"] for m in answers[0]["maps"]} >= {"office"}
+
+
+def test_what_the_map_says_is_made_once_until_there_is_another(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    for name in ("clearances", "occupied_cells"):
+        original = getattr(debug, name)
+        monkeypatch.setattr(debug, name, lambda *a, _n=name, _o=original: made.append(_n) or _o(*a))
+    box = {"x0": 0.0, "y0": 0.0, "x1": 20.0, "y1": 20.0}
+    with Client(run, AUDIENCE) as one, Client(run) as other:
+        first = one.ask("debug", what="clearance", **box)
+        assert len(first["squares"]) > 100
+        for _ in range(10):
+            assert other.ask("debug", what="clearance", **box) == first
+            one.ask("debug", what="grid", **box)
+        assert made == ["clearances", "occupied_cells"]
+        other.ask("map", name="warehouse")
+        assert one.ask("debug", what="clearance", **box) != first
+        assert made == ["clearances", "occupied_cells", "clearances"]
+
+
+def test_an_onlooker_cannot_buy_more_work_than_its_share(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(gate.WORK, False, ((0.1, 0.05), (0.1, 0.05)))
+    began: list[float] = []
+
+    def works(*_: Any) -> messages.DebugResult:
+        began.append(time.perf_counter())
+        time.sleep(0.02)
+        return messages.DebugResult()
+
+    monkeypatch.setattr(debug.Inspector, "answer", works)
+    with Client(run, AUDIENCE) as client:
+        for number in range(100):
+            client.socket.send(json.dumps({"type": "debug", "id": number + 1, "what": "clearance"}))
+        run.wait(lambda: len(began) >= 12)
+        # each took 20 ms or more, so by its share it may have begun so many; however slow the machine is, time goes as fast
+        assert 0.02 * len(began) <= 0.05 + 0.1 * (began[-1] - began[0]) + 0.04
+        with Client(run) as steers:
+            steers.ask("catalog")
 
 
 # -- who is slow

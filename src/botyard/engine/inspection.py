@@ -16,7 +16,7 @@ MAX_SQUARES: Final = 20_000
 Box = tuple[float, float, float, float]
 
 
-def _cells(grid: Grid, box: Box) -> tuple[range, range]:
+def cells(grid: Grid, box: Box) -> tuple[range, range]:
     """Indices of the cells that a box (least x, least y, greatest x, greatest y, m) touches."""
 
     def span(low: float, high: float, origin: float, n: int) -> range:
@@ -32,7 +32,7 @@ def _square(grid: Grid, ix: int, iy: int, edge: int, value: float) -> Square:
 def occupied_cells(grid: Grid, box: Box) -> list[Square]:
     """The cells of a region that hold entries; the value grows with their number. At most `MAX_SQUARES`."""
     squares = []
-    columns, rows = _cells(grid, box)
+    columns, rows = cells(grid, box)
     for iy in rows:
         counts = np.diff(grid.start[iy * grid.nx + columns.start : iy * grid.nx + columns.stop + 1])
         for k in np.flatnonzero(counts).tolist():
@@ -44,15 +44,18 @@ def occupied_cells(grid: Grid, box: Box) -> list[Square]:
 
 def clearances(grid: Grid, box: Box) -> list[Square]:
     """For cells of a region the least of the four empty squares that begin there; the value is its edge, as a share of 64 cells."""
-    columns, rows = _cells(grid, box)
+    columns, rows = cells(grid, box)
+    if not columns or not rows:
+        return []
     step = max(1, math.ceil(math.sqrt(len(columns) * len(rows) / MAX_SQUARES)))
-    squares = []
-    for iy in rows[::step]:
-        for ix in columns[::step]:
-            edge = int(grid.clear[:, iy, ix].min())
-            if edge:
-                squares.append(_square(grid, ix, iy, step, min(1.0, edge / 64)))
-    return squares
+    edges = grid.clear[:, rows.start : rows.stop : step, columns.start : columns.stop : step].min(axis=0)
+    iy, ix = np.nonzero(edges)
+    squares = np.empty((len(iy), 4))
+    squares[:, 0] = grid.x0 + (columns.start + step * ix) * grid.h
+    squares[:, 1] = grid.y0 + (rows.start + step * iy) * grid.h
+    squares[:, 2] = step * grid.h
+    squares[:, 3] = np.minimum(1.0, edges[iy, ix] / 64)
+    return [(x, y, edge, value) for x, y, edge, value in squares.tolist()]
 
 
 def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> list[Square]:

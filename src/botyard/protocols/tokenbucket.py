@@ -1,4 +1,6 @@
-"""So much a second, and so much at once: what bounds how often somebody may do something (a token bucket). The caller reads the clock."""
+"""So much a second, and so much at once: what bounds how often somebody may do something (a token bucket), and how much work that may
+cost (a budget). The caller reads the clock.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,53 @@ class TokenBucket:
 
     def take(self, now: float, amount: float = 1.0) -> bool:
         """Take so much, if it is there."""
-        self._level = min(self._burst, self._level + (now - self._since) * self._rate)
-        self._since = now
+        self._fill(now)
         if self._level < amount:
             return False
         self._level -= amount
         return True
 
+    def spend(self, now: float, amount: float) -> None:
+        """Take so much even if it is not there: what is known only afterwards, as the time that work took, makes a debt."""
+        self._fill(now)
+        self._level -= amount
 
-__all__ = ["TokenBucket"]
+    def wait(self, now: float) -> float:
+        """Until a debt is paid off, s; 0: there is none."""
+        self._fill(now)
+        return max(0.0, -self._level / self._rate)
+
+    def _fill(self, now: float) -> None:
+        if now > self._since:
+            self._level = min(self._burst, self._level + (now - self._since) * self._rate)
+        self._since = now
+
+
+class Budget:
+    """Seconds of work that somebody may cost, alone and together with others.
+
+    Work begins only when none of the buckets is in debt; what it took is booked in all of them afterwards. So nobody has to guess what
+    a request will cost, and a cheap one counts for little.
+
+    Parameters
+    ----------
+    buckets : TokenBucket
+        Its own, and those that it shares; they hold seconds of work.
+    """
+
+    __slots__ = ("buckets",)
+
+    def __init__(self, *buckets: TokenBucket) -> None:
+        self.buckets = buckets
+
+    def spend(self, now: float, cost: float) -> None:
+        """Work took so long, s."""
+        for bucket in self.buckets:
+            bucket.spend(now, cost)
+
+    def wait(self, now: float) -> float:
+        """Until the next work may begin, s; 0: at once."""
+        return max((bucket.wait(now) for bucket in self.buckets), default=0.0)
+
+
+__all__ = ["Budget", "TokenBucket"]

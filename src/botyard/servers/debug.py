@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
-from botyard.engine.inspection import clearances, collision_candidates, occupied_cells, ray_walk
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+
+from botyard.engine.inspection import cells, clearances, collision_candidates, occupied_cells, ray_walk
 from botyard.errors import WorldError
 from botyard.geometry import compose
-from botyard.protocols.webgui.messages import Debug, DebugResult
+from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
 from botyard.simulation import Simulation
 
 SHOWN_RAYS = 9
 """Of a laser's rays so many are walked."""
+
+
+KEPT: Final = 8
+"""Answers about the map that are kept: of so many parts of it."""
+
+
+class Inspector:
+    """Looks into the engine of a simulation. What it says of the map is made once for each part of it, until there is another map."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self._sim = sim
+        self._grid: object = None
+        self._kept: OrderedDict[tuple[object, ...], msgspec.Raw] = OrderedDict()
+
+    def answer(self, request: Debug) -> DebugResult | msgspec.Raw:
+        """What a page asked for, or its JSON text.
+
+        Raises
+        ------
+        KeyError, WorldError
+            No such robot; it has no laser.
+        """
+        if request.what not in ("grid", "clearance"):
+            return look_into(self._sim, request)
+        grid = self._sim.engine.grid
+        if grid is not self._grid:
+            self._grid = grid
+            self._kept.clear()
+        key = (request.what, *cells(grid, (request.x0, request.y0, request.x1, request.y1)))
+        made = self._kept.get(key)
+        if made is None:
+            made = self._kept[key] = msgspec.Raw(encoder.encode(look_into(self._sim, request)))
+            if len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return made
 
 
 def look_into(sim: Simulation, request: Debug) -> DebugResult:

@@ -11,16 +11,20 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import singledispatchmethod
 from typing import Any, Final, Literal, cast
 
+import msgspec
+
 from botyard import __version__
 from botyard.engine import commands as cmd
 from botyard.errors import BotyardError, ModelError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
+from botyard.names import check_name, shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
-from botyard.servers.debug import look_into
+from botyard.servers.debug import Inspector
+from botyard.servers.gate import booked
 from botyard.servers.handover import Handover
 from botyard.servers.hub import Hub
 from botyard.servers.viewsource import ViewSource, model_shape, nearest_reading
@@ -39,7 +43,12 @@ MAX_DETAILS: Final = 20
 BACKLOG: Final = 500
 """Lines of the log that a new viewer gets."""
 EXIT_DELAY: Final = 0.3
-MAX_NAME: Final = 80
+MAX_VIEWERS: Final = 32
+"""So many pages may look on, and as many others steer."""
+CATALOG_AGE: Final = 2.0
+"""The list of models and maps is made no more often than every so many s, whoever asks for it."""
+MAX_PROBLEM: Final = 300
+"""Longest text about what is wrong with a model, characters."""
 MAX_ROBOTS: Final = 10_000
 """More than these are not added from the page."""
 
@@ -89,8 +98,17 @@ class PageDesk:
         self._map: msg.MapChanged | None = None
         self._log: deque[LogEntry] = deque(maxlen=BACKLOG)
         self._next_status = self._next_detail = 0.0
+        self._inspector = Inspector(hub.sim)
+        self._catalog: asyncio.Future[msgspec.Raw] | None = None
+        self._catalog_made = 0.0
 
     # -- who is there
+
+    def no_room(self, read_only: bool) -> str:
+        """Why there is no room for one more viewer; those who look on never take the place of those who steer."""
+        if sum(v.read_only == read_only for v in self.viewers) < MAX_VIEWERS:
+            return ""
+        return f"there are {MAX_VIEWERS} {'onlookers' if read_only else 'pages'} already"
 
     def welcome(self, read_only: bool) -> msg.Welcome:
         """The greeting of a new viewer."""
@@ -155,9 +173,9 @@ class PageDesk:
             if not first:
                 self._tell_all(msg.encoder.encode(place))
 
-    def _tell_all(self, text: bytes) -> None:
+    def _tell_all(self, text: bytes, again_soon: bool = False) -> None:
         for viewer in self.viewers:
-            viewer.send_encoded(text)
+            viewer.send_encoded(text, again_soon)
 
     def tick(self, now: float) -> None:
         """Wall time has passed: dead-man stops, status, details."""
@@ -167,12 +185,13 @@ class PageDesk:
             return
         if now >= self._next_status:
             self._next_status = now + STATUS_PERIOD
-            self._tell_all(msg.encoder.encode(self._status()))
+            self._tell_all(msg.encoder.encode(self._status()), again_soon=True)
         if now >= self._next_detail:
             self._next_detail = now + DETAIL_PERIOD
             for viewer in self.viewers:
-                if viewer.view.selected:
-                    viewer.send(self._details(viewer.view.selected))
+                if viewer.view.selected and not viewer.is_behind and not viewer.wait(now):
+                    with viewer.work(now):
+                        viewer.send(self._details(viewer.view.selected))
 
     def _status(self) -> msg.Status:
         sim = self.hub.sim
@@ -232,7 +251,9 @@ class PageDesk:
             answer(None, f"internal error: {error!r}")
             return
         if asyncio.iscoroutine(result):
-            task = asyncio.ensure_future(self._later(result, answer))
+            loop = asyncio.get_running_loop()
+            work = booked(self._later(result, answer), lambda cost: viewer.budget.spend(loop.time(), cost))
+            task = loop.create_task(work)
             self.hub.tasks.add(task)
             task.add_done_callback(self.hub.tasks.discard)
         else:
@@ -363,10 +384,8 @@ class PageDesk:
     def _(self, request: msg.Add, viewer: Viewer) -> Any:
         spec = self._model(request.model)
         self._check_room(request.count)
-        if not request.name.isprintable() or len(request.name) > MAX_NAME:
-            raise WorldError(
-                f"name of a robot: expected at most {MAX_NAME} printable characters, found {request.name!r}"
-            )
+        if request.name:
+            check_name(request.name)
         pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
         sim = self.hub.sim
         if request.count > 1:
@@ -408,8 +427,8 @@ class PageDesk:
         self.yard.remove(request.names)
         for name in request.names:
             self._driven.pop(name, None)
-        shown = ", ".join(request.names[:10])
-        log.info("%s%s removed", shown, f" and {len(request.names) - 10} more" if len(request.names) > 10 else "")
+        first = ", ".join(shown(n) for n in request.names[:10])
+        log.info("%s%s removed", first, f" and {len(request.names) - 10} more" if len(request.names) > 10 else "")
 
     # the world
 
@@ -484,19 +503,32 @@ class PageDesk:
         asyncio.get_running_loop().call_later(EXIT_DELAY, self.hub.stop, 0)
 
     @_do.register
-    def _(self, request: msg.Catalog, viewer: Viewer) -> msg.CatalogResult:
+    def _(self, request: msg.Catalog, viewer: Viewer) -> Any:
+        return self._listed()
+
+    async def _listed(self) -> msgspec.Raw:
+        """Models and maps as JSON: made once for all who ask, beside the steps, for models are files and maps are folders."""
+        now = asyncio.get_running_loop().time()
+        made = self._catalog
+        if made is None or (made.done() and now > self._catalog_made + CATALOG_AGE):
+            self._catalog_made = now
+            made = self._catalog = asyncio.ensure_future(asyncio.to_thread(self._list))
+        return await asyncio.shield(made)
+
+    def _list(self) -> msgspec.Raw:
+        """In a thread."""
         models = []
         for name in model_names():
             try:
                 models.append(model_shape(find_robot(name), name))
             except BotyardError as error:
-                models.append(msg.broken_model(name, str(error)))
+                models.append(msg.broken_model(name, shown(error, MAX_PROBLEM)))
         maps = [msg.MapFile(name=name, shipped=shipped) for name, shipped in self.world.maps()]
-        return msg.CatalogResult(models=models, maps=maps)
+        return msgspec.Raw(msg.encoder.encode(msg.CatalogResult(models=models, maps=maps)))
 
     @_do.register
-    def _(self, request: msg.Debug, viewer: Viewer) -> msg.DebugResult:
-        return look_into(self.hub.sim, request)
+    def _(self, request: msg.Debug, viewer: Viewer) -> msg.DebugResult | msgspec.Raw:
+        return self._inspector.answer(request)
 
 
 def _three(values: Iterable[float]) -> tuple[float, float, float]:

@@ -124,7 +124,7 @@ def serve_metrics(yard: Yard, host: str, port: int) -> tuple[HttpServer, int]:
         bound = listening(host, [port])
     except OSError as error:
         raise PortError(f"--metrics-port: cannot listen on port {port} of {host}: {error.strerror}") from None
-    return HttpServer(Starlette(routes=routes(yard)), bound, ws="none"), int(bound.getsockname()[1])
+    return HttpServer(Starlette(routes=routes(yard)), bound), int(bound.getsockname()[1])
 
 
 __all__ = ["TimingLog", "figures", "health", "metrics_text", "routes", "serve_metrics"]

@@ -1,7 +1,8 @@
 """The page's server: files, the map, uploads and a WebSocket for each viewer (Starlette and uvicorn in the simulator's event loop).
 
 Who may talk to it (reference webgui.md §6): the Host of every request must be this machine's, a page's Origin must be the served one, and
-the first message, like every upload, must bear the token of the run, which the address holds behind the # and no log ever sees.
+the first message, like every upload, must bear the token of the run, which the address holds behind the # and no log ever sees. Until it
+is shown, a socket is a stranger's (see `botyard.servers.gate`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import ipaddress
 import logging
 import secrets
 import socket
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
@@ -27,11 +29,14 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from botyard.errors import PortError, WorldError
 from botyard.formats import scenario
+from botyard.names import shown
+from botyard.protocols.tokenbucket import Budget, TokenBucket
 from botyard.protocols.webgui.frames import encode_map
 from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
 from botyard.servers.desk import PageDesk, PageLog
+from botyard.servers.gate import Caller, Gate, booked
 from botyard.servers.http import SHUTDOWN, HttpServer, listening
 from botyard.servers.metrics import routes
 from botyard.servers.viewsource import ViewSource
@@ -39,7 +44,15 @@ from botyard.servers.viewsource import ViewSource
 FIRST_PORT: Final = 8100
 TRIED_PORTS: Final = 100
 MAX_UPLOAD: Final = 64 * 1024 * 1024
-MAX_VIEWERS: Final = 32
+"""Bytes of a map or world that a page sends."""
+MAX_UPLOADS: Final = 4
+"""So many are received and read at once, one of each source address."""
+UPLOAD_PAUSE: Final = 10.0
+"""An upload of which nothing comes for so long, s, is given up."""
+REFUSALS: Final = (1.0, 5.0)
+"""Lines of the log about requests that were refused: a second, and at once."""
+BEHIND: Final = 0.05
+"""A page that has not read its answers, or waits for many, is looked at again after so long, s."""
 TICK: Final = 0.1
 """Viewers are looked at so often, s of wall time, whatever the world does."""
 
@@ -58,6 +71,8 @@ NOT_BUILT: Final = (
     "<!doctype html><title>botyard</title><p>The page was not built. In a checkout, <code>make web</code> builds it; an installed "
     "botyard has it. The robots can be reached all the same."
 )
+
+NOT_YOURS: Final = "wrong token, or this page may only look on"
 
 log = logging.getLogger("botyard.page")
 
@@ -83,12 +98,16 @@ class Guard:
     any_address : bool
         Any numeric address is good too: the server listens to other machines. Names other than `hosts` are not, which stops
         rebinding.
+    tokens : Tokens
+        Who shows one is no stranger.
     """
 
-    def __init__(self, app: Any, hosts: set[str], any_address: bool) -> None:
+    def __init__(self, app: Any, hosts: set[str], any_address: bool, tokens: Tokens) -> None:
         self._app = app
         self._hosts = hosts
         self._any_address = any_address
+        self._tokens = tokens
+        self._lines = TokenBucket(*REFUSALS, time.monotonic())
 
     def _is_good(self, host: str) -> bool:
         name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
@@ -110,11 +129,15 @@ class Guard:
         host = found.get(b"host", b"").decode("latin-1")
         origin = found.get(b"origin", b"").decode("latin-1")
         if not self._is_good(host):
-            await _refuse(scope, send, f"this server is not {host!r}")
+            await self._refuse(scope, send, f'this server is not "{shown(host)}"')
             return
         if origin and origin not in (f"http://{host}", f"https://{host}"):
-            await _refuse(scope, send, f"pages of {origin} may not talk to this server")
+            await self._refuse(scope, send, f'pages of "{shown(origin)}" may not talk to this server')
             return
+        admitted = self._tokens.admits(_token(found.get(b"authorization", b"").decode("latin-1")))
+        caller = scope.get("state", {}).get("caller")
+        if admitted is not None and caller is not None and scope["type"] == "http":
+            caller.shows(admitted, asyncio.get_running_loop().time())
 
         async def send_with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -123,14 +146,20 @@ class Guard:
 
         await self._app(scope, receive, send_with_headers)
 
+    async def _refuse(self, scope: Scope, send: Send, reason: str) -> None:
+        if self._lines.take(time.monotonic()):
+            log.warning("refused: %s", reason)
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 4403, "reason": reason[:100]})
+            return
+        await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
+        await send({"type": "http.response.body", "body": reason.encode()})
 
-async def _refuse(scope: Scope, send: Send, reason: str) -> None:
-    log.warning("refused: %s", reason[:200])
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 4403, "reason": reason[:100]})
-        return
-    await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
-    await send({"type": "http.response.body", "body": reason.encode()})
+
+def _token(authorization: str) -> str:
+    """The token of an Authorization header (RFC 6750, section 2.1); "" if it bears none."""
+    kind, _, token = authorization.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
 
 
 class _Files(StaticFiles):
@@ -152,12 +181,19 @@ class _Socket:
         self._loop = asyncio.get_running_loop()
         self._drawn = -1
         self._timer: asyncio.TimerHandle | None = None
+        self._caller: Caller = socket.state.caller
+        self._is_closing = False
         self.wake = asyncio.Event()
-        self.viewer = Viewer(server.desk, server.tokens, self._loop.time())
+        self.viewer = Viewer(server.desk, server.tokens, self._loop.time(), self._admitted, time.perf_counter)
+
+    def _admitted(self, steers: bool) -> Budget:
+        self._caller.shows(steers, self._loop.time())
+        self._caller.stays()
+        return self._caller.budget
 
     async def serve(self) -> None:
         """Until one side ends it."""
-        writer = asyncio.ensure_future(self._write())
+        writer = self._loop.create_task(booked(self._write(), self._book))
         try:
             while True:
                 message = await self._socket.receive()
@@ -168,6 +204,7 @@ class _Socket:
                     text = message.get("bytes") or b""
                 self.viewer.receive_text(text, self._loop.time())
                 self.look()
+                await self._pay(writer)
                 if self.viewer.close_code is not None:
                     await asyncio.wait([writer], timeout=SHUTDOWN)
                     break
@@ -177,6 +214,22 @@ class _Socket:
                 await writer
             if self._timer is not None:
                 self._timer.cancel()
+
+    async def _pay(self, writer: asyncio.Task[None]) -> None:
+        """Before its next message is looked at: let others have their turn, until its work so far is paid for and its answers are read."""
+        await asyncio.sleep(self.viewer.wait(self._loop.time()))
+        while self.viewer.is_behind and self.viewer.close_code is None and not writer.done():
+            await asyncio.sleep(BEHIND)
+
+    def _book(self, cost: float) -> None:
+        self.viewer.budget.spend(self._loop.time(), cost)
+
+    def tick(self, now: float) -> None:
+        """Wall time has passed."""
+        if self.viewer.is_overdue(now) and not self._is_closing:
+            self._is_closing = True
+            self._caller.closes(now)
+        self.look()
 
     async def _write(self) -> None:
         try:
@@ -246,11 +299,17 @@ class PageServer:
         self._server: HttpServer | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._handler: PageLog | None = None
-        self._uploading = False
+        self._uploading: set[str] = set()
         self._packed = ("", b"")
         self._packing = asyncio.Lock()
 
     # -- life
+
+    @property
+    def gate(self) -> Gate:
+        """Who is there."""
+        assert self._server is not None
+        return self._server.gate
 
     async def listen(self, host: str, port: int | None) -> None:
         """Begin to serve on `port`; None: on 8100, or the next port that is free.
@@ -263,9 +322,9 @@ class PageServer:
         bound = _bind(host, port)
         self.address = bound.getsockname()[:2]
         hub = self.desk.hub
-        app = Guard(self._app(), self._hosts | {host.strip("[]").lower()}, not is_loopback(host))
+        app = Guard(self._app(), self._hosts | {host.strip("[]").lower()}, not is_loopback(host), self.tokens)
         self._server = HttpServer(
-            app, bound, ws="websockets-sansio", ws_max_size=MAX_TEXT + 1024, ws_per_message_deflate=False
+            app, bound, websockets=True, ws_max_size=MAX_TEXT + 1024, ws_per_message_deflate=False
         )
         loop = asyncio.get_running_loop()
         self._ticker = loop.create_task(self._tick())
@@ -312,8 +371,7 @@ class PageServer:
             except Exception:
                 log.exception("internal error in the page's desk")
             for one in self._sockets:
-                one.viewer.is_overdue(now)
-                one.look()
+                one.tick(now)
 
     # -- what is served
 
@@ -350,40 +408,43 @@ class PageServer:
 
     async def _upload(self, request: Request) -> Response:
         """A map or world dropped onto the page: `POST /upload?name=…` with the token."""
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if self.tokens.admits(token if kind.lower() == "bearer" else "") is not True:
-            return PlainTextResponse("wrong token, or this page may only look on", 401)
-        if self._uploading:
-            return PlainTextResponse("another map is just being sent", 409)
-        self._uploading = True
+        if not self._may_steer(request):
+            return PlainTextResponse(NOT_YOURS, 401)
+        source = request.state.caller.source
+        if source in self._uploading or len(self._uploading) >= MAX_UPLOADS:
+            return PlainTextResponse("another map is just being sent; try again when it is there", 409)
+        self._uploading.add(source)
         try:
-            data = bytearray()
-            async for chunk in request.stream():
-                data += chunk
-                if len(data) > MAX_UPLOAD:
-                    return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
+            data = await _received(request)
+            if data is None:
+                return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
             name = Path(request.query_params.get("name", "map").replace("\\", "/")).name or "map"
-            try:
-                await self.desk.load_file(name, bytes(data))
-            except WorldError as error:
-                return PlainTextResponse(str(error), 422)
-            return JSONResponse({"map": name})
+            await self.desk.load_file(name, data)
+        except TimeoutError:
+            return PlainTextResponse(f"nothing came for {UPLOAD_PAUSE:g} s", 408)
+        except ClientDisconnect:
+            return PlainTextResponse("", 400)  # nobody is there to read it
+        except WorldError as error:
+            return PlainTextResponse(str(error), 422)
         finally:
-            self._uploading = False
+            self._uploading.discard(source)
+        return JSONResponse({"map": name})
+
+    def _may_steer(self, request: Request) -> bool:
+        return self.tokens.admits(_token(request.headers.get("authorization", ""))) is True
 
     async def _scenario(self, request: Request) -> Response:
         """The world as it is now, to be run again: `GET /scenario.zip` with the token."""
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if self.tokens.admits(token if kind.lower() == "bearer" else "") is not True:
-            return PlainTextResponse("wrong token, or this page may only look on", 401)
+        if not self._may_steer(request):
+            return PlainTextResponse(NOT_YOURS, 401)
         data = await asyncio.to_thread(scenario.packed, self.desk.hub.sim.world())
         return Response(data, media_type="application/zip")
 
     async def _viewer(self, socket: WebSocket) -> None:
-        await socket.accept()
-        if len(self._sockets) >= MAX_VIEWERS:
-            await socket.close(1013, f"there are {MAX_VIEWERS} viewers already")
-            return
+        try:
+            await socket.accept()
+        except (RuntimeError, OSError, WebSocketDisconnect):
+            return  # it has gone already
         one = _Socket(self, socket)
         self._sockets.add(one)
         try:
@@ -391,6 +452,29 @@ class PageServer:
         finally:
             self._sockets.discard(one)
             self.desk.left(one.viewer)
+
+
+async def _received(request: Request) -> bytes | None:
+    """The body of a request; None: it is more than `MAX_UPLOAD`, and not kept.
+
+    Raises
+    ------
+    TimeoutError, ClientDisconnect
+        Nothing more comes.
+    """
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > MAX_UPLOAD:
+        return None
+    data = bytearray()
+    parts = request.stream()
+    while True:
+        async with asyncio.timeout(UPLOAD_PAUSE):
+            part = await anext(parts, None)
+        if part is None:
+            return bytes(data)
+        if len(data) + len(part) > MAX_UPLOAD:
+            return None
+        data += part
 
 
 def _bind(host: str, port: int | None) -> socket.socket:

@@ -1,7 +1,7 @@
 """One viewer of the page: a state machine between its messages and the world; no sockets, time is an argument (design §2, rule 2).
 
-It checks who may do what, limits rates, keeps at most one frame waiting (the latest wins), and sends frames only as fast as the page
-draws them: each is acknowledged, and the rate goes from 30 a second down to 5 and back (reference webgui.md §4).
+It checks who may do what, books what its work costs, keeps at most one frame waiting (the latest wins), and sends frames only as fast as
+the page draws them: each is acknowledged, and the rate goes from 30 a second down to 5 and back (reference webgui.md §4).
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import hmac
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from botyard.protocols.tokenbucket import TokenBucket
+from botyard.protocols.tokenbucket import Budget
 from botyard.protocols.webgui.messages import (
     MAX_TEXT,
     READING,
@@ -46,11 +47,16 @@ PATIENCE: Final = 40
 """… and the next higher one after so many in time."""
 LOST_AFTER: Final = 5.0
 """A frame that was not acknowledged for so long, s, is not waited for any longer."""
-HELLO_TIMEOUT: Final = 10.0
+HELLO_TIMEOUT: Final = 5.0
 """Time for the first message, s."""
-BURST: Final = 600.0
-MESSAGE_RATE: Final = 300.0
-"""Messages a second that a page may send for long, and how many at once."""
+MAX_UNREAD: Final = 1024 * 1024
+"""A page that leaves so many bytes of messages unread is asked for nothing and told nothing that is told again soon …"""
+MOST_UNREAD: Final = 16 * 1024 * 1024
+"""… and closed when there are so many …"""
+MAX_PENDING: Final = 64
+"""So many requests of a page may wait for their answers; the next is not looked at before."""
+MAX_STUCK: Final = 30.0
+"""… or when it has taken none of them for so long, s."""
 MAX_LOG: Final = 1000
 """Lines of the log that wait for a slow page."""
 LOG_AT_ONCE: Final = 200
@@ -59,7 +65,8 @@ LOG_AT_ONCE: Final = 200
 REFUSED: Final = 4401
 BAD: Final = 4400
 OUTDATED: Final = 4426
-"""Codes with which a socket is closed: wrong token, not our protocol, a page of another version."""
+FULL: Final = 1013
+"""Codes with which a socket is closed: wrong token; not our protocol; a page of another version; too many, or one that does not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,10 @@ Answer = Callable[[Any, str | None], None]
 
 class Desk(Protocol):
     """Whoever carries out what viewers ask for."""
+
+    def no_room(self, read_only: bool) -> str:
+        """Why there is no room for one more viewer; "" if there is."""
+        ...
 
     def welcome(self, read_only: bool) -> Welcome:
         """The greeting of a new viewer."""
@@ -114,9 +125,20 @@ class Viewer:
         Who is admitted.
     now : float
         Wall time, s.
+    admitted : callable, optional
+        Told of the viewer's rights when it has shown its token (whether it may steer): what its work may cost from now on.
+    clock : callable
+        Measures how long work takes, s; without it, it costs nothing.
     """
 
-    def __init__(self, desk: Desk, tokens: Tokens, now: float) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        tokens: Tokens,
+        now: float,
+        admitted: Callable[[bool], Budget] = lambda _: Budget(),
+        clock: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self.view = View()
         self.ready = False
         self.read_only = True
@@ -130,7 +152,11 @@ class Viewer:
         self._texts: deque[bytes] = deque()
         self._log: deque[LogEntry] = deque()
         self._lost = 0
-        self._room = TokenBucket(MESSAGE_RATE, BURST, now)
+        self._unread = self._pending = 0
+        self._stuck_since = math.inf
+        self._admitted = admitted
+        self._clock = clock
+        self.budget = Budget()
         self._rate = 0
         self._good = 0
         self._flying: deque[tuple[int, float]] = deque()
@@ -141,6 +167,23 @@ class Viewer:
     def receive_text(self, text: str | bytes, now: float) -> None:
         """A message from the page. Whatever it holds, nothing is raised: errors are answered, or the socket is to be closed."""
         self._now = now
+        with self.work(now):
+            self._receive(text)
+
+    @contextmanager
+    def work(self, now: float) -> Iterator[None]:
+        """What is done for it meanwhile is booked as its cost."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.budget.spend(now, self._clock() - began)
+
+    def wait(self, now: float) -> float:
+        """Until its next message may be looked at, s: 0 unless its work has cost more than it may. `is_behind` holds it up too."""
+        return 0.0 if self.close_code is not None else self.budget.wait(now)
+
+    def _receive(self, text: str | bytes) -> None:
         if self.close_code is not None:
             return
         if len(text) > MAX_TEXT:
@@ -155,8 +198,6 @@ class Viewer:
             self._greet(request)
         elif isinstance(request, Ack):
             self._acknowledged(request.number)
-        elif not self._room.take(self._now):
-            self._answer(request.id, None, f"too many messages: at most {MESSAGE_RATE:g} a second")
         elif self.read_only and not isinstance(request, READING):
             self._answer(request.id, None, "this page may only look on")
         elif isinstance(request, Hello):
@@ -169,7 +210,12 @@ class Viewer:
             self._perform(request)
 
     def _perform(self, request: AnyRequest) -> None:
-        self._desk.perform(self, request, lambda result, error: self._answer(request.id, result, error))
+        self._pending += 1
+        self._desk.perform(self, request, lambda result, error: self._performed(request.id, result, error))
+
+    def _performed(self, number: int, result: Any, error: str | None) -> None:
+        self._pending -= 1
+        self._answer(number, result, error)
 
     def _reject(self, text: str | bytes, reason: str) -> None:
         """A message that is none: answered under its id if it has one."""
@@ -183,8 +229,7 @@ class Viewer:
                 number = found["id"]
         except (ValueError, RecursionError):
             pass
-        if self._room.take(self._now):
-            self._answer(number, None, reason)
+        self._answer(number, None, reason)
 
     def _greet(self, request: AnyRequest) -> None:
         if not isinstance(request, Hello):
@@ -199,10 +244,16 @@ class Viewer:
         if request.version != VERSION:
             self.close(OUTDATED, f"this page speaks version {request.version}, the simulator {VERSION}: load it again")
             return
+        full = self._desk.no_room(not admitted)
+        if full:
+            self.close(FULL, full)
+            return
         self.ready, self.read_only = True, not admitted
+        self.budget = self._admitted(admitted)
         self.view = request.view
         self.send(self._desk.welcome(self.read_only))
-        self._texts.extend(self._desk.arrived(self))
+        for text in self._desk.arrived(self):
+            self.send_encoded(text)
         self._desk.view_changed(self)
 
     def _answer(self, number: int, result: Any, error: str | None) -> None:
@@ -217,12 +268,33 @@ class Viewer:
 
     def send(self, message: Push) -> None:
         """Queue a message."""
-        self._texts.append(encoder.encode(message))
+        self._queue(encoder.encode(message))
 
-    def send_encoded(self, text: bytes) -> None:
-        """Queue a message that was encoded for several viewers."""
-        if self.ready:
-            self._texts.append(text)
+    def send_encoded(self, text: bytes, again_soon: bool = False) -> None:
+        """Queue a message that was encoded for several viewers; `again_soon`: it may be left out, the next one says the same and more."""
+        if self.ready and not (again_soon and self.is_behind):
+            self._queue(text)
+
+    def _queue(self, text: bytes) -> None:
+        if self.close_code is not None:
+            return
+        if not self._texts:
+            self._stuck_since = self._now
+        self._texts.append(text)
+        self._unread += len(text)
+        if self._unread > MOST_UNREAD:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self.close(FULL, "the page does not read what it is sent")
+        self._texts.clear()
+        self._log.clear()
+        self._unread = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it has left so much unread, or waits for so many answers, that nothing more is done for it at present."""
+        return self._unread > MAX_UNREAD or self._pending > MAX_PENDING
 
     def add_log(self, entry: LogEntry) -> None:
         """Queue a line of the log; the oldest are lost when too many wait."""
@@ -236,15 +308,17 @@ class Viewer:
         """Whether messages wait."""
         return bool(self._texts or (self.ready and self._log))
 
-    def texts_to_send(self) -> list[bytes]:
-        """Messages that wait, in order."""
+    def texts_to_send(self) -> Iterator[bytes]:
+        """Messages that wait, in order; each counts as unread until the next is asked for."""
         if self.ready and self._log:
             n = min(LOG_AT_ONCE, len(self._log))
             self.send(Log(lines=[self._log.popleft() for _ in range(n)], lost=self._lost))
             self._lost = 0
-        texts = list(self._texts)
-        self._texts.clear()
-        return texts
+        while self._texts:
+            yield self._texts[0]
+            if self._texts:  # it was not given up meanwhile
+                self._unread -= len(self._texts.popleft())
+                self._stuck_since = self._now
 
     # -- frames
 
@@ -260,7 +334,9 @@ class Viewer:
         while self._flying and now - self._flying[0][1] > LOST_AFTER:
             self._flying.popleft()
             self._slower()
-        return None if len(self._flying) >= IN_FLIGHT else self._next_frame
+        if len(self._flying) >= IN_FLIGHT:
+            return None
+        return max(self._next_frame, now + self.budget.wait(now))
 
     def frame_sent(self, number: int, now: float) -> None:
         """A frame is on its way."""
@@ -286,7 +362,10 @@ class Viewer:
         self._rate, self._good = min(len(RATES) - 1, self._rate + 1), 0
 
     def is_overdue(self, now: float) -> bool:
-        """Whether it has let too much time pass without saying hello; closes it then."""
+        """Whether it has let too much time pass without saying hello, or without reading; closes it then."""
+        self._now = max(self._now, now)
         if not self.ready and now - self._began > HELLO_TIMEOUT:
             self.close(BAD, "no hello came")
+        elif self._texts and now - self._stuck_since > MAX_STUCK:
+            self._give_up()
         return self.close_code is not None
