@@ -13,7 +13,17 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from botyard.devices.laser import LaserScan
     from botyard.devices.sonar import SonarReadings
-    from botyard.errors import BotyardError, CommandError, FormatError, MapError, ModelError, WorldError
+    from botyard.errors import (
+        ArgumentError,
+        BotyardError,
+        CommandError,
+        DoubtWarning,
+        FormatError,
+        MapError,
+        ModelError,
+        UnknownNameError,
+        WorldError,
+    )
     from botyard.formats.registry import load_scene
     from botyard.geometry import Pose, Twist
     from botyard.model.library import load_laser, load_robot, robot_names
@@ -23,8 +33,10 @@ if TYPE_CHECKING:
     from botyard.simulation import Robot, Simulation
 
 _WHERE = {
+    "ArgumentError": "errors",
     "BotyardError": "errors",
     "CommandError": "errors",
+    "DoubtWarning": "errors",
     "FormatError": "errors",
     "LaserScan": "devices.laser",
     "LaserSpec": "model.sensors",
@@ -38,6 +50,7 @@ _WHERE = {
     "SonarReadings": "devices.sonar",
     "SonarSpec": "model.sensors",
     "Twist": "geometry",
+    "UnknownNameError": "errors",
     "WorldError": "errors",
     "load_laser": "model.library",
     "load_robot": "model.library",
@@ -46,9 +59,9 @@ _WHERE = {
 }
 
 __all__ = [
-    "BotyardError", "CommandError", "FormatError", "LaserScan", "LaserSpec", "MapError", "ModelError", "Pose", "Robot",
-    "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "Twist", "WorldError", "__version__", "load_laser",
-    "load_robot", "load_scene", "robot_names",
+    "ArgumentError", "BotyardError", "CommandError", "DoubtWarning", "FormatError", "LaserScan", "LaserSpec", "MapError", "ModelError",
+    "Pose", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "Twist", "UnknownNameError", "WorldError",
+    "__version__", "load_laser", "load_robot", "load_scene", "robot_names",
 ]  # fmt: skip
 
 

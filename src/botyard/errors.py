@@ -159,6 +159,22 @@ class WorldError(BotyardError):
     exit_code = ExitCode.WORLD_INIT
 
 
+class ArgumentError(WorldError, ValueError):
+    """An argument of the public API is none that it can have: which, what was expected, what was found. A ValueError, too."""
+
+
+class UnknownNameError(WorldError, KeyError):
+    """Nothing in the world has this name, or what had it was removed. A KeyError, too."""
+
+    def __str__(self) -> str:
+        """The sentence, which KeyError would show in quotes."""
+        return str(self.args[0])
+
+
+class DoubtWarning(UserWarning):
+    """Something is possible but hardly meant: a robot that begins in a wall or far outside of the map."""
+
+
 class CommandLineError(BotyardError):
     """The command line cannot be obeyed (exit code 255)."""
 
@@ -189,8 +205,11 @@ class PortError(BotyardError):
     exit_code = ExitCode.TCP_PORT
 
 
-class CommandError(BotyardError):
-    """A command to a robot was refused because its values make no sense (exit code 255: they came from the command line)."""
+class CommandError(BotyardError, ValueError):
+    """A command to a robot was refused because its values make no sense (exit code 255: they came from the command line).
+
+    A ValueError, too.
+    """
 
     exit_code = ExitCode.COMMAND_LINE
 

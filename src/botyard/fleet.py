@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from botyard import arguments
 from botyard.devices.ranging import Bundle
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I2, I8, State
+from botyard.errors import ArgumentError, CommandError
+from botyard.handle import Handle
+from botyard.model.robot import Drive
 
 if TYPE_CHECKING:
     from botyard.simulation import Simulation
 
 
-class Fleet:
+class Fleet(Handle):
     """The robots of a simulation as arrays, one element a robot, in the order of `Simulation.robots`.
 
     Also implements `botyard.protocols.robotport.Fleet`, whose rows are those of all bodies.
@@ -50,13 +54,29 @@ class Fleet:
         Raises
         ------
         CommandError
-            A value is not finite.
-        ValueError
-            An array is not of length n.
+            A value is not finite, or `vy` is not 0 and no robot can drive sideways (otherwise the others ignore it).
+        ArgumentError
+            A ValueError: neither a number nor an array of length n.
         """
-        n = len(self)
-        values = [None if a is None else np.broadcast_to(np.array(a, np.float64), (n,)) for a in (v, w, vy)]
+        values = [None if a is None else self._each(a, what) for a, what in ((v, "v"), (w, "w"), (vy, "vy"))]
+        if values[2] is not None and values[2].any():
+            self._check_sideways()
         self._sim._engine.submit_velocities(SetVelocities(self.robot_rows, *values))
+
+    def _each(self, value: ArrayLike, what: str) -> F8:
+        """A number for each robot."""
+        try:
+            return np.broadcast_to(np.array(value, np.float64), (len(self),))
+        except (TypeError, ValueError):
+            shape = np.shape(value) if isinstance(value, np.ndarray | list | tuple) and len(np.shape(value)) else None
+            found = arguments.found(value) if shape is None else f"shape {shape}"
+            raise ArgumentError(
+                f"{what}: expected a number, or an array of {len(self)} numbers, one for each robot; found {found}"
+            ) from None
+
+    def _check_sideways(self) -> None:
+        if len(self) and (self.state.drive[self.robot_rows] == Drive.DIFF).all():
+            raise CommandError("vy: none of these robots can drive sideways, only omnidirectional robots can")
 
     @property
     def poses(self) -> F8:

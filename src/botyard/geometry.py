@@ -28,6 +28,21 @@ class Pose(NamedTuple):
     th: float = 0.0
 
 
+class WorldPose(Pose):
+    """A true pose: in the world's frame, which is the map's (`Robot.truth`)."""
+
+    __slots__ = ()
+
+
+class OdomPose(Pose):
+    """A pose by odometry: in the frame that begins where odometry began, usually where the robot started (`Robot.odom`).
+
+    Nothing to do with the map's frame: `Robot.odom_in_world` is the same place in the world, as far as odometry knows it.
+    """
+
+    __slots__ = ()
+
+
 class Twist(NamedTuple):
     """A planar velocity in the body's own frame, or a small displacement (velocity × time).
 

@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import math
 import random
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from botyard import arguments
 from botyard.devices import compass
 from botyard.devices.accessories import Accessories
 from botyard.devices.bumpers import pressed
@@ -49,32 +52,45 @@ from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
-from botyard.errors import WorldError
+from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNameError, WorldError
 from botyard.fleet import Fleet
 from botyard.formats import scenario
 from botyard.formats.base import Options, Warn
 from botyard.formats.models import find_robot
 from botyard.formats.registry import load_world
-from botyard.geometry import Pose, Twist, compose
+from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
+from botyard.handle import Handle
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser
 from botyard.model.objects import Described
 from botyard.model.obstacles import Visible
-from botyard.model.robot import Axes, RobotSpec
+from botyard.model.robot import Axes, Drive, RobotSpec
 from botyard.model.scene import Scene
-from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
+from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
+from botyard.names import check_name
 from botyard.protocols.robotport import RobotState, Timing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+FAR_OUTSIDE = 100.0
+"""Robots that begin farther outside of the map's bounds than this, m, are hardly meant to."""
+MAX_DOUBTS = 5
+"""So many robots of a kind of doubt are named; of others the number is told."""
+MAX_RAYS = 100_000
+"""Most rays of a laser that can be configured."""
+MAX_THREADS = 1024
+"""Most threads that can be asked for."""
 ROBOT_SPACING = 1.0
 """Robots without a start pose of their own are put this far apart, m (decisions, "Start")."""
 
 
-class Simulation:
+class Simulation(Handle):
     """A world and its robots.
+
+    Build it (`load`, or `Simulation()` and a scene), add robots (`add_robot`, `add_robots`), then in turns: read (`Robot.laser`,
+    `Robot.odom`, `fleet` for all at once), command (`Robot.command`, `Fleet.command`), `step`. `render` draws it.
 
     Parameters
     ----------
@@ -94,7 +110,32 @@ class Simulation:
         Ranges are rounded to multiples of this, m; 0: exact.
     begin : int
         Steps that count as done: time begins there.
+    warn : callable, optional
+        Receives a line for what is possible but hardly meant, such as a robot that begins in a wall; without it, `warnings` do.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is none that it can have.
     """
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        "scene": "call replace_scene(scene) to put another map under the robots",
+        "robots": "call add_robot or remove_robot",
+        "fleet": "call fleet.command, add_robots or remove_robots",
+        "poses": "call put(name, pose) for each",
+        "time": "call step()",
+        "tick": "call step()",
+        "dt": "the step is said when the simulation is made: Simulation(step=…)",
+        "seed": "the seed is said when the simulation is made: Simulation(seed=…)",
+        "step": "call step(), and say its time when the simulation is made: Simulation(step=…)",
+        "snapshot": "call step() or settle()",
+        "colors": "a robot's model says its colour",
+    }
+    scene: Scene
+    """The static world."""
+    fleet: Fleet
+    """All robots at once, as arrays."""
 
     def __init__(
         self,
@@ -107,7 +148,17 @@ class Simulation:
         threads: int = 1,
         range_step: float = 0.0,
         begin: int = 0,
+        warn: Warn | None = None,
     ) -> None:
+        if scene is not None:
+            arguments.instance(scene, "scene", Scene, "Simulation.load(name) reads a map of a file")
+        seed = arguments.whole(seed, "seed")
+        step = arguments.number(step, "step", low=1e-6, high=60.0, unit="s")
+        sensor_noise = arguments.flag(sensor_noise, "sensor_noise")
+        threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)
+        range_step = arguments.number(range_step, "range_step", low=0.0, unit="m")
+        begin = arguments.whole(begin, "begin", low=0)
+        arguments.instance(odometry_error, "odometry_error", str)
         try:
             mode = OdometryErrorMode[odometry_error.upper()]
             if mode is OdometryErrorMode.PERFECT:
@@ -115,7 +166,8 @@ class Simulation:
         except KeyError:
             known = ", ".join(m.name.lower() for m in OdometryErrorMode if m is not OdometryErrorMode.PERFECT)
             raise WorldError(f'odometry error mode: expected one of {known}, found "{odometry_error}"') from None
-        self.scene = scene if scene is not None else Scene()
+        self._set_scene(scene if scene is not None else Scene())
+        self._warn = warn if warn is not None else _to_warnings
         self.sensor_noise = sensor_noise
         self.range_step = range_step
         self.timing = Timing(sim=step, real=step, last=step)
@@ -129,10 +181,10 @@ class Simulation:
             odometry_error_mode=mode,
             senses=(self._devices, self._accessories),
         )
-        self._robots: dict[str, Robot] = {}
+        self._robots = Robots()
         self.claims = 0
         """Counts how often a robot has got or lost a source of commands."""
-        self.fleet = Fleet(self)
+        object.__setattr__(self, "fleet", Fleet(self))
         self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
         self._before: list[Callable[[], None]] = []
         self.described = Described()
@@ -163,7 +215,7 @@ class Simulation:
         resolution : float, optional
             Size of a map point, a pixel, a cell or a unit of a drawing whose file does not give it, m.
         warn : callable, optional
-            Receives a line for everything in the file that was skipped, doubted or assumed.
+            Receives a line for everything in the file that was skipped, doubted or assumed, and later what it does for `Simulation`.
 
         The other parameters are those of `Simulation`; what is left out is what the file says.
 
@@ -171,7 +223,12 @@ class Simulation:
         ------
         FormatError
             No such file, or it is wrong; with file and line.
+        ArgumentError
+            A parameter is none that it can have.
         """
+        arguments.path(map, "map")
+        if resolution is not None:
+            resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
         from botyard.controllers.registry import is_controller  # upward on purpose: a world may need them
 
         options = Options(resolution=resolution, is_program=is_controller)
@@ -180,7 +237,7 @@ class Simulation:
             "seed": seed, "step": step, "odometry_error": odometry_error, "sensor_noise": sensor_noise, "threads": threads,
         }  # fmt: skip
         settings: dict[str, Any] = {k: getattr(world.settings, k) if v is None else v for k, v in given.items()}
-        sim = cls(world.scene, range_step=range_step, **{k: v for k, v in settings.items() if v is not None})
+        sim = cls(world.scene, range_step=range_step, warn=warn, **{k: v for k, v in settings.items() if v is not None})
         sim.populate(world)
         return sim
 
@@ -263,7 +320,7 @@ class Simulation:
         model : str, Path or RobotSpec
             Model by name (`botyard models` lists them), a ``.toml`` or ``.p`` file, or a spec.
         name : str, optional
-            Unique name; else the model's, with a number if that is taken: ``p3dx``, ``p3dx_002``.
+            Unique name, 1 to 64 printable characters; else the model's, with a number if that is taken: ``p3dx``, ``p3dx_002``.
         pose : Pose or tuple, optional
             True pose x, y (m), th (rad); else the next free place at the map's home.
         lasers : sequence of str, optional
@@ -274,12 +331,19 @@ class Simulation:
         ModelError, ModelFileError
             Unknown model; a file that is wrong.
         WorldError
-            The name is taken.
+            The name is taken, or is none.
+        ArgumentError
+            The pose is not three finite numbers, or another argument is none that it can have.
         CommandError
-            The pose is not finite, or absurdly far away.
+            The pose is absurdly far away.
+
+        Warns
+        -----
+        DoubtWarning
+            It begins in a wall, on something else, or far outside of the map.
         """
         spec = _equipped(model, lasers)
-        start = self._place(spec) if pose is None else Pose(*map(float, pose))
+        start = self._place(spec) if pose is None else arguments.pose(pose)
         name = self.unique_name(spec.name) if name is None else name
         return self.add_robots(spec, [start], [name])[0]
 
@@ -303,18 +367,43 @@ class Simulation:
             As for `add_robot`, which also says what is raised. Nothing is added if anything is wrong.
         """
         spec = _equipped(model, lasers)
-        starts = [Pose(*map(float, pose)) for pose in poses]
+        starts = arguments.poses(poses)
         for start in starts:
             cmd.check_pose(start)
         if names is None:
             names = self._unique_names(spec.name, len(starts))
-        elif len(names) != len(starts):
-            raise WorldError(f"names: expected one for each of {len(starts)} poses, found {len(names)}")
+        elif isinstance(names, str) or len(names) != len(starts):
+            n = arguments.found(names) if isinstance(names, str) else len(names)
+            raise WorldError(f"names: expected one for each of {len(starts)} poses, found {n}")
+        for name in names:
+            check_name(name)
         body = robot_body(spec, "")
         self._engine.add_bodies([(replace(body, name=name), start) for name, start in zip(names, starts, strict=True)])
         robots = [Robot(self, name, spec, start) for name, start in zip(names, starts, strict=True)]
         self._robots.update((robot.name, robot) for robot in robots)
+        self._doubt_places(names)
         return robots
+
+    def _doubt_places(self, names: Sequence[str]) -> None:
+        """Say which of these robots touch something where they begin, or stand far outside of the map."""
+        engine = self._engine
+        rows = np.array([engine.rows[name] for name in names], np.int64)
+        stuck = {names[i] for i in np.flatnonzero(engine.touching(rows)).tolist()}
+        bounds = self.scene.bounds
+        outside: set[str] = set()
+        if bounds is not None:
+            xy, limits = engine.state.pose[rows, :2], np.array(bounds)
+            beyond = np.maximum(limits[:2] - xy, xy - limits[2:]).max(axis=1, initial=-math.inf) > FAR_OUTSIDE
+            outside = {names[i] for i in np.flatnonzero(beyond).tolist()}
+        for doubtful, what in (
+            (stuck, "touches something where it begins: it may not be able to move"),
+            (outside, f"begins more than {FAR_OUTSIDE:g} m outside of the map"),
+        ):
+            for name in sorted(doubtful)[:MAX_DOUBTS]:
+                x, y, _ = engine.state.pose[engine.rows[name]].tolist()
+                self._warn(f"robot {name} at x={x:g} m, y={y:g} m {what}")
+            if len(doubtful) > MAX_DOUBTS:
+                self._warn(f"{len(doubtful) - MAX_DOUBTS} more robots: each {what}")
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
         """Put another map under the robots, between two steps; they keep their poses, boxes of the old map go (MAP-014).
@@ -325,47 +414,87 @@ class Simulation:
             The new map.
         grid : Grid, optional
             What `botyard.engine.build.build_grid` made of it before, for example in another thread.
+
+        Raises
+        ------
+        ArgumentError
+            It is no scene.
         """
+        arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
         self._engine.replace_scene(scene, grid)
-        self.scene = scene
+        self._set_scene(scene)
+
+    def _set_scene(self, scene: Scene) -> None:
+        object.__setattr__(self, "scene", scene)
+
+    def _check_there(self, *names: str) -> None:
+        """Raise UnknownNameError, a KeyError, for what is the name of no robot or box."""
+        for name in names:
+            if not isinstance(name, str) or name not in self._engine.rows:
+                raise arguments.unknown(name, self._engine.rows)
 
     def remove_robot(self, name: str) -> None:
-        """Take a robot out of the world, between two steps. KeyError when there is none of that name."""
+        """Take a robot out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
         self.remove_robots([name])
 
     def remove_robots(self, names: Sequence[str]) -> None:
-        """Take many robots out of the world at once; much faster than one by one. KeyError, and nothing is removed, if one is not there."""
-        missing = [name for name in names if name not in self._robots]
-        if missing:
-            raise KeyError(missing[0])
+        """Take many robots out of the world at once; much faster than one by one.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: one is not there; then nothing is removed.
+        """
+        if isinstance(names, str):
+            raise arguments.unknown([names], self._robots, "robot")
+        for name in names:
+            if not isinstance(name, str) or name not in self._robots:
+                raise arguments.unknown(name, self._robots, "robot")
         self._engine.remove_bodies(names)
         for name in names:
-            self._robots.pop(name, None)
+            robot = self._robots.pop(name, None)
+            if robot is not None:
+                robot._leave()
             _, act = self._programs.pop(name, (None, None))
             if act is not None:
                 self.not_before_step(act)
 
     def remove_box(self, name: str) -> None:
-        """Take a box of the map out of the world, between two steps. KeyError when there is none of that name."""
+        """Take a box of the map out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
+        if name not in self.box_names:
+            raise arguments.unknown(name, self.box_names, "box")
         self._engine.remove_box(name)
-        self.scene = self._engine.scene
+        self._set_scene(self._engine.scene)
 
     def put(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
         """Put a robot or a box of the map at a true pose (m, m, rad) at the next step, whatever stands there.
 
         Raises
         ------
-        KeyError
-            Nothing has that name.
+        UnknownNameError
+            A KeyError: nothing has that name.
+        ArgumentError
+            The pose is not three finite numbers.
         CommandError
-            The pose is not finite, or absurdly far away.
+            It is absurdly far away.
         """
+        self._check_there(name)
+        command = cmd.SetPose(arguments.pose(pose))
         if name in self._robots:
             self._robots[name]._teleports += 1
-        self._engine.submit(name, cmd.SetPose(Pose(*map(float, pose))), source)
+        self._engine.submit(name, command, source)
 
     def reset(self, names: Sequence[str] | None = None, source: str = "api") -> None:
-        """Put robots and boxes of the map, or all of them, back where they started, at the next step. KeyError for an unknown name."""
+        """Put robots and boxes of the map, or all of them, back where they started, at the next step.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has one of these names.
+        """
+        if names is not None:
+            self._check_there(*([names] if isinstance(names, str) else names))
+            names = [names] if isinstance(names, str) else names
         boxes = dict(zip(self.box_names, self.scene.boxes, strict=True))
         for name in (*self._robots, *boxes) if names is None else names:
             if name in boxes:
@@ -378,35 +507,53 @@ class Simulation:
 
         Raises
         ------
-        KeyError
-            Nothing has that name.
+        UnknownNameError
+            A KeyError: nothing has that name.
+        ArgumentError
+            `spec` is no DynamicsSpec.
         WorldError
             The extra for bodies with mass is not installed.
         """
+        self._check_there(name)
+        if spec is not None:
+            arguments.instance(spec, "spec", DynamicsSpec)
         self._engine.set_dynamics(name, spec)
         if name in self._robots:
-            self._robots[name].spec = replace(self._robots[name].spec, dynamics=spec)
-        self.scene = self._engine.scene
+            robot = self._robots[name]
+            object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
+        self._set_scene(self._engine.scene)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:
-        """Mass of a robot or box and what goes with it; None: it has none. KeyError when nothing has that name."""
+        """Mass of a robot or box and what goes with it; None: it has none. UnknownNameError (a KeyError) when nothing has that name."""
+        self._check_there(name)
         return self._engine.specs[self._engine.rows[name]].dynamics
 
     def push(self, name: str, fx: float, fy: float = 0.0, torque: float = 0.0, source: str = "api") -> None:
         """Let a force at the centre of mass (N) and a torque (N·m) act from the next step on, until told otherwise.
 
-        In the world's axes. What has no mass takes no notice. KeyError when nothing has that name; CommandError for values that are
-        not finite.
+        In the world's axes. What has no mass takes no notice.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has that name.
+        ArgumentError
+            A value is not a finite number.
         """
-        self._engine.submit(name, cmd.Demand(Control.FORCE, (float(fx), float(fy), float(torque))), source)
+        self._check_there(name)
+        force = arguments.triple((fx, fy, torque), "fx", "fy", "torque")
+        self._engine.submit(name, cmd.Demand(Control.FORCE, force), source)
 
     def pull_to(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
         """Let the controller of a body with mass take it to a pose (m, m, rad) from the next step on; see `push`."""
-        self._engine.submit(name, cmd.Demand(Control.POSE, Pose(*map(float, pose))), source)
+        self._check_there(name)
+        self._engine.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)
 
     def throw(self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api") -> None:
         """Keep a body with mass at a velocity, in the world's axes (m/s, rad/s), from the next step on; see `push`."""
-        self._engine.submit(name, cmd.Demand(Control.TWIST, (float(vx), float(vy), float(w))), source)
+        self._check_there(name)
+        twist = arguments.triple((vx, vy, w), "vx", "vy", "w")
+        self._engine.submit(name, cmd.Demand(Control.TWIST, twist), source)
 
     def describe(self, described: Described) -> None:
         """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
@@ -414,8 +561,7 @@ class Simulation:
         for joint in described.joints:
             self._accessories.joints.setdefault(joint.parent, []).append(Joint(joint))
         for sensor in described.sensors:
-            if sensor.parent not in self._engine.rows:
-                raise KeyError(sensor.parent)
+            self._check_there(sensor.parent)
             self.rays[sensor.name] = RaySensor(sensor, self._devices, self._engine)
 
     @property
@@ -428,13 +574,13 @@ class Simulation:
 
         Raises
         ------
-        KeyError
-            One of them is not there.
+        UnknownNameError
+            A KeyError: one of them is not there.
         WorldError
             It carries itself, or the other one is carried already.
         """
+        self._check_there(carrier, name)
         engine = self._engine
-        engine.rows[carrier], engine.rows[name]
         if name == carrier or name in engine.held or carrier in engine.held:
             raise WorldError(f"{carrier} cannot carry {name}: one of them is carried, or it is itself")
         engine.attach(carrier, name)
@@ -463,12 +609,14 @@ class Simulation:
 
     def wrench(self, name: str) -> tuple[float, float, float]:
         """Net force, N, and torque, N·m, on a body with mass in the last step, in the world's axes; zero for others."""
+        self._check_there(name)
         dynamics = self._engine.dynamics
         return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(name)
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
         """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told."""
-        self._engine.submit(name, cmd.Hold(on), source)
+        self._check_there(name)
+        self._engine.submit(name, cmd.Hold(arguments.flag(on, "on")), source)
 
     def unique_name(self, base: str) -> str:
         """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
@@ -559,7 +707,15 @@ class Simulation:
     # -- time
 
     def step(self, n: int = 1) -> Snapshot:
-        """Advance the world by `n` steps and return its state."""
+        """Advance the world by `n` steps and return its state, which is valid until the step after the next.
+
+        Raises
+        ------
+        ArgumentError
+            `n` is no whole number of at least 0.
+        """
+        if type(n) is not int or n < 0:  # written out, because this is called in every step
+            n = arguments.whole(n, "n", low=0)
         if not self._before:
             return self._engine.step(n)
         for _ in range(n):
@@ -571,8 +727,11 @@ class Simulation:
     def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
         """Call `act` before every step, on behalf of a program that drives a robot, instead of what drove it so far.
 
-        KeyError when there is no robot of that name.
+        UnknownNameError (a KeyError) when there is no robot of that name.
         """
+        if name not in self._robots:
+            raise arguments.unknown(name, self._robots, "robot")
+        arguments.function(act, "act")
         robot = self._robots[name]
         old = self._programs.pop(robot.name, None)
         if old is not None:
@@ -587,10 +746,10 @@ class Simulation:
 
     def before_step(self, act: Callable[[], None]) -> None:
         """Call `act` before every step: programs that control robots from within."""
-        self._before.append(act)
+        self._before.append(arguments.function(act, "act"))
 
     def not_before_step(self, act: Callable[[], None]) -> None:
-        """Do so no longer."""
+        """Call `act` before steps no longer; nothing happens if it was not called."""
         if act in self._before:
             self._before.remove(act)
 
@@ -660,7 +819,19 @@ class Simulation:
             Also write the picture there; the suffix says the format.
         width : int
             Width, pixels.
+
+        Raises
+        ------
+        ArgumentError
+            The width is not from 16 to 20,000, or the suffix is of no format for pictures.
         """
+        width = arguments.whole(width, "width", low=16, high=20_000)
+        if path is not None:
+            from PIL import Image as images
+
+            suffix = Path(arguments.path(path, "path")).suffix.lower()
+            if suffix not in images.registered_extensions():
+                raise ArgumentError(f'path: expected a suffix of pictures such as .png, found "{suffix}" in {path}')
         from botyard.ui.render import (
             render_simulation,  # upward on purpose, and only when asked: pictures are a convenience
         )
@@ -671,19 +842,66 @@ class Simulation:
         return image
 
 
-class Robot:
-    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`."""
+class Robot(Handle):
+    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
+
+    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``, ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All
+    commands take effect at the beginning of the next `Simulation.step`.
+
+    Read it:
+
+    ================  ==================================================================================
+    `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
+    `lasers`          all of them
+    `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
+    `odom`            pose by odometry, which errs, in a frame that begins where the robot started (OdomPose)
+    `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
+    `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
+    `stalled`         whether something blocks its way
+    `gps`, `gripper_state`, `fiducial_finder`, `blob_finder`, `digital_inputs`, `electrics`
+                      further devices; None where the model has none
+    `state`           everything about its motion at once; `describe` says it in words
+    ================  ==================================================================================
+
+    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`, `port` and `clients` are for interfaces that drive it.
+    After it was removed from its simulation, each use of the handle says so (UnknownNameError).
+    """
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        "name": "a robot keeps its name; remove it and add another one",
+        "spec": "a robot keeps its model; call Simulation.set_dynamics for its mass, or remove it and add another one",
+        "start": "it is where the robot was added; call command.set_pose(x, y, th) to put it elsewhere",
+        "truth": "call command.set_pose(x, y, th)",
+        "odom": "call command.reset_odometry()",
+        "odom_in_world": "call command.set_pose(x, y, th) or command.reset_odometry()",
+        "velocity": "call command(v=…, w=…)",
+        "state": "call command(v=…, w=…), command.set_pose(x, y, th) and others",
+        "stalled": "it is what the last step found",
+        "motors_on": "call command.enable(on)",
+        "command": "call it: command(v=…, w=…)",
+        "is_ghost": "call ghost(on)",
+        "laser": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
+        "lasers": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
+        "simulation": "add a robot to the other simulation",
+    }
+    name: str
+    """Its unique name."""
+    spec: RobotSpec
+    """Its model."""
+    start: Pose
+    """True pose at which it was added."""
+    command: Commands
+    """Commands to it."""
+    lasers: tuple[Laser, ...]
+    """Its lasers."""
 
     def __init__(self, sim: Simulation, name: str, spec: RobotSpec, start: Pose) -> None:
-        self.name = name
-        self.spec = spec
-        self.start = start
+        vars(self).update(name=name, spec=spec, start=start, command=Commands(self, "api"))
         self.electrics = Electrics.of(spec.battery)
-        self.command = Commands(self, "api")
         self._sim = sim
         self._claims: list[str] = []
         self._teleports = 0
-        self.lasers = tuple(Laser(self, i) for i in range(len(spec.lasers)))
+        vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
         self.sonar = Sonar(self) if spec.sonar is not None else None
         self.fiducial_finder = None if spec.fiducial_finder is None else FiducialFinder(self, spec.fiducial_finder)
         self.blob_finder = None if spec.blob_finder is None else BlobFinder(self, spec.blob_finder)
@@ -700,13 +918,22 @@ class Robot:
         engine.reshape(self.name, gripper.parts)
         return gripper
 
+    def _leave(self) -> None:
+        """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
+        self._claims.clear()
+        self._sim.claims += 1
+        vars(self)["_sim"] = _Removed(self.name)
+
     def __repr__(self) -> str:
+        if isinstance(self._sim, _Removed):
+            return f"<Robot {self.name}: {self.spec.name}, removed>"
         x, y, th = self.truth
         return f"<Robot {self.name}: {self.spec.name} at x={x:.3f} m, y={y:.3f} m, th={math.degrees(th):.1f}°>"
 
     @property
     def simulation(self) -> Simulation:
         """The world that it is in."""
+        self._sim.claims  # noqa: B018 - raises when it was removed
         return self._sim
 
     @property
@@ -743,20 +970,24 @@ class Robot:
         )
 
     @property
-    def truth(self) -> Pose:
-        """True pose in the world."""
+    def truth(self) -> WorldPose:
+        """True pose in the world's frame, which no real robot knows: m, m, rad."""
         snapshot = self._sim.snapshot
-        return Pose(*snapshot.state.pose[snapshot.rows[self.name]].tolist())
+        return WorldPose(*snapshot.state.pose[snapshot.rows[self.name]].tolist())
 
     @property
-    def odom(self) -> Pose:
-        """Pose by odometry, from where the robot started."""
+    def odom(self) -> OdomPose:
+        """Pose by odometry, in the odometry frame: m, m, rad.
+
+        It begins at 0, 0, 0 where the robot was added (or odometry was reset) and errs more and more. Not to be compared with `truth`,
+        which is in the world's frame: `odom_in_world` is.
+        """
         snapshot = self._sim.snapshot
-        return Pose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
+        return OdomPose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
 
     @property
     def velocity(self) -> Twist:
-        """Velocity in the robot's frame."""
+        """Velocity in the robot's own frame: m/s forward, m/s to the left, rad/s."""
         return self.state.twist
 
     @property
@@ -854,18 +1085,43 @@ class Robot:
             self._sim.claims += 1
 
     @property
-    def odom_in_world(self) -> Pose:
-        """Where in the world odometry believes the robot to be: it began at the true pose, and errs since (or was carried away)."""
+    def odom_in_world(self) -> WorldPose:
+        """Where in the world's frame odometry believes the robot to be: it began at the true pose, and errs since (or was carried away)."""
         snapshot = self._sim.snapshot
         row = snapshot.rows[self.name]
-        return compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom)
+        return WorldPose(*compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom))
 
     def port(self, source: str) -> Port:
         """What a protocol's session sees of this robot; `source` names it in the order of commands and in logs."""
         return Port(self, source)
 
 
-class Commands:
+class Robots(dict[str, Robot]):
+    """Robots by name; a name that is not there gets a sentence (UnknownNameError, a KeyError)."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise arguments.unknown(name, self, "robot")
+
+
+class _Removed:
+    """Stands in for the simulation of a robot that was removed: whatever is asked of it, it says so."""
+
+    def __init__(self, robot: str) -> None:
+        self._robot = robot
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UnknownNameError(f'robot "{self._robot}" was removed from its simulation; add_robot makes another one')
+
+
+def _to_warnings(text: str) -> None:
+    """Show a doubt as a Python warning, at the line of the user's program that gave rise to it."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "botyard":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, DoubtWarning, stacklevel=level)
+
+
+class Commands(Handle):
     """Commands to a robot; they take effect at the beginning of the next step. SI units."""
 
     def __init__(self, robot: Robot, source: str) -> None:
@@ -882,13 +1138,22 @@ class Commands:
         Raises
         ------
         CommandError
-            A value is not finite.
+            A value is not a finite number, or `vy` is not 0 and the robot cannot drive sideways.
         """
+        if vy:
+            self._check_sideways(vy)
         self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
 
+    def _check_sideways(self, vy: float) -> None:
+        spec = self._robot.spec
+        if spec.drive is Drive.DIFF:
+            raise CommandError(
+                f"vy: robot {self._robot.name} ({spec.name}) cannot drive sideways, only omnidirectional robots can; found {vy} m/s"
+            )
+
     def velocity(self, v: float, w: float = 0.0, vy: float = 0.0) -> None:
-        """Drive with these velocities until told otherwise: m/s, rad/s, m/s to the left."""
-        self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+        """Drive with these velocities until told otherwise: m/s, rad/s, m/s to the left. Raises what calling it raises."""
+        self(v, w, vy)
 
     def move(self, distance: float) -> None:
         """Drive straight by a signed distance, m, by odometry."""
@@ -916,8 +1181,9 @@ class Commands:
 
     def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
         """Put the robot at a true pose (m, m, rad); its odometry does not notice."""
+        command = cmd.SetPose(arguments.pose((x, y, th)))
         self._robot._teleports += 1
-        self.submit(cmd.SetPose(Pose(x, y, th)))
+        self.submit(command)
 
     def hold(self, on: bool = True) -> None:
         """Hold the robot, for example to drag it with `set_pose`; let go, it goes on with what it was told."""
@@ -934,11 +1200,19 @@ class Commands:
         self.submit(cmd.SetOdometryErrors(mode, engine.seed_word))
 
 
-class Laser:
-    """A laser of a robot."""
+class Laser(Handle):
+    """A laser of a robot: `read` gives a scan, `ranges` its ranges; `configure` sets its rays."""
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        "ranges": "the next step takes them",
+        "spec": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
+    }
+
+    spec: LaserSpec
+    """Its model, and where it is mounted."""
 
     def __init__(self, robot: Robot, index: int) -> None:
-        self.spec = robot.spec.lasers[index]
+        vars(self)["spec"] = robot.spec.lasers[index]
         self.index = index
         self._robot = robot
         self._key = (robot.name, "laser", index)
@@ -951,7 +1225,18 @@ class Laser:
         )
 
     def configure(self, angle_min: float, increment: float, count: int) -> None:
-        """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and their number."""
+        """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and their number, 0 to 100,000.
+
+        Raises
+        ------
+        ArgumentError
+            A value is not finite, or the number is none.
+        """
+        angle_min, increment = (
+            arguments.number(angle_min, "angle_min", unit="rad"),
+            arguments.number(increment, "increment", unit="rad"),
+        )
+        count = arguments.whole(count, "count", low=0, high=MAX_RAYS)
         fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
         self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
 
@@ -990,7 +1275,7 @@ class Laser:
         return self.read().ranges
 
 
-class Sonar:
+class Sonar(Handle):
     """The sonar ring of a robot."""
 
     def __init__(self, robot: Robot) -> None:
@@ -1024,7 +1309,7 @@ class Sonar:
         return self.read().ranges
 
 
-class FiducialFinder:
+class FiducialFinder(Handle):
     """A fiducial finder of a robot; it costs nothing while nobody reads it."""
 
     def __init__(self, robot: Robot, spec: FiducialFinderSpec) -> None:
@@ -1036,7 +1321,7 @@ class FiducialFinder:
         return find_fiducials(self._robot._sim._engine, self._robot.name, self.spec)
 
 
-class BlobFinder:
+class BlobFinder(Handle):
     """A blob finder of a robot; it costs nothing while nobody reads it."""
 
     def __init__(self, robot: Robot, spec: BlobFinderSpec) -> None:
@@ -1228,9 +1513,16 @@ def warm_up_sensors_and_maps() -> None:
 
 def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> RobotSpec:
     """The spec of a model, with other lasers if some are named."""
-    spec = model if isinstance(model, RobotSpec) else find_robot(model)
+    if not isinstance(model, RobotSpec):
+        if not isinstance(model, (str, Path)):
+            raise ArgumentError(f"model: expected a name, a file or a RobotSpec, found {arguments.found(model)}")
+        model = find_robot(arguments.path(model, "model"))
+    spec = model
     if lasers is None:
         return spec
+    if isinstance(lasers, str) or not isinstance(lasers, Sequence) or not all(isinstance(x, str) for x in lasers):
+        hint = f'; one laser is a list, too: ["{lasers}"]' if isinstance(lasers, str) else ""
+        raise ArgumentError(f"lasers: expected a list of names of laser models, found {arguments.found(lasers)}{hint}")
     mount = spec.lasers[0].pose if spec.lasers else Pose()
     return replace(spec, lasers=tuple(load_laser(t, pose=mount) for t in lasers))
 

@@ -118,7 +118,7 @@ sim, names = build([0, 1, 2, 3, 4], seed=3)
 rows = []
 for k in range(10):
     for i, n in enumerate(names):
-        sim.robots[n].command(v=0.4, vy=0.1, w=0.5 - 0.2 * i)
+        sim.robots[n].command(v=0.4, vy=0.1 if n == 'seekur' else None, w=0.5 - 0.2 * i)
     sim.step()
     s = sim.snapshot.state
     rows += [s.pose.ravel(), s.vel.ravel(), s.odom.ravel(), s.err.ravel()]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.engine.dynamics import walls_within
-from botyard.errors import CommandError, ModelError, WorldError
+from botyard.errors import ArgumentError, CommandError, ModelError, WorldError
 from botyard.geometry import Pose
 from botyard.model.dynamics import GRAVITY, DynamicsSpec, Gains, PoseController, area_moments
 from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
@@ -373,7 +373,7 @@ def test_mass_comes_and_goes_while_it_runs(tmp_path: object) -> None:
     assert robot.spec.dynamics == DynamicsSpec(mass=9.0)
     with pytest.raises(KeyError):
         sim.set_dynamics("nobody", None)
-    with pytest.raises(CommandError, match="finite"):
+    with pytest.raises(ArgumentError, match="finite"):
         sim.push("r", math.nan)
 
 

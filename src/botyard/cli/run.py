@@ -192,7 +192,14 @@ def _simulate(
     check_world(o, world, scene.boxes, _asks(o))
     warm_up_with_progress()
     given = {k: v for k, v in settings.items() if v is not None}
-    sim = Simulation(scene, step=step, range_step=range_step, begin=saved.tick if saved is not None else 0, **given)
+    sim = Simulation(
+        scene,
+        step=step,
+        range_step=range_step,
+        begin=saved.tick if saved is not None else 0,
+        warn=lambda text: log.warning("%s", text),
+        **given,
+    )
     sim.describe(described)
     return asyncio.run(_serve(sim, world, o, rotate_logs, saved))
 

@@ -19,6 +19,7 @@ from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
 from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes
+from botyard.names import shown
 
 FARTHEST = 1e7
 """Largest coordinate of a true pose, m; beyond it neither bins nor the wire's integers mean anything."""
@@ -32,10 +33,14 @@ class Command(Protocol):
         ...
 
 
-def _check_finite(what: str, *values: float | None) -> None:
+def _check_finite(what: str, *values: float) -> None:
     for value in values:
-        if value is not None and not math.isfinite(value):
-            raise CommandError(f"{what}: expected finite numbers, found {value}")
+        try:
+            finite = math.isfinite(value)
+        except (TypeError, ValueError, OverflowError):  # no number at all, an array, or an int beyond all floats
+            finite = False
+        if not finite:
+            raise CommandError(f"{what}: expected finite numbers, found {shown(repr(value))}")
 
 
 def check_pose(pose: Pose) -> None:
@@ -75,7 +80,8 @@ class SetVelocity:
     vy: float | None = None
 
     def __post_init__(self) -> None:
-        _check_finite("velocity", self.v, self.w, self.vy)
+        v, w, vy = self.v, self.w, self.vy
+        _check_finite("velocity", 0.0 if v is None else v, 0.0 if w is None else w, 0.0 if vy is None else vy)
 
     def apply(self, state: State, row: int) -> None:
         """Set the targets."""
@@ -265,7 +271,7 @@ class SetLimits:
     w: float | None = None
 
     def __post_init__(self) -> None:
-        _check_finite("speed limit", self.v, self.vy, self.w)
+        _check_finite("speed limit", *(x for x in (self.v, self.vy, self.w) if x is not None))
 
     def apply(self, state: State, row: int) -> None:
         """Set the limits."""
@@ -285,7 +291,7 @@ class SetRamp:
     decel: float | None = None
 
     def __post_init__(self) -> None:
-        _check_finite("ramp", self.accel, self.decel)
+        _check_finite("ramp", *(x for x in (self.accel, self.decel) if x is not None))
 
     def apply(self, state: State, row: int) -> None:
         """Set the ramp."""

@@ -14,12 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.arguments import Rows
 from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid, join_bodies, moving_order
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
-from botyard.engine.kernels.collide import is_blocked
-from botyard.engine.layout import Grid, OdometryErrorMode, State, allocate_state, changing_bytes
+from botyard.engine.kernels.collide import find_blocked
+from botyard.engine.layout import I1, I8, Grid, OdometryErrorMode, State, allocate_state, changing_bytes
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
@@ -94,7 +95,7 @@ class Engine:
         self.odometry_error_mode = odometry_error_mode
         self.grid = build_grid(scene)
         self.specs: list[BodySpec] = []
-        self.rows: dict[str, int] = {}
+        self.rows: dict[str, int] = Rows()
         self.state, self._block = allocate_state(0)
         self.bodies = build_bodies(())
         self.bins = build_bins(0)
@@ -160,7 +161,7 @@ class Engine:
         WorldError
             A name is taken.
         """
-        rows = dict(self.rows)  # a new one: snapshots keep the old
+        rows = Rows(self.rows)  # a new one: snapshots keep the old
         for spec, _ in bodies:
             if spec.name in rows:
                 raise WorldError(f'a body named "{spec.name}" is there already; names must be unique')
@@ -221,7 +222,7 @@ class Engine:
         for new_array, old_array in _fields(self.state, old):
             new_array[:] = old_array[keep]
         self.bodies = build_bodies(self.specs)
-        self.rows = {spec.name: i for i, spec in enumerate(self.specs)}
+        self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
         self._queue = [c for c in self._queue if c[0] not in uids]
         for row in reversed(rows):  # from the last one on, so that those before it keep their numbers
             self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
@@ -356,7 +357,6 @@ class Engine:
         n = len(self.specs)
         bodies = join_bodies(self.bodies, build_bodies([spec]), np.append(self.bodies.order, n))
         poses = np.concatenate([self.state.pose, np.zeros((1, 3))])
-        mask = np.append(self.state.mask, np.uint16(spec.returns.mask))
         bins = self.bins
         if without is not None or self.dynamics is not None:
             bins = bins._replace(classes=bins.classes.copy())
@@ -365,12 +365,22 @@ class Engine:
         if without is not None:
             bins.classes[bins.slot[self.rows[without]]] = 0
 
+        row, blocked = np.array([n]), np.zeros(1, np.int8)
+
         def free(pose: Pose) -> bool:
             poses[n] = pose
             # the bins hold the bodies that are there, and need not know the one on trial
-            return not is_blocked(self.grid, poses, mask, bodies, bins, n, False)
+            find_blocked(self.grid, poses, bodies, bins, row, blocked)
+            return not blocked[0]
 
         return free
+
+    def touching(self, rows: I8) -> NDArray[np.bool_]:
+        """Which of the bodies in `rows`, (n,) int64, touch something solid where they are, (n,) bool."""
+        found: I1 = np.zeros(len(rows), np.int8)
+        find_blocked(self.grid, self.state.pose, self.bodies, self.bins, rows, found)
+        touching: NDArray[np.bool_] = (found != 0) & (self.state.mask[rows] != 0)  # nobody feels a ghost
+        return touching
 
     # -- commands
 

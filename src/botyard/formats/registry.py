@@ -18,6 +18,7 @@ from typing import Final
 
 import numpy as np
 
+from botyard import arguments
 from botyard.errors import FormatError, MapError, did_you_mean
 from botyard.formats import (
     armapscene,
@@ -313,6 +314,9 @@ def load_scene(name: str | Path, *, resolution: float | None = None, warn: Warn 
     FormatError
         Not found, unreadable, or of an unknown format; with file and line.
     """
+    arguments.path(name, "name")
+    if resolution is not None:
+        resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
     options = Options(resolution=resolution) if warn is None else Options(resolution=resolution, warn=warn)
     return load_world(name, options).scene
 

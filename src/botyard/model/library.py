@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from botyard import arguments
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
@@ -99,6 +100,7 @@ def load_laser(type_: str, *, pose: Pose = Pose(), flipped: bool = False) -> Las
         No such model, or its file is wrong.
     """
     texts = _sensor_texts()
+    arguments.instance(type_, "type_", str, '"botyard models" lists the lasers')
     if type_ not in texts:
         raise ModelError(f'no laser model "{type_}"{did_you_mean(type_, texts)}')
     file: LaserFile = _convert(_parse_toml(texts[type_], f"sensors/{type_}.toml"), LaserFile, type_)
@@ -160,7 +162,7 @@ def load_robot(model: str | Path) -> RobotSpec:
     ModelError
         Unknown model (with the nearest known name), unreadable file, or a wrong description.
     """
-    name = str(model)
+    name = str(arguments.path(model, "model"))
     if name.lower().endswith(".toml"):
         path = Path(model)
         try:

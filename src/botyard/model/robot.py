@@ -13,6 +13,11 @@ from botyard.model.obstacles import Outline, Returns
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec, SonarSpec
 from botyard.units import from_mm
 
+MAX_SPEED = 1000.0
+"""Models with a greater top speed are refused, m/s and rad/s: such a speed is a slip of units."""
+MAX_RAMP = 1e6
+"""The same for accelerations, m/s² and rad/s²."""
+
 
 class Drive(IntEnum):
     """How a body moves."""
@@ -64,6 +69,14 @@ class MotionLimits:
     decel: Axes = Axes(0.5, 0.5, 1.74)
     top_accel: Axes = Axes(2.0, 2.0, 6.28)
     heading_speed: float = 1.75
+
+    def __post_init__(self) -> None:
+        for name, most in (("max_speed", MAX_SPEED), ("accel", MAX_RAMP), ("decel", MAX_RAMP), ("top_accel", MAX_RAMP)):
+            for value in getattr(self, name).as_tuple():
+                if not 0.0 <= value <= most:  # NaN as well
+                    raise ModelError(f"limits: {name} must be from 0 to {most:g}, found {value:g}")
+        if not 0.0 <= self.heading_speed <= MAX_SPEED:
+            raise ModelError(f"limits: heading_speed must be from 0 to {MAX_SPEED:g}, found {self.heading_speed:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

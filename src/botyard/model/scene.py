@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import arguments
 from botyard.errors import ModelError
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
@@ -130,6 +131,9 @@ class Scene:
     georeference: GeoReference | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", arguments.array(self.segments, "segments", 4))
+        object.__setattr__(self, "points", arguments.array(self.points, "points", 2))
+        arguments.number(self.resolution, "resolution", low=0.0, above=True, unit="m")
         for wall in self.special_walls:
             if not 0 <= wall.first <= wall.last <= len(self.segments):
                 raise ModelError(

@@ -16,7 +16,7 @@ from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import arc, cosine_sine, turning, wrap
 from botyard.engine.kernels.outlines import place_corners
-from botyard.engine.layout import F8, I4, I8, U2, Bins, Bodies, Grid, State
+from botyard.engine.layout import F8, I1, I4, I8, U2, Bins, Bodies, Grid, State
 
 OBSTACLE = 1  # Visible.OBSTACLE
 TRANSLATING = 2e-5
@@ -461,9 +461,9 @@ def contact_sectors(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_seg
     return bits
 
 
-@kernel
-def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: int, escaping: bool) -> bool:
-    """Whether body `row` touches something solid where it is; for callers outside the step, with `escaping` false."""
+@merged_kernel
+def is_blocked(grid: Grid, pose: F8, bodies: Bodies, bins: Bins, row: int) -> bool:
+    """Whether body `row` touches something solid where it is."""
     radius, x, y = bodies.radius[row], pose[row, 0], pose[row, 1]
     n_segments, _ = near_segments(
         grid.start, grid.seg, grid.mask, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y, radius, grid.near
@@ -475,9 +475,16 @@ def is_blocked(grid: Grid, pose: F8, mask: U2, bodies: Bodies, bins: Bins, row: 
     gap = room(
         grid.seg, grid.x0, grid.y0, grid.h, grid.near, n_segments, pose, bodies.radius, bodies.part_start,
         bodies.vert_start, bodies.turn, bodies.edge, bodies.verts, bodies.world, bodies.near, n_bodies, row,
-        math.cos(pose[row, 2]), math.sin(pose[row, 2]), 0.0, 0.0, 0.0, 0.0, escaping, bodies.scratch,
+        math.cos(pose[row, 2]), math.sin(pose[row, 2]), 0.0, 0.0, 0.0, 0.0, False, bodies.scratch,
     )  # fmt: skip
     return gap <= 0.0
+
+
+@kernel
+def find_blocked(grid: Grid, pose: F8, bodies: Bodies, bins: Bins, rows: I8, found: I1) -> None:
+    """`is_blocked` for each of the bodies `rows`, (n,), into `found`, (n,), as 0 or 1; for callers outside the step."""
+    for i in range(rows.shape[0]):
+        found[i] = 1 if is_blocked(grid, pose, bodies, bins, rows[i]) else 0
 
 
 @merged_kernel

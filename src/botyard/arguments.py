@@ -1,0 +1,250 @@
+"""Checks of what a program passes to the public API: a wrong argument gets a sentence with its name, what was expected, what was found.
+
+A leaf. The checks cost a microsecond or two, so they stand where something is made or set up; what is called in every step has its own.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.errors import ArgumentError, UnknownNameError, did_you_mean
+from botyard.geometry import Pose
+from botyard.names import shown
+
+
+def found(value: object) -> str:
+    """What was found instead, in a few words: value and type; of arrays the shape."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    return f"{shown(repr(value), 60)} ({type(value).__name__})"
+
+
+def _range(low: float, high: float, above: bool) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "a finite number"
+    if math.isinf(high):
+        return f"a number {'greater than' if above else 'of at least'} {low:g}"
+    return f"a number {'above' if above else 'from'} {low:g} {'up ' if above else ''}to {high:g}"
+
+
+def number(
+    value: object, what: str, *, low: float = -math.inf, high: float = math.inf, above: bool = False, unit: str = ""
+) -> float:
+    """A finite real number within bounds.
+
+    Parameters
+    ----------
+    value : object
+        An int, a float or a NumPy scalar; bool counts as none.
+    what : str
+        Name of the argument.
+    low, high : float
+        Bounds, which are allowed themselves …
+    above : bool
+        … but `low` is not with this.
+    unit : str
+        Unit, for the message.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    if not isinstance(value, (bool, np.bool_, str, bytes)):
+        try:
+            x = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            x = math.nan
+        if math.isfinite(x) and low <= x <= high and not (above and x == low):
+            return x
+    raise ArgumentError(f"{what}: expected {_range(low, high, above)}{unit and f' {unit}'}, found {found(value)}")
+
+
+def whole(value: object, what: str, *, low: int | None = None, high: int | None = None) -> int:
+    """A whole number within bounds, which are allowed themselves; an int or a NumPy integer, bool counts as none.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        try:
+            n = operator.index(value)  # type: ignore[arg-type]
+        except TypeError:
+            n = None
+        if n is not None and (low is None or n >= low) and (high is None or n <= high):
+            return n
+    bounds = "" if low is None else f" of at least {low}" if high is None else f" from {low} to {high}"
+    raise ArgumentError(f"{what}: expected a whole number{bounds}, found {found(value)}")
+
+
+def flag(value: object, what: str) -> bool:
+    """True or False.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise ArgumentError(f"{what}: expected True or False, found {found(value)}")
+
+
+def one_of(value: object, what: str, known: Iterable[str]) -> str:
+    """One of the words `known`.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else; the nearest word is named.
+    """
+    words = tuple(known)
+    if isinstance(value, str) and value in words:
+        return value
+    near = did_you_mean(value, words) if isinstance(value, str) else ""
+    raise ArgumentError(f"{what}: expected one of {', '.join(words)}, found {found(value)}{near}")
+
+
+def instance(value: object, what: str, kind: type[Any], hint: str = "") -> Any:
+    """`value`, if it is a `kind`.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else; `hint` says what to do then.
+    """
+    if isinstance(value, kind):
+        return value
+    raise ArgumentError(f"{what}: expected a {kind.__name__}, found {found(value)}{hint and f'; {hint}'}")
+
+
+def function(value: object, what: str) -> Callable[..., Any]:
+    """Something that can be called.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    if callable(value):
+        return value
+    raise ArgumentError(f"{what}: expected a function, found {found(value)}")
+
+
+def path(value: object, what: str) -> str | Path:
+    """The name of a file.
+
+    Raises
+    ------
+    ArgumentError
+        It is neither a str nor a Path, or empty, or holds a NUL.
+    """
+    if isinstance(value, (str, Path)) and str(value) and "\0" not in str(value):
+        return value
+    raise ArgumentError(f"{what}: expected the name of a file (str or Path), found {found(value)}")
+
+
+def pose(value: object, what: str = "pose") -> Pose:
+    """A pose: three finite numbers x (m), y (m), th (rad); a Pose, a tuple, a list or an array.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    ordered = isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    values = tuple(value) if ordered else ()  # type: ignore[arg-type]
+    if len(values) != 3:
+        raise ArgumentError(f"{what}: expected three numbers x (m), y (m), th (rad), found {found(value)}")
+    return Pose(*triple(values, f"{what}: x", f"{what}: y", f"{what}: th"))
+
+
+def triple(values: tuple[object, object, object], *what: str) -> tuple[float, float, float]:
+    """Three finite numbers with the names `what`.
+
+    Raises
+    ------
+    ArgumentError
+        One is something else.
+    """
+    a, b, c = values
+    return number(a, what[0]), number(b, what[1]), number(c, what[2])
+
+
+def poses(value: object, what: str = "poses") -> list[Pose]:
+    """Many poses: an (n, 3) array, or a sequence of what `pose` takes.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else, or holds numbers that are not finite; the first wrong one is named.
+    """
+    if isinstance(value, np.ndarray) and value.ndim == 2 and value.shape[1] == 3 and value.dtype.kind in "fiu":
+        wrong = np.flatnonzero(~np.isfinite(value).all(axis=1))
+        if not len(wrong):
+            return [Pose(*row) for row in value.astype(np.float64).tolist()]
+        raise ArgumentError(f"{what}[{wrong[0]}]: expected finite numbers, found {value[wrong[0]].tolist()}")
+    if isinstance(value, (np.ndarray, str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise ArgumentError(
+            f"{what}: expected an (n, 3) array or a sequence of poses x (m), y (m), th (rad), found {found(value)}"
+        )
+    return [pose(one, f"{what}[{i}]") for i, one in enumerate(value)]
+
+
+def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
+    """Numbers as an (n, `columns`) float64 array, all finite.
+
+    Raises
+    ------
+    ArgumentError
+        Another shape, no numbers, or some that are not finite; the first wrong row is named.
+    """
+    try:
+        values = np.ascontiguousarray(value, np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what}: expected an (n, {columns}) array of numbers, found {found(value)}") from None
+    if values.size == 0:
+        return values.reshape(0, columns)
+    if values.ndim != 2 or values.shape[1] != columns:
+        raise ArgumentError(f"{what}: expected an (n, {columns}) array, found shape {values.shape}")
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+        raise ArgumentError(f"{what}: expected finite numbers, found {values[row].tolist()} in row {row}")
+    return values
+
+
+class Rows(dict[str, int]):
+    """Numbers by names of things; a name that is not there gets a sentence. Looking up one that is there costs what it costs in a dict."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> int:
+        raise unknown(name, self)
+
+
+def unknown(name: object, known: Iterable[str], what: str = "robot or box") -> UnknownNameError:
+    """The error for a name that nothing has; some that there are are listed, or the nearest is named."""
+    names = list(known)
+    if not isinstance(name, str):
+        return UnknownNameError(f"expected the name of a {what}, found {found(name)}")
+    near = did_you_mean(name, names)
+    there = (
+        f"; there are: {', '.join(shown(n) for n in names[:8])}{', …' if len(names) > 8 else ''}"
+        if names
+        else "; there is none"
+    )
+    return UnknownNameError(f'no {what} is named "{shown(name)}"{near or there}')
+
+
+__all__ = [
+    "Rows", "array", "flag", "found", "function", "instance", "number", "one_of", "path", "pose", "poses", "triple", "unknown", "whole",
+]  # fmt: skip
