@@ -1,4 +1,4 @@
-"""How kernels are compiled and where the compiled code is kept. A leaf: imports nothing of botyard.
+"""How kernels are compiled and where the compiled code is kept. A leaf; `botyard.compiling` says that it happens.
 
 `_nrt=False`: no counting of references to arrays. Kernels allocate nothing, and their callers keep what they hand over; counting, by
 atomic operations at each call of an inlined kernel and each array taken out of a tuple, was half the time of a step. `nogil`: several
@@ -20,6 +20,8 @@ from typing import Any
 import numba
 from numba import njit
 from platformdirs import user_cache_path
+
+from botyard.compiling import watch
 
 _config: Any = numba.config  # its type stubs do not know all settings
 _njit: Any = njit
@@ -63,6 +65,8 @@ class KernelCache:
             digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
         self.folder = cache_root() / digest.hexdigest()
         self.is_used = _is_writable(self.folder)
+        if not self.is_used:
+            watch.lost = str(self.folder)
 
     def decorator(self, **options: Any) -> Callable[[Kernel], Kernel]:
         """A decorator that compiles with these options of Numba besides the usual ones."""

@@ -1478,31 +1478,22 @@ class Port:
         return self._robot.lasers[index].read()
 
 
-def warm_up(
-    progress: Callable[[str], None] = lambda _phase: None, before_sensors: Callable[[], object] = lambda: None
-) -> None:
+def warm_up(before_sensors: Callable[[], object] = lambda: None) -> None:
     """Compile all kernels, or load them from the cache, by running a small world.
 
     Parameters
     ----------
-    progress : callable
-        Is told what comes next.
     before_sensors : callable
         Called before range sensors are used, for a caller who has them compiled elsewhere at the same time.
     """
-    progress("motion")
     sim = Simulation()
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
     sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
     sim.step()
-    progress("places")
     sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
-    progress("sensors")
     before_sensors()
     robot.laser.read()
-    progress("map")
     sim.replace_scene(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))
-    progress("")
 
 
 def warm_up_sensors_and_maps() -> None:

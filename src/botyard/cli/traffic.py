@@ -95,6 +95,16 @@ def _read_grants(path: Path, n: int) -> list[tuple[int, int]]:
     return [(row[0], row[1]) for row in data]
 
 
+def _compile() -> None:
+    """Have the kernels ready before something else is shown on the terminal; says so if they have to be compiled."""
+    from botyard.compiling import watch
+    from botyard.traffic.compare import compile_kernels
+
+    watch.always = True
+    compile_kernels()
+    watch.finish()
+
+
 @contextmanager
 def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     """A bar on stderr for what takes long; nothing where stderr is no terminal."""
@@ -186,6 +196,8 @@ def run(task: Path, **o: Any) -> int:
     """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock, 12 given up."""
     _check_run(o)
     loaded = _load(task)
+    if not o["compat"]:
+        _compile()
     out = _run(loaded, o)
     if o["as_json"]:
         click.echo(json.dumps(out.to_json(events=False), indent=2))
@@ -553,6 +565,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     ]
     for option, name in (("--csv", "csv_file"), ("--json", "json_file")):
         check_can_be_written(option, o[name])
+    _compile()
     with _progress("runs", len(cases)) as progress:
         done = iter(range(1, len(cases) + 1))
         rows = run_all(cases, _made_rules(o), o["processes"], lambda _row: progress(0.0, next(done)))

@@ -6,16 +6,14 @@ import contextlib
 import gc
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 
 import click
-from rich.console import Console
 
-QUIET_FOR = 1.0
-"""Loading kernels from the cache takes less than this, s; only what takes longer is worth a word."""
 WARM = "complete"
 """Empty file in the cache that says that all kernels are there."""
 OLD_AFTER = 30 * 24 * 3600.0
@@ -23,64 +21,74 @@ OLD_AFTER = 30 * 24 * 3600.0
 
 
 def warm_up_with_progress() -> float:
-    """Load or compile all kernels; show progress on stderr when it takes long. Returns the seconds it took."""
-    phase = ["starting"]
-    done = threading.Event()
+    """Load or compile all kernels; say so on stderr when some are compiled. Returns the seconds it took."""
+    from botyard.compiling import watch
+
     began = time.monotonic()
-    # the kernels are compiled in the calling thread: in another one, the memory allocator makes it take a third longer
-    watcher = threading.Thread(target=_watch, args=(phase, done, began), name="warm-up progress", daemon=True)
-    watcher.start()
+    watch.always = True
     gc.disable()  # compiling makes millions of objects that live on: looking through them again and again takes a tenth of the time
     try:
         helper = _start_helper()
         from botyard.simulation import warm_up
 
-        warm_up(lambda name: phase.__setitem__(0, name), helper.wait if helper is not None else lambda: None)
+        # the kernels are compiled in the calling thread: in another one, the memory allocator makes it take a third longer
+        warm_up(lambda: _wait_for(helper))
         _mark_warm()
     finally:
         gc.enable()
-        done.set()
-        watcher.join()
+        watch.finish()
     return time.monotonic() - began
-
-
-def _watch(phase: list[str], done: threading.Event, began: float) -> None:
-    """Say that it takes long, if it does, what is being done, and when it is over."""
-    if done.wait(QUIET_FOR):
-        return
-    console = Console(stderr=True)
-    text = "compiling kernels, this is needed once"
-    if console.is_terminal:
-        with console.status(text) as status:
-            while not done.wait(0.2):
-                status.update(f"{text}: {phase[0]} ({time.monotonic() - began:.0f} s)")
-    else:
-        print(f"botyard: {text} (10 to 20 s) …", file=sys.stderr, flush=True)
-        done.wait()
-    print(f"botyard: kernels compiled in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    _say_if_not_kept()
 
 
 def _start_helper() -> subprocess.Popen[bytes] | None:
     """Another process that compiles a part of the kernels, when nothing is in the cache and there is a processor for it.
 
     Numba compiles one function at a time in a process; the two meet in the cache on disk. Should the other fail, its part is compiled
-    here after all.
+    here after all. It writes a line when it begins to compile, and ends with this process.
     """
     from botyard.engine.kernels.jit import CACHE_FOLDER, CACHES
 
     if not CACHES or (CACHE_FOLDER / WARM).exists() or (os.cpu_count() or 1) < 2:
         return None
-    code = "import gc; gc.disable(); from botyard.simulation import warm_up_sensors_and_maps as work; work()"
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            [sys.executable, "-m", "botyard.cli.warmup"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
     except OSError:
         return None
+
+
+def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
+    """Wait until it has done its part; if it compiles, that is told as if it were done here."""
+    if helper is None:
+        return
+    from botyard.compiling import watch
+
+    assert helper.stdout is not None
+    with helper:
+        if helper.stdout.readline():
+            with watch.elsewhere():
+                helper.stdout.read()  # until it ends
+
+
+def _help() -> None:
+    """The helper."""
+    from botyard.compiling import watch
+    from botyard.simulation import warm_up_sensors_and_maps
+
+    def end_with_starter() -> None:
+        sys.stdin.buffer.read()  # until the other end of the pipe is closed, which a process does however it ends
+        os._exit(0)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both; the starter decides
+    threading.Thread(target=end_with_starter, daemon=True).start()
+    gc.disable()
+    watch.on_first = lambda: print("compiling", flush=True)
+    warm_up_sensors_and_maps()
+    os._exit(0)  # the thread still reads, and closing a stream that is being read would wait for it
 
 
 def _mark_warm() -> None:
@@ -90,17 +98,6 @@ def _mark_warm() -> None:
     if CACHES:
         with contextlib.suppress(OSError):
             (CACHE_FOLDER / WARM).touch()
-
-
-def _say_if_not_kept() -> None:
-    from botyard.engine.kernels.jit import CACHE_FOLDER, CACHES
-
-    if not CACHES:
-        print(
-            f"botyard: they cannot be kept: {CACHE_FOLDER} is not writable; set NUMBA_CACHE_DIR to a folder that is",
-            file=sys.stderr,
-            flush=True,
-        )
 
 
 def remove_old_caches() -> None:
@@ -120,3 +117,7 @@ def command() -> None:
     seconds = warm_up_with_progress()
     remove_old_caches()
     click.echo(f"kernels ready ({seconds:.1f} s)")
+
+
+if __name__ == "__main__":
+    _help()

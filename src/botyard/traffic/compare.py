@@ -99,6 +99,11 @@ def _run(job: tuple[Case, Rules]) -> Row:
     return run_case(*job)
 
 
+def compile_kernels() -> None:
+    """Compile the kernels of traffic, or load them, by a small run."""
+    run_case(Case("deadlock", 2, 1, "dummy"))
+
+
 def run_all(
     cases: Sequence[Case], rules: Rules = Rules(), processes: int = 0, done: Callable[[Row], None] = lambda _row: None
 ) -> list[Row]:
@@ -118,7 +123,7 @@ def run_all(
             rows.append(run_case(case, rules))
             done(rows[-1])
         return rows
-    run_case(Case("deadlock", 2, 1, "dummy"))  # compiles before there are several who would
+    compile_kernels()  # before there are several who would
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for row in pool.map(_run, zip(cases, itertools.repeat(rules)), chunksize=4):
             rows.append(row)
@@ -211,4 +216,4 @@ def table(summaries: Iterable[Summary]) -> list[tuple[str, ...]]:
     return out
 
 
-__all__ = ["COLUMNS", "Case", "Row", "Summary", "run_all", "run_case", "summarise", "table"]
+__all__ = ["COLUMNS", "Case", "Row", "Summary", "compile_kernels", "run_all", "run_case", "summarise", "table"]

@@ -9,15 +9,10 @@ from botyard.jit import KernelCache
 _CACHE = KernelCache(Path(__file__).resolve().parent.glob("*.py"))
 
 
-def is_compiled() -> bool:
-    """Whether the loop has been compiled before, and its code kept."""
-    return _CACHE.is_used and any(_CACHE.folder.rglob("events.advance-*.nbi"))
-
-
 kernel = _CACHE.decorator(_nrt=False)
 """Compile a kernel that is called from Python."""
 
 inlined_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
 """Compile one that becomes a part of its caller, and is never to be called from Python while it is compiled."""
 
-__all__ = ["inlined_kernel", "is_compiled", "kernel"]
+__all__ = ["inlined_kernel", "kernel"]

@@ -1,0 +1,156 @@
+"""What is said of compiling: when Numba compiles, and never otherwise."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from numba.core import event
+
+from botyard import compiling
+from botyard.compiling import Watch
+from botyard.jit import KernelCache
+from tests.waiting import PATIENCE, wait
+
+pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
+    """A watch of its own, that finds everything worth a word; the time does not pass by itself."""
+    monkeypatch.setattr(compiling, "QUIET_FOR", 0.0)
+    monkeypatch.setattr(compiling, "TICK", 0.001)
+    made = Watch()
+    event.register("numba:compile", made)
+    yield made
+    event.unregister("numba:compile", made)
+    made.finish()
+
+
+def kernel_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], int]:
+    """A kernel as botyard's are, with a cache of its own."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
+
+    def twice(x: int) -> int:
+        return 2 * x
+
+    twice.__module__ = "botyard.engine.kernels.twice"
+    return KernelCache([Path(__file__)]).decorator()(twice)
+
+
+def test_it_speaks_when_something_is_compiled_and_only_then(
+    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    assert kernel_of(tmp_path, monkeypatch)(3) == 6
+    wait(lambda: "so far" in screen.getvalue() or watch._teller is None)
+    watch.finish()
+    said = screen.getvalue()
+    assert "compiling kernels, this is needed once" in said and said.endswith("kernels compiled in 0 s\n")
+    assert watch.count == 1
+
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    clock = iter(range(0, 100_000, 100))
+    monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))  # a machine that is very busy
+    assert kernel_of(tmp_path, monkeypatch)(3) == 6, "from the cache"
+    watch.finish()
+    assert (screen.getvalue(), watch.count) == ("", 1)
+
+
+def test_what_is_said_where_nobody_looks_on(watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing, unless the command line wants plain lines; then with what is to be done when code cannot be kept."""
+    monkeypatch.setattr(sys, "stderr", screen := io.StringIO())
+    kernel_of(tmp_path / "a", monkeypatch)(3)
+    watch.finish()
+    assert screen.getvalue() == ""
+    watch.always, watch.lost = True, "/read/only"
+    with watch.elsewhere():  # so that the line is certainly written
+        kernel_of(tmp_path / "b", monkeypatch)(3)
+        wait(screen.getvalue)
+    watch.finish()
+    assert screen.getvalue().splitlines() == [
+        "botyard: compiling kernels …",
+        "botyard: kernels compiled in 0 s",
+        "botyard: they cannot be kept: /read/only is not writable; set NUMBA_CACHE_DIR to a folder that is",
+    ]
+
+
+def test_an_interrupted_compilation_claims_nothing(
+    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    kernel = kernel_of(tmp_path, monkeypatch)
+
+    def interrupted(*_: object) -> None:
+        wait(screen.getvalue)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernel._compiler, "compile", interrupted)  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        kernel(3)
+    watch.finish()
+    assert "compiling kernels" in screen.getvalue()
+    assert "compiled in" not in screen.getvalue()
+    assert screen.getvalue().endswith("\r"), "the line is gone"
+
+
+def test_the_line_goes_by_itself(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python nobody says that it is over."""
+    monkeypatch.setattr(compiling, "LINGER", 0.001)
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    with watch.elsewhere():
+        wait(screen.getvalue)
+    wait(lambda: screen.getvalue().endswith("kernels compiled in 0 s\n"))
+    wait(lambda: watch._teller is None)
+
+
+def test_kernels_of_others_are_none_of_our_business(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    assert numba.njit(lambda x: x + 1)(2) == 3
+    watch.finish()
+    assert (screen.getvalue(), watch.count) == ("", 0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal")
+def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
+    """`import botyard` and a kernel without code in the cache, on a real terminal; in a pipe nothing is said."""
+    import pty
+
+    code = (
+        "from botyard import compiling; compiling.QUIET_FOR = 0.0; compiling.TICK = 0.001\n"
+        "from botyard.engine.kernels.jit import kernel\n"
+        "def f(x): return x + 1\n"
+        "f.__module__ = 'botyard.f'\n"
+        "assert kernel(f)(1) == 2\n"
+        "compiling.watch.finish()\n"
+    )
+    (tmp_path / "program.py").write_text(code)
+    line = [sys.executable, str(tmp_path / "program.py")]
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    ours, theirs = pty.openpty()
+    subprocess.run(line, stderr=theirs, env=env, timeout=PATIENCE, check=True)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert b"compiling kernels, this is needed once" in shown and b"kernels compiled in 0 s" in shown
+    env["NUMBA_CACHE_DIR"] = str(tmp_path / "another")
+    done = subprocess.run(line, capture_output=True, env=env, timeout=PATIENCE, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
