@@ -31,7 +31,7 @@ def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
     tables = ("--csv", tmp_path / "t.csv", "--sectors", tmp_path / "s.csv")
     done = traffic("run", task, "--result", tmp_path / "r.json", "--events", tmp_path / "e.jsonl", *tables)
     assert done.return_value == 0
-    assert done.output.startswith("completed in 44.960 s\n4 of 4 robots finished")
+    assert done.stdout.startswith("completed in 44.960 s\n4 of 4 robots finished")
     result = json.loads((tmp_path / "r.json").read_text())
     assert (result["outcome"], result["deadlock_cycle"]) == ("completed", [])
     assert result["makespan_s"] == pytest.approx(44.96, abs=0.01)
