@@ -62,7 +62,9 @@ def test_it_speaks_when_something_is_compiled_and_only_then(
 
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     clock = iter(range(0, 100_000, 100))
-    monkeypatch.setattr(compiling, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))  # a machine that is very busy
+    monkeypatch.setattr(
+        compiling, "time", SimpleNamespace(monotonic=lambda: float(next(clock)))
+    )  # a machine that is very busy
     assert kernel_of(tmp_path, monkeypatch)(3) == 6, "from the cache"
     watch.finish()
     assert (screen.getvalue(), watch.count) == ("", 1)
