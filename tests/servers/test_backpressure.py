@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.servers.intake import BURST, SHARED_BURST, SLICE, Inlet, Intake
+from botyard.servers.intake import BURST, PIECE, SHARED_BURST, SLICE, Inlet, Intake
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE, wait
@@ -57,18 +57,19 @@ def in_loop(act: Callable[[], object]) -> None:
 def test_what_comes_slowly_is_worked_off_at_once() -> None:
     async def act() -> None:
         told: list[tuple[str, bytes]] = []
-        a = Sender(Intake(), told, "a")
+        a = Sender(Intake(lambda: 0.0), told, "a")
         a.inlet.take(b"x" * int(BURST))
-        assert told == [("a", b"x" * int(BURST))]
+        assert a.all() == b"x" * int(BURST)
+        assert all(len(data) <= PIECE for _, data in told)
         a.inlet.take(b"y" * int(SHARED_BURST))
-        assert told[1:] == [("a", b"y" * int(SHARED_BURST))], "one alone may have what is for all"
+        assert a.all()[int(BURST) :] == b"y" * int(SHARED_BURST), "one alone may have what is for all"
         assert a.reads
-        a.inlet.take(b"z" * 10_000)
-        assert len(told) == 2
+        a.inlet.take(b"z" * 100_000)
+        assert b"z" not in a.all()
         assert not a.reads
         b = Sender(a.inlet._intake, told, "b")
         b.inlet.take(b"x" * int(BURST))
-        assert told[2:] == [("b", b"x" * int(BURST))], "and others still have their own"
+        assert b.all() == b"x" * int(BURST), "and others still have their own"
 
     in_loop(act)
 
@@ -95,7 +96,7 @@ def test_nothing_is_lost_and_nothing_overtaken(sizes: list[int]) -> None:
 
 def test_those_who_wait_take_turns() -> None:
     async def act() -> None:
-        intake = Intake()
+        intake = Intake(lambda: 0.0)
         told: list[tuple[str, bytes]] = []
         a, b, c = (Sender(intake, told, n) for n in "abc")
         a.inlet.take(b"x" * 2 * int(SHARED_BURST))
@@ -106,8 +107,9 @@ def test_those_who_wait_take_turns() -> None:
         assert told == [("c", b"small")], "who sends little does not wait"
         while not (a.reads and b.reads):
             await asyncio.sleep(0.001)
-        turns = [name for name, data in told if len(data) == SLICE]
-        assert turns[:10] == ["a", "b"] * 5
+        turns = [name for name, data in told if name != "c"]
+        slices = ["".join(turns[i : i + SLICE // PIECE]) for i in range(0, len(turns), SLICE // PIECE)]
+        assert [set(s) for s in slices[:10]] == [{"a"}, {"b"}] * 5
         a.inlet.take(b"y" * 2 * int(SHARED_BURST))
         a.inlet.close()
         b.inlet.take(b"y" * 2 * int(SHARED_BURST))
@@ -115,6 +117,74 @@ def test_those_who_wait_take_turns() -> None:
         while not b.reads:
             await asyncio.sleep(0.001)
         assert {name for name, _ in told[before:]} == {"b"}, "who is gone has no turn"
+
+    in_loop(act)
+
+
+class Clock:
+    """Time that only work takes."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("freed", [0.0, 1.0])
+def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
+    """The budget counts the time that the work took; steps that a client may ask for at any pace are not counted."""
+
+    async def act() -> None:
+        clock = Clock()
+        intake = Intake(clock)
+        done: list[bytes] = []
+
+        def work(data: bytes) -> None:
+            clock.now += 0.01
+            intake.charge_not(0.01 * freed)
+            done.append(data)
+
+        reads = [True]
+        inlet = Inlet(intake, work, lambda: reads.append(False), lambda: reads.append(True))
+        inlet.take(b"x" * 10 * PIECE)
+        if freed:
+            assert len(done) == 10
+            return
+        assert len(done) <= 5, "what is its own, what is for all, and the one that showed what it costs"
+        assert not reads[-1]
+        while not reads[-1]:
+            await asyncio.sleep(0.001)
+        assert b"".join(done) == b"x" * 10 * PIECE
+        inlet.take(b"y")
+        assert not reads[-1], "it still owes what it has used"
+
+    in_loop(act)
+
+
+def test_who_hangs_up_while_it_waits_is_gone_at_once() -> None:
+    async def act() -> None:
+        intake = Intake()
+        cut: list[str] = []
+        worked: list[int] = []
+        is_gone = [False]
+        inlet = Inlet(
+            intake,
+            lambda data: worked.append(len(data)),
+            lambda: None,
+            lambda: None,
+            lambda: is_gone[0],
+            lambda: cut.append("a"),
+        )
+        inlet.take(b"x" * 10_000_000)
+        is_gone[0] = True
+        while not cut:
+            await asyncio.sleep(0.001)
+        assert sum(worked) < 1_000_000
+        before = len(worked)
+        inlet.take(b"more")
+        await asyncio.sleep(0.05)
+        assert len(worked) == before
+        assert cut == ["a"]
 
     in_loop(act)
 

@@ -17,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.clients.discovery import find_hosts, probe
-from botyard.protocols.discovery import PORT, REPLY, REQUEST, RateLimit, is_reply, is_request
+from botyard.clients.pioneer import PioneerClient
+from botyard.protocols.discovery import PORT, REPLY, REQUEST, is_reply, is_request
+from botyard.protocols.tokenbucket import RateLimit
 from botyard.servers.discovery import DiscoveryServer
 from tests.ports import free_port
 from tests.running import BOTYARD, running
@@ -169,8 +171,7 @@ def test_the_program_is_found_and_its_robots_listed() -> None:
             (port, "p3dx"),
             (port + 1, "amigo"),
         ]
-        with socket.create_connection(("127.0.0.1", port)):
-            time.sleep(0.3)
+        with PioneerClient(port=port):
             assert [r.is_busy for r in probe("127.0.0.1", first=port, most=5)] == [True, False]
         done = subprocess.run(
             [*BOTYARD, "discover", "--seconds", "1", "-p", str(port), "--json"],

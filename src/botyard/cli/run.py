@@ -355,7 +355,10 @@ async def _serve(
     sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None, saved: SavedState | None
 ) -> int:
     """Open the ports, say "ready", run until told to end."""
+    from botyard.servers.fence import watch_over
+
     log = logging.getLogger("botyard")
+    watch_over(asyncio.get_running_loop(), log)
     yard = _assemble(sim, place, o, rotate_logs)
     hub = yard.hub
     asks = _asks(o)

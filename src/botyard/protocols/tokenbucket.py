@@ -75,4 +75,23 @@ class Budget:
         return max((bucket.wait(now) for bucket in self.buckets), default=0.0)
 
 
-__all__ = ["Budget", "TokenBucket"]
+class RateLimit:
+    """How often each source gets something: a bucket of `burst` that fills with `rate` a second for each.
+
+    Sources beyond `most` push out the one that was silent for longest, so memory is bounded. Time is an argument, s.
+    """
+
+    def __init__(self, rate: float = 5.0, burst: float = 5.0, most: int = 1024) -> None:
+        self._rate, self._burst, self._most = rate, burst, most
+        self._buckets: dict[str, TokenBucket] = {}
+
+    def allows(self, source: str, now: float) -> bool:
+        """Whether `source` gets it now."""
+        bucket = self._buckets.pop(source, None) or TokenBucket(self._rate, self._burst, now)
+        self._buckets[source] = bucket
+        if len(self._buckets) > self._most:
+            del self._buckets[next(iter(self._buckets))]
+        return bucket.take(now)
+
+
+__all__ = ["Budget", "RateLimit", "TokenBucket"]

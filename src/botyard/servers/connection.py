@@ -5,16 +5,17 @@ The same for TCP and for the null modem; a transport gives it functions to write
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.tokenbucket import TokenBucket
+from botyard.servers.fence import Fence, Seldom, end_all
 from botyard.servers.worldcontrol import WorldControl
 
 MOST_LINES: Final = 500.0
@@ -26,10 +27,11 @@ LINES_RATE: Final = 200.0
 class RobotLog(logging.LoggerAdapter[logging.Logger]):
     """Puts the robot's name in front of every line."""
 
-    def process(self, msg: object, kwargs: object) -> tuple[object, object]:  # type: ignore[override]
-        """Add the name."""
-        name = self.extra["robot"] if self.extra else ""
-        return f"{name}: {msg}", {**kwargs, "extra": {"robot": name}}  # type: ignore[dict-item]
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log a line; the name is an argument of it, so that a ``%`` in it means nothing."""
+        if self.isEnabledFor(level):
+            name = self.extra["robot"] if self.extra else ""
+            self.logger.log(level, f"%s: {msg}", name, *args, **{**kwargs, "extra": {"robot": name}})
 
 
 class _Lines:
@@ -63,13 +65,15 @@ class Connection:
     write : callable
         Takes bytes for the client.
     finish : callable
-        Called once, when the session is over and everything is written.
+        Called when the session is over and everything is written; once more if an exception came out of that.
     log : logging.LoggerAdapter
         Log of the robot.
     world : WorldControl, optional
         Takes what the client asks of the whole simulation; without it such requests are refused.
     is_local : bool
         The client is on this machine.
+    visits : Seldom, optional
+        Tells of clients that come and go, instead of the log: they may do so very often.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Connection:
         log: logging.LoggerAdapter[logging.Logger],
         world: WorldControl | None = None,
         is_local: bool = True,
+        visits: Seldom | None = None,
     ) -> None:
         self.session = session
         self.log = log
@@ -88,77 +93,74 @@ class Connection:
         self._finish = finish
         self._world = world
         self._finished = False
+        self._visits = visits
         self._lines = _Lines(log)
         self._tap = (
             world.packet_log.session(session.port.name) if world is not None and world.packet_log is not None else None
         )
+        self._fence = Fence(log, "the session", self._break)
         if world is not None:
             world.attach(self)
 
     @property
     def is_over(self) -> bool:
         """Whether the session has ended."""
-        return self.session.is_closed
+        return self._finished or self.session.is_closed
+
+    # -- what loops call: nothing of the session but through the fence, for on these loops all robots depend
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes came from the client."""
-        if self._tap is not None:
-            self._tap(True, data)
-        self._call(self.session.receive_data, data, now)
+        self._fence.run(self._receive, data, now)
 
     def receive_eof(self) -> None:
         """The client is gone."""
-        self._call(self.session.receive_eof)
+        self._fence.run(self._then_pump, self.session.receive_eof)
 
     def close(self, reason: str) -> None:
         """End the session from the server's side."""
-        self._call(self.session.close, reason)
+        self._fence.run(self._then_pump, self.session.close, reason)
 
     def is_due(self, now: float) -> bool:
         """A step is done; whether the session has a report to send: `report` must follow then."""
-        return self._ask(self.session.is_due, now)
+        return self._fence.call(self._ask, self.session.is_due, now, otherwise=False)
 
     def on_timer(self, now: float) -> bool:
         """The time that `next_timer` named has come; whether the session has a report to send again: `report` must follow then."""
-        return self._ask(self.session.handle_timer, now)
-
-    def _ask(self, wants_report: Callable[[float], bool], now: float) -> bool:
-        try:
-            due = wants_report(now)
-        except Exception:
-            self._fault()
-            due = False
-        if not due:
-            self._pump()
-        return due
+        return self._fence.call(self._ask, self.session.handle_timer, now, otherwise=False)
 
     def report(self, now: float, made: Made | None = None) -> None:
         """Send what is due: what was made for the session, or what it makes itself."""
         if made is None:
-            self._call(self.session.report, now)
+            self._fence.run(self._then_pump, self.session.report, now)
         else:
-            self._call(self.session.send_report, now, made.sip, made.scans)
+            self._fence.run(self._then_pump, self.session.send_report, now, made.sip, made.scans)
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
         """Tell the client what became of a map."""
-        self._call(lambda: self.session.map_changed(name, loaded, by_user=by_user))
-
-    def _call(self, act: Callable[..., None], *args: object) -> None:
-        """Let the session act. A fault of ours in one session must not stop the run loop, on which all robots depend."""
-        try:
-            act(*args)
-        except Exception:
-            self._fault()
-        self._pump()
-
-    def _fault(self) -> None:
-        self.log.exception("internal error, the session is closed")
-        with contextlib.suppress(Exception):
-            self.session.close("internal error")
+        self._fence.run(self._then_pump, partial(self.session.map_changed, name, loaded, by_user=by_user))
 
     def next_timer(self) -> float | None:
         """When to call `on_timer`."""
-        return self.session.next_timer()
+        return self._fence.call(self.session.next_timer, otherwise=None)
+
+    # -- inside the fence
+
+    def _receive(self, data: bytes, now: float) -> None:
+        if self._tap is not None:
+            self._tap(True, data)
+        self.session.receive_data(data, now)
+        self._pump()
+
+    def _ask(self, wants_report: Callable[[float], bool], now: float) -> bool:
+        due = wants_report(now)
+        if not due:
+            self._pump()
+        return due
+
+    def _then_pump(self, act: Callable[..., None], *args: object) -> None:
+        act(*args)
+        self._pump()
 
     def _pump(self) -> None:
         data = self.session.data_to_send()
@@ -170,15 +172,34 @@ class Connection:
             if isinstance(event, LogLine):
                 self._lines.log(event.level, event.text)
             elif isinstance(event, SessionOpened):
-                self.log.info("session open")
+                self._visited("session open")
             elif isinstance(event, SessionClosed):
-                self.log.info("session over: %s", event.reason)
+                self._visited(f"session over: {event.reason}")
             elif self._world is not None:
                 self._world.request(self, event)
             else:
                 self.log.warning("%s is refused here", type(event).__name__)
         if self.session.is_closed and not self._finished:
-            self._finished = True
-            if self._world is not None:
-                self._world.detach(self)
-            self._finish()
+            self._end()
+
+    def _visited(self, what: str) -> None:
+        if self._visits is None:
+            self.log.info("%s", what)
+        else:
+            self._visits.log(logging.INFO, "%s", what, to=self.log)
+
+    def _end(self) -> None:
+        self._finished = True
+        if self._world is not None:
+            self._world.detach(self)
+        self._finish()
+
+    def _break(self) -> None:
+        """An exception came out: the session ends and the robot is free, whatever else goes wrong meanwhile."""
+        self._finished = True
+        end_all(
+            lambda: self.session.close("internal error"),
+            self.session.port.release,
+            lambda: self._world.detach(self) if self._world is not None else None,
+            self._finish,
+        )

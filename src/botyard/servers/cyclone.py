@@ -19,6 +19,7 @@ from botyard.extras import lacking
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.naming import ENCLAVE, type_name
 from botyard.protocols.ros_messages.types import Types
+from botyard.servers.fence import Fence
 
 _PATIENCE: Final = 100_000_000
 """The waiting thread looks up so often, ns, to see whether it is to end."""
@@ -233,6 +234,7 @@ class Pipe:
         self._ends: dict[int, Writer | Reader] = {}
         self._waitset = int(self.library.dds_create_waitset(self._participant._ref))
         self._loop = asyncio.get_running_loop()
+        self._fence = Fence(log, "receiving")
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._wait, name="botyard-dds", daemon=True)
         self._thread.start()
@@ -375,9 +377,7 @@ class Pipe:
             for ref in refs:
                 end = self._ends.get(ref)
                 if end is not None:
-                    end.woken()
-        except Exception:  # a fault of ours must not end the receiving of everything else
-            log.exception("internal error while receiving")
+                    self._fence.run(end.woken)
         finally:
             seen.set()
 

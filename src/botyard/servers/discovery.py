@@ -9,7 +9,9 @@ import logging
 import socket
 from typing import Any, cast
 
-from botyard.protocols.discovery import PORT, REPLY, RateLimit, is_request
+from botyard.protocols.discovery import PORT, REPLY, is_request
+from botyard.protocols.tokenbucket import RateLimit
+from botyard.servers.fence import Fence
 
 log = logging.getLogger("botyard.discovery")
 
@@ -26,6 +28,7 @@ class DiscoveryServer(asyncio.DatagramProtocol):
     def __init__(self, everybody: bool) -> None:
         self._everybody = everybody
         self._limit = RateLimit()
+        self._fence = Fence(log, "an answer to discovery")
         self._transport: asyncio.DatagramTransport | None = None
 
     async def listen(self, port: int = PORT) -> bool:
@@ -54,6 +57,9 @@ class DiscoveryServer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         """Answer a request."""
+        self._fence.run(self._received, data, addr)
+
+    def _received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         if not is_request(data) or self._transport is None:
             return
         host = str(addr[0])

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from botyard.protocols.robotport import Timing
+from botyard.servers.fence import Fence
 from botyard.servers.intake import Intake
 from botyard.servers.reporting import Reporter
 from botyard.simulation import Simulation
@@ -67,8 +68,8 @@ class Hub:
         self._interval = sim.dt if interval is None else interval
         self._next_warning = 0.0
         self.reporter = Reporter()
-        self._listeners: list[Listener] = [self.reporter]
-        self._watchers: list[Callable[[], None]] = []
+        self._listeners: list[tuple[Listener, Fence]] = []
+        self._watchers: list[tuple[Callable[[], None], Fence]] = []
         self._stop = asyncio.Event()
         self._wake = asyncio.Event()
         self._paused = False
@@ -82,19 +83,20 @@ class Hub:
         """Reports that were not sent, because their clients did not read."""
         self.tasks: set[asyncio.Future[Any]] = set()  # work beside the loop; kept here so that it is not lost half way
         self._marks: deque[tuple[float, float]] = deque()
+        self._looks = Fence(log, "looking after sessions")
+        self.attach(self.reporter)
 
     def attach(self, listener: Listener) -> None:
         """Tell `listener` of every step from now on."""
-        self._listeners.append(listener)
+        self._listeners.append((listener, Fence(log, f"{type(listener).__name__}, after a step")))
 
     def detach(self, listener: Listener) -> None:
         """Do so no longer."""
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        self._listeners = [entry for entry in self._listeners if entry[0] is not listener]
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Call `changed` when the state has changed: after every step, and when something was placed while time stands still."""
-        self._watchers.append(changed)
+        self._watchers.append((changed, Fence(log, "telling of a change")))
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
         """End `run` soon, on purpose or as if the simulator had died; what is said first counts."""
@@ -168,7 +170,7 @@ class Hub:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(max(POLL, self.reporter.wake - loop.time()))
-            self.reporter.poll(loop.time())
+            self._looks.run(self.reporter.poll, loop.time())
 
     async def _run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -216,8 +218,8 @@ class Hub:
             self.settle()
 
     def _tell_watchers(self) -> None:
-        for changed in self._watchers:
-            changed()
+        for changed, fence in self._watchers:
+            fence.run(changed)
 
     def _admit_lag(self, lag: float) -> None:
         """Count an overrun, and say so now and then."""
@@ -256,6 +258,6 @@ class Hub:
             self._marks.append((now, self.sim.time))
             while self._marks[-1][0] - self._marks[0][0] > RATIO_WINDOW:
                 self._marks.popleft()
-        for listener in tuple(self._listeners):
-            listener.on_snapshot(now)
+        for listener, fence in tuple(self._listeners):
+            fence.run(listener.on_snapshot, now)
         self._tell_watchers()

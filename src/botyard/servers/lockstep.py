@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Final
 
 from botyard.protocols.ambf.stepping import WATCHDOG, Stepping
+from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 
 LOOK: Final = 0.05
@@ -46,6 +47,7 @@ class Lockstep:
         """Somebody had let time stand still before a client took hold of it, and finds it so again."""
         self.told: list[Callable[[], None]] = []
         """Called when steps that were asked for are done."""
+        self._fence = Fence(log, "telling of steps")
         self.is_busy = False
         """Steps are being made."""
 
@@ -90,8 +92,8 @@ class Lockstep:
 
     def _make_steps(self) -> bool:
         """Make steps that were asked for, for a while; whether all are done."""
-        now = asyncio.get_running_loop().time
-        begin, steps = now(), 0
+        now, intake = asyncio.get_running_loop().time, self._hub.intake
+        begin, steps, clock = now(), 0, intake.clock()
         self.is_busy = True
         try:
             for stepping in tuple(self._clients.values()):
@@ -104,9 +106,10 @@ class Lockstep:
                     steps += 1
         finally:
             self.is_busy = False
+            intake.charge_not(intake.clock() - clock)
         if steps:
             for tell in tuple(self.told):
-                tell()
+                self._fence.run(tell)
         return True
 
     async def _go_on(self) -> None:

@@ -68,8 +68,9 @@ class Line:
 
     def _finish(self) -> None:
         self.closed = True
-        self._modem._lines.remove(self)
         self._modem._reporter.detach(self.connection)
+        if self in self._modem._lines:
+            self._modem._lines.remove(self)
 
     @property
     def exit_status(self) -> int | None:

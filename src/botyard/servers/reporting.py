@@ -8,6 +8,7 @@ from typing import Final
 from botyard.protocols.pioneer.batch import Batch
 from botyard.protocols.pioneer.session import REPEAT_PERIOD
 from botyard.servers.connection import Connection
+from botyard.servers.fence import Fence
 
 SHORTEST_TIMER: Final = REPEAT_PERIOD
 """Whatever happens to a session, it sets no timer that ends earlier than this from then, s; so nobody need look in between."""
@@ -21,6 +22,7 @@ class Reporter:
     def __init__(self) -> None:
         self._connections: list[Connection] = []
         self._batch = Batch()
+        self._fence = Fence(log, "reports are made one by one")
         self.wake = 0.0
         """When `poll` will have something to do, at the earliest, s."""
 
@@ -40,10 +42,8 @@ class Reporter:
     def _report(self, due: list[Connection], now: float) -> None:
         if not due:
             return
-        try:
-            made = self._batch.make([c.session for c in due])
-        except Exception:  # a fault of ours must not stop the run loop; each session then makes its own report
-            log.exception("internal error, reports are made one by one")
+        made = self._fence.call(self._batch.make, [c.session for c in due], otherwise=None)
+        if made is None:  # each session then makes its own report
             self._batch, made = Batch(), [None] * len(due)
         for connection, part in zip(due, made, strict=True):
             connection.report(now, part)

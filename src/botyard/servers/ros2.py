@@ -20,6 +20,7 @@ from botyard.protocols.dds.requests import join_response, split_request
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.servers.cyclone import Pipe, Reader, Writer
+from botyard.servers.fence import Fence
 from botyard.servers.rosgraph import Once
 
 _REQUESTS: Final = 100
@@ -69,6 +70,7 @@ class _Listening:
         self._ros = ros
         self._node = node
         self._entry = entry
+        self._fence = Fence(log, f"ROS 2: a message of {entry.name}")
         kind = full(entry.type_name)
         # best effort also matches reliable publishers; a velocity that was lost is not worth asking for again
         self._reader = ros.pipe.reader(
@@ -77,13 +79,14 @@ class _Listening:
         ros.know(node, reader=self._reader)
 
     def _take(self, data: bytes) -> None:
+        self._fence.run(self._decode, data)
+
+    def _decode(self, data: bytes) -> None:
         entry = self._entry
         try:
             entry.take(self._ros.types.decode_cdr(data, entry.type_name))
         except BotyardError as error:
             log.warning("ROS 2: %s: %s", entry.name, error)
-        except Exception:
-            log.exception("internal error while taking a message of %s", entry.name)
 
     def close(self) -> None:
         """Listen no longer."""
@@ -97,6 +100,7 @@ class _Serving:
         self._ros = ros
         self._node = node
         self._service = service
+        self._fence = Fence(log, f"ROS 2: the service {service.name}")
         kind = service_name(service.type_name)
         self._request, self._response = f"{kind}_Request", f"{kind}_Response"
         data = naming.service_data(os.urandom(16))
@@ -116,6 +120,9 @@ class _Serving:
         ros.know(node, reader=self._reader, writer=self._writer)
 
     def _take(self, data: bytes) -> None:
+        self._fence.run(self._answer, data)
+
+    def _answer(self, data: bytes) -> None:
         types, name = self._ros.types, self._service.name
         try:
             request = split_request(data)
@@ -127,8 +134,6 @@ class _Serving:
             self._warned = True
         except BotyardError as error:
             log.warning("ROS 2: %s: %s", name, error)
-        except Exception:
-            log.exception("internal error in the service %s", name)
 
     def close(self) -> None:
         """Serve no longer."""

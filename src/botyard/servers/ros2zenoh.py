@@ -17,6 +17,7 @@ from botyard.extras import lacking
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.zenoh_keys import GID, LATCHED, ROUTER, VOLATILE, Tokens, attachment, data_key
+from botyard.servers.fence import Fence
 from botyard.servers.handover import Handover
 from botyard.servers.rosgraph import Once
 
@@ -97,20 +98,21 @@ class _Listening(_End):
     def __init__(self, ros: Ros2Zenoh, node: str, entry: Input) -> None:
         super().__init__(ros, node, "MS", entry.name, full(entry.type_name))
         self._entry = entry
+        self._fence = Fence(log, f"Zenoh: a message of {entry.name}")
         self._declared.append(
             ros.session.declare_subscriber(self.key, lambda sample: ros.soon(self._take, sample.payload.to_bytes()))
         )
 
     def _take(self, data: bytes) -> None:
+        if self.is_open:
+            self._fence.run(self._decode, data)
+
+    def _decode(self, data: bytes) -> None:
         entry = self._entry
-        if not self.is_open:
-            return
         try:
             entry.take(self._ros.types.decode_cdr(data, entry.type_name))
         except BotyardError as error:
             log.warning("Zenoh: %s: %s", entry.name, error)
-        except Exception:
-            log.exception("internal error while taking a message of %s", entry.name)
 
 
 class _Serving(_End):
@@ -120,12 +122,16 @@ class _Serving(_End):
         kind = service_name(service.type_name)
         super().__init__(ros, node, "SS", service.name, kind)
         self._service = service
+        self._fence = Fence(log, f"Zenoh: the service {service.name}")
         self._request, self._response = f"{kind}_Request", f"{kind}_Response"
         self._declared.append(
             ros.session.declare_queryable(self.key, lambda query: ros.soon(self._take, query), complete=True)
         )
 
     def _take(self, query: Any) -> None:
+        self._fence.run(self._answer, query)
+
+    def _answer(self, query: Any) -> None:
         types, name = self._ros.types, self._service.name
         try:
             with query:
@@ -135,8 +141,6 @@ class _Serving(_End):
                 query.reply(query.key_expr, types.encode_cdr(response, self._response), **told)
         except BotyardError as error:
             log.warning("Zenoh: %s: %s", name, error)
-        except Exception:
-            log.exception("internal error in the service %s", name)
 
 
 class Ros2Zenoh:

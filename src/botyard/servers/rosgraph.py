@@ -26,6 +26,7 @@ from botyard.protocols.ros_messages.reconfigure import LIMIT, PARAMETERS, Reconf
 from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
+from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.rossimulator import RosSimulator
 from botyard.servers.yard import Yard
@@ -165,6 +166,10 @@ class _Live:
     wanted: bool = False
     due_us: int = 0
     said: Hashable = None
+    fence: Fence = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fence = Fence(log, f"publishing {self.topic.name}")
 
 
 @dataclass(slots=True, eq=False)
@@ -242,6 +247,7 @@ class RosGraph:
         self._map_version = 0
         self._maps = not self._sim.scene.source.startswith("ros:")  # else the topic is another's
         self._members: dict[str, _Member] = {}
+        self._drivers = Fence(log, "a command by ROS")
         self._stale = True
         self._active: list[_Live] = []
         self._world = self._world_member()
@@ -605,12 +611,6 @@ class RosGraph:
 
     def on_snapshot(self, now: float) -> None:
         """A step is done: publish what is wanted and due."""
-        try:
-            self._publish()
-        except Exception:  # a fault of ours must not stop the run loop, on which all robots depend
-            log.exception("internal error while publishing")
-
-    def _publish(self) -> None:
         if not self._transports:
             return
         self._data.forget()
@@ -618,11 +618,11 @@ class RosGraph:
         stamp, time_us = self.stamp(), self._sim.snapshot.time_us
         for member in self._members.values():
             if member.driver is not None:
-                member.driver.tick()
+                self._drivers.run(member.driver.tick)
         if self._stale:
             self._activate()
         for live in self._active:
-            self._say(live, stamp, time_us)
+            live.fence.run(self._say, live, stamp, time_us)
 
     def _activate(self) -> None:
         """Find the topics that somebody reads; sensors behind the others rest."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
+import os
+import select
 import socket
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import cast
 
-from botyard.errors import BotyardError, PortError
-from botyard.geometry import Pose
-from botyard.model.robot import RobotSpec
-from botyard.protocols.pioneer.session import PioneerSettings, Session
+from botyard.errors import PortError
+from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
+from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, PioneerSettings, Session, Stage
 from botyard.servers.connection import Connection, RobotLog
+from botyard.servers.fence import Fence, Seldom, end_all
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
 from botyard.servers.worldcontrol import Loaded, WorldControl
@@ -25,12 +28,26 @@ MAX_UNSENT = 256 * 1024
 """A client that leaves this many bytes unread gets no further reports until it has caught up."""
 EXIT_DELAY = 1.5
 """SIM_EXIT takes effect after so long, s, so that its sender can say goodbye (pioneer-protocol §4.2)."""
-MAX_FACTORY_ROBOTS = 1000
-"""A factory makes no more robots than this at a time."""
 REFUSAL = 1.0
 """A refused client that does not close its side is disconnected after so long, s."""
+FAREWELL = 3.0
+"""So is one that has sent CLOSE: until then what it sends is read and thrown away, for its threads may go on writing."""
+MAX_LEAVING = 16
+"""So many of these a port keeps; the one that left first is disconnected for one more."""
+MAX_STRANGERS = 16
+"""So many connections whose handshake is not complete a robot's port keeps; the one that was silent for longest makes room for one more."""
+STRANGER = 10.0
+"""A connection on which no good packet came is closed after so long, s."""
+READ_ON = 0.5
+"""Others want the robot of one that floods: for so long, s, one looks for the end of what it sent …"""
+MAX_READ_ON = 16 * 1024 * 1024
+"""… and in so many bytes."""
+MAX_EARLY = 16 * 1024
+"""So is one that has sent so many bytes without one."""
 SWITCH_INTERVAL = 1e-4
 """While a map is read beside the steps: a thread that computes gives the interpreter up when it is asked for so long, s (usual: 5 ms)."""
+VISITS = 50
+"""So many lines about clients that come and go are logged at once; beyond that one a second, which counts the others."""
 MAX_STUCK = 30.0
 """A client that has not caught up for so long, s, is disconnected."""
 
@@ -77,6 +94,9 @@ class LoopHost:
 class RobotPortServer(ABC):
     """A listening port behind which clients find a robot.
 
+    Whoever connects is a stranger until a good packet has come, and costs nothing but its connection: a robot's first client is the one
+    whose handshake is complete, not the one that connected first.
+
     Parameters
     ----------
     hub : Hub
@@ -89,28 +109,44 @@ class RobotPortServer(ABC):
         Takes what clients ask of the whole simulation.
     """
 
+    max_strangers = MAX_STRANGERS
+
     def __init__(self, hub: Hub, name: str, settings: PioneerSettings, world: WorldControl) -> None:
         self.hub = hub
         self.name = name
         self.settings = settings
         self.world = world
         self.log = RobotLog(logging.getLogger("botyard.pioneer"), {"robot": name})
+        self.refusals = Seldom(self.log)
+        """Connections that came to nothing: anybody can make any number of them."""
+        self.visits = Seldom(self.log, VISITS)
+        """Clients that come and go."""
         self.address: tuple[str, int] = ("", 0)
-        self._clients: list[_Client] = []
+        self.connected: dict[RobotClient, None] = {}
+        """All connections that are not on their way out, in order."""
+        self.leaving: dict[RobotClient, None] = {}
+        """Those that have said goodbye."""
         self._server: asyncio.Server | None = None
 
-    @abstractmethod
-    def admit(self, peer: str) -> Robot | str:
-        """The robot for a client from address `peer`, or why it is refused."""
+    def refusal(self) -> str:
+        """Why nobody is welcome now; empty: somebody is."""
+        return ""
 
     @abstractmethod
-    def dismiss(self, robot: Robot) -> None:
-        """The robot's client has gone."""
+    def admit(self, client: RobotClient) -> None:
+        """A client has sent its first packet: let it `begin` with a robot, now or later, or `refuse` it."""
+
+    def settled(self, client: RobotClient) -> None:  # noqa: B027  # factories have nothing to do
+        """A client's handshake is complete."""
+
+    def gone(self, client: RobotClient, robot: Robot | None) -> None:
+        """A client has gone, or its session is over."""
+        self.connected.pop(client, None)
 
     @property
-    def client(self) -> _Client | None:
-        """The first of the clients that are connected."""
-        return self._clients[0] if self._clients else None
+    def client(self) -> RobotClient | None:
+        """The first of the clients that have a robot."""
+        return next((c for c in self.connected if c.has_robot), None)
 
     async def listen(self, host: str, port: int) -> None:
         """Begin to accept clients.
@@ -122,7 +158,7 @@ class RobotPortServer(ABC):
         """
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(lambda: _Client(self), host, port, backlog=16)
+            self._server = await loop.create_server(lambda: RobotClient(self), host, port, backlog=16)
         except OSError as error:
             reason = error.strerror or str(error)
             if reason.startswith("error while attempting"):  # asyncio puts the address in front, we do so ourselves
@@ -137,13 +173,21 @@ class RobotPortServer(ABC):
         return self._server is not None
 
     def close(self) -> None:
-        """Stop accepting clients and end the session."""
+        """Stop accepting clients and end their sessions."""
         if self._server is not None:
             self._server.close()
             self._server = None
             self.address = ("", 0)
-        for client in tuple(self._clients):
+        for client in (*self.connected, *self.leaving):
             client.shut()
+
+    def make_room(self) -> None:
+        """There is one stranger more: if there are too many, the one goes that was silent for longest."""
+        strangers = [c for c in self.connected if not c.has_robot]
+        if len(strangers) > self.max_strangers:
+            next((c for c in strangers if c.is_silent), strangers[0]).refuse(
+                "others came, and it had not finished the handshake"
+            )
 
 
 class PioneerServer(RobotPortServer):
@@ -152,68 +196,60 @@ class PioneerServer(RobotPortServer):
     def __init__(self, hub: Hub, robot: Robot, settings: PioneerSettings, world: WorldControl) -> None:
         super().__init__(hub, robot.name, settings, world)
         self.robot = robot
+        self._asking: dict[RobotClient, None] = {}
+        self._look: asyncio.Task[None] | None = None
 
-    def admit(self, peer: str) -> Robot | str:
-        """The robot, unless it has a client."""
-        return "the robot has a client already" if self._clients else self.robot
+    def refusal(self) -> str:
+        """The robot has a client; but one that does not say OPEN does not keep it for long from those who would.
 
-    def dismiss(self, robot: Robot) -> None:
-        """The robot stays."""
+        Nor does one that floods: whether it is there still is looked at first.
+        """
+        holder = self.client
+        return "the robot has a client already" if holder is not None and not (holder.dawdles or holder.floods) else ""
 
+    def admit(self, client: RobotClient) -> None:
+        """The robot, unless it has a client by now."""
+        reason, holder = self.refusal(), self.client
+        if reason:
+            client.refuse(reason)
+        elif holder is not None and holder.floods:
+            self._asking[client] = None
+            if self._look is None:
+                self._look = asyncio.get_running_loop().create_task(self._look_at(holder))
+        else:
+            client.begin(self.robot)
 
-class FactoryServer(RobotPortServer):
-    """A port that makes a robot for every client, and takes it away when the client leaves (HSK-025).
-
-    Parameters
-    ----------
-    model : RobotSpec
-        What robots it makes.
-    place : callable
-        Where the next robot starts; None leaves that to the map.
-    """
-
-    def __init__(
-        self,
-        hub: Hub,
-        model: RobotSpec,
-        settings: PioneerSettings,
-        world: WorldControl,
-        place: Callable[[RobotSpec], Pose | None],
-    ) -> None:
-        super().__init__(hub, f"{model.name} factory", settings, world)
-        self.model = model
-        self.remembered: dict[str, Pose] = {}
-        """Where robots of these names begin, once: they were there before the simulator was started again."""
-        self._place = place
-
-    def admit(self, peer: str) -> Robot | str:
-        """A new robot, named after the client's address (FRM-021)."""
-        if len(self._clients) >= MAX_FACTORY_ROBOTS:
-            return f"the factory has made {MAX_FACTORY_ROBOTS} robots already"
-        sim = self.hub.sim
-        name = sim.unique_name(peer.rpartition(":")[0])
+    async def _look_at(self, holder: RobotClient) -> None:
+        """Others want the robot of one that floods: they have it if that has gone."""
         try:
-            return sim.add_robot(self.model, name, pose=self.remembered.pop(name, None) or self._place(self.model))
-        except BotyardError as error:
-            return str(error)
+            await holder.read_on()
+        finally:
+            self._look = None
+            asking, self._asking = self._asking, {}
+            for client in asking:
+                if client in self.connected and self.client is None:
+                    client.begin(self.robot)
+                else:
+                    client.refuse("the robot has a client already")
 
-    def release(self, name: str) -> bool:
-        """End the session of the client whose robot has this name; False if the factory made none."""
-        client = next((c for c in self._clients if c.robot_name == name), None)
-        if client is not None:
-            client.shut()
-        return client is not None
+    def gone(self, client: RobotClient, robot: Robot | None) -> None:
+        """It asks no more."""
+        super().gone(client, robot)
+        self._asking.pop(client, None)
 
-    def dismiss(self, robot: Robot) -> None:
-        """The robot goes with its client."""
-        self.hub.sim.remove_robot(robot.name)
+    def settled(self, client: RobotClient) -> None:
+        """The robot is this client's: the others were too slow."""
+        for other in tuple(self.connected):
+            if other is not client:
+                other.refuse("another client has taken the robot")
 
 
-class _Client(asyncio.Protocol):
-    """One TCP connection, with a robot, or refused at once."""
+class RobotClient(asyncio.Protocol):
+    """One TCP connection: a stranger, then a client with a session, then on its way out."""
 
     def __init__(self, server: RobotPortServer) -> None:
         self._server = server
+        self._fence = Fence(server.log, "a connection", self._abort)
         self._robot: Robot | None = None
         self._connection: Connection | None = None
         self._transport: asyncio.Transport | None = None
@@ -221,58 +257,175 @@ class _Client(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._stuck_since: float | None = None
         self._inlet: Inlet | None = None
-        self._peer = "?"
+        self._parser = Parser()
+        self._early = b""
+        self._early_count = 0
+        self._is_settled = self._is_leaving = False
+        self.peer = "?"
+        """Address and port of the other end."""
+
+    @property
+    def source(self) -> str:
+        """Address of the other end."""
+        return self.peer.rpartition(":")[0]
 
     @property
     def robot_name(self) -> str:
         """Name of its robot; empty when it has none."""
         return self._robot.name if self._robot is not None else ""
 
-    # -- asyncio's side
+    @property
+    def has_robot(self) -> bool:
+        """Its handshake is complete."""
+        return self._is_settled
+
+    @property
+    def is_silent(self) -> bool:
+        """No good packet has come yet."""
+        return self._connection is None
+
+    @property
+    def dawdles(self) -> bool:
+        """Its handshake is complete, but it has said nothing since, not even OPEN, for as long as a handshake may take."""
+        if self._connection is None:
+            return False
+        session = self._connection.session
+        return session.stage is Stage.READY and self._loop.time() - session.silent_since > HANDSHAKE_SECONDS
+
+    @property
+    def floods(self) -> bool:
+        """What it has sent waits, and nothing is read from it: it may have gone long ago."""
+        return self._inlet is not None and self._inlet.waits
+
+    async def read_on(self) -> None:
+        """Find out whether one that floods is there still: read on, behind what it has sent, until its end comes, or `READ_ON` is over."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        if sock is None or self._inlet is None or os.name != "posix":
+            return
+        end, count, lost = self._loop.time() + READ_ON, 0, 0
+        while self._loop.time() < end and count < MAX_READ_ON and self._inlet.waits:
+            try:
+                data = os.read(sock.fileno(), 1 << 18)
+            except BlockingIOError:
+                await asyncio.sleep(0.01)
+                continue
+            except OSError:
+                data = b""
+            if not data:
+                self._abort()
+                return
+            count += len(data)
+            lost += 0 if self._inlet.hold(data) else len(data)
+            await asyncio.sleep(0)
+        if lost:
+            self._server.refusals.log(
+                logging.WARNING, "client %s floods, and others want the robot: %d bytes of it are lost", self.peer, lost
+            )
+
+    # -- asyncio's side: exceptions end this connection alone
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
         self._transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername")
-        self._peer = f"{peer[0]}:{peer[1]}" if peer else "?"
-        server = self._server
-        robot = server.admit(self._peer)
-        if isinstance(robot, str):
-            server.log.warning("client %s refused: %s", self._peer, robot)
-            # say goodbye and let what it sends arrive: closing over unread bytes would reset the connection
-            self._transport.write_eof()
-            self._timer = self._loop.call_later(REFUSAL, self._transport.close)
-            return
-        self._robot = robot
-        server._clients.append(self)
-        _keep_alive(transport.get_extra_info("socket"))
-        log = server.log if robot.name == server.name else RobotLog(server.log.logger, {"robot": robot.name})
-        log.info("client %s connected", self._peer)
-        session = Session(robot.port("pioneer"), server.settings, self._loop.time())
-        is_local = bool(peer) and (peer[0].startswith("127.") or peer[0] == "::1")
-        self._connection = Connection(session, self._write, self._finish, log, server.world, is_local)
-        server.hub.reporter.attach(self._connection)
-        self._inlet = Inlet(
-            server.hub.intake, self._receive, self._transport.pause_reading, self._transport.resume_reading
-        )
+        self._fence.run(self._made)
 
     def data_received(self, data: bytes) -> None:
-        if self._inlet is not None:
-            self._inlet.take(data)
-
-    def _receive(self, data: bytes) -> None:
-        if self._connection is not None:
-            self._connection.receive(data, self._loop.time())
+        """See `asyncio.Protocol`."""
+        self._fence.run(self._received, data)
 
     def eof_received(self) -> bool:
+        """See `asyncio.Protocol`."""
         return False  # close our side too
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        """See `asyncio.Protocol`."""
+        self._fence.run(self._lost)
+
+    # -- inside the fence
+
+    def _made(self) -> None:
+        assert self._transport is not None
+        peer = self._transport.get_extra_info("peername")
+        self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
+        _keep_alive(self._transport.get_extra_info("socket"))
+        server = self._server
+        reason = server.refusal()
+        if reason:
+            self.refuse(reason)
+            return
+        server.connected[self] = None
+        self._timer = self._loop.call_later(STRANGER, self.refuse, f"it said nothing for {STRANGER:g} s")
+        server.make_room()
+
+    def _received(self, data: bytes) -> None:
+        if self._is_leaving:
+            return  # thrown away
+        if self._inlet is not None:
+            self._inlet.take(data)
+            return
+        self._early += data
+        self._early_count += len(data)
+        if self._parser.counts.packets:
+            pass  # its robot is being made
+        elif self._parser.receive(data):
+            self._stop_timer()
+            self._server.admit(self)
+        else:
+            self._early = self._early[-MAX_PACKET:]  # a packet may have begun in it
+        if self._early_count > MAX_EARLY and self._inlet is None and not self._is_leaving:
+            self.refuse(f"it sent {self._early_count} bytes before its handshake")
+
+    def begin(self, robot: Robot) -> None:
+        """Have this robot, and what has come so far worked off."""
+        server, transport = self._server, self._transport
+        assert transport is not None
+        self._robot = robot
+        log = server.log if robot.name == server.name else RobotLog(server.log.logger, {"robot": robot.name})
+        server.visits.log(logging.INFO, "client %s connected", self.peer, to=log)
+        session = Session(robot.port("pioneer"), server.settings, self._loop.time())
+        host = self.source
+        is_local = host.startswith("127.") or host == "::1"
+        self._connection = Connection(session, self._write, self._finish, log, server.world, is_local, server.visits)
+        server.hub.reporter.attach(self._connection)
+        self._inlet = Inlet(
+            server.hub.intake,
+            self._work,
+            transport.pause_reading,
+            transport.resume_reading,
+            self._has_hung_up,
+            self._abort,
+        )
+        early, self._early = self._early, b""
+        self._inlet.take(early)
+
+    def _work(self, data: bytes) -> None:
+        if self._connection is None:
+            return
+        self._connection.receive(data, self._loop.time())
+        if not self._is_settled and not self._connection.is_over and self._connection.session.has_robot:
+            self._is_settled = True
+            self._server.settled(self)
+
+    def _has_hung_up(self) -> bool:
+        """Whether the other end is closed, although there is more to read."""
+        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        return sock is None or has_hung_up(sock.fileno())
+
+    def _lost(self) -> None:
+        self._stop_timer()
         if self._inlet is not None:
             self._inlet.close()
         if self._connection is not None:
             self._connection.receive_eof()
+        elif not self._is_leaving:
+            self._server.refusals.log(logging.INFO, "%s connected and went away without a packet", self.peer)
+        self._leave()
+
+    def _leave(self) -> None:
+        """The server knows it no more."""
+        self._server.leaving.pop(self, None)
+        robot, self._robot = self._robot, None
+        self._server.gone(self, robot)
 
     # -- the connection's side
 
@@ -288,36 +441,92 @@ class _Client(asyncio.Protocol):
         now = self._loop.time()
         if self._stuck_since is None:
             self._stuck_since = now
-            self._server.log.warning("client %s does not read: reports are dropped until it does", self._peer)
+            self._server.log.warning("client %s does not read: reports are dropped until it does", self.peer)
         elif now - self._stuck_since > MAX_STUCK:
-            self._server.log.warning("client %s has not read for %g s: disconnected", self._peer, MAX_STUCK)
+            self._server.log.warning("client %s has not read for %g s: disconnected", self.peer, MAX_STUCK)
             transport.abort()
 
     def _finish(self) -> None:
-        """The session is over: the port is free for the next client from now on."""
+        """The session is over: the robot is free for the next client from now on."""
+        self._stop_timer()
         if self._connection is not None:
             self._server.hub.reporter.detach(self._connection)
-        if self in self._server._clients:
-            self._server._clients.remove(self)
-        if self._robot is not None:
-            self._server.dismiss(self._robot)
-            self._robot = None
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._transport is not None:
-            self._transport.close()
+        if self._inlet is not None:
+            self._inlet.close()
+        transport = self._transport
+        try:
+            self._leave()
+        finally:
+            if transport is not None and not transport.is_closing():
+                if self._connection is not None and self._connection.session.said_goodbye:
+                    self._say_goodbye(FAREWELL)
+                else:
+                    transport.close()
+
+    def _say_goodbye(self, seconds: float) -> None:
+        """Throw away what still comes until the other end closes, but not for ever: closing over unread bytes resets the connection."""
+        transport, leaving = self._transport, self._server.leaving
+        assert transport is not None
+        self._is_leaving = True
+        self._early = b""
+        transport.resume_reading()
+        self._timer = self._loop.call_later(seconds, transport.abort)
+        leaving[self] = None
+        if len(leaving) > MAX_LEAVING:
+            next(iter(leaving)).shut()
+
+    def refuse(self, reason: str) -> None:
+        """Say no, and why to the log; what it has begun ends."""
+        self._server.refusals.log(logging.WARNING, "client %s refused: %s", self.peer, reason)
+        self._stop_timer()
+        if self._connection is not None:
+            self._connection.close(reason)
+            return
+        self._leave()
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        with contextlib.suppress(OSError):  # it has been reset meanwhile
+            transport.write_eof()
+        self._say_goodbye(REFUSAL)
 
     def shut(self) -> None:
-        """End the session from the server's side."""
-        if self._connection is not None:
+        """End it from the server's side."""
+        if self._connection is not None and not self._connection.is_over:
             self._connection.close("the simulator is closing")
+        elif self._transport is not None:
+            self._transport.abort()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _abort(self) -> None:
+        """End it whatever its state is, as when it had been cut."""
+        self._stop_timer()
+        if self._connection is not None:
+            end_all(lambda: self._connection.receive_eof() if self._connection is not None else None)
+        end_all(self._leave, lambda: self._transport.abort() if self._transport is not None else None)
+
+
+def has_hung_up(fd: int) -> bool:
+    """Whether the other end of a socket has closed its side, although bytes may still be unread; False where the system cannot tell."""
+    if fd < 0:
+        return True
+    if not hasattr(select, "POLLRDHUP"):
+        return False
+    look = select.poll()
+    look.register(fd, select.POLLRDHUP)
+    return bool(look.poll(0))
 
 
 def _keep_alive(sock: socket.socket | None) -> None:
     """Let the system notice within two minutes that a silent client's machine is gone, so that its robot becomes free."""
     if sock is None:
         return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    with contextlib.suppress(OSError):  # it has been reset meanwhile
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+            if hasattr(socket, option):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

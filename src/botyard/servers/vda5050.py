@@ -18,6 +18,7 @@ import numpy as np
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
+from botyard.servers.fence import Fence
 from botyard.servers.handover import Handover
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.geometry import conflicts_of
@@ -87,6 +88,7 @@ class _Agv:
         self.said: object = None
         self.said_at = -math.inf
         self.permitted = 0
+        self.fence = Fence(log, f"AGV {name.serial}")
 
     def number(self) -> int:
         """Of the next message."""
@@ -169,6 +171,9 @@ class MqttFleet:
 
     def take(self, i: int, data: bytes) -> None:
         """An order, or an update of one, has come for AGV i."""
+        self._agvs[i].fence.run(self._take, i, data)
+
+    def _take(self, i: int, data: bytes) -> None:
         agv = self._agvs[i]
         try:
             order = parse_order(data)
@@ -239,13 +244,18 @@ class MqttFleet:
         if self._traffic is not None:
             k.places(self._traffic.world, t, places, speeds)
         for i, agv in enumerate(self._agvs):
-            passed, pose = self._where(i, float(places[i]))
-            what = (passed, speeds[i] > 1e-6, agv.order, tuple(map(str, agv.errors)), last)
-            if what == agv.said and wall < agv.said_at + SAY:
-                continue
-            agv.said, agv.said_at = what, wall
-            message = state_message(agv.name, agv.number(), agv.order, passed, pose, float(speeds[i]), agv.errors)
-            self._client.publish(agv.name.topic("state"), json.dumps(message))
+            agv.fence.run(self._say_one, i, float(places[i]), float(speeds[i]), last, wall)
+
+    def _say_one(self, i: int, place: float, speed: float, last: bool, wall: float) -> None:
+        """Send the state of AGV i, if it has changed or is old."""
+        agv = self._agvs[i]
+        passed, pose = self._where(i, place)
+        what = (passed, speed > 1e-6, agv.order, tuple(map(str, agv.errors)), last)
+        if what == agv.said and wall < agv.said_at + SAY:
+            return
+        agv.said, agv.said_at = what, wall
+        message = state_message(agv.name, agv.number(), agv.order, passed, pose, speed, agv.errors)
+        self._client.publish(agv.name.topic("state"), json.dumps(message))
 
     def _where(self, i: int, place: float) -> tuple[int, tuple[float, float, float]]:
         """How many nodes an AGV has reached, and its pose."""

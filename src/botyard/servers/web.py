@@ -36,6 +36,7 @@ from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
 from botyard.servers.desk import PageDesk, PageLog
+from botyard.servers.fence import Fence
 from botyard.servers.gate import Caller, Gate, booked
 from botyard.servers.http import SHUTDOWN, HttpServer, listening
 from botyard.servers.metrics import routes
@@ -184,6 +185,7 @@ class _Socket:
         self._caller: Caller = socket.state.caller
         self._is_closing = False
         self.wake = asyncio.Event()
+        self.fence = Fence(log, "a viewer")
         self.viewer = Viewer(server.desk, server.tokens, self._loop.time(), self._admitted, time.perf_counter)
 
     def _admitted(self, steers: bool) -> Budget:
@@ -300,6 +302,7 @@ class PageServer:
         self._ticker: asyncio.Task[None] | None = None
         self._handler: PageLog | None = None
         self._uploading: set[str] = set()
+        self._desk_fence = Fence(log, "the page's desk")
         self._packed = ("", b"")
         self._packing = asyncio.Lock()
 
@@ -366,12 +369,9 @@ class PageServer:
         while True:
             await asyncio.sleep(TICK)
             now = loop.time()
-            try:
-                self.desk.tick(now)
-            except Exception:
-                log.exception("internal error in the page's desk")
-            for one in self._sockets:
-                one.tick(now)
+            self._desk_fence.run(self.desk.tick, now)
+            for one in tuple(self._sockets):
+                one.fence.run(one.tick, now)
 
     # -- what is served
 

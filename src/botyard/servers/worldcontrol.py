@@ -33,6 +33,7 @@ from botyard.protocols.pioneer.events import (
     StepsRequested,
 )
 from botyard.protocols.pioneer.packet import client_text
+from botyard.servers.fence import Fence
 from botyard.servers.packetlog import PacketLog
 from botyard.simulation import Simulation
 
@@ -143,6 +144,7 @@ class WorldControl:
         self._connections: list[Connection] = []
         self._waiting: deque[_Wanted] = deque()
         self._busy = False
+        self._fence = Fence(log, "putting a map in place")
         self._snapshots = 0
         self._last_snapshot = -math.inf
         self._last_rotation = -math.inf
@@ -321,19 +323,26 @@ class WorldControl:
 
     def _read_done(self, wanted: _Wanted, loaded: Loaded | None, error: Exception | None) -> None:
         self._busy = False
-        name, connection = wanted.name, wanted.connection
         if error is not None:
-            self._failed(wanted, str(error) if isinstance(error, FormatError) else repr(error))
+            reason = str(error) if isinstance(error, FormatError) else repr(error)
         else:
-            if loaded is None:
-                log.info('map "%s" is unchanged and was not loaded again', client_text(name))
-                if connection is not None:
-                    connection.map_changed(name, 0)
-            else:
-                self._put(loaded, name, connection)
-            if wanted.done is not None:
-                wanted.done(None)
+            reason = self._fence.call(self._loaded, wanted, loaded, otherwise="internal error")
+        if reason:
+            self._failed(wanted, reason)
         self._next()
+
+    def _loaded(self, wanted: _Wanted, loaded: Loaded | None) -> str:
+        """A world was read: put it in place, or say that it is there already. Nothing, for what is to be said when it failed."""
+        name, connection = wanted.name, wanted.connection
+        if loaded is not None:
+            self._put(loaded, name, connection)
+        else:
+            log.info('map "%s" is unchanged and was not loaded again', client_text(name))
+            if connection is not None:
+                connection.map_changed(name, 0)
+        if wanted.done is not None:
+            wanted.done(None)
+        return ""
 
     def _put(self, loaded: Loaded, name: str, connection: Connection | None) -> None:
         """A map is ready: put it under the robots, and tell everybody."""
@@ -352,7 +361,7 @@ class WorldControl:
         if wanted.connection is not None:
             wanted.connection.map_changed(wanted.name, 2)
         if wanted.done is not None:
-            wanted.done(reason)
+            self._fence.run(wanted.done, reason)
 
 
 def _modified(path: Path) -> int:

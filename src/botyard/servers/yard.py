@@ -16,8 +16,9 @@ from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program, World
 from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.servers.factory import FactoryServer, Workshop
 from botyard.servers.hub import Hub
-from botyard.servers.tcp import FactoryServer, PioneerServer, RobotPortServer
+from botyard.servers.tcp import PioneerServer, RobotPortServer
 from botyard.servers.worldcontrol import WorldControl
 from botyard.simulation import Robot
 
@@ -103,6 +104,7 @@ class Yard:
         self._patient = patient
         self._equip = equip
         self._program = program
+        self._workshop = Workshop(hub)
         world.populate = self.receive
 
     # -- robots
@@ -211,7 +213,7 @@ class Yard:
         spec = self.find_model(model)
         if not spec.drive:
             raise WorldError(f"robot factory: {spec.name} cannot drive, so no client could use it")
-        factory = FactoryServer(self.hub, spec, self.settings, self.world, place)
+        factory = FactoryServer(self.hub, spec, self.settings, self.world, place, self._workshop)
         self.factories.append(factory)
         return factory
 

@@ -60,6 +60,7 @@ def _pulse(session: Session, packet: Packet) -> None:
 
 
 def _close(session: Session, packet: Packet) -> None:
+    session.said_goodbye = True
     session.close("the client sent CLOSE")
 
 

@@ -14,6 +14,8 @@ MIN_LENGTH: Final = 3
 """Least value of the length byte: ID and checksum."""
 MAX_LENGTH: Final = 200
 """Greatest value of the length byte that is accepted (FRM-010)."""
+MAX_PACKET: Final = 3 + MAX_LENGTH
+"""Longest packet that is accepted, bytes."""
 MAX_DATA: Final = 195
 """Most data bytes of a packet that is sent: a length byte of 198, beyond which p2os refuses a packet (§1, FRM-011)."""
 

@@ -136,8 +136,10 @@ class Session:
         self.gripper_wants: Action | None = None
         self.last_laser_start = -math.inf
         self.now = now
+        self.said_goodbye = False
+        """The client has sent CLOSE; it may go on sending for a while, to nobody."""
         self._table = handlers.table(settings.laser_compat, settings.srisim_compat, settings.read_only)
-        self._bumped = self._joydriving = self._claimed = False
+        self._bumped = self._joydriving = self._claimed = self._has_robot = False
         self._out = bytearray()
         self._events: deque[Event] = deque()
         self._began = now
@@ -253,6 +255,16 @@ class Session:
         return self._events.popleft() if self._events else None
 
     @property
+    def has_robot(self) -> bool:
+        """Whether the handshake is complete, or was once: from then on the robot is this client's."""
+        return self._has_robot
+
+    @property
+    def silent_since(self) -> float:
+        """When the client last said something, s of wall time."""
+        return self._heard
+
+    @property
     def is_closed(self) -> bool:
         """Whether the session is over."""
         return self.stage is Stage.CLOSED
@@ -284,14 +296,18 @@ class Session:
         self.port.subscribe_sonar(on)
 
     def close(self, reason: str) -> None:
-        """End the session: the robot is released, sonar and laser off (HSK-015)."""
+        """End the session: the robot is released, sonar and laser off (HSK-015).
+
+        A session that never came so far as to take the robot leaves it as it is: another client may have it by now.
+        """
         if self.stage is Stage.CLOSED:
             return
-        self.stage = Stage.CLOSED
-        for laser in self.lasers:
-            laser.switch(0)
-        self.set_sonar(False)
-        self.port.release()
+        was_taken, self.stage = self.has_robot, Stage.CLOSED
+        if was_taken:
+            for laser in self.lasers:
+                laser.switch(0)
+            self.set_sonar(False)
+            self.port.release()
         self.emit(SessionClosed(reason))
 
     # -- packets
@@ -326,6 +342,7 @@ class Session:
             pioneer = self.port.spec.pioneer
             self.send(sync2(self.settings.robot_name, pioneer.class_name, pioneer.subclass))
             self.stage = following
+            self._has_robot = True
             self.set_sonar(True)
         else:
             self.send(frame(packet.id))

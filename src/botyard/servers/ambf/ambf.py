@@ -37,6 +37,7 @@ from botyard.servers.ambf.fixtures import (
     robot_vehicle,
 )
 from botyard.servers.ambf.objects import SOURCE, AmbfObject, stamp_now
+from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.lockstep import Lockstep
 from botyard.servers.rosgraph import Carrier, Handle
@@ -134,7 +135,7 @@ class Ambf:
         self._objects: dict[Hashable, AmbfObject] = {}
         self._acts: dict[Hashable, Callable[[], None]] = {}
         self._published = 0.0
-        self._faulty: set[AmbfObject] = set()
+        self._syncing = Fence(log, "AMBF's objects")
         self._taken: object = None
         self._numbers: tuple[list[list[float]], list[list[float]], Mapping[str, int]] = ([], [], {})
         self._rows: object = None
@@ -452,11 +453,17 @@ class Ambf:
 
     def _before_step(self) -> None:
         for key, act in tuple(self._acts.items()):
-            try:
-                act()
-            except BotyardError as error:  # what a client wants cannot be done, now that it would have to be
-                log.warning("%s: %s; it is no longer tried", key, error)
-                self._acts.pop(key, None)
+            self._syncing.run(self._try, key, act)
+
+    def _try(self, key: Hashable, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except BotyardError as error:  # what a client wants cannot be done, now that it would have to be
+            log.warning("%s: %s; it is no longer tried", key, error)
+            self._acts.pop(key, None)
+        except Exception:
+            self._acts.pop(key, None)
+            raise
 
     def on_snapshot(self, now: float) -> None:
         """A step is done: publish what is due."""
@@ -467,25 +474,14 @@ class Ambf:
         """Whoever steps the world waits for it."""
         stamp = stamp_now()
         for thing in self._objects.values():
-            try:
-                thing.channel.publish(self.types, stamp)
-            except Exception:
-                log.exception("%s: internal error while publishing", thing.channel.path)
+            thing.channel.states.run(thing.channel.publish, self.types, stamp)
 
     def _publish(self) -> None:
-        try:
-            self._sync()
-            now, stamp = self.now(), stamp_now()
-            self._published = now
-            for thing in tuple(self._objects.values()):
-                try:
-                    thing.tick(now, stamp)
-                except Exception:  # nor what it may be that one of them cannot say
-                    if thing not in self._faulty:
-                        self._faulty.add(thing)
-                        log.exception("%s: internal error while publishing; said once", thing.channel.path)
-        except Exception:  # a fault of ours must not end what all objects depend on
-            log.exception("internal error while publishing")
+        self._syncing.run(self._sync)
+        now, stamp = self.now(), stamp_now()
+        self._published = now
+        for thing in tuple(self._objects.values()):
+            thing.channel.states.run(thing.tick, now, stamp)
 
     async def _run(self) -> None:
         """Publish what is due between steps, and look at the watchdogs."""

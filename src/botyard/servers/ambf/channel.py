@@ -11,6 +11,7 @@ from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
+from botyard.servers.fence import Fence
 from botyard.servers.rosgraph import Carrier, Handle, Once, Publication
 
 NODE: Final = "/ambf_comm_node"
@@ -53,6 +54,8 @@ class Channel:
         self.path = path
         self.pace = pace or Pace()
         self._take = take
+        self._commands = Fence(log, f"{path}, at a command")
+        self.states = Fence(log, f"{path}, while publishing")
         self._topic = Topic(
             f"{path}/State", f"{PACKAGE}/{state}", lambda _stamp: make(), f"state of {path}", queue=QUEUE, quick=quick
         )
@@ -62,10 +65,7 @@ class Channel:
         self._readers: list[Publication] = []
 
     def _commanded(self, message: Any) -> None:
-        try:
-            self._take(message)
-        except Exception:  # a fault of ours must not end the connection, on which other objects depend
-            log.exception("%s: internal error at a command", self.path)
+        self._commands.run(self._take, message)
 
     def offer(self, transport: Carrier) -> None:
         """Be there on a transport."""

@@ -13,6 +13,7 @@ from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, fra
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 from botyard.servers.ambf.channel import log
+from botyard.servers.fence import Fence
 from botyard.servers.rosgraph import Once
 
 MOST_WAITING: Final = 1 << 20
@@ -55,6 +56,7 @@ class _Client(asyncio.Protocol):
     def __init__(self, link: Link) -> None:
         self._link = link
         self._reader = FrameReader()
+        self._fence = Fence(log, "a client of AMBF's link", self.close)
         self._transport: asyncio.Transport | None = None
         self.name = ""
 
@@ -66,9 +68,12 @@ class _Client(asyncio.Protocol):
         transport.write(self._link.topics())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._link.left(self)
+        Fence(log, "a client of AMBF's link").run(self._link.left, self)
 
     def data_received(self, data: bytes) -> None:
+        self._fence.run(self._received, data)
+
+    def _received(self, data: bytes) -> None:
         try:
             for found in self._reader.receive(data):
                 self._link.received(self, found)

@@ -1,0 +1,215 @@
+"""Ports that make a robot for every client, and take it away when the client leaves (HSK-025): in a part of the time only.
+
+Making a robot among a thousand others, and taking one away, costs milliseconds, and the next step more. So all factories of a simulator
+together have a part of the time for that; clients beyond it wait for their robots, those of different addresses in turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from botyard.errors import BotyardError
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.tokenbucket import RateLimit, TokenBucket
+from botyard.servers.fence import Fence
+from botyard.servers.hub import Hub
+from botyard.servers.tcp import RobotClient, RobotPortServer
+from botyard.servers.worldcontrol import WorldControl
+from botyard.simulation import Robot
+
+MAX_FACTORY_ROBOTS: Final = 1000
+"""A factory makes no more robots than this at a time."""
+SHARE: Final = 0.1
+"""Part of the time that making and removing robots may take …"""
+BURST: Final = 0.05
+"""… and at once, s."""
+SOURCE_RATE: Final = 5.0
+"""Robots a second that one address gets …"""
+SOURCE_BURST: Final = 250.0
+"""… and at once."""
+MAX_WAITING: Final = 1000
+"""Clients that may wait for their robots; further ones are refused."""
+GATHER: Final = 0.02
+"""Robots whose clients have gone are removed together, after so long, s: many cost hardly more than one."""
+PAUSE: Final = 0.01
+"""Those who wait are looked at so often, s."""
+
+
+log = logging.getLogger("botyard.pioneer")
+
+
+class Workshop:
+    """Makes and removes the robots of all factories of a simulator.
+
+    Parameters
+    ----------
+    hub : Hub
+        Runs the simulation.
+    clock : callable
+        What work costs, s.
+    """
+
+    def __init__(self, hub: Hub, clock: Callable[[], float] = time.thread_time) -> None:
+        self._hub = hub
+        self._clock = clock
+        self._room: TokenBucket | None = None
+        self._sources = RateLimit(SOURCE_RATE, SOURCE_BURST)
+        self._waiting: dict[str, deque[tuple[RobotClient, Callable[[RobotClient], None]]]] = {}
+        self._count = 0
+        self._task: asyncio.Task[None] | None = None
+        self._unwanted: dict[str, Robot] = {}
+        self._removal: asyncio.TimerHandle | None = None
+        self._fence = Fence(log, "robots of factories")
+
+    def want(self, client: RobotClient, make: Callable[[RobotClient], None]) -> None:
+        """A client wants a robot: `make` makes it, now or when its turn comes."""
+        now = asyncio.get_running_loop().time()
+        if not self._count and not self._bucket(now).wait(now) and self._sources.allows(client.source, now):
+            self._work(make, client)
+            return
+        if self._count >= MAX_WAITING:
+            client.refuse("too many clients wait for robots")
+            return
+        self._waiting.setdefault(client.source, deque()).append((client, make))
+        self._count += 1
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def give_up(self, client: RobotClient) -> None:
+        """It wants none any more."""
+        queue = self._waiting.get(client.source, ())
+        for entry in queue:
+            if entry[0] is client:
+                self._take(client.source, entry)
+                return
+
+    def remove(self, robot: Robot) -> None:
+        """A robot is not wanted any more; it goes soon, with others."""
+        self._unwanted[robot.name] = robot
+        if self._removal is None:
+            self._removal = asyncio.get_running_loop().call_later(GATHER, self.clear)
+
+    def clear(self) -> None:
+        """Remove now what is not wanted."""
+        if self._removal is not None:
+            self._removal.cancel()
+            self._removal = None
+        unwanted, self._unwanted = self._unwanted, {}
+        robots = self._hub.sim.robots
+        names = [name for name, robot in unwanted.items() if robots.get(name) is robot]
+        if names:
+            self._work(self._hub.sim.remove_robots, names)
+
+    def _work(self, act: Callable[..., object], *args: object) -> None:
+        begin = self._clock()
+        self._fence.run(act, *args)
+        now = asyncio.get_running_loop().time()
+        self._bucket(now).spend(now, self._clock() - begin)
+
+    def _bucket(self, now: float) -> TokenBucket:
+        if self._room is None:
+            self._room = TokenBucket(SHARE, BURST, now)
+        return self._room
+
+    def _take(self, source: str, entry: tuple[RobotClient, Callable[[RobotClient], None]]) -> None:
+        queue = self._waiting.pop(source)
+        queue.remove(entry)
+        self._count -= 1
+        if queue:
+            self._waiting[source] = queue  # behind the others
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._count:
+                now = loop.time()
+                if self._bucket(now).wait(now) or not self._make_one(now):
+                    await asyncio.sleep(PAUSE)
+                else:
+                    await asyncio.sleep(0)
+        finally:
+            self._task = None
+
+    def _make_one(self, now: float) -> bool:
+        """Make a robot for the next address that may have one; whether there was one."""
+        for source, queue in tuple(self._waiting.items()):
+            if self._sources.allows(source, now):
+                client, make = queue[0]
+                self._take(source, queue[0])
+                self._work(make, client)
+                return True
+        return False
+
+
+class FactoryServer(RobotPortServer):
+    """A port that makes a robot for every client.
+
+    Parameters
+    ----------
+    model : RobotSpec
+        What robots it makes.
+    place : callable
+        Where the next robot starts; None leaves that to the map.
+    workshop : Workshop
+        Of all factories of the simulator.
+    """
+
+    max_strangers = MAX_FACTORY_ROBOTS
+
+    def __init__(
+        self,
+        hub: Hub,
+        model: RobotSpec,
+        settings: PioneerSettings,
+        world: WorldControl,
+        place: Callable[[RobotSpec], Pose | None],
+        workshop: Workshop,
+    ) -> None:
+        super().__init__(hub, f"{model.name} factory", settings, world)
+        self.model = model
+        self.remembered: dict[str, Pose] = {}
+        """Where robots of these names begin, once: they were there before the simulator was started again."""
+        self._place = place
+        self._workshop = workshop
+
+    def refusal(self) -> str:
+        """There are too many robots of its make."""
+        made = len(self.connected)
+        return f"the factory has {made} clients already" if made >= MAX_FACTORY_ROBOTS else ""
+
+    def admit(self, client: RobotClient) -> None:
+        """A new robot, when there is time for it."""
+        self._workshop.want(client, self._make)
+
+    def _make(self, client: RobotClient) -> None:
+        """A new robot, named after the client's address (FRM-021)."""
+        sim = self.hub.sim
+        name = sim.unique_name(client.source)
+        try:
+            robot = sim.add_robot(self.model, name, pose=self.remembered.pop(name, None) or self._place(self.model))
+        except BotyardError as error:
+            client.refuse(str(error))
+        else:
+            client.begin(robot)
+
+    def release(self, name: str) -> bool:
+        """End the session of the client whose robot has this name; False if the factory made none."""
+        client = next((c for c in self.connected if c.robot_name == name), None)
+        if client is not None:
+            client.shut()
+            self._workshop.clear()
+        return client is not None
+
+    def gone(self, client: RobotClient, robot: Robot | None) -> None:
+        """The robot goes with its client."""
+        super().gone(client, robot)
+        self._workshop.give_up(client)
+        if robot is not None:
+            self._workshop.remove(robot)

@@ -1,0 +1,316 @@
+"""An exception in what belongs to one is the end of that one: whatever raises, and wherever."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from botyard.protocols.pioneer.events import LogLine, SnapshotRequested
+from botyard.protocols.pioneer.packet import Parser, command, frame
+from botyard.protocols.pioneer.session import PioneerSettings, Session
+from botyard.servers import nullmodem
+from botyard.servers.fence import AGAIN, Fence, Seldom, watch_over
+from botyard.servers.hub import Hub
+from botyard.servers.intake import BURST, SHARED_BURST, Inlet, Intake
+from botyard.servers.nullmodem import NullModem
+from botyard.simulation import Simulation
+
+HELLO = frame(0) + frame(1) + frame(2) + command(1, 1) + command(230, 1)
+
+
+def logged() -> tuple[logging.Logger, io.StringIO]:
+    out = io.StringIO()
+    log = logging.Logger("test")
+    log.addHandler(logging.StreamHandler(out))
+    return log, out
+
+
+class Broken(Exception):
+    pass
+
+
+def raising(session: Session, name: str) -> None:
+    """Let a method of a session raise from now on."""
+
+    def broken(*_: object, **__: object) -> Any:
+        raise Broken(name)
+
+    object.__setattr__(session, name, broken)
+
+
+def sips(line: nullmodem.Line) -> int:
+    """Reports that have come since the last look."""
+    return sum(p.id == 0x32 for p in Parser().receive(line.take()))
+
+
+POINTS = (
+    "receive_data", "receive_eof", "is_due", "handle_timer", "report", "send_report", "map_changed", "close", "next_timer",
+    "data_to_send", "next_event",
+)  # fmt: skip
+
+
+@pytest.fixture
+def world() -> tuple[NullModem, list[nullmodem.Line]]:
+    sim = Simulation()
+    for i in range(5):
+        sim.add_robot("p3dx", f"r{i}")
+    modem = NullModem(sim)
+    lines = [modem.connect(f"r{i}") for i in range(5)]
+    for line in lines:
+        line.send(HELLO)
+    modem.run(0.3)
+    return modem, lines
+
+
+def everything(modem: NullModem, line: nullmodem.Line) -> None:
+    """All that loops do with a session."""
+    line.send(command(11, 100))
+    modem.run(0.3)
+    modem.wait(0.5)  # time stands still: reports are repeated
+    modem.world.clear()  # another map: all clients are told
+    line.connection.report(modem.now)
+    line.connection.close("the simulator is closing")
+    line.hang_up()
+    modem.run(0.2)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_session_that_raises_anywhere_ends_alone(world: tuple[NullModem, list[nullmodem.Line]], point: str) -> None:
+    modem, (bad, *good) = world
+    raising(bad.connection.session, point)
+    for line in good:
+        line.take()
+    everything(modem, bad)
+    assert bad.closed
+    assert bad.connection.is_over
+    assert bad.connection not in modem.world.connections
+    assert bad.connection not in modem._reporter._connections
+    assert not modem.sim.robots["r0"].clients, "the robot is free"
+    assert sum("internal error" in text for text in bad.log) == 1, bad.log
+    for line in good:
+        assert sips(line) >= 8, "the others had all their reports"
+        assert not line.closed
+        assert not any("internal error" in text for text in line.log)
+    again = modem.connect("r0")
+    again.send(HELLO)
+    modem.run(0.3)
+    assert sips(again) >= 2
+
+
+@pytest.mark.parametrize("part", ["tap", "write", "request", "finish", "detach"])
+def test_what_stands_around_a_session_may_raise_too(
+    world: tuple[NullModem, list[nullmodem.Line]], part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modem, (bad, *good) = world
+    connection = bad.connection
+
+    def broken(*_: object) -> Any:
+        raise Broken(part)
+
+    if part == "tap":
+        connection._tap = broken
+    elif part == "write":
+        connection._write = broken
+    elif part == "request":
+        monkeypatch.setattr(modem.world, "_snapshot", broken)
+        connection.session.emit(SnapshotRequested("x"))
+    elif part == "finish":
+        connection._finish = broken
+    else:
+        monkeypatch.setattr(modem.world, "detach", broken)
+    everything(modem, bad)
+    assert connection.is_over
+    assert not modem.sim.robots["r0"].clients
+    assert sum("internal error" in text for text in bad.log) == 1, bad.log
+    assert all(line.take() and not line.closed for line in good)
+
+
+def test_the_trace_is_logged_once_and_nothing_is_called_again() -> None:
+    log, out = logged()
+    calls: list[str] = []
+
+    def act() -> str:
+        calls.append("act")
+        raise Broken("why")
+
+    def end() -> None:
+        calls.append("end")
+        raise Broken("even that")
+
+    fence = Fence(log, "a peer", end)
+    assert [fence.call(act, otherwise="nothing") for _ in range(3)] == ["nothing"] * 3
+    assert calls == ["act", "end"]
+    text = out.getvalue()
+    assert text.count("Traceback") == 1
+    assert "Broken: why" in text
+
+
+def test_what_goes_on_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    log, out = logged()
+    fence = Fence(log, "a topic")
+
+    def act(fails: bool) -> int:
+        if fails:
+            raise Broken("why")
+        return 1
+
+    assert [fence.call(act, n != 2, otherwise=0) for n in range(5)] == [0, 0, 1, 0, 0]
+    assert out.getvalue().count("internal error") == 1
+    now[0] += AGAIN
+    fence.run(act, True)
+    text = out.getvalue()
+    assert text.count("Traceback") == 1
+    assert "internal error again (4 times more)" in text
+
+
+def test_listeners_and_watchers_do_not_end_the_run() -> None:
+    class Bad:
+        def on_snapshot(self, now: float) -> None:
+            raise Broken("a listener")
+
+    class Good:
+        steps = 0
+
+        def on_snapshot(self, now: float) -> None:
+            self.steps += 1
+
+    def changed() -> None:
+        raise Broken("a watcher")
+
+    good = Good()
+
+    async def go() -> int:
+        hub = Hub(Simulation(), interval=None, duration=1.0)
+        hub.attach(Bad())
+        hub.attach(good)
+        hub.watch(changed)
+        return await hub.run()
+
+    assert asyncio.run(go()) == 0
+    assert good.steps == 10
+
+
+def test_sessions_are_looked_after_although_that_failed_once() -> None:
+    """The task that lets sessions know of wall time is one for all of them."""
+
+    async def go() -> list[float]:
+        hub = Hub(Simulation(), interval=10.0)
+        polls: list[float] = []
+
+        def poll(now: float) -> None:
+            polls.append(now)
+            if len(polls) == 3:
+                asyncio.get_running_loop().call_soon(hub.stop)
+            raise Broken("once")
+
+        hub.reporter.poll = poll  # type: ignore[method-assign]
+        await asyncio.wait_for(hub.run(), 60.0)
+        return polls
+
+    assert len(asyncio.run(go())) >= 3
+
+
+def test_bytes_that_cannot_be_worked_off_cost_their_client_alone() -> None:
+    """The turns of those who wait go on, whoever raises in his."""
+
+    async def go() -> tuple[list[str], bytes]:
+        intake = Intake()
+        cut: list[str] = []
+        told: list[bytes] = []
+
+        def nothing() -> None: ...
+
+        def bad(data: bytes) -> None:
+            raise Broken("in a turn")
+
+        one = Inlet(intake, bad, nothing, nothing, cut=lambda: cut.append("bad"))
+        other = Inlet(intake, told.append, nothing, nothing, cut=lambda: cut.append("good"))
+        much = int(BURST + SHARED_BURST) + 1
+        one.take(b"x" * much)
+        other.take(b"y" * much)
+        while sum(map(len, told)) < much:
+            await asyncio.sleep(0.001)
+        one.take(b"z")
+        third = Inlet(intake, told.append, nothing, nothing)
+        third.take(b"w" * much)  # they can wait for their turns still
+        while sum(map(len, told)) < 2 * much:
+            await asyncio.sleep(0.001)
+        return cut, b"".join(told)
+
+    cut, told = asyncio.run(asyncio.wait_for(go(), 100.0))
+    assert cut == ["bad"]
+    assert b"z" not in told
+
+
+def in_loop(act: Callable[[], Any]) -> None:
+    async def main() -> None:
+        await act()
+
+    asyncio.run(main())
+
+
+def test_a_thousand_lines_are_one_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Seldom, "PERIOD", 0.05)
+    log, out = logged()
+
+    async def act() -> None:
+        lines = Seldom(log)
+        for n in range(1000):
+            lines.log(logging.WARNING, "client %d refused: %s", n, "100 %")
+        assert out.getvalue() == "client 0 refused: 100 %\n"
+        while out.getvalue().count("\n") < 2:
+            await asyncio.sleep(0.01)
+        assert out.getvalue().splitlines()[1] == "client 999 refused: 100 % (and 998 more like this)"
+        await asyncio.sleep(0.2)
+        lines.log(logging.WARNING, "client %d refused: %s", 1000, "so")
+        assert out.getvalue().splitlines()[2] == "client 1000 refused: so"
+        several = Seldom(log, burst=3)
+        for n in range(10):
+            several.log(logging.INFO, "%d", n)
+        assert out.getvalue().splitlines()[3:] == ["0", "1", "2"]
+
+    in_loop(act)
+
+
+def test_what_the_system_refuses_leaves_no_trace() -> None:
+    log, out = logged()
+
+    async def act() -> None:
+        loop = asyncio.get_running_loop()
+        watch_over(loop, log)
+        for _ in range(100):
+            loop.call_exception_handler({"message": "accept failed", "exception": OSError(24, "Too many open files")})
+        assert out.getvalue() == "accept failed: Too many open files\n"
+        watch_over(loop, log)
+
+        def bad() -> None:
+            raise Broken("in a callback")
+
+        for _ in range(3):
+            loop.call_soon(bad)
+        await asyncio.sleep(0.01)
+        text = out.getvalue()
+        assert text.count("Traceback") == 1
+        assert "Broken: in a callback" in text
+
+    in_loop(act)
+
+
+def test_a_line_of_a_session_needs_no_format() -> None:
+    """Names and texts with a percent sign mean nothing but themselves."""
+    sim = Simulation()
+    sim.add_robot("p3dx", "50%d")
+    modem = NullModem(sim, PioneerSettings())
+    line = modem.connect("50%d")
+    line.send(HELLO)
+    line.connection.session.emit(LogLine(logging.INFO, "100 %s"))  # type: ignore[arg-type]
+    modem.run(0.1)
+    assert "50%d: session open" in line.log
+    assert "50%d: 100 %s" in line.log

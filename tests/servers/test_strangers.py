@@ -1,0 +1,199 @@
+"""Who connects and does not behave as a client: says nothing, goes on writing after CLOSE, comes back a thousand times."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import struct
+import time
+from pathlib import Path
+
+import pytest
+
+from botyard.clients.pioneer import PioneerClient
+from botyard.errors import PeerError
+from botyard.protocols.pioneer.packet import Parser, command, frame
+from botyard.servers.tcp import FAREWELL, MAX_STRANGERS
+from tests.ports import free_port
+from tests.running import running
+from tests.waiting import PATIENCE, Stalls, wait
+
+pytestmark = pytest.mark.peer
+
+HELLO = frame(0) + frame(1) + frame(2) + command(1, 1)
+
+
+def connected(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), PATIENCE)
+
+
+def client(port: int) -> socket.socket:
+    """A socket with an open session."""
+    s = connected(port)
+    s.sendall(HELLO)
+    got = Parser()
+    while not any(p.id == 0x32 for p in got.receive(s.recv(4096))):
+        pass
+    return s
+
+
+def is_reset(s: socket.socket) -> bool:
+    """Whether writing fails."""
+    try:
+        s.sendall(command(0))
+    except OSError:
+        return True
+    return False
+
+
+def reset(s: socket.socket) -> None:
+    """Close it as a program that dies."""
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+
+
+def test_after_close_the_robot_is_free_and_the_old_connection_is_read_on() -> None:
+    """As client libraries do: CLOSE, go on writing and reading for a second, then close."""
+    port = free_port(3)
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
+        old = client(port)
+        old.sendall(command(4, 1) + command(11, 300) + command(2))
+        began = time.monotonic()
+        with PioneerClient(port=port) as fresh:  # at once
+            assert fresh.update()
+            old.settimeout(0.0)
+            while time.monotonic() - began < 1.0:
+                old.sendall(command(0) + command(11, 500))  # an error would be what users see as "Write failed"
+                with contextlib.suppress(BlockingIOError):
+                    assert old.recv(65536), "nor is it closed for reading"
+                assert fresh.update()
+            assert fresh.x_mm == 0, "nobody obeys the old client"
+            old.close()
+            assert fresh.update()
+        with PioneerClient(port=port) as third:
+            assert third.update()
+
+
+def test_who_does_not_go_after_close_is_put_out() -> None:
+    port = free_port(3)
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
+        old, stalls = client(port), Stalls()
+        old.sendall(command(2))
+        began = time.monotonic()
+        wait(lambda: is_reset(old), pause=0.05)
+        assert FAREWELL - 0.5 < time.monotonic() - began < FAREWELL + 1.0 + stalls.end()
+        many = []
+        for _ in range(40):  # not all of them are kept for so long
+            s = client(port)
+            s.sendall(command(2))
+            many.append(s)
+        wait(lambda: sum(is_reset(s) for s in many) >= 20)
+        for s in (old, *many):
+            s.close()
+
+
+def test_a_flood_that_is_cut_off_leaves_the_robot_free() -> None:
+    """What a flooder has sent waits; when it goes, that goes with it, whether it says so or dies."""
+    port = free_port(3)
+    with running("-m", "office", "-r", "p3dx", "--no-gui", "-p", str(port)):
+        for way in ("close", "reset", "read and close", "half"):
+            flood = client(port)
+            flood.settimeout(0.2)
+            try:
+                while True:
+                    flood.send(command(11, 100) * 20_000)
+            except TimeoutError:
+                pass
+            stalls, began = Stalls(), time.monotonic()
+            if way == "half":
+                flood.shutdown(socket.SHUT_WR)
+            elif way == "reset":
+                reset(flood)
+            else:
+                if way == "read and close":  # else closing over unread bytes resets it
+                    flood.settimeout(0.0)
+                    with contextlib.suppress(BlockingIOError):
+                        while flood.recv(1 << 20):
+                            pass
+                flood.close()
+
+            def is_free() -> bool:
+                try:
+                    with PioneerClient(port=port, timeout=1.0) as c:
+                        return c.update()
+                except PeerError:
+                    return False
+
+            wait(is_free)
+            assert time.monotonic() - began < 1.5 + stalls.end(), way
+            flood.close()
+
+
+def test_silent_strangers_do_not_keep_a_robot_from_its_client(tmp_path: Path) -> None:
+    port, file = free_port(3), tmp_path / "a.log"
+    with running("--nomap", "-r", "p3dx", "-R", "amigo", "--no-gui", "-p", str(port), "-l", str(file)) as (_, ready):
+        robot, factory = ready["robots"][0]["port"], ready["factories"][0]["port"]
+        silent = [connected(robot) for _ in range(40)] + [connected(factory) for _ in range(40)]
+        half = [connected(robot) for _ in range(5)]
+        for s in half:
+            s.sendall(frame(0))
+            assert s.recv(10) == frame(0), "several may begin"
+        with PioneerClient(port=robot) as first, PioneerClient(port=factory) as second:
+            assert first.update()
+            assert second.update()
+            for s in half:
+                assert s.recv(10) == b"", "the one that was first has the robot"
+        log = file.read_text()
+        assert log.count(" connected") <= 8, "strangers are no clients"
+        assert len(re.findall("refused", log)) <= 5, log
+        for s in (*silent, *half):
+            s.close()
+        assert MAX_STRANGERS < 40
+
+
+def test_garbage_is_no_client(tmp_path: Path) -> None:
+    port, file = free_port(3), tmp_path / "a.log"
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port), "-l", str(file)):
+        with connected(port) as s:
+            s.settimeout(PATIENCE)
+            try:
+                while True:
+                    s.sendall(b"\xfa\xfb\xff" * 1000)
+            except OSError:
+                pass
+        with connected(port) as s:
+            s.sendall(b"GET / HTTP/1.1\r\n\r\n" + HELLO[:4])
+            s.sendall(HELLO[4:])
+            s.settimeout(PATIENCE)
+            assert s.recv(10)[:6] == frame(0), "a handshake behind garbage, in two parts"
+        assert "bytes before its handshake" in file.read_text()
+
+
+def test_refused_and_reset_connections_leave_a_line_a_second(tmp_path: Path) -> None:
+    port, file = free_port(3), tmp_path / "a.log"
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port), "-l", str(file)) as (process, _):
+        began = time.monotonic()
+        for _ in range(100):
+            reset(connected(port))
+        with PioneerClient(port=port) as first:
+            for _ in range(100):
+                reset(connected(port))
+            refused = [connected(port) for _ in range(100)]
+            assert first.update()
+        for s in refused:
+            reset(s)
+        for _ in range(50):
+            s = connected(port)
+            s.sendall(HELLO)
+            reset(s)
+        wait(lambda: "more like this" in file.read_text())
+        took = time.monotonic() - began
+        log = file.read_text()
+        assert "Traceback" not in log
+        assert len(re.findall("refused: |without a packet", log)) <= took + 4, log
+        lost = sum(map(int, re.findall(r"and (\d+) more like this", log)))
+        assert lost > 100
+        process.terminate()
+        assert process.wait(PATIENCE) == 0
+        assert "Traceback" not in (process.stderr.read() if process.stderr else "")
