@@ -47,7 +47,7 @@ from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
-from botyard.engine.build import BodySpec, build_grid, robot_body
+from botyard.engine.build import BodySpec, build_grid, crowding, robot_body
 from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
@@ -76,6 +76,8 @@ if TYPE_CHECKING:
 
 FAR_OUTSIDE = 100.0
 """Robots that begin farther outside of the map's bounds than this, m, are hardly meant to."""
+MAX_CROWDING = 50.0
+"""More walls in an occupied cell of the grid make rays many times as slow as usual (four are usual)."""
 MAX_DOUBTS = 5
 """So many robots of a kind of doubt are named; of others the number is told."""
 MAX_RAYS = 100_000
@@ -181,6 +183,7 @@ class Simulation(Handle):
             odometry_error_mode=mode,
             senses=(self._devices, self._accessories),
         )
+        self._doubt_walls()
         self._robots = Robots()
         self.claims = 0
         """Counts how often a robot has got or lost a source of commands."""
@@ -423,6 +426,17 @@ class Simulation(Handle):
         arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
         self._engine.replace_scene(scene, grid)
         self._set_scene(scene)
+        self._doubt_walls()
+
+    def _doubt_walls(self) -> None:
+        """Say when the map is so much larger than where its walls are that readings will be slow."""
+        walls = crowding(self._engine.grid)
+        if walls > MAX_CROWDING:
+            x0, y0, x1, y1 = self.scene.bounds or (0.0, 0.0, 0.0, 0.0)
+            self._warn(
+                f"the map spans {x1 - x0:g} m × {y1 - y0:g} m, but most of its walls stand close together ({walls:.0f} in a cell of "
+                f"{self._engine.grid.h:.3g} m): sensors will be slow. Does it hold a stray point far outside?"
+            )
 
     def _set_scene(self, scene: Scene) -> None:
         object.__setattr__(self, "scene", scene)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from botyard.devices.ranging import Bundle, RangeDevices
 from botyard.engine import commands as cmd
-from botyard.engine.build import BodySpec, build_grid
+from botyard.engine.build import BodySpec, build_grid, crowding
 from botyard.engine.kernels.grid import quadrant_clearance, wall_distance
 from botyard.engine.kernels.raycast import SECTORS, sector_of
 from botyard.engine.simulation import Engine
@@ -20,6 +20,7 @@ from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 from botyard.model.sensors import ReflectorRule
 from botyard.model.tracing import squares_to_segments
+from botyard.simulation import Simulation
 from tests import naive
 from tests.engine.worlds import HOOK, INVISIBLE, OCTAGON, random_segments, robot
 
@@ -327,3 +328,26 @@ def test_the_grid_of_a_large_world_with_few_walls_is_small() -> None:
     assert grid.nx * grid.ny < 5000
     dense = build_grid(Scene(segments=random_segments(np.random.default_rng(1), 3000)))
     assert dense.h == 0.1
+
+
+@pytest.mark.parametrize("far", [0.0, 300.0, 1000.0, 1e5, 1e12])
+def test_a_stray_point_far_away_costs_neither_memory_nor_the_fineness_of_the_grid(far: float) -> None:
+    """The grid's memory is bounded whatever the extent, and where the walls are its cells stay small as long as that bound allows."""
+    rng = np.random.default_rng(1)
+    office = rng.integers(0, 2000, (5000, 2)) * 0.02
+    points = np.concatenate([office, [[far, far]]]) if far else office
+    grid = build_grid(Scene(points=points, resolution=0.02))
+    assert sum(a.nbytes for a in (grid.start, grid.seg, grid.mask, grid.bright, grid.clear, grid.near)) < 40e6
+    assert grid.nx * grid.ny <= 4.1e6
+    if far <= 1000.0:
+        assert crowding(grid) < 30.0
+
+
+def test_a_map_that_is_mostly_empty_is_doubted() -> None:
+    rng = np.random.default_rng(1)
+    points = np.concatenate([rng.integers(0, 2000, (5000, 2)) * 0.02, [[1e5, 1e5]]])
+    said: list[str] = []
+    Simulation(Scene(points=points, resolution=0.02), warn=said.append)
+    assert len(said) == 1 and "Does it hold a stray point far outside?" in said[0]
+    Simulation(Scene(points=points[:-1], resolution=0.02), warn=said.append)
+    assert len(said) == 1

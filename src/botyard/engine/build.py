@@ -25,6 +25,10 @@ MAX_CELLS = 4e6
 """Maps so large that they would need more cells get larger ones."""
 CELLS_PER_ENTRY = 4.0
 """So do maps with few walls: the whole grid then stays in a cache."""
+CROWDED = 50.0
+"""Other ends of walls in the cell of one beyond which cells get smaller all the same: a few stray points far outside made all one cell."""
+SAMPLED_ENDS = 20_000
+"""So many ends of walls are looked at to find that out."""
 GRID_PADDING = 2
 """Empty cells around the map's bounds."""
 GRID_PHASE = 3 / 32
@@ -219,6 +223,24 @@ def build_grid(scene: Scene) -> Grid:
     return grid_of_segments(segments[seen], mask[seen], bright[seen])
 
 
+def _neighbours(ends: F8, h: float) -> float:
+    """How many others share the cell of edge `h` with one of the points `ends`, (n, 2), on average; by a sample of them.
+
+    With c points in a cell that is Σ c·(c − 1) / n. Of the pairs in a cell a sample of the part f has f², so this can be told from one.
+    """
+    every = max(1, len(ends) // SAMPLED_ENDS)
+    sample = ends[::every]
+    x, y = np.floor((sample - sample.min(axis=0)) / h).astype(np.int64).T
+    _, counts = np.unique(x * (int(y.max()) + 1) + y, return_counts=True)
+    return float((counts * (counts - 1)).sum()) * every / len(sample)
+
+
+def crowding(grid: Grid) -> float:
+    """How many walls share an occupied cell of a grid on average; 0 without walls."""
+    occupied = int(np.count_nonzero(grid.clear[0] == 0)) if grid.clear.size else 0
+    return len(grid.seg) / occupied if occupied else 0.0
+
+
 def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     """A grid over segments.
 
@@ -246,6 +268,8 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     ways = float(np.abs(segments[:, 2:] - segments[:, :2]).sum())
     for _ in range(8):
         h = max(least, math.sqrt(area / (CELLS_PER_ENTRY * (len(segments) + ways / h))))
+    while h > least and _neighbours(ends, h) > CROWDED:
+        h = max(least, 0.5 * h)
     x0, y0 = (float(v) for v in (np.floor(low / h - GRID_PADDING) - GRID_PHASE) * h)
     nx, ny = (int(v) for v in np.ceil((high - (x0, y0)) / h) + GRID_PADDING)
     start: I4 = np.zeros(nx * ny + 1, np.int32)
