@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.errors import MapError
+from botyard.errors import BudgetError, MapError
 from botyard.formats import armap
 from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource
 from botyard.formats.armapscene import to_scene
+from botyard.formats.budget import Budget
 from botyard.formats.registry import builtin_maps, find_map, load_scene
 
 HEADER = "2D-Map\n"
@@ -93,15 +94,89 @@ def test_line_ends_case_and_trailing_text() -> None:
 
 
 def test_rows_that_do_not_parse_are_skipped_and_told() -> None:
-    m = armap.parse(HEADER + "LINES\n0 0 1 1\nfoo\n2 2 3\n4 4 5 5\n", "x.map")
+    m = armap.parse(HEADER + "LINES\n0 0 1 1\nfoo\n2 2 3\n4 4 5 5\nDATA\n", "x.map")
     assert m.lines.tolist() == [[0, 0, 1, 1], [4, 4, 5, 5]]
     assert m.warnings == ("x.map:4: row skipped: expected 4 numbers and 1 more",)
 
 
 def test_infinite_rows_are_skipped() -> None:
-    m = armap.parse(HEADER + "DATA\n1 2\ninf 3\nnan nan\n1e12 0\n")
+    m = armap.parse(HEADER + "DATA\n1 2\ninf 3\nnan nan\n1e999 0\n")
     assert m.points.tolist() == [[1, 2]]
     assert "3 rows" in m.warnings[0]
+
+
+def test_far_rows_are_refused_with_their_line() -> None:
+    with pytest.raises(BudgetError, match=r"x\.map:5: too large: 1e\+12 m across.*--max-read extent"):
+        armap.parse(HEADER + "DATA\n1 2\n\n1e15 0\n", "x.map")
+    with pytest.raises(BudgetError, match=r"160000 m across"):
+        armap.parse(HEADER + "LINES\n-80000000 0 1 1\n80000000 0 1 1\n", "x.map")
+    wide = armap.parse(HEADER + "DATA\n1 2\n1e15 0\n", budget=Budget(extent=1e12))
+    assert len(wide.points) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("NumPoints: 3\nDATA\n1 1\n2 2\n", "x.map:2: 3 points are announced, found 2: the file seems to be cut off"),
+        ("NumLines: 1\nNumPoints: 3\nLINES\n0 0 9 9\n", "x.map:3: 3 points are announced, found 0"),
+        ("NumLines: 3\nLINES\n0 0 9 9\n1 1 2", "x.map:2: 3 lines are announced, found 2"),
+        ("NumLines: 3\n", "x.map:2: 3 lines are announced, found 0"),
+        ("Sources: A B\nB_NumPoints: 2\nDATA\nB_DATA\n1 1\n", "x.map:3: B: 2 points are announced, found 1"),
+        ("NumPoints: 1e999\nDATA\n1 1\n", "inf points are announced, found 1"),
+    ],
+)
+def test_maps_that_were_cut_off_are_refused(text: str, complaint: str) -> None:
+    with pytest.raises(MapError) as error:
+        armap.parse(HEADER + text, "x.map")
+    assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("NumLines: 3\nLINES\n0 0 9 9\nDATA\n", "x.map:2: 3 lines are announced, found 1"),  # taken out by hand
+        ("NumLines: 1\nLINES\n0 0 9 9\n", "x.map: there is no DATA section: is it the whole file?"),
+        ("NumPoints: 1\nDATA\n1 1\n2 2\n", "x.map:2: 1 points are announced, found 2"),
+        ("LINES\n0 0 9 9\n", "x.map: there is no DATA section: is it the whole file?"),
+        ("NumPoints: many\nDATA\n", 'x.map:2: expected a number of rows, found "many"'),
+    ],
+)
+def test_doubts_about_the_number_of_rows_are_told(text: str, remark: str) -> None:
+    assert armap.parse(HEADER + text, "x.map").warnings == (remark,)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+@pytest.mark.parametrize("name", ["office", "warehouse"])
+def test_every_shipped_map_that_is_cut_off_is_told(name: str, share: float) -> None:
+    text = builtin_maps()[name].read_text()
+    assert armap.parse(text).warnings == ()
+    told: list[str] = []
+    with contextlib.suppress(MapError):
+        told += armap.parse(text[: int(len(text) * share)]).warnings
+        assert any("no DATA" in t for t in told)
+
+
+def test_a_cut_row_counts_and_a_whole_file_without_last_line_end_is_good() -> None:
+    assert armap.parse(HEADER + "NumPoints: 2\nDATA\n1 1\n2 2").warnings == ()
+    assert armap.parse(HEADER + "NumLines: 1\nLINES\n1 1 2 2\nDATA").warnings == ()
+
+
+def test_budget_of_rows_sources_and_header() -> None:
+    with pytest.raises(BudgetError, match="vertices"):
+        armap.parse(HEADER + "DATA\n" + "1 1\n" * 20, budget=Budget(vertices=10))
+    with pytest.raises(BudgetError, match="entities"):
+        armap.parse(HEADER + "x\n" * 20, budget=Budget(entities=10))
+    many = " ".join(f"s{i}" for i in range(3000))  # was quadratic in sources and lines
+    m = armap.parse(HEADER + f"Sources: {many}\n" + "s1_Display: x\n" * 3000 + "DATA\n")
+    assert len(m.sources[1].headers) == 3000
+
+
+def test_numbers_that_no_machine_holds() -> None:
+    digits = "9" * 5000
+    text = f"2D-Map-Ex{digits}\nNumPoints: 0\nMapInfo: SectorType Name=A Sim.Obstacle=yes Sim.LaserReflect=1e999\n"
+    m = armap.parse(text + f'Cairn: A {digits} 0 0 "" ICON "" 0 0 1 1\nCairn: A 0 0 0 "" ICON "" 0 0 1 1\nDATA\n')
+    assert any("newer" in w for w in m.warnings) and any("finite" in w for w in m.warnings)
+    assert len(to_scene(m).boxes) == 1
 
 
 def test_points_without_lines_are_loaded() -> None:
@@ -117,7 +192,7 @@ def test_cairns() -> None:
         + 'Cairn: Goal x 2 0 "" ICON ""\n'
         + '_Cairn: Goal 1 2 0 "" ICON "off"\n'
         + 'ChildCairn: Goal 1 2 0 "" ICON "child"\n'
-        + "Whatever: this is\n",
+        + "Whatever: this is\nDATA\n",
         "x.map",
     )
     assert m.cairns[0] == Cairn(
@@ -230,7 +305,7 @@ def test_degenerate_lines_are_dropped() -> None:
 
 
 def test_huge_extent_warns() -> None:
-    assert "2 km" in armap.parse(HEADER + "LINES\n0 0 3000000 0\n").warnings[0]
+    assert "2 km" in armap.parse(HEADER + "LINES\n0 0 3000000 0\nDATA\n").warnings[0]
 
 
 word = st.text(
@@ -281,7 +356,7 @@ def test_finding_maps(tmp_path: Path) -> None:
         find_map("offise")
     with pytest.raises(MapError, match="no such map file"):
         find_map(tmp_path / "none.map")
-    with pytest.raises(MapError, match="cannot read"):
+    with pytest.raises(MapError, match="expected a file"):
         armap.read(tmp_path)
 
 

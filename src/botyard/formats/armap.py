@@ -19,7 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import MapError
-from botyard.units import from_deg
+from botyard.formats.base import read_source
+from botyard.formats.budget import Budget, Meter
+from botyard.names import shown
+from botyard.units import from_deg, from_mm
 
 FloatArray = NDArray[np.float64]
 
@@ -28,13 +31,13 @@ INFO_KEYWORDS = (
 )  # fmt: skip
 _INFO_BY_LOWER = {k.lower(): k for k in INFO_KEYWORDS}
 _SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_CATEGORY = re.compile(r"2D-Map(-Ex(\d*))?", re.IGNORECASE)
+_CATEGORY = re.compile(r"2D-Map(-Ex([0-9]*))?", re.IGNORECASE)
 _PIECE = 1 << 14
 """Characters that are read at a time."""
 _ROW = 8
 """A row has about so many, at least."""
 _SANE_EXTENT_MM = 2e6
-_FARTHEST_MM = 1e9
+_MOST_WARNINGS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,10 +192,15 @@ def split_arguments(text: str) -> list[str]:
 class _Reader:
     """State of one run over a file: the parts found so far."""
 
-    def __init__(self, path: str | None, lines_chunk: int, points_chunk: int) -> None:
+    def __init__(self, path: str | None, lines_chunk: int, points_chunk: int, meter: Meter) -> None:
         self._chunks = {"LINES": lines_chunk, "DATA": points_chunk}
+        self._meter = meter
         self.path = path
+        self._announced: dict[tuple[str, str], tuple[int, float]] = {}
+        self._found: dict[tuple[str, str], int] = {}
         self.sources: dict[str, ScanSource] = {"": ScanSource()}
+        self._headers: dict[str, list[tuple[str, str]]] = {}
+        self._rows_of: dict[tuple[str, str], list[FloatArray]] = {}
         self.origin: tuple[float, float, float] | None = None
         self.infos: list[InfoLine] = []
         self.cairns: list[Cairn] = []
@@ -202,7 +210,10 @@ class _Reader:
         self.warnings: list[str] = []
 
     def warn(self, line: int, text: str) -> None:
-        self.warnings.append(f"{self.path or 'map'}:{line}: {text}")
+        if len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(f"{self.path or 'map'}:{line}: {text}")
+        elif len(self.warnings) == _MOST_WARNINGS:
+            self.warnings.append(f"{self.path or 'map'}:{line}: {text}; further remarks on this file are left out")
 
     def error(self, line: int, text: str) -> MapError:
         return MapError(text, self.path, line)
@@ -241,21 +252,21 @@ class _Reader:
         except ValueError:
             values = ()
         if len(values) != count or not all(map(math.isfinite, values)):
-            raise self.error(number, f'{what}: expected {count} numbers, found "{rest}"')
+            raise self.error(number, f'{what}: expected {count} numbers, found "{shown(rest)}"')
         return values
 
     def _origin(self, number: int, rest: str) -> tuple[float, float, float]:
         lat, lon, alt = self._numbers(number, rest, 3, "OriginLatLongAlt: latitude, longitude (°) and altitude (m)")
         if abs(lat) > 90 or abs(lon) > 360:
             raise self.error(
-                number, f'OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, found "{rest}"'
+                number, f'OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, found "{shown(rest)}"'
             )
         return lat, lon, alt
 
     def _declare_sources(self, number: int, rest: str) -> None:
         names = rest.split()
         if not names or len({n.lower() for n in names}) != len(names):
-            raise self.error(number, f'Sources: expected a list of different names, found "{rest}"')
+            raise self.error(number, f'Sources: expected a list of different names, found "{shown(rest)}"')
         # the first name is the default source, whose keywords carry no prefix
         self.sources = {"": replace(self.sources[""], name=names[0])}
         for name in names[1:]:
@@ -263,23 +274,56 @@ class _Reader:
 
     def _source_header(self, number: int, keyword: str, rest: str) -> bool:
         """A header line of a scan source; True when it was one."""
-        for prefix in sorted(self.sources, key=len, reverse=True):
-            if not keyword.startswith(prefix):
+        for plain in _HEADERS:
+            if not keyword.endswith(plain):
                 continue
-            plain = keyword[len(prefix) :].lstrip("_") if prefix else keyword
-            source = self.sources[prefix]
+            prefix = keyword[: -len(plain)]
+            if prefix not in self.sources:
+                prefix = prefix.removesuffix("_")
+            source = self.sources.get(prefix)
+            if source is None:
+                continue
             if plain == "resolution":
                 (value,) = self._numbers(number, rest, 1, "Resolution (mm)")
                 if value <= 0:
-                    raise self.error(number, f'Resolution: expected millimetres above 0, found "{rest}"')
+                    raise self.error(number, f'Resolution: expected millimetres above 0, found "{shown(rest)}"')
                 self.sources[prefix] = replace(source, resolution=value)
-                return True
-            if plain in _RECOMPUTED:
-                return True  # bounds and counts: the data decides, the writer computes them anew
-            if plain in _KEPT:
-                self.sources[prefix] = replace(source, headers=(*source.headers, (_KEPT[plain], rest)))
-                return True
+            elif plain in _COUNTS:
+                self._announce(number, rest, (prefix, _COUNTS[plain]))
+            elif plain in _KEPT:
+                self._headers.setdefault(prefix, []).append((_KEPT[plain], rest))
+            return True  # the others are bounds: the data decides, the writer computes them anew
         return False
+
+    def _announce(self, number: int, rest: str, which: tuple[str, str]) -> None:
+        """Note how many rows a section is said to have."""
+        try:
+            self._announced[which] = number, float(rest.split()[0])
+        except (ValueError, IndexError):
+            self.warn(number, f'expected a number of rows, found "{shown(rest)}"')
+
+    def compare(self, has_data: bool) -> None:
+        """Compare what was announced with what came: a file that was cut off is no map (`formats.md` §1.3 trusts the data of whole ones).
+
+        Points come last, so if some are missing the file has been cut. Lines that are missing before other sections have been taken out.
+
+        Raises
+        ------
+        MapError
+            With the line that announces more than there is.
+        """
+        for (prefix, kind), (number, announced) in self._announced.items():
+            found = self._found.get((prefix, kind), 0)
+            if found == announced:
+                continue
+            name = self.sources[prefix].name if prefix else ""
+            what = f"{name + ': ' if name else ''}{announced:.10g} {'lines' if kind == 'LINES' else 'points'} are announced"
+            if found < announced and (kind == "DATA" or not has_data):
+                hint = "the file seems to be cut off; if it was changed by hand, change or remove this line"
+                raise self.error(number, f"{what}, found {found}: {hint}")
+            self.warn(number, f"{what}, found {found}")
+        if not has_data:  # every program that writes maps writes one
+            self.warnings.append(f"{self.path or 'map'}: there is no DATA section: is it the whole file?")
 
     def _cairn(self, number: int, rest: str, into: list[Cairn]) -> None:
         args = split_arguments(rest)
@@ -294,7 +338,7 @@ class _Reader:
                 x1, y1, x2, y2 = (float(a) for a in args[7:11])
                 from_to, extra = (x1, y1, x2, y2), args[11:]
         except ValueError as error:
-            self.warn(number, f"cairn skipped: expected a number ({error})")
+            self.warn(number, f"cairn skipped: expected a number ({shown(str(error), 100)})")
             return
         if not all(map(math.isfinite, (x, y, th, *(from_to or ())))):
             self.warn(number, "cairn skipped: expected finite numbers")
@@ -313,20 +357,30 @@ class _Reader:
         prefix, kind = (tag[1] or "").lower(), tag[2].upper()
         if prefix not in self.sources:
             self.warn(
-                number, f'section {tag[0].strip()}: source "{tag[1]}" is not in the Sources list; read all the same'
+                number,
+                f'section {shown(tag[0].strip())}: source "{shown(tag[1])}" is not in the Sources list; read all the same',
             )
             self.sources[prefix] = ScanSource(name=tag[1])
             if not self.sources[""].name:  # several sources need names all
                 self.sources[""] = replace(self.sources[""], name="Default")
         columns = 4 if kind == "LINES" else 2
-        rows = self._rows(number, body, columns, self._chunks[kind])
-        source = self.sources[prefix]
-        if kind == "LINES":
-            self.sources[prefix] = replace(source, lines=np.concatenate([source.lines, rows]))
-        else:
-            self.sources[prefix] = replace(source, points=np.concatenate([source.points, rows]))
+        self._meter.add("vertices", columns // 2 * body.count("\n"))
+        rows = self._rows(number, body, columns, self._chunks[kind], (prefix, kind))
+        self._rows_of.setdefault((prefix, kind), []).append(rows)
 
-    def _rows(self, number: int, body: str, columns: int, chunk: int) -> FloatArray:
+    def finished(self) -> tuple[ScanSource, ...]:
+        """The sources with all that was found of them."""
+        return tuple(
+            replace(
+                source,
+                lines=np.concatenate([source.lines, *self._rows_of.get((prefix, "LINES"), ())]),
+                points=np.concatenate([source.points, *self._rows_of.get((prefix, "DATA"), ())]),
+                headers=tuple(self._headers.get(prefix, ())),
+            )
+            for prefix, source in self.sources.items()
+        )
+
+    def _rows(self, number: int, body: str, columns: int, chunk: int, which: tuple[str, str]) -> FloatArray:
         parts = [np.zeros((0, columns))]
         skipped: list[int] = []
         for part, lines in _pieces(body, min(_PIECE, chunk * _ROW)):
@@ -339,11 +393,25 @@ class _Reader:
             more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
             self.warn(skipped[0], f"row skipped: expected {columns} numbers{more}")
         rows = np.concatenate(parts)
-        sane = (np.abs(rows) <= _FARTHEST_MM).all(axis=1)  # false for NaN, too
+        self._found[which] = self._found.get(which, 0) + len(rows) + len(skipped)
+        sane = np.isfinite(rows).all(axis=1)
         if not sane.all():
-            self.warn(number, f"{int((~sane).sum())} rows of this section skipped: not finite, or beyond 1000 km")
+            self.warn(number, f"{int((~sane).sum())} rows of this section skipped: not finite")
             rows = rows[sane]
+        if len(rows) and from_mm(float(np.abs(rows).max())) > self._meter.budget.extent:
+            self._far(number, body, columns)
         return rows
+
+    def _far(self, number: int, body: str, columns: int) -> None:
+        """Raise the error about a row that is too far away, with its line."""
+        most = self._meter.budget.extent
+        for line_number, line in enumerate(body.split("\n"), start=number):
+            try:
+                row = [abs(from_mm(float(w))) for w in line.split()[:columns]]
+            except ValueError:
+                continue
+            if len(row) == columns and most < max(row) < math.inf:
+                raise self._meter.error("extent", max(row), line_number)
 
 
 def _rows_one_by_one(number: int, body: str, columns: int, skipped: list[int]) -> FloatArray:
@@ -364,8 +432,10 @@ def _rows_one_by_one(number: int, body: str, columns: int, skipped: list[int]) -
     return np.array(rows, dtype=np.float64).reshape(-1, columns)
 
 
-_RECOMPUTED = frozenset({"minpos", "maxpos", "numpoints", "lineminpos", "linemaxpos", "numlines"})
+_COUNTS = {"numpoints": "DATA", "numlines": "LINES"}
 _KEPT = {"pointsaresorted": "PointsAreSorted", "linesaresorted": "LinesAreSorted", "display": "Display"}
+_HEADERS = sorted(("resolution", "minpos", "maxpos", "lineminpos", "linemaxpos", *_COUNTS, *_KEPT), key=len)
+"""Keywords of a scan source, which may have its name before them; the shortest first, so that the longest name is found."""
 
 
 def _pieces(text: str, size: int, begin: int = 0) -> Iterator[tuple[str, int]]:
@@ -394,7 +464,13 @@ def _tags(text: str, begin: int) -> list[tuple[int, re.Match[str]]]:
     return found
 
 
-def parse(text: str, path: str | None = None, lines_chunk: int = 10_000, points_chunk: int = 100_000) -> ArMap:
+def parse(
+    text: str,
+    path: str | None = None,
+    lines_chunk: int = 10_000,
+    points_chunk: int = 100_000,
+    budget: Budget = Budget(),
+) -> ArMap:
     """Read a map from its text.
 
     Parameters
@@ -405,11 +481,13 @@ def parse(text: str, path: str | None = None, lines_chunk: int = 10_000, points_
         Name for messages.
     lines_chunk, points_chunk : int
         Rows that are read at a time; in between other threads of the process get their turn.
+    budget : Budget
+        The limits.
 
     Raises
     ------
     MapError
-        The first line is not a map's, or a header line that matters is malformed; with the line number.
+        The first line is not a map's, a header line that matters is malformed, or fewer rows are there than it says; with the line number.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     first, _, _ = text.partition("\n")
@@ -417,21 +495,24 @@ def parse(text: str, path: str | None = None, lines_chunk: int = 10_000, points_
     if category is None:
         found = "".join(c if c.isprintable() else "?" for c in first.strip()[:40])
         raise MapError(f'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, found "{found}"', path, 1)
-    reader = _Reader(path, lines_chunk, points_chunk)
-    if category[2] and int(category[2]) > 4:
-        reader.warn(1, f"category {first.strip()} is newer than 2D-Map-Ex4; reading it as that")
+    meter = Meter(budget, path or "map")
+    reader = _Reader(path, lines_chunk, points_chunk, meter)
+    if category[2] and float(category[2]) > 4:
+        reader.warn(1, f"category {shown(first.strip())} is newer than 2D-Map-Ex4; reading it as that")
     tags = _tags(text, len(first) + 1)
     starts = [piece + tag.start() for piece, tag in tags] + [len(text)]
     head_end = starts[0]
+    meter.add("entities", text.count("\n", 0, head_end) + len(tags))
     for number, line in enumerate(text[len(first) + 1 : head_end].split("\n"), start=2):
         reader.header_line(number, line)
     number = 1 + text.count("\n", 0, head_end)
     for (piece, tag), start, end in zip(tags, starts, starts[1:], strict=False):
         reader.section(number, tag, text[piece + tag.end() : end])
         number += text.count("\n", start, end)
+    reader.compare(any(tag[2].upper() == "DATA" for _, tag in tags))
     result = ArMap(
         category=first.strip(),
-        sources=tuple(reader.sources.values()),
+        sources=reader.finished(),
         origin=reader.origin,
         infos=tuple(reader.infos),
         cairns=tuple(reader.cairns),
@@ -440,12 +521,16 @@ def parse(text: str, path: str | None = None, lines_chunk: int = 10_000, points_
         remainder=tuple(reader.remainder),
     )
     for what, data in (("lines", result.lines.reshape(-1, 2)), ("points", result.points)):
-        if len(data) and float((data.max(axis=0) - data.min(axis=0)).max()) > _SANE_EXTENT_MM:
+        if not len(data):
+            continue
+        extent = float((data.max(axis=0) - data.min(axis=0)).max())
+        meter.check("extent", from_mm(extent))
+        if extent > _SANE_EXTENT_MM:
             reader.warnings.append(f"{path or 'map'}: the {what} extend over more than 2 km; is the unit millimetres?")
     return replace(result, warnings=tuple(reader.warnings))
 
 
-def read(path: str | Path) -> ArMap:
+def read(path: str | Path, budget: Budget = Budget()) -> ArMap:
     """Read a map file.
 
     Raises
@@ -453,15 +538,7 @@ def read(path: str | Path) -> ArMap:
     MapError
         The file cannot be opened or is not a map.
     """
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise MapError(f"cannot read the map: {error.strerror}", path) from None
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")  # MobileMapper wrote the local 8-bit code page
-    return parse(text, str(path))
+    return parse(read_source(path, budget).text, str(path), budget=budget)
 
 
 # ------------------------------------------------------------------------------------------------------------- writing

@@ -45,7 +45,7 @@ def _laser_return(value: str, fallback: int) -> int:
         return 1
     try:
         n = int(float(text))
-    except ValueError:
+    except (ValueError, OverflowError):
         return fallback
     return n + 1 if n > 1 else max(n, 0)  # the wire carries return − 1 for bright surfaces (pioneer-protocol §7)
 
@@ -223,7 +223,7 @@ def read(source: Source, options: Options = Options()) -> World:
     MapError
         It is not a map; with file and line.
     """
-    parsed = parse(source.text, source.name, options.lines_chunk, options.points_chunk)
+    parsed = parse(source.text, source.name, options.lines_chunk, options.points_chunk, options.budget)
     for text in parsed.warnings:
         options.warn(text)
     return World(scene=to_scene(parsed, source=source.name, resolution=options.resolution or POINT))

@@ -134,12 +134,15 @@ def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapErr
     try:
         # O_NONBLOCK: opening a pipe would wait for somebody who writes
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(handle, "rb") as file:
+        try:
             about = os.fstat(handle)
             if not stat.S_ISREG(about.st_mode):
                 raise error("expected a file, found a folder, a device or a pipe", path)
             meter.check("bytes", about.st_size, path=str(path))
-            data = file.read(int(min(meter.budget.bytes, sys.maxsize - 1)) + 1)  # it may grow meanwhile
+            with open(handle, "rb", closefd=False) as file:
+                data = file.read(int(min(meter.budget.bytes, sys.maxsize - 1)) + 1)  # it may grow meanwhile
+        finally:
+            os.close(handle)
     except ValueError as problem:  # a null character in a name
         raise error(f"cannot be read: {problem}", path) from None
     except OSError as problem:

@@ -51,13 +51,13 @@ class Budget:
         Width and height of the world, and the distance of anything from its origin, m.
     """
 
-    bytes: int = 2**30
-    unpacked: int = 2**30
+    bytes: int = 2**29
+    unpacked: int = 2**29
     members: int = 2_000
     files: int = 1_000
     entities: int = 5_000_000
     nesting: int = 100
-    references: int = 100_000
+    references: int = 1_000_000
     cells: int = 200_000_000
     vertices: int = 20_000_000
     robots: int = 20_000
