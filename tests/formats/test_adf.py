@@ -148,7 +148,7 @@ def test_parametric_sensors() -> None:
         ("bodies: 3", "expected a list of names"),
         ("bodies: [BODY a]", '"BODY a" is listed, but not described'),
         ("bodies: [b]\nb: 4", "expected keys and values, found 4"),
-        ("bodies: [b]\nb: {mass: heavy, shape: Sphere, geometry: {radius: 1}}", "expected a number, found 'heavy'"),
+        ("bodies: [b]\nb: {mass: heavy, shape: Sphere, geometry: {radius: 1}}", 'expected a number, found "heavy"'),
         ("bodies: [b]\nb: {mass: -1, shape: Sphere, geometry: {radius: 1}}", "expected 0 … 1e"),
         ("bodies: [b]\nb: {shape: Torus, geometry: {radius: 1}}", "expected a shape out of"),
         ("bodies: [b]\nb: {shape: Box}", "expected a geometry"),

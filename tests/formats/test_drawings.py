@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.devices.gps import geodetic
-from botyard.errors import MapError
+from botyard.errors import BudgetError, MapError
 from botyard.formats import saphira
 from botyard.formats.base import Options, Source
 from botyard.formats.drawing import SAG, layer_returns
@@ -108,10 +108,13 @@ def test_degrees_become_metres_around_the_middle() -> None:
 def test_the_user_says_what_small_numbers_are() -> None:
     told: list[str] = []
     assert geo(feature("LineString", [[0, 0], [5, 5]]), planar=True).bounds == (0, 0, 5, 5)
-    scene = geo(feature("LineString", [[0, 0], [5, 5]]), warn=told.append)
+    scene = geo(feature("LineString", [[0, 0], [0.5, 0.5]]), warn=told.append)
     assert scene.bounds is not None
-    assert scene.bounds[2] > 100_000
+    assert scene.bounds[2] > 10_000
     assert "--planar" in told[0]
+    with pytest.raises(BudgetError, match=r"555\d\d\d.* m across"):
+        geo(feature("LineString", [[0, 0], [5, 5]]), warn=told.append)
+    assert "--planar" in told[1]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_the_user_says_what_small_numbers_are() -> None:
         ('{"type": "FeatureCollection", "features": 5, "coordinates": 0}', "$.features: expected an array, found 5"),
         ('{"type": "Blob", "coordinates": []}', 'expected a type of RFC 7946, found "Blob"'),
         ('{"type": "LineString", "coordinates": [[1], [2]]}', "expected positions [x, y]"),
-        ('{"type": "LineString", "coordinates": [[1, 1e300], [2, 2]]}', "finite"),
+        ('{"type": "LineString", "coordinates": [[1, 1e300], [2, 2]]}', "too large: 1e+300 m across"),
         ('{"type": "Point", "coordinates": [1, 2]}', "expected lines or polygons, found none"),
         ('{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[1, 2]]}}', "$.geometry"),
     ],

@@ -109,7 +109,7 @@ def test_a_large_picture(tmp_path: Path) -> None:
 @given(MASKS)
 def test_rectangles_cover_the_cells_once(solid: np.ndarray) -> None:
     count = np.zeros(solid.shape, int)
-    for x0, y0, x1, y1 in mask_to_rectangles(solid).astype(int).tolist():
+    for x0, y0, x1, y1 in mask_to_rectangles(solid, 10**6).astype(int).tolist():
         assert x1 > x0 and y1 > y0
         count[y0:y1, x0:x1] += 1
     assert (count == solid).all()
@@ -145,7 +145,10 @@ def test_an_armap_is_still_an_armap() -> None:
         (moving(["..", ".."], width="3"), 5, "expected 3 cells, found 2"),
         (moving([".x"]), 5, "found 'x'"),
         (moving([".."], height="2"), 6, "expected 2 cells, found 0"),
-        (moving([".."], height="many"), 2, "a number of cells, found 'many'"),
+        (moving([".."], height="many"), 2, 'a number of cells, found "many"'),
+        (moving([".."], height="\u00b2"), 2, 'a number of cells, found "\u00b2"'),  # a digit, and no number
+        (moving([".."], height="9" * 5000), 2, 'a number of cells, found "999'),
+        (moving([".."], height="999999999"), 2, "too large: 1999999998 pixels or cells"),
         ("type octile\nheight 1\nmap\n.\n", 1, 'expected "height", "width" and "map"'),
         ("type octile\nheight 99999999\nwidth 99999999\nmap\n", 2, "at most"),
         ("type octile\ndepth 3\n", 2, "found 'depth 3'"),

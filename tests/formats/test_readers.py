@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 from PIL import Image
 
 from botyard.cli.scenario import EXAMPLE
-from botyard.errors import FormatError, MapError
+from botyard.errors import BudgetError, FormatError, MapError
 from botyard.formats.base import Format, Options, Source
+from botyard.formats.budget import Budget
 from botyard.formats.registry import FORMATS, builtin_maps, find_client_map, format_of, load_world, read_world
 from botyard.model.scene import Scene
 from botyard.model.world import World
@@ -132,10 +134,34 @@ def test_names_in_a_bundle_cannot_leave_its_folder(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "evil.map").exists()
 
 
-def test_a_bundle_that_would_fill_the_disk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botyard.formats.registry.MAX_BUNDLE", 100)
-    with pytest.raises(MapError, match="at most"):
-        read_world(bundle(a_map=b"2D-Map\n" + b"\n" * 200))
+def test_a_bundle_that_would_fill_the_disk_is_refused() -> None:
+    with pytest.raises(BudgetError, match="bytes unpacked from an archive, and at most 100"):
+        read_world(bundle(a_map=b"2D-Map\n" + b"\n" * 200), Options(budget=Budget(unpacked=100)))
+    with pytest.raises(BudgetError, match="members"):
+        read_world(bundle(**{f"a{i}_txt": b"" for i in range(20)}), Options(budget=Budget(members=3)))
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("/".join("a" * 300), b"")
+    with pytest.raises(BudgetError, match="nesting"):
+        read_world(Source("a.zip", out.getvalue()))
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.map", b"2D-Map\n")
+    with pytest.raises(MapError, match="expected deflate"):
+        read_world(Source("a.zip", out.getvalue()))
+
+
+def test_an_archive_that_lies_about_its_sizes_is_counted_by_what_comes_out() -> None:
+    """Files that overlap, as in D. Fifield, A better zip bomb (WOOT 2019): one body, many names in the table at the end."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.map", b"2D-Map\nDATA\n" + b"\n" * 1_000_000)
+        for i in range(100):
+            info = copy(archive.infolist()[0])
+            info.filename = f"{i}.txt"
+            archive.filelist.append(info)
+    assert len(out.getvalue()) < 20_000
+    with pytest.raises(FormatError, match=r"unpacked|not a \.zip"):
+        read_world(Source("a.zip", out.getvalue()), Options(budget=Budget(unpacked=2_000_000)))
 
 
 # -- shipped worlds

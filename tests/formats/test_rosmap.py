@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
 
-from botyard.errors import MapError
-from botyard.formats import images, rosmap
-from botyard.formats.base import Source
+from botyard.errors import BudgetError, MapError
+from botyard.formats import rosmap
+from botyard.formats.base import Options, Source, read_source
+from botyard.formats.budget import Budget, Meter
 from botyard.formats.images import read_grey
-from botyard.formats.registry import client_maps, load_scene, read_world
+from botyard.formats.registry import client_maps, load_scene, load_world, read_world
 from botyard.model.tracing import mask_to_segments, squares_to_segments
 from botyard.simulation import Simulation
 
@@ -121,7 +122,7 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
         "sixteen": Image.fromarray(np.array([[0, 65535], [65535, 0]], np.uint16)),
     }[kind]
     image.save(tmp_path / "x.png")
-    assert read_grey(tmp_path / "x.png").tolist() == [[0, 255], [255, 0]]
+    assert read_grey(read_source(tmp_path / "x.png"), Meter(Budget(), "x")).tolist() == [[0, 255], [255, 0]]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,7 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
         (GOOD.replace("resolution: 0.05", "resolution: 0"), 2, "greater than 0, found '0'"),
         (GOOD.replace("resolution", "resolutoin"), 1, 'did you mean "resolutoin"'),
         (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, 2]"), 3, "[x, y, yaw]"),
-        (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, 2, .nan]"), 3, "[x, y, yaw]"),
+        (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, 2, .nan]"), 3, "a finite number, found .nan"),
         (GOOD.replace("negate: 0", "negate: maybe"), 4, "0 or 1"),
         (GOOD.replace("0.65", "65"), 5, "a share from 0 to 1"),
         (GOOD.replace("0.196", "0.9"), 6, "at most occupied_thresh"),
@@ -171,10 +172,15 @@ def test_images_that_are_none(tmp_path: Path) -> None:
             load_scene(path)
 
 
-def test_huge_images_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "MAX_PIXELS", 10)
-    with pytest.raises(MapError, match="4 × 6"):
-        load_scene(write(tmp_path, np.zeros((6, 4), np.uint8)))
+def test_huge_images_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, np.zeros((6, 4), np.uint8))
+    with pytest.raises(
+        BudgetError, match=r"lab\.pgm: too large: 24 pixels or cells, and at most 23 .*--max-read cells"
+    ):
+        load_world(path, Options(budget=Budget(cells=23)))
+    with pytest.raises(BudgetError, match="vertices"):
+        load_world(path, Options(budget=Budget(vertices=7)))
+    assert len(load_world(path, Options(budget=Budget(cells=24, vertices=8))).scene.segments) == 4
 
 
 def test_clients_find_them_and_other_yaml_is_not_offered(tmp_path: Path) -> None:

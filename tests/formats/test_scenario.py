@@ -142,7 +142,7 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
         ("botyard: 1\nmap: nowhere.map", 2, "no such map file"),
         ("botyard: 1\nodometry_error: big", 2, "expected one of random_each_update"),
         ("botyard: 1\nrobots:\n- {name: a}\n- {name: a}", 4, 'the name "a" is taken'),
-        ("botyard: 1\nrobots:\n- {count: 0}", 3, "expected 1 … 10000"),
+        ("botyard: 1\nrobots:\n- {count: 0}", 3, "expected 1 or more, found 0"),
         ("botyard: 1\nrobots:\n- controller: wandr", 3, 'there is no controller "wandr"'),
         ("botyard: 1\nrobots:\n- lasers: [lms999]", 3, 'no laser model "lms999"'),
         ("botyard: 1\nrobots:\n- lasers:\n  - {type: odd}", 3, 'no laser model "odd"'),
@@ -170,7 +170,7 @@ def test_errors_name_the_line_and_what_may_have_been_meant(
 def test_a_few_lines_of_aliases_that_stand_for_billions_are_refused() -> None:
     lines = ["botyard: 1", "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"{c}: &{c} [{', '.join([f'*{p}'] * 10)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True)]
-    with pytest.raises(WorldFileError, match="more than"):
+    with pytest.raises(WorldFileError, match="11111111 things described, and at most 5000000"):
         read("\n".join(lines))
 
 

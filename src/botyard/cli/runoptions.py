@@ -836,10 +836,11 @@ def read_config(context: click.Context, _parameter: click.Parameter, path: str |
         return None
     from botyard.errors import FormatError
     from botyard.formats.base import read_source
+    from botyard.formats.budget import Budget, Meter
     from botyard.formats.yamlfile import YamlFile
 
     try:
-        file = YamlFile(read_source(path).text, path, FormatError)
+        file = YamlFile(read_source(path).text, Meter(Budget(), path, FormatError), FormatError)
         if not isinstance(file.data, dict):
             raise FormatError("expected options by their long names, for example port: 9000", path, 1)
         parameters = _parameters(context, frozenset({"config", "print_config"}))

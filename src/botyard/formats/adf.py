@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from botyard.errors import FormatError, ModelError, WorldFileError
 from botyard.formats.base import Options, Source, read_source
+from botyard.formats.budget import Meter
+from botyard.formats.jsonfile import brief
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Pose, compose, transform_point
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
@@ -29,6 +31,7 @@ from botyard.model.objects import (
     WheelSpec,
 )
 from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
+from botyard.names import shown
 
 COLOR: Final = "#b08050"
 GAINS: Final = 10.0
@@ -89,7 +92,7 @@ class _Table:
 
     def __init__(self, reader: _Reader, data: Any, where: str) -> None:
         if not isinstance(data, dict):
-            raise reader.fail(where, f"expected keys and values, found {_short(data)}")
+            raise reader.fail(where, f"expected keys and values, found {brief(data)}")
         self._reader = reader
         self._data = {str(k): v for k, v in data.items()}
         self.where = where
@@ -109,14 +112,13 @@ class _Table:
         value = self.get(key)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            try:
-                value = float(value)
-            except (TypeError, ValueError):
-                raise self.fail(key, f"expected a number, found {_short(value)}") from None
-        if not low <= value <= high:
-            raise self.fail(key, f"expected {low:g} … {high:g}, found {value:g}")
-        return float(value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise self.fail(key, f"expected a number, found {brief(value)}") from None
+        if not low <= number <= high:
+            raise self.fail(key, f"expected {low:g} … {high:g}, found {number:g}")
+        return number
 
     def size(self, key: str) -> float:
         """A length that must be there, m."""
@@ -130,11 +132,15 @@ class _Table:
             return default
         if isinstance(value, bool | int):
             return bool(value)
-        raise self.fail(key, f"expected true or false, found {_short(value)}")
+        raise self.fail(key, f"expected true or false, found {brief(value)}")
 
     def text(self, key: str, default: str = "") -> str:
         value = self.get(key)
-        return default if value is None else str(value)
+        if value is None:
+            return default
+        if isinstance(value, dict | list):
+            raise self.fail(key, f"expected a text, found {brief(value)}")
+        return str(value)
 
     def table(self, key: str) -> _Table | None:
         value = self.get(key)
@@ -158,7 +164,7 @@ class _Table:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise self.fail(key, f"expected a list, found {_short(value)}")
+            raise self.fail(key, f"expected a list, found {brief(value)}")
         return [_Table(self._reader, v, f"{self.where}.{key}[{i}]") for i, v in enumerate(value)]
 
     def unread(self) -> list[str]:
@@ -169,7 +175,8 @@ class _Reader:
     def __init__(self, source: Source, options: Options) -> None:
         self._source = source
         self._warn = options.warn
-        self._yaml = YamlFile(source.text, source.name, WorldFileError)
+        self._meter = Meter(options.budget, source.name, WorldFileError)
+        self._yaml = YamlFile(source.text, self._meter, WorldFileError)
         self._root = _Table(self, self._yaml.data if self._yaml.data is not None else {}, "$")
         if not any(key in self._root for key in _LISTS):
             raise WorldFileError(
@@ -178,6 +185,7 @@ class _Reader:
         self._namespace = self._root.text("namespace", NAMESPACE)
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
         self._masses: dict[str, tuple[float, tuple[float, float, float]]] = {}
 
     def fail(self, where: str, reason: str) -> FormatError:
@@ -193,10 +201,10 @@ class _Reader:
     def _listed(self, key: str) -> Iterator[tuple[str, _Table]]:
         names = self._root.get(key) or []
         if not isinstance(names, list):
-            raise self._root.fail(key, f"expected a list of names, found {_short(names)}")
+            raise self._root.fail(key, f"expected a list of names, found {brief(names)}")
         for name in map(str, names):
             if name not in self._root:
-                raise self._root.fail(key, f'"{name}" is listed, but not described')
+                raise self._root.fail(key, f'"{shown(name)}" is listed, but not described')
             table = self._root.table(name)
             assert table is not None
             yield name, table
@@ -237,9 +245,10 @@ class _Reader:
     def _name(self, key: str, table: _Table, base: str = "") -> str:
         """The object's name, without blanks; a running number makes it unique (§3)."""
         wanted = table.text("name", key.split(" ", 1)[-1]).replace(" ", "") or "object"
-        name, n = base + wanted, 2
+        name, n = base + wanted, self._numbers.get(base + wanted, 2)
         while name in self._taken:
             name, n = f"{base}{wanted}{n}", n + 1
+        self._numbers[base + wanted] = n  # the ones before are taken
         self._taken.add(name)
         self._names[key] = name
         return name
@@ -312,7 +321,7 @@ class _Reader:
                 )
             kind = table.text("controller output type", "FORCE").upper()
             if kind not in ("FORCE", "VELOCITY"):
-                raise table.fail("controller output type", f'expected FORCE or VELOCITY, found "{kind}"')
+                raise table.fail("controller output type", f'expected FORCE or VELOCITY, found "{shown(kind)}"')
             given = PoseController(linear=gains[0], angular=gains[1], force=kind == "FORCE")
         center = None
         if offset is not None:
@@ -365,7 +374,9 @@ class _Reader:
         elif kind in ("box", "plane"):
             around = rectangle(size.size("x"), size.size("y"))
         else:
-            raise table.fail("", f'expected a shape out of box, sphere, cylinder, cone, capsule, plane, found "{name}"')
+            raise table.fail(
+                "", f'expected a shape out of box, sphere, cylinder, cone, capsule, plane, found "{shown(name)}"'
+            )
         return tuple(transform_point(offset, x, y) for x, y in around)
 
     # -- joints
@@ -395,10 +406,10 @@ class _Reader:
             "torsion spring",
             "linear spring",
         ):
-            self._say(table, f"joints of type {kind} are not in a plane: taken as fixed")
+            self._say(table, f"joints of type {shown(kind)} are not in a plane: taken as fixed")
             kind = "fixed"
         elif kind not in ("revolute", "continuous", "hinge", "fixed") and not slides:
-            raise table.fail("type", f'expected revolute, continuous, prismatic or fixed, found "{kind}"')
+            raise table.fail("type", f'expected revolute, continuous, prismatic or fixed, found "{shown(kind)}"')
         axis = table.vector("parent axis", (0.0, 0.0, 1.0))
         for unused in (
             "child axis",
@@ -454,7 +465,7 @@ class _Reader:
     def _sensor(self, key: str, table: _Table) -> RaySensorSpec | None:
         kind = table.text("type", "Proximity").strip().lower()
         if kind not in ("proximity", "resistance"):
-            self._say(table, f"sensors of type {kind} are not read")
+            self._say(table, f"sensors of type {shown(kind)} are not read")
             return None
         if kind == "resistance":
             self._say(table, "a resistance sensor: it finds things as a proximity sensor does, and resists nothing")
@@ -465,6 +476,7 @@ class _Reader:
         way = table.table("parametric")
         if way is not None:
             rays += self._fan(way)
+        self._meter.add("beams", len(rays))
         if not rays:
             raise table.fail("", "expected rays, as array or parametric")
         placed = tuple(compose(mount, ray) for ray in rays)
@@ -573,11 +585,6 @@ class _Reader:
         return ActuatorSpec(name=name, parent=parent, at=at, offer=offer)
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:39]}…"
-
-
 def read_adf(path: str | Path, options: Options = Options()) -> Described:
     """Read a description file.
 
@@ -586,7 +593,7 @@ def read_adf(path: str | Path, options: Options = Options()) -> Described:
     FormatError
         With the line, what was expected and what was found.
     """
-    return parse_adf(read_source(path), options)
+    return parse_adf(read_source(path, options.budget), options)
 
 
 def parse_adf(source: Source, options: Options = Options()) -> Described:

@@ -47,7 +47,9 @@ def _laser_return(value: str, fallback: int) -> int:
         n = int(float(text))
     except (ValueError, OverflowError):
         return fallback
-    return n + 1 if n > 1 else max(n, 0)  # the wire carries return − 1 for bright surfaces (pioneer-protocol §7)
+    return (
+        min(n, 10**6) + 1 if n > 1 else max(n, 0)
+    )  # the wire carries return − 1 for bright surfaces (pioneer-protocol §7)
 
 
 def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:

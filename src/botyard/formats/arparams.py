@@ -6,23 +6,28 @@ This is a place of millimetres and degrees; they end where a `RobotSpec` is made
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from botyard.errors import ModelError, ModelFileError
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
 from botyard.geometry import Pose
 from botyard.model.accessories import MAX_BUMPERS, BumperSpec, TableIrSpec
 from botyard.model.library import load_laser
 from botyard.model.robot import Axes, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
+from botyard.names import shown
 from botyard.units import deg, from_deg, from_mm, mm, wrap_angle
 
 MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
 """Keywords of which every line counts."""
 MAX_SONAR: Final = 255
 MAX_LASERS: Final = 8
+MAX_SAMPLES: Final = 100_000
 
 LASERS: Final = {
     "lms2xx": "lms200", "lms1xx": "lms100", "lms5xx": "lms500", "s3series": "s3series", "tim3xx": "tim3xx", "tim5xx": "tim3xx",
@@ -55,22 +60,29 @@ class ArParams:
 
     path: str
     entries: list[Entry] = field(default_factory=list)
+    _by_keyword: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
 
     def find(self, keyword: str, section: str | None = None) -> Entry | None:
         """The last entry of a keyword, in one section if that is given (old files have none: those count everywhere)."""
-        wanted = keyword.lower()
-        for entry in reversed(self.entries):
-            if entry.keyword.lower() == wanted and (section is None or entry.section in ("", section.lower())):
+        for entry in reversed(self._by_keyword.get(keyword.lower(), ())):
+            if section is None or entry.section in ("", section.lower()):
                 return entry
         return None
 
     def all(self, keyword: str) -> list[Entry]:
         """All entries of a keyword."""
-        return [e for e in self.entries if e.keyword.lower() == keyword.lower()]
+        return self._by_keyword.get(keyword.lower(), [])
+
+    def add(self, entry: Entry) -> None:
+        """Take a line."""
+        self.entries.append(entry)
+        self._by_keyword.setdefault(entry.keyword.lower(), []).append(entry)
 
     def fail(self, entry: Entry, expected: str) -> ModelFileError:
         """An error about an entry."""
-        return ModelFileError(f"{entry.keyword}: expected {expected}, found {entry.value!r}", self.path, entry.line)
+        return ModelFileError(
+            f"{entry.keyword}: expected {expected}, found '{shown(entry.value)}'", self.path, entry.line
+        )
 
     def number(self, keyword: str, default: float, section: str | None = None) -> float:
         """The value of a keyword as a number; `default` when it is absent or blank."""
@@ -105,7 +117,7 @@ class ArParams:
         return values
 
 
-def parse(text: str, path: str | Path = "parameters.p") -> ArParams:
+def parse(text: str, path: str | Path = "parameters.p", budget: Budget = Budget()) -> ArParams:
     """Read a parameter file from its text.
 
     Raises
@@ -114,6 +126,7 @@ def parse(text: str, path: str | Path = "parameters.p") -> ArParams:
         It holds no keyword of a robot's parameter file.
     """
     params = ArParams(str(path))
+    Meter(budget, str(path), ModelFileError).add("entities", text.count("\n"))
     section = ""
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.partition(";")[0].partition("#")[0].strip()
@@ -124,7 +137,7 @@ def parse(text: str, path: str | Path = "parameters.p") -> ArParams:
         if keyword.lower() == "section":
             section = value.lower()
         elif keyword.lower() != "configversion":
-            params.entries.append(Entry(section, keyword, value.strip('"'), number))
+            params.add(Entry(section, keyword, value.strip('"'), number))
     if not any(params.find(k) for k in ("Class", "Subclass", "RobotRadius", "AngleConvFactor", "SonarNum")):
         raise ModelFileError(
             "expected a robot's parameter file with Class, Subclass, RobotRadius …, found none of them", path
@@ -132,7 +145,7 @@ def parse(text: str, path: str | Path = "parameters.p") -> ArParams:
     return params
 
 
-def read(path: str | Path) -> ArParams:
+def read(path: str | Path, budget: Budget = Budget()) -> ArParams:
     """Read a parameter file.
 
     Raises
@@ -140,11 +153,8 @@ def read(path: str | Path) -> ArParams:
     ModelFileError
         It cannot be read, or is none.
     """
-    try:
-        text = Path(path).read_text("utf-8", errors="replace")
-    except OSError as error:
-        raise ModelFileError(f"cannot be read: {error.strerror}", path) from None
-    return parse(text, path)
+    data = read_bytes(path, Meter(budget, str(path), ModelFileError), ModelFileError)
+    return parse(data.decode("utf-8", errors="replace"), path, budget)
 
 
 # -- the robot that a file describes
@@ -238,7 +248,9 @@ def _sonar(params: ArParams) -> SonarSpec | None:
             raise params.fail(entry, f"a sonar number of 0 … {MAX_SONAR - 1}")
         poses[int(index)] = Pose(from_mm(x), from_mm(y), wrap_angle(from_deg(th)))
         words = entry.value.split()
-        if len(words) >= 9 and words[8].isdigit():  # the long form: the ninth field is the greatest range
+        if len(words) >= 9 and re.fullmatch(
+            "[0-9]{1,9}", words[8]
+        ):  # the long form: the ninth field is the greatest range
             farthest = max(from_mm(float(words[8])), 0.5)
     count = min(max(number, 0), MAX_SONAR)
     if not count:
@@ -288,7 +300,7 @@ def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec
     start, end = number("LaserStartDegrees", -half), number("LaserEndDegrees", half)
     step = number("LaserIncrement", deg(spec.increment))
     span = abs(end - start)
-    if not (0.0 < span <= 360.0 and step > 0.0):
+    if not (0.0 < span <= 360.0 and step >= span / MAX_SAMPLES):
         return spec
     return replace(spec, fov=from_deg(span), samples=round(span / step) + 1)
 

@@ -6,13 +6,13 @@ swapped the axes: botyard's ``convertBitmapToArMap`` form keeps its options, not
 
 from __future__ import annotations
 
-import io
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.formats.base import Options, Source
+from botyard.formats.budget import Meter
 from botyard.formats.images import read_grey
 from botyard.model.scene import Scene
 from botyard.model.tracing import mask_to_segments
@@ -25,7 +25,7 @@ PIXEL: Final = 0.05
 """Usual size of a pixel, m: that of maps made by SLAM."""
 
 
-def solid_pixels(source: Source, options: Options) -> NDArray[np.bool_]:
+def solid_pixels(source: Source, options: Options, meter: Meter | None = None) -> NDArray[np.bool_]:
     """Which pixels are solid, (rows, columns), row 0 at the bottom.
 
     Raises
@@ -33,7 +33,8 @@ def solid_pixels(source: Source, options: Options) -> NDArray[np.bool_]:
     MapError
         It is no image, or too large.
     """
-    grey = read_grey(source.name, io.BytesIO(source.data), what="the picture")[::-1]
+    meter = meter or Meter(options.budget, source.name)
+    grey = read_grey(source, meter, what="the picture")[::-1]
     limit = 255.0 * options.threshold
     return grey > limit if options.invert else grey < limit
 
@@ -46,8 +47,11 @@ def read(source: Source, options: Options) -> World:
     MapError
         It is no image, or too large.
     """
+    meter = Meter(options.budget, source.name)
     size = options.scale(PIXEL, source.name, "a pixel")
-    segments = mask_to_segments(solid_pixels(source, options)) * size
+    solid = solid_pixels(source, options, meter)
+    meter.check("extent", max(solid.shape) * size)
+    segments = mask_to_segments(solid, lambda n: meter.add("vertices", 2 * n)) * size
     if not len(segments):
         options.warn(f"{source.name}: no pixel is solid; is it the light ones (--invert), or another --threshold?")
     return World(scene=Scene(name=source.stem, source=source.name, segments=segments, resolution=size))
@@ -55,8 +59,11 @@ def read(source: Source, options: Options) -> World:
 
 def read_points(source: Source, options: Options) -> Scene:
     """The same as scan points, one for each solid pixel (TOL-001)."""
+    meter = Meter(options.budget, source.name)
     size = options.scale(PIXEL, source.name, "a pixel")
-    rows, columns = np.nonzero(solid_pixels(source, options))
+    solid = solid_pixels(source, options, meter)
+    meter.add("vertices", int(np.count_nonzero(solid)))
+    rows, columns = np.nonzero(solid)
     points = np.stack([columns, rows], axis=1).astype(np.float64) * size
     return Scene(name=source.stem, source=source.name, points=points, resolution=size)
 

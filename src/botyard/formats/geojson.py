@@ -7,7 +7,6 @@ degrees, or all of them when the user says so (``planar``), are metres. Properti
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,6 +16,8 @@ from numpy.typing import NDArray
 
 from botyard.errors import MapError
 from botyard.formats.base import Options, Source
+from botyard.formats.budget import Meter
+from botyard.formats.jsonfile import brief, loads
 from botyard.geometry import Pose
 from botyard.model.obstacles import Returns
 from botyard.model.scene import GeoReference, Place, Scene, SpecialWalls
@@ -26,7 +27,6 @@ from botyard.units import from_deg, wrap_angle
 _SEMI_MAJOR: Final = 6378137.0
 _E2: Final = 0.00669437999014
 """First eccentricity squared of the ellipsoid of WGS 84."""
-MAX_DEPTH: Final = 20
 
 
 def fits(source: Source) -> bool:
@@ -37,16 +37,18 @@ def fits(source: Source) -> bool:
 class _Collector:
     """Walks through the objects of a file."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, meter: Meter) -> None:
         self._name = name
+        self._meter = meter
         self.lines: dict[Returns, list[NDArray[np.float64]]] = {}
         self.points: list[tuple[NDArray[np.float64], dict[str, Any]]] = []
 
     def fail(self, where: str, expected: str, found: Any) -> MapError:
-        return MapError(f"{where}: expected {expected}, found {json.dumps(found)[:60]}", self._name)
+        return MapError(f"{where}: expected {expected}, found {brief(found)}", self._name)
 
     def object(self, value: Any, where: str, properties: dict[str, Any], depth: int = 0) -> None:
-        if not isinstance(value, dict) or depth > MAX_DEPTH:
+        self._meter.check("nesting", depth)
+        if not isinstance(value, dict):
             raise self.fail(where, "a GeoJSON object", value)
         kind = value.get("type")
         if kind == "FeatureCollection":
@@ -63,10 +65,10 @@ class _Collector:
             self._geometry(kind, value.get("coordinates"), where, properties)
 
     def _geometry(self, kind: Any, coordinates: Any, where: str, properties: dict[str, Any]) -> None:
-        depths = {
+        depths: dict[Any, int] = {
             "Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3,
         }  # fmt: skip
-        if kind not in depths:
+        if not isinstance(kind, str) or kind not in depths:
             raise self.fail(f"{where}.type", "a type of RFC 7946", kind)
         if kind.endswith("Point"):
             single = [coordinates] if kind == "Point" else self._list(coordinates, where)
@@ -98,10 +100,12 @@ class _Collector:
         """Positions as (n, 2)."""
         try:
             positions = np.array([(float(p[0]), float(p[1])) for p in self._list(line, where)]).reshape(-1, 2)
-        except (TypeError, ValueError, IndexError, KeyError):
+        except (TypeError, ValueError, IndexError, KeyError, OverflowError):
             raise self.fail(f"{where}.coordinates", "positions [x, y]", line) from None
-        if not np.isfinite(positions).all() or (np.abs(positions) > 1e9).any():
+        if not np.isfinite(positions).all():
             raise self.fail(f"{where}.coordinates", "finite numbers", line)
+        if len(positions):
+            self._meter.check("extent", float(np.abs(positions).max()))
         return positions
 
 
@@ -130,13 +134,11 @@ def read(source: Source, options: Options) -> World:
     MapError
         With where in the file, what was expected and what was found.
     """
-    try:
-        root = json.loads(source.text)
-    except json.JSONDecodeError as error:
-        raise MapError(f"not JSON: {error.msg}", source.name, error.lineno) from None
-    except RecursionError:
-        raise MapError("not GeoJSON: nested too deeply", source.name) from None
-    found = _Collector(source.name)
+    meter = Meter(options.budget, source.name)
+    text = source.text
+    meter.add("vertices", 2 * text.count("["))  # more than there are: each position has a bracket of its own
+    root = loads(text, meter)
+    found = _Collector(source.name, meter)
     found.object(root, "$", {})
     if not found.lines:
         raise MapError("expected lines or polygons, found none", source.name)
@@ -151,11 +153,12 @@ def read(source: Source, options: Options) -> World:
     origin = None
     if degrees:
         points, origin = _project(points)
-        across = float(np.ptp(points, axis=0).max()) / 1000.0
-        if options.planar is None and across > 10.0:
+        across = float(np.ptp(points, axis=0).max())
+        if options.planar is None and across > 10_000.0:
             options.warn(
-                f"{source.name}: read as degrees, it is {across:.0f} km across; --planar if its numbers are metres"
+                f"{source.name}: read as degrees, it is {across / 1000.0:.0f} km across; --planar if its numbers are metres"
             )
+        meter.check("extent", across)
     places = tuple(_place(p, about) for p, (_, about) in zip(points[2 * count :], found.points, strict=True))
     start = next((p.pose for kind in ("robothome", "dock") for p in places if p.kind.lower() == kind), None)
     scene = Scene(
@@ -165,14 +168,18 @@ def read(source: Source, options: Options) -> World:
     return World(scene=scene)
 
 
+def _name(value: Any) -> str:
+    return str(value) if isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 10**18) else ""
+
+
 def _place(at: NDArray[np.float64], properties: dict[str, Any]) -> Place:
     heading = properties.get("heading")
-    headed = isinstance(heading, int | float) and math.isfinite(heading)
+    headed = isinstance(heading, int | float) and abs(heading) < 1e9
     th = wrap_angle(from_deg(float(heading))) if headed and heading is not None else 0.0
     kind = properties.get("kind")
     return Place(
         kind=str(kind) if isinstance(kind, str) and kind else "Goal",
-        name=str(properties.get("name", "")),
+        name=_name(properties.get("name")),
         pose=Pose(float(at[0]), float(at[1]), th),
         has_heading=headed,
     )

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import IO, Final
+import io
+import threading
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from botyard.errors import MapError
+from botyard.formats.base import Source
+from botyard.formats.budget import Meter
+from botyard.names import shown
 
-MAX_PIXELS: Final = 200_000_000
-"""Larger images are refused; this is a hall of 700 m at 5 cm."""
-Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+FORMATS: Final = ("PNG", "PPM", "BMP", "DIB", "GIF", "JPEG", "TIFF", "WEBP")
+"""What is taken for a picture, whatever its name: other formats of the library start programs (EPS) or are of no use as maps."""
+_LOCK: Final = threading.Lock()
+_BAND: Final = 4_000_000
+"""Pixels of a coloured picture that are worked on at a time."""
 
 
-def read_grey(path: str | Path, file: IO[bytes] | None = None, *, what: str = "the map's image") -> NDArray[np.uint8]:
+def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") -> NDArray[np.uint8]:
     """The grey values of an image, (rows, columns): of coloured ones the mean of their channels, as map servers take it.
 
     Parameters
     ----------
-    path : str or Path
-        The file, or its name for messages.
-    file : binary file, optional
-        What to read instead of `path`.
+    source : Source
+        The file.
+    meter : Meter
+        Counts its pixels, before they are unpacked.
     what : str
         What it is, for messages.
 
@@ -33,30 +39,51 @@ def read_grey(path: str | Path, file: IO[bytes] | None = None, *, what: str = "t
     Raises
     ------
     MapError
-        It is missing, no image, or too large.
+        It is no image, cut off, or too large.
     """
     try:
-        with Image.open(path if file is None else file) as image:
-            if image.width * image.height > MAX_PIXELS:
-                raise MapError(
-                    f"an image of {image.width} × {image.height} pixels; at most {MAX_PIXELS:.0e} are read", path
-                )
-            if image.mode in ("1", "L"):
-                return np.asarray(image.convert("L"))
-            if image.mode in ("I;16", "I;16B", "I"):
-                high: NDArray[np.uint8] = (np.asarray(image.convert("I")) >> 8).astype(np.uint8)
-                return high
-            if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-                layered = image.convert("RGBA")
-                white = Image.new("RGBA", layered.size, (255, 255, 255, 255))
-                return _mean(Image.alpha_composite(white, layered).convert("RGB"))
-            return _mean(image.convert("RGB"))
-    except FileNotFoundError:
-        raise MapError(f"{what} is not there", path) from None
-    except (
-        UnidentifiedImageError, OSError, Image.DecompressionBombError, ValueError, SyntaxError, EOFError, OverflowError,
-    ) as error:  # fmt: skip
-        raise MapError(f"{what} cannot be read: {error}", path) from None
+        with _open(source.data) as image:
+            meter.add("cells", image.width * image.height, path=source.name)
+            return _grey(image)
+    except MapError:
+        raise
+    except Exception as error:  # of damaged files the library raises whatever comes
+        reason = shown(f"{error}", 200) if f"{error}" else type(error).__name__
+        raise MapError(f"{what} cannot be read: {reason}", source.name) from None
+
+
+def _open(data: bytes) -> Image.Image:
+    """The picture, of which only the header is read. Its size is for the caller to compare, whose limit can be raised."""
+    with _LOCK:
+        usual, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            return Image.open(io.BytesIO(data), formats=FORMATS)
+        finally:
+            Image.MAX_IMAGE_PIXELS = usual
+
+
+def _grey(image: Image.Image) -> NDArray[np.uint8]:
+    image.load()
+    if image.mode in ("1", "L"):
+        return np.asarray(image.convert("L"))
+    grey = np.empty((image.height, image.width), np.uint8)
+    rows = max(1, _BAND // image.width)
+    for top in range(0, image.height, rows):
+        bottom = min(top + rows, image.height)
+        grey[top:bottom] = _band(image.crop((0, top, image.width, bottom)))
+    return grey
+
+
+def _band(image: Image.Image) -> NDArray[np.uint8]:
+    """Some rows."""
+    if image.mode in ("I;16", "I;16L", "I;16B", "I;16N", "I"):
+        high: NDArray[np.uint8] = (np.clip(np.asarray(image.convert("I")), 0, 65535) >> 8).astype(np.uint8)
+        return high
+    if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
+        layered = image.convert("RGBA")
+        white = Image.new("RGBA", layered.size, (255, 255, 255, 255))
+        return _mean(Image.alpha_composite(white, layered).convert("RGB"))
+    return _mean(image.convert("RGB"))
 
 
 def _mean(image: Image.Image) -> NDArray[np.uint8]:
@@ -66,4 +93,4 @@ def _mean(image: Image.Image) -> NDArray[np.uint8]:
     return grey
 
 
-__all__ = ["MAX_PIXELS", "read_grey"]
+__all__ = ["FORMATS", "read_grey"]

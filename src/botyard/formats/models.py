@@ -16,6 +16,8 @@ from typing import Final
 
 from botyard.errors import FormatError, ModelError, ModelFileError, did_you_mean
 from botyard.formats import arparams, stageworld
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
 from botyard.formats.stagemodels import ModelLibrary
 from botyard.model.library import load_robot, parse_robot, robot_names
 from botyard.model.robot import RobotSpec
@@ -89,17 +91,22 @@ def _include_files() -> Iterator[Path]:
             yield from sorted(p for p in (folder / "include").iterdir() if _is_model_file(p))
 
 
-def _read_toml(path: Path) -> RobotSpec:
+def _read_toml(path: Path, budget: Budget = Budget()) -> RobotSpec:
+    meter = Meter(budget, str(path), ModelFileError)
+    data = read_bytes(path, meter, ModelFileError)
+    meter.add("entities", sum(map(data.count, b"\n,=.")))
     try:
-        return parse_robot(path.read_text("utf-8"), path.stem)
-    except (OSError, UnicodeDecodeError) as error:
+        return parse_robot(data.decode("utf-8"), path.stem)
+    except UnicodeDecodeError as error:
         raise ModelFileError(f"cannot be read: {error}", path) from None
+    except RecursionError:
+        raise meter.error("nesting", budget.nesting + 1) from None
     except ModelError as error:
         raise ModelFileError(str(error), path) from None
 
 
-def _read_params(path: Path) -> RobotSpec:
-    return arparams.to_robot(arparams.read(path), path.stem)
+def _read_params(path: Path, budget: Budget = Budget()) -> RobotSpec:
+    return arparams.to_robot(arparams.read(path, budget), path.stem)
 
 
 @cache
@@ -155,7 +162,7 @@ def model_names() -> tuple[str, ...]:
     return (*robot_names(), *(n for n in sorted(user_models().makers) if n not in own))
 
 
-def find_robot(model: str | Path) -> RobotSpec:
+def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     """A robot model by name, or from a ``.p`` or ``.toml`` file.
 
     Raises
@@ -168,9 +175,9 @@ def find_robot(model: str | Path) -> RobotSpec:
     name = str(model)
     suffix = Path(name).suffix.lower()
     if suffix == ".p":
-        return _read_params(Path(model))
+        return _read_params(Path(model), budget)
     if suffix == ".toml":
-        return _read_toml(Path(model))
+        return _read_toml(Path(model), budget)
     if name.lower() in {n.lower() for n in robot_names()}:
         return load_robot(name)
     users = user_models()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import numpy as np
@@ -12,31 +13,33 @@ from numpy.typing import NDArray
 
 from botyard.errors import MapError
 from botyard.formats.base import Options, Source
+from botyard.formats.budget import Budget, Meter
 from botyard.model.scene import Scene
 from botyard.model.tracing import mask_to_segments
 from botyard.model.world import World
+from botyard.names import shown
 
 CELL: Final = 1.0
 """Usual size of a cell, m: a robot goes through a passage of one cell."""
-MAX_CELLS: Final = 100_000_000
 _FREE: Final = b".GS"
 _SOLID: Final = b"@OTW"
 
 
 def fits(source: Source) -> bool:
     """Whether a ``.map`` is one of these: it begins with ``type``."""
-    return source.data.lstrip()[:5].lower() in (b"type ", b"type\t")
+    return source.data[:1000].lstrip()[:5].lower() in (b"type ", b"type\t")
 
 
-def parse(text: str, path: str | None = None) -> NDArray[np.bool_]:
-    """The solid cells of a map, (height, width), row 0 at the bottom.
+def parse(text: str, path: str | None = None, meter: Meter | None = None) -> NDArray[np.bool_]:
+    """The solid cells of a map, (height, width), row 0 at the bottom; `meter` counts them, before they are read.
 
     Raises
     ------
     MapError
         With the line, what was expected and what was found.
     """
-    lines = text.split("\n")
+    meter = meter or Meter(Budget(), path or "map")
+    lines = text.split("\n", 10)
     size: dict[str, int] = {}
     start = 0
     for number, line in enumerate(lines[:10], start=1):
@@ -45,16 +48,17 @@ def parse(text: str, path: str | None = None) -> NDArray[np.bool_]:
             start = number
             break
         if len(words) == 2 and words[0] in ("height", "width"):
-            if not words[1].isdigit() or not 0 < int(words[1]) <= MAX_CELLS:
-                raise MapError(f"expected {words[0]} and a number of cells, found {words[1]!r}", path, number)
+            if re.fullmatch(r"[0-9]{1,12}", words[1]) is None or int(words[1]) == 0:
+                raise MapError(f'expected {words[0]} and a number of cells, found "{shown(words[1])}"', path, number)
             size[words[0]] = int(words[1])
         elif not words or words[0] != "type":
             raise MapError(f'expected "type", "height", "width" or "map", found {line.strip()[:40]!r}', path, number)
     if not start or len(size) != 2:
         raise MapError('expected "height", "width" and "map" in the first lines', path, 1)
     height, width = size["height"], size["width"]
-    if height * width > MAX_CELLS:
-        raise MapError(f"{width} × {height} cells; at most {MAX_CELLS:.0e} are read", path, 2)
+    meter.add("cells", height * width, 2)
+    meter.add("entities", height)
+    lines = text.split("\n", start + height)
     rows = [line.rstrip().encode("latin-1", "replace") for line in lines[start : start + height]]
     for number, row in enumerate(rows, start=start + 1):
         if len(row) != width:
@@ -76,11 +80,12 @@ def read(source: Source, options: Options) -> World:
     MapError
         With file and line.
     """
-    solid = parse(source.text, source.name)
+    meter = Meter(options.budget, source.name)
+    solid = parse(source.text, source.name, meter)
     size = options.scale(CELL, source.name, "a cell")
-    return World(
-        scene=Scene(name=source.stem, source=source.name, segments=mask_to_segments(solid) * size, resolution=size)
-    )
+    meter.check("extent", max(solid.shape) * size)
+    segments = mask_to_segments(solid, lambda n: meter.add("vertices", 2 * n)) * size
+    return World(scene=Scene(name=source.stem, source=source.name, segments=segments, resolution=size))
 
 
 __all__ = ["CELL", "fits", "parse", "read"]

@@ -7,29 +7,31 @@ of the lower left cell's corner), ``data`` row by row from there: −1 unknown, 
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from botyard.errors import MapError
-from botyard.extras import lacking
+from botyard.formats.bags import SUFFIXES as BAGS
+from botyard.formats.bags import last_map
 from botyard.formats.base import Options, Source
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.jsonfile import brief, loads
+from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Pose, yaw_of_quaternion
 from botyard.model.scene import Scene
 from botyard.model.tracing import mask_to_segments, place_segments
 from botyard.model.world import World
+from botyard.names import shown
 
-BAGS: Final = (".bag", ".mcap", ".db3")
 OCCUPIED: Final = 65
 """From this many per cent on a cell is solid, as map servers have it."""
 PIECE: Final = 1_000_000
 """Characters of a printed message that are read at a time."""
-_DATA = re.compile(r"^\s*[\"']?data[\"']?\s*:", re.MULTILINE)
+_DATA = re.compile(r"^[ \t]*[\"']?data[\"']?[ \t]*:", re.MULTILINE)
+_JSON_DATA = re.compile(r"\"data\"\s*:\s*(?=\[)")
 
 
 def fits(source: Source) -> bool:
@@ -38,7 +40,9 @@ def fits(source: Source) -> bool:
     return b"info" in head and b"resolution" in head and b"data" in source.data
 
 
-def grid_to_scene(cells: NDArray[np.int8], resolution: float, origin: Pose, *, name: str, source: str) -> Scene:
+def grid_to_scene(
+    cells: NDArray[np.int8], resolution: float, origin: Pose, *, name: str, source: str, budget: Budget = Budget()
+) -> Scene:
     """The outlines of a grid's occupied cells as walls.
 
     Parameters
@@ -50,57 +54,65 @@ def grid_to_scene(cells: NDArray[np.int8], resolution: float, origin: Pose, *, n
     origin : Pose
         Of the corner of cell (0, 0).
     """
-    segments = place_segments(mask_to_segments(cells >= OCCUPIED) * resolution, origin)
+    meter = Meter(budget, source)
+    meter.check("extent", max(cells.shape) * resolution)
+    outlines = mask_to_segments(cells >= OCCUPIED, lambda n: meter.add("vertices", 2 * n))
+    segments = place_segments(outlines * resolution, origin)
     return Scene(name=name, source=source, segments=segments, resolution=resolution)
 
 
 def _number(value: Any, what: str, path: str, low: float, high: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise MapError(f"{what}: expected a number from {low:g} to {high:g}, found {str(value)[:40]!r}", path)
+        raise MapError(f"{what}: expected a number from {low:g} to {high:g}, found {brief(value)}", path)
     return float(value)
 
 
-def _split(text: str, path: str) -> tuple[str, NDArray[np.int8]]:
-    """The text without its ``data``, and those: a YAML reader would take minutes for ten million numbers."""
-    found = _DATA.search(text)
-    if found is None:
+def _split(text: str, start: re.Match[str] | None, meter: Meter) -> tuple[str, NDArray[np.int8]]:
+    """The text with an empty list for its ``data``, and those: as values of Python ten million numbers would take minutes or a gigabyte."""
+    path = meter.path
+    if start is None:
         raise MapError("expected the cells (data: …), found none", path)
-    end = len(text)
-    rest = text[found.end() :]
-    body = rest.lstrip()
-    if body.startswith("["):
-        close = rest.find("]")
+    at = start.end()
+    while at < len(text) and text[at].isspace():
+        at += 1
+    if text.startswith("[", at):
+        begin, close = at + 1, text.find("]", at)
         if close < 0:
             raise MapError('expected "]" after the cells, found the end of the file', path)
-        body, end = rest[rest.find("[") + 1 : close], found.end() + close + 1
+        end, after, separators = close, close + 1, text.count(",", begin, close) + 1
     else:
-        match = re.match(r"(?:\s*-\s+-?\d+[ \t]*(?=\n|$))*", rest)
+        begin = start.end()
+        match = re.compile(r"(?:\s*-\s+-?[0-9]+[ \t]*(?=\n|\Z))*").match(text, begin)
         assert match is not None
-        body, end = re.sub(r"(?m)^\s*-\s+", " ", match[0]), found.end() + match.end()
-    if "..." in body or "..." in text[end : end + 20]:
+        end = after = match.end()
+        separators = text.count("\n", begin, end) + 1
+    if "..." in text[begin : after + 20]:
         raise MapError('the cells were cut short ("..."): print the message with --full-length', path)
-    # in pieces: as words of Python all at once, ten million numbers would take a gigabyte
-    pieces, at = [np.zeros(0, np.int8)], 0
-    while at < len(body):
-        cut = min(len(body), at + PIECE)
-        while cut < len(body) and not (body[cut].isspace() or body[cut] == ","):
+    meter.check("cells", separators)
+    pieces = [np.zeros(0, np.int8)]
+    while begin < end:
+        cut = min(end, begin + PIECE)
+        while cut < end and not (text[cut].isspace() or text[cut] == ","):
             cut += 1
-        pieces.append(_cells(body[at:cut].replace(",", " ").split(), path))
-        at = cut
-    return text[: found.start()] + text[end:], np.concatenate(pieces)
+        piece = text[begin:cut].replace(",", " ")
+        if end == after:
+            piece = re.sub(r"(?m)^\s*-\s+", " ", piece)
+        pieces.append(_cells(piece.split(), path))
+        begin = cut
+    return f"{text[: start.end()]} []{text[after:]}", np.concatenate(pieces)
 
 
 def _cells(values: Any, path: str) -> NDArray[np.int8]:
     try:
         cells = np.array(values, np.int16).reshape(-1)
     except (ValueError, OverflowError, TypeError) as error:
-        raise MapError(f"data: expected whole numbers from −1 to 100: {error}", path) from None
+        raise MapError(f"data: expected whole numbers from −1 to 100: {shown(error, 100)}", path) from None
     if len(cells) and not (cells.min() >= -1 and cells.max() <= 100):
         raise MapError(f"data: expected −1 … 100, found {int(cells.min())} … {int(cells.max())}", path)
     return cells.astype(np.int8)
 
 
-def parse(text: str, path: str = "map") -> tuple[NDArray[np.int8], float, Pose]:
+def parse(text: str, path: str = "map", budget: Budget = Budget()) -> tuple[NDArray[np.int8], float, Pose]:
     """Cells (height, width), m a cell, and the pose of the corner of cell (0, 0).
 
     Raises
@@ -108,15 +120,15 @@ def parse(text: str, path: str = "map") -> tuple[NDArray[np.int8], float, Pose]:
     MapError
         With what was expected and what was found.
     """
-    try:
-        if text.lstrip().startswith("{"):
-            message = json.loads(text)
-            cells = _cells(message.get("data"), path)
-        else:
-            head, cells = _split(text.split("\n---")[0], path)
-            message = yaml.safe_load(head)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise MapError(f"not the text of a message: {' '.join(str(error).split())[:200]}", path) from None
+    meter = Meter(budget, path)
+    message: Any
+    if text[:1000].lstrip().startswith("{"):
+        rest, cells = _split(text, _JSON_DATA.search(text), meter)
+        message = loads(rest, meter)
+    else:
+        first = text[: text.find("\n---")] if "\n---" in text else text
+        rest, cells = _split(first, _DATA.search(first), meter)
+        message = YamlFile(rest, meter, MapError).data
     info = message.get("info") if isinstance(message, dict) else None
     if not isinstance(info, dict):
         raise MapError("expected info: with resolution, width, height and origin, found none", path)
@@ -135,7 +147,7 @@ def _origin(origin: Any, path: str) -> Pose:
     def part(name: str, keys: str, fallback: dict[str, float]) -> list[float]:
         values = origin.get(name, fallback)
         if not isinstance(values, dict):
-            raise MapError(f"origin: expected {name} with {', '.join(keys)}, found {str(values)[:40]!r}", path)
+            raise MapError(f"origin: expected {name} with {', '.join(keys)}, found {brief(values)}", path)
         return [_number(values.get(k, fallback.get(k, 0.0)), f"origin.{name}.{k}", path, -1e9, 1e9) for k in keys]
 
     x, y = part("position", "xy", {})
@@ -151,35 +163,14 @@ def read(source: Source, options: Options) -> World:
     MapError
         With what was expected and what was found; for bags also: the extra is not installed, no such message in it.
     """
-    cells, resolution, origin = _from_bag(source) if source.suffix in BAGS else parse(source.text, source.name)
-    return World(scene=grid_to_scene(cells, resolution, origin, name=source.stem, source=source.name))
-
-
-def _from_bag(source: Source) -> tuple[NDArray[np.int8], float, Pose]:
-    """The last map in a bag."""
-    try:
-        from rosbags.highlevel import AnyReader, AnyReaderError
-        from rosbags.typesys import Stores, get_typestore
-    except ImportError:
-        raise MapError(lacking("a bag", "ros"), source.name) from None
-    path = source.beside(Path(source.name).name, "the bag")
-    if source.suffix == ".db3":
-        path = path.parent  # a bag of ROS 2 is a folder
-    try:
-        with AnyReader([path], default_typestore=get_typestore(Stores.LATEST)) as reader:
-            connections = [c for c in reader.connections if c.msgtype == "nav_msgs/msg/OccupancyGrid"]
-            if not connections:
-                raise MapError("no nav_msgs/OccupancyGrid in this bag", source.name)
-            message: Any = None
-            for connection, _, raw in reader.messages(connections):
-                message = reader.deserialize(raw, connection.msgtype)
-    except MapError:
-        raise
-    except (AnyReaderError, OSError, ValueError, KeyError, IndexError, AssertionError) as error:
-        raise MapError(f"the bag cannot be read: {error}", source.name) from None
-    if message is None:
-        raise MapError("no nav_msgs/OccupancyGrid in this bag", source.name)
-    return _parts(message, source.name)
+    if source.suffix in BAGS:
+        meter = Meter(options.budget, source.name)
+        cells, resolution, origin = _parts(last_map(source, meter), source.name)
+    else:
+        cells, resolution, origin = parse(source.text, source.name, options.budget)
+    return World(
+        scene=grid_to_scene(cells, resolution, origin, name=source.stem, source=source.name, budget=options.budget)
+    )
 
 
 def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:

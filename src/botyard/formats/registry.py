@@ -6,9 +6,11 @@ Other packages add formats by the entry-point group ``botyard.map_formats``: eac
 from __future__ import annotations
 
 import io
+import math
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import cache
 from importlib import resources
@@ -19,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from botyard import arguments
-from botyard.errors import FormatError, MapError, did_you_mean
+from botyard.errors import FormatError, MapError, WorldFileError, did_you_mean
 from botyard.formats import (
     armapscene,
     bitmap,
@@ -33,16 +35,19 @@ from botyard.formats import (
     stagescene,
 )  # fmt: skip
 from botyard.formats.base import Format, Options, Source, Warn, read_source
+from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import resource_folders, user_folders, user_world_file
+from botyard.geometry import Pose
+from botyard.model.obstacles import Outline
+from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import Settings, World
+from botyard.names import shown
 
 _YAML: Final = (".yaml", ".yml")
 BUNDLE: Final = ".zip"
-MAX_BUNDLE: Final = 512 * 2**20
-"""Files of a bundle may have so many bytes in all, unpacked, …"""
-MAX_MEMBERS: Final = 2000
-"""… and so many names."""
+_PIECE: Final = 1 << 20
+"""Bytes that are unpacked at a time."""
 
 
 def _saphira(source: Source, options: Options) -> World:
@@ -63,7 +68,7 @@ def _open_map(source: Source, name: str, options: Options) -> Scene:
         path = source.beside(name, "the map")
         if root is None and not path.is_file():
             path = find_map(path if Path(name).parent != Path() else name)
-    inner = replace(read_source(path), root=root)
+    inner = replace(read_source(path, options.budget), root=root)
     one = format_of(inner)
     if one.read is _scenario:
         raise MapError("is a scenario itself; expected a map or a world file", name)
@@ -131,38 +136,130 @@ def read_world(source: Source, options: Options = Options()) -> World:
     """
     if source.suffix == BUNDLE:
         return _read_bundle(source, options)
-    return format_of(source).read(source, options)
+    world = format_of(source).read(source, options)
+    check_world(world, Meter(options.budget, source.name, _kind_of_error(world)))
+    return world
+
+
+def _kind_of_error(world: World) -> type[FormatError]:
+    return WorldFileError if world.robots else MapError
+
+
+def check_world(world: World, meter: Meter) -> None:
+    """Compare a world that is described with the limits, before anything is made of it: what readers count as they go, and all together.
+
+    Raises
+    ------
+    BudgetError
+        It has too many walls, points, corners, robots or beams, or reaches too far.
+    """
+    scene = world.scene
+    meter.add("vertices", 2 * len(scene.segments) + len(scene.points))
+    meter.add("robots", len(world.robots))
+    for lines in (scene.segments.reshape(-1, 2), scene.points):
+        if len(lines):
+            low, high = lines.min(axis=0), lines.max(axis=0)
+            for far in (high - low, np.abs(low), np.abs(high)):
+                meter.check("extent", float(far.max()))
+    specs: dict[int, tuple[int, int, float]] = {}
+    bodies: list[tuple[Pose | None, float]] = []
+    for box in scene.boxes:
+        meter.add("vertices", sum(map(len, box.outlines)))
+        bodies.append((box.pose, _reach(box.outlines)))
+    for robot in world.robots:
+        known = specs.get(id(robot.spec))
+        if known is None:
+            outlines = (robot.spec.outline, *robot.spec.parts)
+            reach = max(_reach(outlines), _reach((_mounts(robot.spec),)))
+            known = specs[id(robot.spec)] = sum(map(len, outlines)), _beams(robot.spec), reach
+        meter.add("vertices", known[0])
+        meter.add("beams", known[1])
+        bodies.append((robot.pose, known[2]))
+    for area in scene.areas:
+        meter.add("vertices", len(area.corners))
+        bodies.append((None, _reach((area.corners,))))
+    bodies += [(place.pose, 0.0) for place in scene.places]
+    bodies.append((scene.start, 0.0))
+    for pose, reach in bodies:
+        x, y, th = pose or (0.0, 0.0, 0.0)
+        meter.check("extent", max(abs(x), abs(y), 0.0 * abs(th)) + reach)
+
+
+def _reach(outlines: Iterable[Outline]) -> float:
+    """Distance of the farthest corner, along an axis, m; NaN if one is none."""
+    values = [abs(v) for outline in outlines for corner in outline for v in corner]
+    return math.nan if any(map(math.isnan, values)) else max(values, default=0.0)
+
+
+def _mounts(spec: RobotSpec) -> Outline:
+    """Where the range sensors of a robot are."""
+    poses = [laser.pose for laser in spec.lasers]
+    if spec.sonar is not None:
+        poses += [transducer.pose for transducer in spec.sonar.transducers]
+    return tuple((p.x, p.y) for p in poses)
+
+
+def _beams(spec: RobotSpec) -> int:
+    """Beams of all range sensors of a robot."""
+    sonar = 0 if spec.sonar is None else len(spec.sonar.transducers) * spec.sonar.rays
+    return sonar + sum(laser.samples for laser in spec.lasers)
 
 
 def _read_bundle(source: Source, options: Options) -> World:
     """The one world of an archive, which is unpacked for as long as it is read; nothing outside of it can be named in it."""
+    meter = Meter(options.budget, source.name)
     try:
-        archive = zipfile.ZipFile(io.BytesIO(source.data))
-        members = [m for m in archive.infolist() if not m.is_dir()]
-        if len(members) > MAX_MEMBERS or sum(m.file_size for m in members) > MAX_BUNDLE:
-            raise MapError(f"expected at most {MAX_MEMBERS} files and {MAX_BUNDLE // 2**20} MiB in it", source.name)
-        with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
-            archive.extractall(folder)
-            root = Path(folder).resolve()
-            main = _main_file(sorted(p for p in root.rglob("*") if p.is_file()), source.name)
-            inner = read_source(main)
-            inside = Source(f"{source.name}/{main.relative_to(root)}", inner.data, main, root)
-            return format_of(inside).read(inside, options)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
-        raise MapError(f"not a .zip that can be unpacked: {error}", source.name) from None
+        # each file has one such mark at the end of the archive, and the table of those files costs memory
+        meter.check("members", source.data.count(_MEMBER) // 2)
+        with (
+            zipfile.ZipFile(io.BytesIO(source.data)) as archive,
+            tempfile.TemporaryDirectory(prefix="botyard-") as name,
+        ):
+            folder = Path(name).resolve()
+            for member in archive.infolist():
+                meter.add("members", 1)
+                if not member.is_dir():
+                    _unpack(archive, member, folder, meter)
+            main = _main_file(sorted(p for p in folder.rglob("*") if p.is_file()), source.name, options.budget)
+            inner = read_source(main, options.budget)
+            inside = Source(f"{source.name}/{main.relative_to(folder)}", inner.data, main, folder)
+            return read_world(inside, options)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, ValueError, RuntimeError, OSError, EOFError) as error:
+        raise MapError(f"not a .zip that can be unpacked: {shown(error, 200)}", source.name) from None
 
 
-def _main_file(files: Sequence[Path], name: str) -> Path:
+_MEMBER: Final = b"PK\x01\x02"
+
+
+def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, meter: Meter) -> None:
+    """Unpack one file; what really comes out is counted, whatever the archive says of it."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory as they like
+        raise MapError(f'"{shown(member.filename)}" is packed in a way that is not read: expected deflate', meter.path)
+    parts = [p for p in member.filename.replace("\\", "/").split("/") if p not in ("", ".", "..")]
+    if not parts:
+        return
+    meter.check("nesting", len(parts))
+    path = folder.joinpath(*parts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with archive.open(member) as packed, path.open("wb") as out:
+        while piece := packed.read(_PIECE):
+            meter.add("unpacked", len(piece))
+            out.write(piece)
+
+
+def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
     """The file that the others belong to: the one world, scenario or map."""
     for suffixes in ((".world",), _YAML, (".map", ".wld", ".geojson", ".json", ".dxf", ".svg"), bitmap.SUFFIXES):
         found = [p for p in files if p.suffix.lower() in suffixes and not p.name.startswith(".")]
         if suffixes == _YAML:  # a scenario names its map: that one is not meant
-            mains = [p for p in found if not rosmap.fits(read_source(p))]
+            mains = [p for p in found if not rosmap.fits(read_source(p, budget))]
             found = mains or found
         if len(found) == 1:
             return found[0]
         if found:
-            raise MapError(f"expected one map or world in it, found {', '.join(p.name for p in found[:5])}", name)
+            raise MapError(
+                f"expected one map or world in it, found {', '.join(shown(p.name) for p in found[:5])}", name
+            )
     raise MapError("expected a map or a world in it, found none", name)
 
 
@@ -294,10 +391,12 @@ def load_world(name: str | Path, options: Options = Options()) -> World:
     FormatError
         Not found, unreadable, or of an unknown format; with file and line.
     """
-    return read_world(read_source(find_map(name)), options)
+    return read_world(read_source(find_map(name), options.budget), options)
 
 
-def load_scene(name: str | Path, *, resolution: float | None = None, warn: Warn | None = None) -> Scene:
+def load_scene(
+    name: str | Path, *, resolution: float | None = None, warn: Warn | None = None, budget: Budget = Budget()
+) -> Scene:
     """Find and read a map; of a world file or a scenario only what stands in it, without its robots.
 
     Parameters
@@ -308,17 +407,19 @@ def load_scene(name: str | Path, *, resolution: float | None = None, warn: Warn 
         Size of a map point, a pixel, a cell or a unit of a drawing whose file does not give it, m.
     warn : callable, optional
         Receives a line for everything that was skipped, doubted or assumed.
+    budget : Budget
+        The limits of what is read.
 
     Raises
     ------
     FormatError
-        Not found, unreadable, or of an unknown format; with file and line.
+        Not found, unreadable, too large, or of an unknown format; with file and line.
     """
     arguments.path(name, "name")
     if resolution is not None:
         resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
-    options = Options(resolution=resolution) if warn is None else Options(resolution=resolution, warn=warn)
-    return load_world(name, options).scene
+    options = Options(resolution=resolution, budget=budget)
+    return load_world(name, options if warn is None else replace(options, warn=warn)).scene
 
 
 def with_user_things(world: World, options: Options = Options()) -> World:

@@ -19,13 +19,16 @@ import yaml
 from numpy.typing import NDArray
 from PIL import Image
 
-from botyard.errors import MapError, did_you_mean
-from botyard.formats.base import Options, Source
+from botyard.errors import BudgetError, MapError, did_you_mean
+from botyard.formats.base import Options, Source, read_bytes
+from botyard.formats.budget import Budget, Meter
 from botyard.formats.images import read_grey
+from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Pose
 from botyard.model.scene import Scene
 from botyard.model.tracing import mask_to_segments, place_segments
 from botyard.model.world import World
+from botyard.names import shown
 
 SUFFIXES: Final = (".yaml", ".yml")
 MODES: Final = ("trinary", "scale", "raw")
@@ -63,15 +66,9 @@ class RosMap:
 class _Reader:
     """The values of a YAML mapping, each with the line where it stands."""
 
-    def __init__(self, text: str, path: str | None) -> None:
+    def __init__(self, text: str, path: str | None, meter: Meter) -> None:
         self._path = path
-        try:
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark
-            raise MapError(f"not YAML: {error.problem}", path, None if mark is None else mark.line + 1) from None
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
-            raise MapError(f"not YAML: {error}", path) from None
+        root = YamlFile(text, meter, MapError).root
         if not isinstance(root, yaml.MappingNode):
             raise MapError("expected the keys of a ROS map (image, resolution, origin …), found none", path, 1)
         self._nodes = {key.value: node for key, node in root.value if isinstance(key, yaml.ScalarNode)}
@@ -85,7 +82,7 @@ class _Reader:
         if node is None:
             near = did_you_mean(key, self._nodes)
             return MapError(f"expected the key {key} ({expected}), found none{near}", self._path, 1)
-        found = repr(node.value) if isinstance(node, yaml.ScalarNode) else f"a {node.id}"
+        found = f"'{shown(node.value)}'" if isinstance(node, yaml.ScalarNode) else f"a {node.id}"
         return MapError(f"{key}: expected {expected}, found {found}", self._path, self._lines[key])
 
     def text(self, key: str, expected: str, fallback: str | None = None) -> str:
@@ -124,7 +121,7 @@ def _number(node: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def parse(text: str, path: str | None = None) -> RosMap:
+def parse(text: str, path: str | None = None, meter: Meter | None = None) -> RosMap:
     """Read the YAML file of a map.
 
     Raises
@@ -132,7 +129,7 @@ def parse(text: str, path: str | None = None) -> RosMap:
     MapError
         With the line, what was expected and what was found.
     """
-    r = _Reader(text, path)
+    r = _Reader(text, path, meter or Meter(Budget(), path or "map"))
     mode = r.text("mode", f"one of {', '.join(MODES)}", "trinary").lower()
     if mode not in MODES:
         raise r.fail("mode", f"one of {', '.join(MODES)}")
@@ -169,7 +166,9 @@ def occupied(pixels: NDArray[np.uint8], m: RosMap) -> NDArray[np.bool_]:
     return solid
 
 
-def to_scene(m: RosMap, pixels: NDArray[np.uint8], *, name: str = "", source: str = "") -> Scene:
+def to_scene(
+    m: RosMap, pixels: NDArray[np.uint8], *, name: str = "", source: str = "", meter: Meter | None = None
+) -> Scene:
     """The outlines of a map's solid pixels as walls.
 
     Parameters
@@ -177,7 +176,10 @@ def to_scene(m: RosMap, pixels: NDArray[np.uint8], *, name: str = "", source: st
     pixels : (rows, columns) uint8 array
         Grey values; row 0 is the top of the image.
     """
-    segments = place_segments(mask_to_segments(occupied(pixels, m)[::-1]) * m.resolution, Pose(*m.origin))
+    meter = meter or Meter(Budget(), source or name)
+    meter.check("extent", max(pixels.shape) * m.resolution)
+    outlines = mask_to_segments(occupied(pixels, m)[::-1], lambda n: meter.add("vertices", 2 * n))
+    segments = place_segments(outlines * m.resolution, Pose(*m.origin))
     return Scene(name=name, source=source, segments=segments, resolution=m.resolution)
 
 
@@ -199,9 +201,17 @@ def read(source: Source, options: Options = Options()) -> World:
         text = source.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MapError(f"not a text: {error}", source.name) from None
-    m = parse(text, source.name)
-    pixels = read_grey(source.beside(m.image, "the image"))
-    return World(scene=to_scene(m, pixels, name=source.stem, source=source.name))
+    meter = Meter(options.budget, source.name)
+    m = parse(text, source.name, meter)
+    image = source.beside(m.image, "the image")
+    try:
+        data = read_bytes(image, meter)
+    except BudgetError:
+        raise
+    except MapError as error:
+        raise MapError(f"the map's image {error.reason if image.exists() else 'is not there'}", image) from None
+    pixels = read_grey(Source(str(image), data, image), meter)
+    return World(scene=to_scene(m, pixels, name=source.stem, source=source.name, meter=meter))
 
 
 def dumps(m: RosMap) -> str:

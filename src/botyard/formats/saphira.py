@@ -11,10 +11,10 @@ import numpy as np
 from botyard.errors import MapError
 from botyard.formats.armap import ArMap, Cairn, ScanSource
 from botyard.formats.base import Options, Source
+from botyard.formats.budget import Budget, Meter
+from botyard.names import shown
 
 SUFFIXES: Final = (".wld",)
-LARGEST_MM: Final = 1e9
-"""Coordinates beyond 1000 km are mistakes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ def _numbers(words: list[str]) -> list[float] | None:
         values = [float(w) for w in words]
     except ValueError:
         return None
-    return values if all(math.isfinite(v) and abs(v) <= LARGEST_MM for v in values) else None
+    return values if all(map(math.isfinite, values)) else None
 
 
-def parse(text: str, path: str | None = None) -> SaphiraWorld:
+def parse(text: str, path: str | None = None, budget: Budget = Budget()) -> SaphiraWorld:
     """Read a world; whatever is neither a wall nor the home is left out.
 
     Raises
@@ -52,16 +52,21 @@ def parse(text: str, path: str | None = None) -> SaphiraWorld:
     """
     world = SaphiraWorld()
     home = None
+    meter = Meter(budget, path or "world")
+    meter.add("vertices", 2 * text.count("\n"))
+    most_mm = 1000.0 * budget.extent
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.partition(";")[0].split()
         if words and words[0].lower() == "position":
             values = _numbers(words[1:4])
             if values is None or len(values) != 3:
                 raise MapError(
-                    f'expected "position x y th" (mm, mm, degrees), found "{line.strip()[:60]}"', path, number
+                    f'expected "position x y th" (mm, mm, degrees), found "{shown(line.strip())}"', path, number
                 )
             home = (values[0], values[1], values[2])
         elif len(words) == 4 and (values := _numbers(words)) is not None:
+            if max(map(abs, values)) > most_mm:
+                raise meter.error("extent", max(map(abs, values)) / 1000.0, number)
             world.lines.append((values[0], values[1], values[2], values[3]))
     if not world.lines:
         raise MapError("expected walls (lines of four numbers, mm), found none", path)
@@ -85,7 +90,7 @@ def read(source: Source, options: Options) -> ArMap:
     MapError
         With file and line.
     """
-    return to_armap(parse(source.text, source.name))
+    return to_armap(parse(source.text, source.name, options.budget))
 
 
 __all__ = ["SUFFIXES", "SaphiraWorld", "parse", "read", "to_armap"]

@@ -20,10 +20,11 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from botyard.errors import FormatError, ModelError, WorldFileError
+from botyard.errors import BotyardError, BudgetError, FormatError, ModelError, WorldFileError
 from botyard.formats import armap
 from botyard.formats.armapscene import from_scene
 from botyard.formats.base import Options, Source
+from botyard.formats.budget import Meter
 from botyard.formats.models import find_robot
 from botyard.formats.worldoptions import WorldOptions, as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile, field_names
@@ -58,8 +59,6 @@ VERSION: Final = 1
 ODOMETRY_ERRORS: Final = ("random_each_update", "random_init", "constant", "none")
 FLOOR_FRICTION: Final = 0.4
 """Of obstacles with mass that say nothing of it: wood on stone, about."""
-MAX_COUNT: Final = 10_000
-"""One entry may stand for so many robots."""
 
 
 class _Robot(Strict, kw_only=True):
@@ -168,7 +167,8 @@ class _Reader:
         self._source = source
         self._options = options
         self._open_map = open_map
-        self._yaml = YamlFile(source.text, source.name, WorldFileError)
+        self._meter = Meter(options.budget, source.name, WorldFileError)
+        self._yaml = YamlFile(source.text, self._meter, WorldFileError)
         if not isinstance(self._yaml.data, dict) or "botyard" not in self._yaml.data:
             raise WorldFileError(f"expected a scenario, with botyard: {VERSION} in it, found none", source.name, 1)
         self._check_options(self._yaml.data.get("options"))
@@ -177,6 +177,7 @@ class _Reader:
         self._objects: list[BoxObject] = []
         self._robots: list[PlacedRobot] = []
         self._names: set[str] = set()
+        self._numbers: dict[str, int] = {}
         self._models: dict[str, RobotSpec] = {}
 
     def _fail(self, where: str, reason: str) -> FormatError:
@@ -192,6 +193,10 @@ class _Reader:
                 raise self._yaml.fail("$.options", f"{shown(name)}: {reason}", str(name))
             if name in ("controller", "robot-name", "ambf-namespace") and isinstance(value, str) and not is_name(value):
                 raise self._fail(f"options.{name}", f'expected a name, found "{shown(value)}"')
+
+    def _wrong(self, where: str, error: BotyardError) -> FormatError:
+        """What is wrong at a place, of which something else has said so; a limit stays one."""
+        return error if isinstance(error, BudgetError) else self._fail(where, str(error))
 
     def run(self) -> World:
         file = self._file
@@ -237,7 +242,7 @@ class _Reader:
         try:
             return self._open_map(self._source, name, replace(self._options, resolution=resolution))
         except FormatError as error:
-            raise self._fail("map", str(error)) from None
+            raise self._wrong("map", error) from None
 
     def _wall(self, i: int, wall: list[Pair] | _Wall) -> None:
         one = wall if isinstance(wall, _Wall) else _Wall(line=wall)
@@ -250,7 +255,13 @@ class _Reader:
         if one.closed and len(points) > 2:
             segments = closed(tuple(one.line))
         segments = np.concatenate([segments, np.array(one.segments, np.float64).reshape(-1, 4)])
-        self._walls.append((segments, returns_of(one.returns)))
+        self._walls.append((segments, self._returns(f"walls[{i}]", one.returns)))
+
+    def _returns(self, where: str, part: ReturnsPart) -> Returns:
+        try:
+            return returns_of(part)
+        except ModelError as error:
+            raise self._wrong(f"{where}.returns", error) from None
 
     def _outlines(self, i: int, o: _Obstacle) -> tuple[Outline, ...]:
         where = f"obstacles[{i}]"
@@ -278,15 +289,16 @@ class _Reader:
         """A unique name: the one wanted, which must be free, or one after `base`."""
         if wanted in self._names:
             raise self._fail(where, f'the name "{wanted}" is taken')
-        name, n = wanted or base, 2
+        name, n = wanted or base, self._numbers.get(base, 2)
         while name in self._names:
             name, n = f"{base}_{n:03d}", n + 1
+        self._numbers[base] = n  # the ones before are taken
         self._names.add(name)
         return name
 
     def _obstacle(self, i: int, o: _Obstacle) -> None:
         outlines, where = self._outlines(i, o), f"obstacles[{i}]"
-        seen, place = returns_of(o.returns), pose_of(o.pose)
+        seen, place = self._returns(where, o.returns), pose_of(o.pose)
         if o.fixed:
             for key, what in (("controller", "a controller"), ("dynamics", "a mass")):
                 if getattr(o, key) is not None:
@@ -302,6 +314,7 @@ class _Reader:
                 lambda: thing(outlines[0], parts=outlines[1:], color=o.color, returns=seen, max_speed=o.max_speed),
             )
             program = self._program(f"{where}.controller", o.controller)
+            self._meter.add("robots", 1)
             spec = replace(spec, dynamics=mass)
             self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=program, served=False))
             return
@@ -324,7 +337,7 @@ class _Reader:
         try:
             return dynamics_of(part, friction)
         except ModelError as error:
-            raise self._fail(f"{where}.dynamics", str(error)) from None
+            raise self._wrong(f"{where}.dynamics", error) from None
 
     # -- robots
 
@@ -332,13 +345,14 @@ class _Reader:
         try:
             spec: RobotSpec = make()
         except (ModelError, FormatError) as error:
-            raise self._fail(where, str(error)) from None
+            raise self._wrong(where, error) from None
         return spec
 
     def _robot(self, i: int, r: _Robot) -> None:
         where = f"robots[{i}]"
-        if not 1 <= r.count <= MAX_COUNT:
-            raise self._fail(f"{where}.count", f"expected 1 … {MAX_COUNT}, found {r.count}")
+        if r.count < 1:
+            raise self._fail(f"{where}.count", f"expected 1 or more, found {r.count}")
+        self._meter.add("robots", r.count, self._yaml.line_of(f"$.{where}", "count"))
         spec = self._model(f"{where}.model", r.model, r.name)
         if r.color:
             spec = replace(spec, color=r.color)
@@ -365,7 +379,8 @@ class _Reader:
                 self._models[model] = self._spec(f"models.{model}", lambda: robot_of(table, model))
             return self._models[model]
         if isinstance(model, str) and model.lower().endswith((".p", ".toml")):
-            return self._spec(where, lambda: find_robot(self._source.beside(model, "the model")))
+            self._meter.add("files", 1, self._yaml.line_of(f"$.{where}"))
+            return self._spec(where, lambda: find_robot(self._source.beside(model, "the model"), self._options.budget))
         if isinstance(model, str):
             return self._spec(where, lambda: find_robot(model))
         table = dict(model)

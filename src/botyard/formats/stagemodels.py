@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -17,8 +18,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.errors import MapError, ModelError, ModelFileError, did_you_mean
+from botyard.errors import BudgetError, MapError, ModelError, ModelFileError, did_you_mean
 from botyard.formats import stagesensors as sensors
+from botyard.formats.base import Source, read_bytes
+from botyard.formats.budget import Meter
 from botyard.formats.images import read_grey
 from botyard.formats.stageprops import (
     PROPERTIES,
@@ -34,13 +37,14 @@ from botyard.formats.stageprops import (
     returns,
     to_metres_and_degrees,
 )
-from botyard.formats.stageworld import MAX_DEPTH, Entity, Property, WorldFile
+from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import IDENTITY, Pose, compose, transform_point
 from botyard.model.accessories import BumperSpec
 from botyard.model.library import load_robot, parse_robot, robot_names
 from botyard.model.obstacles import Outline, Returns
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
-from botyard.model.tracing import mask_to_rectangles
+from botyard.model.tracing import mask_to_rectangles, mask_to_segments
+from botyard.names import shown
 
 MODEL_TYPES: Final = frozenset({"model", "position"})
 """Stage types that a robot or an object can be based on."""
@@ -52,8 +56,8 @@ DARK: Final = 128
 """A pixel of a bitmap is solid if its grey value is less (formats §4.3: dark pixels are solid)."""
 MAX_PARTS: Final = 400
 """A bitmap body of a moving thing may consist of so many rectangles."""
-_POLYGON = re.compile(r"polygon\[(\d+)\]\.point\[(\d+)\]")
-_POINT = re.compile(r"point\[(\d+)\]")
+_POLYGON = re.compile(r"polygon\[([0-9]{1,9})\]\.point\[([0-9]{1,9})\]")
+_POINT = re.compile(r"point\[([0-9]{1,9})\]")
 _SQUARE: Final[Outline] = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
 
 # an undescribed `position`: of Stage 2 by formats §3.4 and pioneer-protocol §11.5, of Stage 4 by formats §4.3
@@ -125,7 +129,7 @@ class Shape:
                 points = {int(m[1]): p for k, p in child.properties.items() if (m := _POINT.fullmatch(k))}
                 self.polygons.append(_polygon({i: p.numbers(2) for i, p in points.items()}, child))
 
-    def outlines(self) -> tuple[Outline, ...]:
+    def outlines(self, pictures: Pictures) -> tuple[Outline, ...]:
         """The polygons of the body, scaled to the size, centred and moved by the origin (formats §3.4).
 
         Raises
@@ -135,8 +139,9 @@ class Shape:
         """
         length, width = self.size
         shapes = self.polygons or [_SQUARE]
+        pictures.meter.add("vertices", sum(map(len, shapes)))
         if self.bitmap is not None:
-            shapes = self._traced(self.bitmap)
+            shapes = _traced(self.bitmap, pictures.dark_pixels(self.bitmap))
         else:
             xs, ys = zip(*(corner for shape in shapes for corner in shape), strict=True)
             cx, cy = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
@@ -144,30 +149,59 @@ class Shape:
             shapes = [tuple(((x - cx) / dx, (y - cy) / dy) for x, y in shape) for shape in shapes]
         return tuple(tuple(transform_point(self.origin, x * length, y * width) for x, y in shape) for shape in shapes)
 
-    def _traced(self, prop: Property) -> list[Outline]:
-        solid = dark_pixels(prop)
-        rows, columns = solid.shape
-        found = mask_to_rectangles(solid)
-        if not 0 < len(found) <= MAX_PARTS:
-            raise prop.fail(
-                f"a picture of 1 … {MAX_PARTS} rectangles of dark pixels for a body (this one has {len(found)})"
-            )
-        found = found / (columns, rows, columns, rows) - 0.5
-        return [((x0, y0), (x1, y0), (x1, y1), (x0, y1)) for x0, y0, x1, y1 in found.tolist()]
+
+def _traced(prop: Property, solid: NDArray[np.bool_]) -> list[Outline]:
+    """The solid pixels of a picture of unit size around the origin, as rectangles."""
+    rows, columns = solid.shape
+    found = mask_to_rectangles(solid, MAX_PARTS)
+    if not 0 < len(found) <= MAX_PARTS:
+        more = "more" if len(found) else "none"
+        raise prop.fail(f"a picture of 1 … {MAX_PARTS} rectangles of dark pixels for a body (this one has {more})")
+    found = found / (columns, rows, columns, rows) - 0.5
+    return [((x0, y0), (x1, y0), (x1, y1), (x0, y1)) for x0, y0, x1, y1 in found.tolist()]
 
 
-def dark_pixels(prop: Property) -> NDArray[np.bool_]:
-    """The solid pixels of a ``bitmap``, (rows, columns), row 0 at the bottom; its path is relative to the file that names it.
+class Pictures:
+    """The pictures that the ``bitmap`` properties of one world name: each is read once."""
 
-    Raises
-    ------
-    ModelFileError
-        It cannot be read.
-    """
-    try:
-        return read_grey(Path(prop.path).parent / prop.string(), what="the bitmap")[::-1] < DARK
-    except MapError as error:
-        raise ModelFileError(f'bitmap "{prop.string()}": {error.reason}', prop.path, prop.line) from None
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        self._masks: dict[Path, NDArray[np.bool_]] = {}
+        self._outlines: dict[Path, NDArray[np.float64]] = {}
+
+    def dark_pixels(self, prop: Property) -> NDArray[np.bool_]:
+        """The solid pixels of a ``bitmap``, (rows, columns), row 0 at the bottom; its path is relative to the file that names it.
+
+        Raises
+        ------
+        ModelFileError
+            It cannot be read.
+        """
+        path = Path(prop.path).parent / prop.string()
+        if path not in self._masks:
+            self.meter.add("files", 1, prop.line, prop.path)
+            try:
+                data = read_bytes(path, self.meter)
+                grey = read_grey(Source(str(path), data, path), self.meter, what="the bitmap")
+            except BudgetError:
+                raise
+            except MapError as error:
+                what = f'bitmap "{shown(prop.string())}": {error.reason}'
+                raise ModelFileError(what, prop.path, prop.line) from None
+            self._masks[path] = grey[::-1] < DARK
+        return self._masks[path]
+
+    def outlines(self, prop: Property) -> NDArray[np.float64]:
+        """The outlines of the solid pixels, (n, 4), of a picture of unit size around the origin."""
+        path = Path(prop.path).parent / prop.string()
+        if path not in self._outlines:
+            solid = self.dark_pixels(prop)
+            rows, columns = solid.shape
+            found = mask_to_segments(solid, lambda n: self.meter.add("vertices", 2 * n, prop.line, prop.path))
+            self._outlines[path] = found / (columns, rows, columns, rows) - 0.5
+        else:
+            self.meter.add("vertices", 2 * len(self._outlines[path]), prop.line, prop.path)
+        return self._outlines[path]
 
 
 def _polygon(points: dict[int, tuple[float, ...]], entity: Entity) -> Outline:
@@ -194,7 +228,9 @@ class ModelLibrary:
         self._world = world
         self._stock = stock
         self._known: dict[str, RobotSpec] = {}
-        self._depth = 0
+        self._inside: set[int] = set()
+        self.meter = world.meter
+        self.pictures = Pictures(world.meter)
         self.dialect = dialect_of(world)
         self.notes = notes if notes is not None else Notes()
 
@@ -209,11 +245,32 @@ class ModelLibrary:
         links: list[Entity] = []
         while name in self._world.definitions:
             entity = self._world.definitions[name]
-            if entity in links:
-                raise ModelFileError(f"definition {name} is based on itself", entity.path, entity.line)
+            if any(entity is link for link in links):
+                raise ModelFileError(f"definition {shown(name)} is based on itself", entity.path, entity.line)
             links.append(entity)
+            self.meter.check("nesting", len(links), entity.line, entity.path)
             name = entity.type_name
         return links[::-1], name
+
+    @contextmanager
+    def inside(self, entity: Entity) -> Iterator[None]:
+        """While this lasts, what is in an entity is made: it may be in itself nowhere, and not too often or too deep anywhere.
+
+        Raises
+        ------
+        ModelFileError
+            It is in itself; `BudgetError`: too many, too deep.
+        """
+        if id(entity) in self._inside:
+            raise ModelFileError("models that carry each other in a circle", entity.path, entity.line)
+        # of large ones every use takes long
+        self.meter.add("references", 1 + len(entity.properties) // 20, entity.line, entity.path)
+        self._inside.add(id(entity))
+        self.meter.check("nesting", len(self._inside), entity.line, entity.path)
+        try:
+            yield
+        finally:
+            self._inside.discard(id(entity))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -254,12 +311,15 @@ class ModelLibrary:
     def links(self, entity: Entity) -> tuple[list[Entity], str]:
         """The definitions behind an entity, root first, then the entity itself; and the type that the root is based on."""
         links, root = self.chain(entity.type_name)
+        self.meter.add("references", 1 + sum(len(link.properties) for link in links) // 20, entity.line, entity.path)
         return [*links, entity], root
 
     def unknown(self, entity: Entity, root: str) -> ModelFileError:
         """An error about a type that does not exist."""
         known = [*self._world.definitions, *MODEL_TYPES, *(robot_names() if self._stock else ())]
-        return ModelFileError(f'"{root}" is not a model type{did_you_mean(root, known)}', entity.path, entity.line)
+        return ModelFileError(
+            f'"{shown(root)}" is not a model type{did_you_mean(root, known)}', entity.path, entity.line
+        )
 
     def shape(self, links: Sequence[Entity]) -> Shape:
         """The shape of a ``model`` or of a child of one."""
@@ -297,7 +357,7 @@ class ModelLibrary:
         if not spec.pioneer.subclass:  # a model that does not say what it is has its name
             spec = replace(spec, pioneer=replace(spec.pioneer, subclass=name))
         try:
-            body, *rest = shape.outlines()
+            body, *rest = shape.outlines(self.pictures)
             return replace(spec, outline=body, parts=(*rest, *spec.parts))
         except ModelError as error:
             last = links[-1]
@@ -318,7 +378,8 @@ class ModelLibrary:
         spec = replace(spec, returns=returns(spec.returns, entity.properties, self.dialect))
         for child in entity.children:
             if child.type_name != "block":
-                spec = self._child(spec, child, IDENTITY)
+                with self.inside(child):
+                    spec = self._child(spec, child, IDENTITY)
         return spec
 
     def _child(self, spec: RobotSpec, child: Entity, mount: Pose) -> RobotSpec:
@@ -346,7 +407,7 @@ class ModelLibrary:
             return spec
         known = [*self._world.definitions, *sensors.LASERS, "laser", "ranger", "pioneerSonar", "fiducial", "blobfinder"]
         raise ModelFileError(
-            f'"{root}" is not a type of sensor or model{did_you_mean(root, known)}', child.path, child.line
+            f'"{shown(root)}" is not a type of sensor or model{did_you_mean(root, known)}', child.path, child.line
         )
 
     def _ranger(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
@@ -371,18 +432,15 @@ class ModelLibrary:
         """A ``model`` that a robot carries: part of its body if it is solid, and what it carries in turn."""
         props = merged(links)
         at = compose(mount, pose(props["pose"])) if "pose" in props else mount
-        if self._depth > MAX_DEPTH:
-            raise ModelFileError("models that carry each other in a circle", links[-1].path, links[-1].line)
-        self._depth += 1
         for entity in links:
             note_unused(self.notes, entity)
             for child in entity.children:
                 if child.type_name != "block":
-                    spec = self._child(spec, child, at)
-        self._depth -= 1
+                    with self.inside(child):
+                        spec = self._child(spec, child, at)
         if not returns(Returns(), props, self.dialect).obstacle:
             return spec
-        shapes = self.shape(links).outlines()
+        shapes = self.shape(links).outlines(self.pictures)
         return replace(
             spec, parts=(*spec.parts, *(tuple(transform_point(at, x, y) for x, y in shape) for shape in shapes))
         )

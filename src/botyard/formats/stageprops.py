@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from botyard.errors import ModelFileError
+from botyard.errors import ModelError, ModelFileError
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Pose
 from botyard.model.obstacles import Returns
@@ -348,7 +348,7 @@ def returns(base: Returns, props: Mapping[str, Property], dialect: int) -> Retur
             fiducial=int(number("fiducial_return")) if "fiducial_return" in props else base.fiducial,
             blob=number("blob_return") != 0 if "blob_return" in props else base.blob,
         )
-    except (OverflowError, ValueError):
+    except (ModelError, OverflowError, ValueError):
         where = next(iter(props.values()))
         raise ModelFileError("returns: expected whole numbers", where.path, where.line) from None
 

@@ -15,17 +15,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.errors import ModelFileError, WorldFileError
+from botyard.errors import BudgetError, ModelFileError, WorldBudgetError, WorldFileError
 from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
-from botyard.formats.stagemodels import MODEL_TYPES, UNSEEN, ModelLibrary, Shape, dark_pixels
+from botyard.formats.stagemodels import MODEL_TYPES, UNSEEN, ModelLibrary, Shape
 from botyard.formats.stageprops import STAGE_4, Notes, color, merged, note_unused, pose, returns
-from botyard.formats.stageworld import MAX_DEPTH, Entity, Property, WorldFile
+from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Pose, compose, transform_point
 from botyard.model.obstacles import BoxObject, Outline, Returns, Visible, rectangle
 from botyard.model.robot import Drive
 from botyard.model.scene import Area, Scene, SpecialWalls
-from botyard.model.tracing import closed, mask_to_segments, place_segments
+from botyard.model.tracing import closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World
 
 SUFFIXES: Final = (".world",)
@@ -165,6 +165,7 @@ class _Reader:
         if spec.drive is Drive.NONE:
             self._objects.append(_as_object(name, place, (spec.outline, *spec.parts), spec.returns, spec.color))
             return
+        self._library.meter.add("robots", 1, entity.line, entity.path)
         self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=self._program(links, entity)))
 
     def _pose(self, links: Iterable[Entity]) -> Pose:
@@ -210,12 +211,12 @@ class _Reader:
         if self._is_fixed(props, links, depth):
             self._fixed(links, props, at, depth)
             return
-        body = self._compound(links, Pose(), depth)
+        body = self._compound(links, Pose())
         seen = returns(_BASE, props, self._library.dialect)
         if not seen.fiducial and body.fiducial:
             seen = replace(seen, fiducial=body.fiducial)
         if seen.mask == Visible.NONE and not seen.fiducial:
-            for outline in self._library.shape(links).outlines():
+            for outline in self._library.shape(links).outlines(self._library.pictures):
                 corners = tuple(transform_point(at, x, y) for x, y in outline)
                 self._areas.append(Area(kind=entity.type_name, name=name if "name" in props else "", corners=corners))
             return
@@ -240,19 +241,17 @@ class _Reader:
             if key in props:
                 return props[key].number() == 0
         bitmap = self._library.shape(links).bitmap
-        return depth > 0 or (bitmap is not None and dark_pixels(bitmap).size > SMALL_PICTURE)
+        return depth > 0 or (bitmap is not None and self._library.pictures.dark_pixels(bitmap).size > SMALL_PICTURE)
 
     def _fixed(self, links: list[Entity], props: dict[str, Property], at: Pose, depth: int) -> None:
         """Walls: the outlines of a bitmap's dark pixels, or of polygons, and a frame if one is wanted."""
         shape, seen = self._library.shape(links), returns(_BASE, props, self._library.dialect)
         found = []
         if shape.bitmap is not None:
-            solid = dark_pixels(shape.bitmap)
-            rows, columns = solid.shape
-            found.append(mask_to_segments(solid) / (columns, rows, columns, rows) - 0.5)
+            found.append(self._library.pictures.outlines(shape.bitmap))
         elif not shape.boundary or shape.polygons:
             unit = _of_unit_size(shape)
-            found += [closed(outline) for outline in unit.outlines()]
+            found += [closed(outline) for outline in unit.outlines(self._library.pictures)]
         if shape.boundary:
             found.append(closed(rectangle(1.0, 1.0)))
         if not seen.obstacle:
@@ -264,13 +263,12 @@ class _Reader:
         length, width = shape.size
         frame = compose(at, shape.origin)
         self._walls.add(place_segments(np.concatenate(found) * (length, width, length, width), frame), seen)
-        for child, chain in self._carried(links, depth):
-            self._model(chain, child, compose(at, self._pose(chain)), depth + 1)
+        for child, chain in self._carried(links):
+            with self._library.inside(child):
+                self._model(chain, child, compose(at, self._pose(chain)), depth + 1)
 
-    def _carried(self, links: list[Entity], depth: int) -> Iterator[tuple[Entity, list[Entity]]]:
+    def _carried(self, links: list[Entity]) -> Iterator[tuple[Entity, list[Entity]]]:
         """The models that a model carries, and the definitions behind each."""
-        if depth > MAX_DEPTH:
-            raise ModelFileError("models that carry each other in a circle", links[-1].path, links[-1].line)
         for link in links:
             for child in link.children:
                 if child.type_name == "block":
@@ -285,14 +283,18 @@ class _Reader:
                 else:
                     raise self._library.unknown(child, root)
 
-    def _compound(self, links: list[Entity], at: Pose, depth: int) -> _Compound:
+    def _compound(self, links: list[Entity], at: Pose) -> _Compound:
         """The outlines of a model and of those that it carries, in the frame of the whole, and the fiducial on any of them."""
         props = merged(links)
-        outlines = [tuple(transform_point(at, x, y) for x, y in part) for part in self._library.shape(links).outlines()]
+        outlines = [
+            tuple(transform_point(at, x, y) for x, y in part)
+            for part in self._library.shape(links).outlines(self._library.pictures)
+        ]
         fiducial = returns(_BASE, props, self._library.dialect).fiducial
-        for _, chain in self._carried(links, depth):
+        for carried, chain in self._carried(links):
             self._note(chain)
-            child = self._compound(chain, compose(at, self._pose(chain)), depth + 1)
+            with self._library.inside(carried):
+                child = self._compound(chain, compose(at, self._pose(chain)))
             fiducial = fiducial or child.fiducial
             if returns(_BASE, merged(chain), self._library.dialect).obstacle:
                 outlines += child.outlines
@@ -331,6 +333,8 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
     notes = Notes()
     try:
         world = _Reader(file, Path(path), ModelLibrary(file, notes=notes), options.is_program).run()
+    except BudgetError as error:
+        raise _of_world(error) from None
     except ModelFileError as error:
         raise WorldFileError(error.reason, error.path, error.line) from None
     for text in notes.texts:
@@ -341,11 +345,20 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
 def read(source: Source, options: Options = Options()) -> World:
     """Read a world file and what it includes; see `to_world`."""
     try:
-        file = stageworld.parse(source.text, source.path or source.name, lambda path: _may_read(source, path))
+        file = stageworld.parse(
+            source.text, source.path or source.name, lambda path: _may_read(source, path), options.budget
+        )
         _check_bitmaps(source, file)
+    except BudgetError as error:
+        raise _of_world(error) from None
     except ModelFileError as error:
         raise WorldFileError(error.reason, error.path, error.line) from None
     return to_world(file, source.path or source.name, options)
+
+
+def _of_world(error: BudgetError) -> BudgetError:
+    """The same error, as one of a world file."""
+    return WorldBudgetError(error.reason, error.path, error.line, limit=error.limit, found=error.found)
 
 
 def _may_read(source: Source, path: Path) -> bool:

@@ -6,14 +6,18 @@ Values are numbers, strings and tuples ``[ … ]``. What the properties mean is 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from botyard.errors import ModelFileError
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
+from botyard.names import shown
 
 Value = float | str
 _TOKEN = re.compile(
@@ -23,8 +27,8 @@ _TOKEN = re.compile(
     |(?P<string>"[^"\n]*")|(?P<mark>[()\[\]])""",
     re.VERBOSE,
 )
-MAX_DEPTH = 32
-"""Includes and nested entities beyond this are a circle or a mistake."""
+_PORTION: Final = 256
+"""So many tokens are counted together."""
 
 
 class Token(NamedTuple):
@@ -45,7 +49,7 @@ class Property:
 
     def fail(self, expected: str) -> ModelFileError:
         """An error about this value."""
-        found = " ".join(str(v) for v in self.values)
+        found = shown(" ".join(str(v) for v in self.values[:20]))
         return ModelFileError(f"expected {expected}, found {found}", self.path, self.line)
 
     def numbers(self, n: int | None = None) -> tuple[float, ...]:
@@ -58,7 +62,10 @@ class Property:
         """
         if any(isinstance(v, str) for v in self.values) or (n is not None and len(self.values) != n):
             raise self.fail("numbers" if n is None else f"{n} number{'s' if n > 1 else ''}")
-        return tuple(float(v) for v in self.values)
+        found = tuple(float(v) for v in self.values)
+        if not all(map(math.isfinite, found)):
+            raise self.fail("finite numbers")
+        return found
 
     def number(self) -> float:
         """The one value as a number."""
@@ -108,6 +115,8 @@ class WorldFile:
         Models that are to be made.
     shadowed : list of (str, str, int)
         Later definitions of a taken name: name, file, line.
+    meter : Meter
+        Counts what is read, of all files together.
     allowed : callable
         Whether a file may be included.
     """
@@ -116,6 +125,7 @@ class WorldFile:
     definitions: dict[str, Entity] = field(default_factory=dict)
     entities: list[Entity] = field(default_factory=list)
     shadowed: list[tuple[str, str, int]] = field(default_factory=list)
+    meter: Meter = field(default_factory=lambda: Meter(Budget(), "world", ModelFileError))
     allowed: Callable[[Path], bool] = lambda _path: True
 
 
@@ -144,26 +154,34 @@ def tokens(text: str, path: str) -> Iterator[Token]:
 
 
 class _Parser:
-    def __init__(self, text: str, path: Path, world: WorldFile, depth: int) -> None:
+    def __init__(self, text: str, path: Path, world: WorldFile, around: tuple[Path, ...]) -> None:
         self._path = path
-        self._tokens = list(tokens(text, str(path)))
-        self._at = 0
+        self._tokens = tokens(text, str(path))
         self._world = world
-        self._depth = depth
+        self._around = around
+        self._line = 1
+        self._count = 0
+        self._next: Token | None = next(self._tokens, None)
 
     def _fail(self, expected: str, token: Token | None) -> ModelFileError:
-        last = self._tokens[-1].line if self._tokens else 1
-        found = f'"{token.text}"' if token else "the end of the file"
-        return ModelFileError(f"expected {expected}, found {found}", self._path, token.line if token else last)
+        found = f'"{shown(token.text)}"' if token else "the end of the file"
+        return ModelFileError(f"expected {expected}, found {found}", self._path, token.line if token else self._line)
 
     def _peek(self) -> Token | None:
-        return self._tokens[self._at] if self._at < len(self._tokens) else None
+        return self._next
+
+    def _advance(self, token: Token) -> None:
+        self._line = token.line
+        self._next = next(self._tokens, None)
+        self._count += 1
+        if self._count % _PORTION == 0:
+            self._world.meter.add("entities", _PORTION, token.line, str(self._path))
 
     def _take(self, kind: str, expected: str) -> Token:
-        token = self._peek()
+        token = self._next
         if token is None or token.kind != kind:
             raise self._fail(expected, token)
-        self._at += 1
+        self._advance(token)
         return token
 
     def run(self) -> None:
@@ -181,14 +199,24 @@ class _Parser:
                     self._world.properties[word.text] = self._value(word)
 
     def _include(self, name: Token) -> None:
-        if self._depth >= MAX_DEPTH:
-            raise ModelFileError(f'include "{name.text}": files include each other in a circle', self._path, name.line)
+        self._world.meter.add("files", 1, name.line, str(self._path))
         folders = [self._path.parent, *(Path(p) for p in os.environ.get("STAGEPATH", "").split(os.pathsep) if p)]
         for folder in folders:
-            if self._world.allowed(folder / name.text) and (folder / name.text).is_file():
-                _read_into(folder / name.text, self._world, self._depth + 1)
-                return
-        raise ModelFileError(f'include "{name.text}": no such file', self._path, name.line)
+            path = folder / name.text
+            try:
+                found = self._world.allowed(path) and path.is_file()
+            except (OSError, ValueError):  # a name too long, or with a null character
+                found = False
+            if not found:
+                continue
+            if any(path.samefile(other) for other in self._around):
+                raise ModelFileError(
+                    f'include "{shown(name.text)}": files include each other in a circle', self._path, name.line
+                )
+            self._world.meter.check("nesting", len(self._around) + 1, name.line, str(self._path))
+            _read_into(path, self._world, self._around)
+            return
+        raise ModelFileError(f'include "{shown(name.text)}": no such file', self._path, name.line)
 
     def _define(self) -> None:
         name = self._take("word", "the name of the definition")
@@ -202,8 +230,7 @@ class _Parser:
     def _entity(self, type_name: Token, depth: int) -> Entity:
         entity = Entity(type_name.text, str(self._path), type_name.line)
         self._take("(", '"("')
-        if depth > MAX_DEPTH:
-            raise ModelFileError(f"entities are nested more than {MAX_DEPTH} deep", self._path, type_name.line)
+        self._world.meter.check("nesting", depth, type_name.line, str(self._path))
         while (token := self._peek()) is not None and token.kind != ")":
             word = self._take("word", 'a property, a model, or ")"')
             following = self._peek()
@@ -211,21 +238,21 @@ class _Parser:
                 entity.children.append(self._entity(word, depth + 1))
             else:
                 entity.properties[word.text] = self._value(word)
-        self._take(")", f'")" that closes {type_name.text} of line {type_name.line}')
+        self._take(")", f'")" that closes {shown(type_name.text)} of line {type_name.line}')
         return entity
 
     def _value(self, name: Token) -> Property:
         token = self._peek()
         if token is None or token.kind not in ("number", "string", "["):
-            raise self._fail(f"the value of {name.text}", token)
-        self._at += 1
+            raise self._fail(f"the value of {shown(name.text)}", token)
+        self._advance(token)
         if token.kind != "[":
             return Property((_plain(token),), str(self._path), token.line)
         values: list[Value] = []
         while (item := self._peek()) is not None and item.kind in ("number", "string"):
             values.append(_plain(item))
-            self._at += 1
-        self._take("]", f'numbers, texts, or "]" of {name.text}')
+            self._advance(item)
+        self._take("]", f'numbers, texts, or "]" of {shown(name.text)}')
         return Property(tuple(values), str(self._path), token.line)
 
 
@@ -233,15 +260,12 @@ def _plain(token: Token) -> Value:
     return float(token.text) if token.kind == "number" else token.text
 
 
-def _read_into(path: Path, world: WorldFile, depth: int) -> None:
-    try:
-        text = path.read_text("utf-8", errors="replace")
-    except OSError as error:
-        raise ModelFileError(f"cannot be read: {error.strerror}", path) from None
-    _Parser(text, path, world, depth).run()
+def _read_into(path: Path, world: WorldFile, around: tuple[Path, ...] = ()) -> None:
+    text = read_bytes(path, world.meter, ModelFileError).decode("utf-8", errors="replace")
+    _Parser(text, path, world, (*around, path)).run()
 
 
-def read(path: str | Path) -> WorldFile:
+def read(path: str | Path, budget: Budget = Budget()) -> WorldFile:
     """Read a world file and what it includes.
 
     Raises
@@ -249,12 +273,17 @@ def read(path: str | Path) -> WorldFile:
     ModelFileError
         With file, line, what was expected and what was found.
     """
-    world = WorldFile()
-    _read_into(Path(path), world, 0)
+    world = WorldFile(meter=Meter(budget, str(path), ModelFileError))
+    _read_into(Path(path), world)
     return world
 
 
-def parse(text: str, path: str | Path = "world", allowed: Callable[[Path], bool] = lambda _path: True) -> WorldFile:
+def parse(
+    text: str,
+    path: str | Path = "world",
+    allowed: Callable[[Path], bool] = lambda _path: True,
+    budget: Budget = Budget(),
+) -> WorldFile:
     """Read a world file from a text; `path` is for messages and for relative includes, which must be `allowed`.
 
     Raises
@@ -262,8 +291,9 @@ def parse(text: str, path: str | Path = "world", allowed: Callable[[Path], bool]
     ModelFileError
         With file, line, what was expected and what was found.
     """
-    world = WorldFile(allowed=allowed)
-    _Parser(text, Path(path), world, 0).run()
+    world = WorldFile(meter=Meter(budget, str(path), ModelFileError), allowed=allowed)
+    around = (Path(path),) if Path(path).is_file() else ()
+    _Parser(text, Path(path), world, around).run()
     return world
 
 

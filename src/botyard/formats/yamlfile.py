@@ -11,11 +11,44 @@ import msgspec
 import yaml
 
 from botyard.errors import FormatError, did_you_mean
+from botyard.formats.budget import Meter
+from botyard.names import shown
 
 T = TypeVar("T")
-MAX_NODES: Final = 5_000_000
-"""A file with more values, aliases written out, is refused: a few lines of aliases can stand for billions."""
+MAX_DIGITS: Final = 100
+"""Numbers of more characters are refused: no machine's float holds them, and the library's time grows with their square."""
+_NUMBERS: Final = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+
+
+class _Loader(yaml.SafeLoader):
+    """Counts what it composes while it does so."""
+
+    def __init__(self, text: str, meter: Meter, error: type[FormatError]) -> None:
+        super().__init__(text)
+        self._meter = meter
+        self._error = error
+        self._nesting = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
+        self._meter.add("entities", 1, line)
+        self._nesting += 1
+        self._meter.check("nesting", self._nesting, line)
+        node = super().compose_node(parent, index)
+        self._nesting -= 1
+        if isinstance(node, yaml.ScalarNode) and node.tag in _NUMBERS:
+            self._number(node)
+        return node
+
+    def _number(self, node: yaml.ScalarNode) -> None:
+        line = node.start_mark.line + 1
+        if node.value.lower().lstrip("+-") in (".inf", ".nan"):
+            raise self._error(f"expected a finite number, found {node.value}", self._meter.path, line)
+        if len(node.value) > MAX_DIGITS:
+            raise self._error(
+                f"expected a number of at most {MAX_DIGITS} characters, found {len(node.value)}", self._meter.path, line
+            )
 
 
 class YamlFile:
@@ -25,10 +58,15 @@ class YamlFile:
     ----------
     text : str
         The file.
-    path : str
-        Its name, for messages.
+    meter : Meter
+        Its name for messages, and the limits: its values are counted, those of aliases as often as they are used.
     error : type of FormatError
         What is raised.
+
+    Attributes
+    ----------
+    root : yaml.Node or None
+        Its tree; None: there is nothing in it.
 
     Raises
     ------
@@ -36,23 +74,26 @@ class YamlFile:
         Not YAML, not finite numbers, too large; with the line.
     """
 
-    def __init__(self, text: str, path: str, error: type[FormatError]) -> None:
-        self._path = path
+    def __init__(self, text: str, meter: Meter, error: type[FormatError]) -> None:
+        self._path = meter.path
+        self._meter = meter
         self._error = error
         try:
-            loader = yaml.SafeLoader(text)
-            node = loader.get_single_node()
-            self._root = node
-            if node is not None:
-                self._measure(node)
-            self.data: Any = None if node is None else loader.construct_document(node)
+            loader = _Loader(text, meter, error)
+            self.root = loader.get_single_node()
+            if self.root is not None:
+                self._measure(self.root)
+            self.data: Any = None if self.root is None else loader.construct_document(self.root)
         except yaml.MarkedYAMLError as problem:
             mark = problem.problem_mark
-            raise error(f"not YAML: {problem.problem}", path, None if mark is None else mark.line + 1) from None
-        except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError) as problem:
-            raise error(f"not YAML: {' '.join(str(problem).split())[:200]}", path) from None
+            raise error(
+                f"not YAML: {shown(problem.problem, 200)}", self._path, None if mark is None else mark.line + 1
+            ) from None
+        except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError, AttributeError) as problem:
+            raise error(f"not YAML: {shown(' '.join(str(problem).split()), 200)}", self._path) from None
 
     def _measure(self, root: Any) -> None:
+        """Count the values with aliases written out: a few lines of them can stand for billions."""
         sizes: dict[int, int] = {}
 
         def size(node: Any) -> int:
@@ -68,10 +109,7 @@ class YamlFile:
                 total += sum(size(child) for child in node.value)
             elif isinstance(node, yaml.MappingNode):
                 total += sum(size(k) + size(v) for k, v in node.value)
-            elif node.tag == "tag:yaml.org,2002:float" and node.value.lower().lstrip("+-") in (".inf", ".nan"):
-                raise self._error(f"expected a finite number, found {node.value}", self._path, node.start_mark.line + 1)
-            if total > MAX_NODES:
-                raise self._error(f"more than {MAX_NODES} values", self._path)
+            self._meter.check("entities", total, node.start_mark.line + 1)
             sizes[key] = total
             return total
 
@@ -79,7 +117,7 @@ class YamlFile:
 
     def line_of(self, where: str, key: str = "") -> int:
         """The line of a value by its path, for example ``$.robots[0].pose[1]``, or of a key of it; else of what is around it."""
-        node, line = self._root, 1
+        node, line = self.root, 1
         steps = [m[1] if m[1] is not None else int(m[2]) for m in _STEP.finditer(where) if m[2] != "..."]
         for step in [*steps, *([key] if key else [])]:
             found = None

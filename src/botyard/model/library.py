@@ -42,7 +42,7 @@ def _sensor_texts() -> dict[str, str]:
 def _parse_toml(text: str, name: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits
         raise ModelError(f"{name}: not a TOML file: {error}") from None
 
 

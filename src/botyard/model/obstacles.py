@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import IntFlag
 
+from botyard.errors import ModelError
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 
@@ -49,6 +50,14 @@ class Returns:
     sonar: bool = True
     fiducial: int = 0
     blob: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("laser", "fiducial"):
+            value = getattr(self, name)
+            if not -(2**31) <= value < 2**31:
+                raise ModelError(
+                    f"{name} return: expected a whole number of 32 bits, found {float(min(value, 10**300)):g}"
+                )
 
     @property
     def mask(self) -> Visible:

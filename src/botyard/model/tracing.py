@@ -8,6 +8,7 @@ an edge between two filled squares is nobody's outline, and collinear edges of n
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ Int1D = NDArray[np.int64]
 
 LATTICE_TOLERANCE = 1e-3
 """A point is on the lattice when it is off by less than this part of the resolution."""
+MOST_STEPS = 2**31
+"""Points that are more steps of the lattice apart are not merged: their keys would not fit into 64 bits."""
 
 
 def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
@@ -76,6 +79,8 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
     """
     if not len(points):
         return np.zeros((0, 4))
+    if float(np.abs(points).max()) / resolution >= MOST_STEPS / 4:
+        return _four_edges(_distinct(points), resolution)
     phase = np.mod(points / resolution + LATTICE_TOLERANCE / 2, 1.0)
     bucket = np.floor(phase / LATTICE_TOLERANCE).astype(np.int64)
     code = bucket[:, 0] * int(2 / LATTICE_TOLERANCE) + bucket[:, 1]
@@ -91,20 +96,31 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
     segments = [np.concatenate([upright, level]) * resolution + np.tile(origin + low * resolution, 2)]
     rest = _distinct(points[~on_lattice])
     if len(rest):
-        x, y = rest.T
-        x2, y2 = x + resolution, y + resolution
-        for edge in ((x, y, x2, y), (x2, y, x2, y2), (x2, y2, x, y2), (x, y2, x, y)):
-            segments.append(np.stack(edge, axis=1))
+        segments.append(_four_edges(rest, resolution))
     return np.concatenate(segments)
 
 
-def mask_to_segments(solid: NDArray[np.bool_]) -> Float2D:
+def _four_edges(points: Float2D, resolution: float) -> Float2D:
+    """The four edges of the square of each point."""
+    x, y = points.T
+    x2, y2 = x + resolution, y + resolution
+    edges = ((x, y, x2, y), (x2, y, x2, y2), (x2, y2, x, y2), (x, y2, x, y))
+    return np.concatenate([np.stack(edge, axis=1) for edge in edges])
+
+
+def _any_number(_count: int) -> None:
+    """As many as there are."""
+
+
+def mask_to_segments(solid: NDArray[np.bool_], allow: Callable[[int], None] = _any_number) -> Float2D:
     """Outline of the solid cells of a raster.
 
     Parameters
     ----------
     solid : (rows, columns) bool array
         Row 0 is the lowest, column 0 the leftmost.
+    allow : callable
+        Is told of so many further segments before they are made, and may raise.
 
     Returns
     -------
@@ -112,12 +128,12 @@ def mask_to_segments(solid: NDArray[np.bool_]) -> Float2D:
         Segments x1, y1, x2, y2 in cells from the lower left corner, all parallel to an axis, as long as they can be. An edge between two
         solid cells is nobody's outline.
     """
-    level = _boundary_runs(solid)
-    upright = _boundary_runs(solid.T)
+    level = _boundary_runs(solid, allow)
+    upright = _boundary_runs(solid.T, allow)
     return np.concatenate([level, upright[:, [1, 0, 3, 2]]])
 
 
-def _boundary_runs(solid: NDArray[np.bool_]) -> Float2D:
+def _boundary_runs(solid: NDArray[np.bool_], allow: Callable[[int], None]) -> Float2D:
     """The edges along the rows of a raster: rows (begin, height, end, height)."""
     rows, columns = solid.shape
     edge = np.zeros((rows + 1, columns), np.bool_)  # between a row and the one below
@@ -129,17 +145,20 @@ def _boundary_runs(solid: NDArray[np.bool_]) -> Float2D:
     change[:, 0] = edge[:, 0] if columns else False
     change[:, columns] = edge[:, columns - 1] if columns else False
     np.not_equal(edge[:, 1:], edge[:, :-1], out=change[:, 1:columns])
+    allow(int(np.count_nonzero(change)) // 2)
     height, at = np.nonzero(change)
     return np.stack([at[::2], height[::2], at[1::2], height[1::2]], axis=1).astype(np.float64)
 
 
-def mask_to_rectangles(solid: NDArray[np.bool_]) -> Float2D:
+def mask_to_rectangles(solid: NDArray[np.bool_], most: int) -> Float2D:
     """The solid cells of a raster as rectangles that do not overlap: runs of a row, joined with equal runs of the rows above.
 
     Parameters
     ----------
     solid : (rows, columns) bool array
         Row 0 is the lowest, column 0 the leftmost.
+    most : int
+        When more than so many are found, the search ends there.
 
     Returns
     -------
@@ -157,6 +176,9 @@ def mask_to_rectangles(solid: NDArray[np.bool_]) -> Float2D:
             found.append((run[0], open_runs.pop(run), run[1], row))
         for run in runs:
             open_runs.setdefault(run, row)
+        if len(found) + len(open_runs) > most:
+            found += [(x0, y0, x1, row + 1) for (x0, x1), y0 in open_runs.items()]
+            break
     return np.array(sorted(found), np.float64).reshape(-1, 4)
 
 

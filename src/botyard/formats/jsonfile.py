@@ -1,0 +1,60 @@
+"""JSON files of strangers: as values of Python, or a clear error."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from botyard.errors import FormatError, MapError
+from botyard.formats.budget import Meter
+from botyard.names import shown
+
+
+def loads(text: str, meter: Meter, error: type[FormatError] = MapError) -> Any:
+    """The value of a JSON text. Its objects count as entities; how many values its arrays hold is for the caller to say.
+
+    Raises
+    ------
+    FormatError
+        Of the class `error`: not JSON; with the line. `BudgetError`: too many objects, or nested too deeply.
+    """
+    meter.add("entities", text.count("{"))
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as problem:
+        raise error(f"not JSON: {problem.msg}", meter.path, problem.lineno) from None
+    except RecursionError:
+        raise meter.error("nesting", max(_depth(text), meter.budget.nesting + 1)) from None
+    except ValueError as problem:  # whole numbers of thousands of digits
+        raise error(f"not JSON: {shown(problem, 100)}", meter.path) from None
+
+
+def _depth(text: str) -> int:
+    """About how deep a text is nested: strings in it are not looked at. Only for the message."""
+    deepest = depth = 0
+    for match in re.finditer(r"[\[\]{}]", text):
+        depth += 1 if match[0] in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def brief(value: Any, limit: int = 60) -> str:
+    """How a value looks in a message: its beginning, on one line; never longer, however large or deep the value is."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{shown(k, 20)}: …" for k, _ in zip(value, range(4), strict=False))
+        return shown("{" + inner + (", …" if len(value) > 4 else "") + "}", limit)
+    if isinstance(value, list | tuple):
+        inner = ", ".join(
+            "[…]" if isinstance(v, list | tuple) else "{…}" if isinstance(v, dict) else brief(v, 20)
+            for v, _ in zip(value, range(4), strict=False)
+        )
+        return shown("[" + inner + (", …" if len(value) > 4 else "") + "]", limit)
+    if isinstance(value, str):
+        return '"' + shown(value, limit) + '"'
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
+        return "a whole number of more than 60 digits"
+    return shown(value, limit)
+
+
+__all__ = ["brief", "loads"]
