@@ -50,7 +50,7 @@ from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec, build_grid, crowding, robot_body
 from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
-from botyard.engine.simulation import Engine
+from botyard.engine.simulation import Engine, body_name
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNameError, WorldError
 from botyard.fleet import Fleet
@@ -275,7 +275,8 @@ class Simulation(Handle):
             return Pose(*state.pose[rows[name]].tolist())
 
         boxes = tuple(
-            replace(box, name=name, pose=pose(name)) for name, box in zip(self.box_names, self.scene.boxes, strict=True)
+            replace(box, name=box.name if name == body_name(box.name) else name, pose=pose(name))
+            for name, box in zip(self.box_names, self.scene.boxes, strict=True)
         )
         robots = tuple(
             PlacedRobot(
@@ -334,7 +335,7 @@ class Simulation(Handle):
         ModelError, ModelFileError
             Unknown model; a file that is wrong.
         WorldError
-            The name is taken, or is none.
+            The name is taken, or breaks the rule for names (`botyard.names`).
         ArgumentError
             The pose is not three finite numbers, or another argument is none that it can have.
         CommandError
@@ -715,7 +716,10 @@ class Simulation(Handle):
 
     @property
     def box_names(self) -> tuple[str, ...]:
-        """Names of the bodies of the map's boxes, in the order of `Scene.boxes` (a box gets another name where a robot has its own)."""
+        """Names of the bodies of the map's boxes, in the order of `Scene.boxes`.
+
+        They are those of the map as `botyard.names.shown` shows them; a box gets another name where that one is taken.
+        """
         return self._engine.box_names
 
     # -- time

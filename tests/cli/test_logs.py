@@ -49,7 +49,7 @@ def test_html_escapes_what_clients_say(tmp_path: Path) -> None:
     log.warning("the client says: %s", "<script>&")
     made.close()
     text = (tmp_path / "a.html").read_text()
-    assert text.startswith('<span class="warning">')
+    assert text.startswith('<span class="stage-log stage-log-Warning warning">')
     assert "&lt;script&gt;&amp;" in text
     assert "<script>" not in text
 

@@ -12,6 +12,7 @@ import click
 from botyard.cli.before import check_can_be_written
 from botyard.cli.needs import require
 from botyard.errors import CommandLineError, FormatError, MapError
+from botyard.names import escaped
 
 if TYPE_CHECKING:
     from botyard.model.scene import Scene
@@ -76,7 +77,7 @@ def command(
     from botyard.formats.scenario import save
 
     def warn(text: str) -> None:
-        click.echo(f"warning: {text}", err=True)
+        click.echo(f"warning: {escaped(text)}", err=True)
 
     require(what=source, also=[source])
     options = Options(
@@ -210,7 +211,7 @@ def bitmap_tool(
             points = np.stack([columns, rows], axis=1).astype(np.float64) * size
             scene = Scene(name=source.stem, points=points, resolution=size)
     except (MapError, OSError) as error:
-        click.echo(f"convertBitmapToArMap: {error}", err=True)
+        click.echo(f"convertBitmapToArMap: {escaped(str(error))}", err=True)
         return TOOL_INPUT
     path = Path(output_name or (str(Path(name).with_suffix(".map")) if name and name != "-" else "out.map"))
     try:

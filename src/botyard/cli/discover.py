@@ -8,6 +8,7 @@ import click
 
 from botyard.clients.discovery import find_hosts, probe
 from botyard.errors import PeerError
+from botyard.names import shown
 
 
 @click.command("discover")
@@ -29,8 +30,9 @@ def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
     if not hosts:
         raise PeerError("nobody answered; robots that listen on this machine only are found from this machine only")
     for host, robots in found.items():
-        click.echo(host)
+        click.echo(shown(host))
         for r in robots:
             click.echo(
-                f"  port {r.port}: " + ("has a client" if r.is_busy else f"{r.class_name} {r.subclass} ({r.name})")
+                f"  port {r.port}: "
+                + ("has a client" if r.is_busy else shown(f"{r.class_name} {r.subclass} ({r.name})", 200))
             )

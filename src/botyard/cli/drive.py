@@ -13,6 +13,7 @@ from rich.text import Text
 from botyard.cli.keyboard import Keyboard
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import CommandLineError
+from botyard.names import shown
 
 SPEED_STEP = 50
 """mm/s for one press of an arrow key."""
@@ -84,7 +85,9 @@ def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
             f"right {scan[0] / 1000:.2f}   ahead {scan[n // 2] / 1000:.2f}   left {scan[-1] / 1000:.2f}   ({n} readings)",
         )
     return Group(
-        Text(f"{robot.name}: {robot.class_name} {robot.subclass}", style="bold"), table, Text(HELP, style="dim")
+        Text(shown(f"{robot.name}: {robot.class_name} {robot.subclass}", 200), style="bold"),
+        table,
+        Text(HELP, style="dim"),
     )
 
 

@@ -9,28 +9,37 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from botyard.names import shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
 def print_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table; as wide as the terminal, or 160 columns into a file."""
+    """Print a table, the first column bold; as wide as the terminal, or 160 columns into a file. Texts are texts: no markup in them."""
     table = Table(box=None, pad_edge=False)
-    for title in titles:
-        table.add_column(title, overflow="fold")
+    for n, title in enumerate(titles):
+        table.add_column(title, overflow="fold", style="" if n else "bold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     console = Console()
     if not console.is_terminal:
         console.width = 160
     console.print(table)
 
 
+def file_stem(name: str) -> str:
+    """The name of a file, without its suffix, for something that a file names as it likes: never in another folder, and never hidden."""
+    stem = "".join(c if c.isalnum() or c in " -_.+()" else "_" for c in shown(name)).strip(" .")
+    return stem or "_"
+
+
 def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image]]) -> None:
     """Write each picture as ``NAME.png`` into `folder` and print where."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, image in pictures:
-        path = folder / f"{name}.png"
+        path = folder / f"{file_stem(name)}.png"
         image.save(path)
         click.echo(path)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Final
 
 from botyard.errors import CommandLineError
+from botyard.names import escaped
 
 KEPT: Final = 5
 """Old log files that are kept: ``FILE-1``, the newest, to ``FILE-5``."""
@@ -29,19 +30,45 @@ PATIENCE: Final = 2.0
 FORMATS: Final = ("plain", "html", "json")
 
 
+INDENT: Final = "    "
+"""In front of the lines of a trace: what is not indented is a line of its own."""
+
+
 class _Plain(logging.Formatter):
-    """``time LEVEL message``."""
+    """``time LEVEL message`` on one line, whatever is in the message; the lines of a trace follow, indented."""
 
     def __init__(self, stamp: str) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(message)s", stamp)
+        super().__init__(datefmt=stamp)
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = f"{self.formatTime(record, self.datefmt)} {record.levelname:<7} {escaped(record.getMessage())}"
+        return "\n".join([line, *(INDENT + escaped(row) for row in self._trace(record))])
+
+    def _trace(self, record: logging.LogRecord) -> list[str]:
+        """The lines of the exception that goes with a record."""
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        return (record.exc_text or "").splitlines()
 
 
 class _Html(_Plain):
-    """The same as a line of HTML, with the level as its class; texts of clients are escaped (LOG-003)."""
+    """A line of HTML; its parts have the classes of the original, so that its style sheets fit (LOG-003, formats §7)."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text = html.escape(super().format(record))
-        return f'<span class="{record.levelname.lower()}">{text}</span><br>'
+        robot = getattr(record, "robot", None)
+        tag = record.name.rpartition(".")[2] if robot is None else robot
+        text = record.getMessage().removeprefix(f"{tag}: ")
+        parts = {"time": self.formatTime(record, self.datefmt), "tag": tag, "msg": text}
+        spans = [f'<span class="stage-log-{kind}">{html.escape(escaped(part))}</span>' for kind, part in parts.items()]
+        level = record.levelname.capitalize()
+        line = f'<span class="stage-log stage-log-{level} {level.lower()}">{" ".join(spans)}</span><br>'
+        return "\n".join([line, *(f"{_blanks(html.escape(INDENT + escaped(row)))}<br>" for row in self._trace(record))])
+
+
+def _blanks(text: str) -> str:
+    """A line whose first blanks are shown."""
+    rest = text.lstrip(" ")
+    return "&nbsp;" * (len(text) - len(rest)) + rest
 
 
 class _Json(logging.Formatter):
@@ -54,7 +81,10 @@ class _Json(logging.Formatter):
         row = {"time": round(record.created, 3), "level": record.levelname.lower(), "source": record.name}
         robot = getattr(record, "robot", None)
         row |= ({} if robot is None else {"robot": robot}) | {"text": text}
-        return json.dumps(row, ensure_ascii=False)
+        line = json.dumps(row, ensure_ascii=False)
+        if line.isprintable():
+            return line
+        return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
 class Logs(logging.Handler):

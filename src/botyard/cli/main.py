@@ -11,6 +11,7 @@ import click
 
 from botyard import __version__
 from botyard.errors import BotyardError, ExitCode
+from botyard.names import escaped
 
 COMMANDS: Final[Mapping[str, str]] = {
     **{
@@ -79,5 +80,5 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _fail(message: str, code: ExitCode) -> None:
-    click.echo(f"botyard: error: {message}", err=True)
+    click.echo(f"botyard: error: {escaped(message)}", err=True)
     sys.exit(int(code))

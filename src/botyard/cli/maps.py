@@ -16,6 +16,7 @@ from botyard.cli.needs import require
 from botyard.formats.registry import builtin_maps, load_scene
 from botyard.model.mapbuilder import GENERATORS
 from botyard.model.scene import Scene
+from botyard.names import escaped, shown
 
 
 class _Maps(click.Group):
@@ -45,7 +46,8 @@ def list_maps(files: tuple[str, ...], png: Path | None) -> None:
     """List the shipped maps (or the given FILES, of any format) and what is in them."""
     require(what="maps", also=files)
     scenes = [
-        load_scene(f, warn=lambda text: click.echo(f"warning: {text}", err=True)) for f in files or builtin_maps()
+        load_scene(f, warn=lambda text: click.echo(f"warning: {escaped(text)}", err=True))
+        for f in files or builtin_maps()
     ]
     titles = ("map", "size m", "lines", "points", "boxes", "goals and docks", "georeference")
     print_table(titles, map(_row, scenes))
@@ -58,12 +60,12 @@ def list_maps(files: tuple[str, ...], png: Path | None) -> None:
 def _row(scene: Scene) -> tuple[str, ...]:
     b, geo = scene.bounds, scene.georeference
     return (
-        f"[bold]{scene.name}[/bold]",
+        shown(scene.name),
         f"{b[2] - b[0]:.1f} × {b[3] - b[1]:.1f}" if b else "–",
         str(len(scene.segments)),
         str(len(scene.points)),
         str(len(scene.boxes)),
-        ", ".join(p.name or p.kind for p in scene.places) or "–",
+        ", ".join(shown(p.name or p.kind) for p in scene.places) or "–",
         f"{geo.latitude:.5f}° {geo.longitude:.5f}°" if geo else "–",
     )
 
@@ -83,7 +85,7 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
         check_can_be_written("OUTPUT", path)
         scene = make(**values)
         for note in write_scene(scene, path):
-            click.echo(f"warning: {note}", err=True)
+            click.echo(f"warning: {escaped(note)}", err=True)
         b = scene.bounds
         size = f", {b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else ""
         click.echo(f"{path} written: {len(scene.segments)} walls{size}")

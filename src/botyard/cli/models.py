@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
-from botyard.cli.listing import print_table, write_pictures
+from botyard.cli.listing import file_stem, print_table, write_pictures
 from botyard.errors import BotyardError
 from botyard.formats import arparams
 from botyard.formats.models import find_robot, model_names, user_models
 from botyard.model.robot import RobotSpec
+from botyard.names import escaped, shown
 
 
 @click.command("models")
@@ -41,7 +42,7 @@ def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | No
     if parameter_files is not None:
         parameter_files.mkdir(parents=True, exist_ok=True)
         for spec in (s for s in specs if s.drive):
-            path = parameter_files / f"{spec.pioneer.subclass.lower()}.p"
+            path = parameter_files / f"{file_stem(spec.pioneer.subclass.lower())}.p"
             path.write_text(arparams.from_robot(spec), "utf-8")
             click.echo(f"written: {path}")
 
@@ -50,12 +51,12 @@ def _all_models() -> list[RobotSpec]:
     """Every model that can be read; what is wrong with the others goes to stderr."""
     specs = []
     for problem in user_models().problems:
-        click.echo(f"botyard: warning: {problem}", err=True)
+        click.echo(f"botyard: warning: {escaped(str(problem))}", err=True)
     for name in model_names():
         try:
             specs.append(find_robot(name))
         except BotyardError as error:
-            click.echo(f"botyard: warning: {error}", err=True)
+            click.echo(f"botyard: warning: {escaped(str(error))}", err=True)
     return specs
 
 
@@ -63,11 +64,11 @@ def _row(s: RobotSpec) -> tuple[str, ...]:
     xs, ys = zip(*s.outline, strict=True)
     top = s.limits.max_speed
     return (
-        f"[bold]{s.name}[/bold]",
+        s.name,
         f"{max(xs) - min(xs):.2f} × {max(ys) - min(ys):.2f}",
         f"{top.x:g} m/s, {math.degrees(top.a):.0f}°/s" if s.drive else "–",
         str(len(s.sonar.transducers)) if s.sonar else "–",
         ", ".join(laser.type_name for laser in s.lasers) or "–",
         f"{s.pioneer.class_name} {s.pioneer.subclass}" if s.drive else "–",
-        s.description,
+        shown(s.description, 200),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from botyard.errors import FormatError
+from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, P
 from botyard.protocols.pioneer.packet import Packet, Parser
 
@@ -35,7 +36,7 @@ def command(file: str, robot: str | None, session: int | None) -> int:
             for packet in parsers[key].receive(data):
                 arrow = "→" if key[1] else "←"
                 click.echo(
-                    f"{at:9.3f} {name} #{key[0]} {arrow} {_named(packet, key[1])} {packet.data.hex(' ')}".rstrip()
+                    f"{at:9.3f} {shown(name)} #{key[0]} {arrow} {_named(packet, key[1])} {packet.data.hex(' ')}".rstrip()
                 )
     return 0
 

@@ -16,6 +16,7 @@ from typing import Any
 from botyard import __version__
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import PortError, WorldError
+from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.desk import PageDesk
@@ -61,7 +62,7 @@ async def begin_page(
     server = PageServer(desk, source, tokens, STATIC, o.gui_host)
     await _listen(server, o, port)
     sim = yard.hub.sim
-    about = f"botyard {__version__} started: map {sim.scene.name}, {len(sim.robots)} robots, seed {sim.seed}"
+    about = f"botyard {__version__} started: map {shown(sim.scene.name)}, {len(sim.robots)} robots, seed {sim.seed}"
     desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
     stack.push_async_callback(server.close)
     url = server.url()

@@ -9,6 +9,7 @@ from importlib import resources
 import click
 
 from botyard.errors import BotyardError
+from botyard.names import escaped
 
 EXAMPLE = (resources.files("botyard") / "maps" / "visitors.yaml").read_text("utf-8")
 """The shipped scenario, with remarks."""
@@ -40,11 +41,11 @@ def check(files: tuple[str, ...]) -> int:
             sim = Simulation(world.scene)
             sim.populate(world)
         except BotyardError as error:
-            click.echo(f"error: {error}", err=True)
+            click.echo(f"error: {escaped(str(error))}", err=True)
             status = status or int(error.exit_code)
             continue
         for text in remarks:
-            click.echo(f"note: {text}")
+            click.echo(f"note: {escaped(text)}")
         robots = [p for p in world.robots if p.served]
         scene = world.scene
         moving = len(world.robots) - len(robots)

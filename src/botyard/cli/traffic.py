@@ -17,6 +17,7 @@ from botyard.cli.before import check_can_be_written
 from botyard.cli.listing import print_table
 from botyard.cli.needs import Needs, require
 from botyard.errors import CommandLineError, WorldError
+from botyard.names import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ def _made_rules(o: dict[str, Any]) -> Rules:
 
 
 def _warn(text: str) -> None:
-    click.echo(f"warning: {text}", err=True)
+    click.echo(f"warning: {escaped(text)}", err=True)
 
 
 def _load(path: Path) -> Task:
@@ -402,7 +403,7 @@ def check(task: Path, leaves: bool, exhaustive: bool | None) -> int:
     report = look(loaded, leaves, exhaustive)
     click.echo(f"{len(loaded)} robots, {loaded.n_sectors} sectors, {len(loaded.listed)} conflicts listed")
     for text in report.remarks:
-        click.echo(f"remark: {text}")
+        click.echo(f"remark: {escaped(text)}")
     if report.stuck:
         click.echo(
             f"the start is not safe: robots {', '.join(map(str, report.stuck[:20]))} cannot end one after the other"

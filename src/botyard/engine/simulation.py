@@ -29,6 +29,13 @@ from botyard.geometry import Pose, compose, relative, transform_point
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
 from botyard.model.scene import Scene
+from botyard.names import MAX_NAME, is_name, shown
+
+
+def body_name(name: str) -> str:
+    """The name of the body of a thing of the map: the map's files may call it as they like, its body's name is printable and short."""
+    found = shown(name)
+    return found if is_name(found) else "box"
 
 
 class SensePhase(Protocol):
@@ -116,11 +123,15 @@ class Engine:
     # -- the map
 
     def _add_boxes(self, scene: Scene) -> None:
-        bodies = []
+        bodies: list[tuple[BodySpec, Pose]] = []
+        taken, numbers = set(self.rows), dict[str, int]()
         for box in scene.boxes:
-            name, n = box.name, 2
-            while name in self.rows:  # a robot may have taken it
-                name, n = f"{box.name}_{n:03d}", n + 1
+            base = name = body_name(box.name)
+            while name in taken:  # by a robot, or another box
+                n = numbers[base] = numbers.get(base, 1) + 1
+                tail = f"_{n:03d}"
+                name = base[: MAX_NAME - len(tail)] + tail
+            taken.add(name)
             bodies.append((replace(box_body(box), name=name), box.pose))
         self.box_names = tuple(spec.name for spec, _ in bodies)
         self.add_bodies(bodies)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from botyard.errors import FormatError, ModelError, WorldFileError
+from botyard.errors import FormatError, ModelError, WorldError, WorldFileError
 from botyard.formats.base import Options, Source, read_source
 from botyard.formats.budget import Meter
 from botyard.formats.jsonfile import brief
@@ -31,7 +31,7 @@ from botyard.model.objects import (
     WheelSpec,
 )
 from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
-from botyard.names import shown
+from botyard.names import check_name, shown
 
 COLOR: Final = "#b08050"
 GAINS: Final = 10.0
@@ -249,6 +249,10 @@ class _Reader:
         while name in self._taken:
             name, n = f"{base}{wanted}{n}", n + 1
         self._numbers[base + wanted] = n  # the ones before are taken
+        try:
+            check_name(name, "object")
+        except WorldError as error:
+            raise table.fail("name", str(error)) from None
         self._taken.add(name)
         self._names[key] = name
         return name

@@ -493,7 +493,7 @@ def parse(
     first, _, _ = text.partition("\n")
     category = _CATEGORY.fullmatch(first.strip())
     if category is None:
-        found = "".join(c if c.isprintable() else "?" for c in first.strip()[:40])
+        found = shown(first.strip(), 40)
         raise MapError(f'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, found "{found}"', path, 1)
     meter = Meter(budget, path or "map")
     reader = _Reader(path, lines_chunk, points_chunk, meter)

@@ -20,7 +20,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from botyard.errors import BotyardError, BudgetError, FormatError, ModelError, WorldFileError
+from botyard.errors import BotyardError, BudgetError, FormatError, ModelError, WorldError, WorldFileError
 from botyard.formats import armap
 from botyard.formats.armapscene import from_scene
 from botyard.formats.base import Options, Source
@@ -52,7 +52,7 @@ from botyard.model.robotfile import (
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.tracing import closed, place_segments
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World, thing
-from botyard.names import is_name, shown
+from botyard.names import check_name, is_name, shown
 
 OpenMap = Callable[[Source, str, Options], Scene]
 VERSION: Final = 1
@@ -285,10 +285,15 @@ class _Reader:
             raise self._fail(f"{where}.parts", "expected at least one polygon, found none")
         return tuple(tuple(shape) for shape in shapes)
 
-    def _name(self, where: str, wanted: str, base: str) -> str:
-        """A unique name: the one wanted, which must be free, or one after `base`."""
+    def _name(self, where: str, wanted: str, base: str, is_robot: bool = True) -> str:
+        """A unique name: the one wanted, which must be free, or one after `base`; that of a robot obeys the rule for names."""
+        if is_robot:
+            try:
+                check_name(wanted or base)
+            except WorldError as error:
+                raise self._fail(f"{where}.name", str(error)) from None
         if wanted in self._names:
-            raise self._fail(where, f'the name "{wanted}" is taken')
+            raise self._fail(where, f'the name "{shown(wanted)}" is taken')
         name, n = wanted or base, self._numbers.get(base, 2)
         while name in self._names:
             name, n = f"{base}_{n:03d}", n + 1
@@ -306,7 +311,7 @@ class _Reader:
             for outline in outlines:
                 self._walls.append((place_segments(closed(outline), place), seen))
             return
-        name = self._name(where, o.name, "obstacle")
+        name = self._name(where, o.name, "obstacle", is_robot=o.controller is not None)
         mass = self._dynamics(where, o.dynamics, FLOOR_FRICTION)
         if o.controller is not None:
             spec = self._spec(

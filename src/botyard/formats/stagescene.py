@@ -15,7 +15,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+<<<<<<< HEAD
 from botyard.errors import BudgetError, ModelFileError, WorldBudgetError, WorldFileError
+=======
+from botyard.errors import ModelFileError, WorldError, WorldFileError
+>>>>>>> e54367b (Names obey one rule wherever they come from; logs, terminals, tables and the page show foreign text escaped; HTML logs have the original's classes)
 from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
 from botyard.formats.stagemodels import MODEL_TYPES, UNSEEN, ModelLibrary, Shape
@@ -27,6 +31,7 @@ from botyard.model.robot import Drive
 from botyard.model.scene import Area, Scene, SpecialWalls
 from botyard.model.tracing import closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World
+from botyard.names import check_name
 
 SUFFIXES: Final = (".world",)
 GLOBALS: Final = frozenset(
@@ -165,7 +170,14 @@ class _Reader:
         if spec.drive is Drive.NONE:
             self._objects.append(_as_object(name, place, (spec.outline, *spec.parts), spec.returns, spec.color))
             return
+<<<<<<< HEAD
         self._library.meter.add("robots", 1, entity.line, entity.path)
+=======
+        try:
+            check_name(name)
+        except WorldError as error:
+            raise WorldFileError(str(error), entity.path, entity.line) from None
+>>>>>>> e54367b (Names obey one rule wherever they come from; logs, terminals, tables and the page show foreign text escaped; HTML logs have the original's classes)
         self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=self._program(links, entity)))
 
     def _pose(self, links: Iterable[Entity]) -> Pose:

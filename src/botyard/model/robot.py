@@ -11,6 +11,7 @@ from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Outline, Returns
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec, SonarSpec
+from botyard.names import check_name
 from botyard.units import from_mm
 
 MAX_SPEED = 1000.0
@@ -115,6 +116,10 @@ class PioneerSpec:
     vel2_div: float = 20.0
     watchdog: float = 2.0
     ticks_per_mm: float = 128.0
+
+    def __post_init__(self) -> None:
+        check_name(self.class_name or " - ", "class of robots", ModelError)
+        check_name(self.subclass or " - ", "subclass of robots", ModelError)
 
     @property
     def half_track(self) -> float:
@@ -249,6 +254,7 @@ class RobotSpec:
     dynamics: DynamicsSpec | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.name, "robot model", ModelError)
         if len(self.outline) < 3:
             raise ModelError(f"robot {self.name}: outline needs at least 3 corners, found {len(self.outline)}")
         for part in (self.outline, *self.parts):

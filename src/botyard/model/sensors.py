@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose
+from botyard.names import check_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ class LaserSpec:
     reflector: ReflectorRule = ReflectorRule()
 
     def __post_init__(self) -> None:
+        check_name(self.type_name, "laser model", ModelError)
         if self.samples < 1:
             raise ModelError(f"laser {self.type_name}: samples must be at least 1, found {self.samples}")
         if not 0.0 <= self.range_min < self.range_max:
@@ -133,6 +135,7 @@ class SonarSpec:
     rays: int = 1
 
     def __post_init__(self) -> None:
+        check_name(self.type_name, "sonar model", ModelError)
         if not self.transducers:
             raise ModelError(f"sonar {self.type_name}: at least one transducer is needed, found none")
         if not 0.0 <= self.range_min < self.range_max:

@@ -25,13 +25,18 @@ LINES_RATE: Final = 200.0
 
 
 class RobotLog(logging.LoggerAdapter[logging.Logger]):
-    """Puts the robot's name in front of every line."""
+    """Puts the robot's name in front of every line.
+
+    The name is an argument of the line, never a part of its format: it may hold ``%``.
+    """
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log a line; the name is an argument of it, so that a ``%`` in it means nothing."""
-        if self.isEnabledFor(level):
-            name = self.extra["robot"] if self.extra else ""
-            self.logger.log(level, f"%s: {msg}", name, *args, **{**kwargs, "extra": {"robot": name}})
+        """Log a line about the robot."""
+        if not self.isEnabledFor(level):
+            return
+        name = self.extra["robot"] if self.extra else ""
+        form = str(msg) if args else str(msg).replace("%", "%%")
+        self.logger.log(level, f"%s: {form}", name, *args, **{**kwargs, "extra": {"robot": name}})
 
 
 class _Lines:

@@ -19,7 +19,7 @@ from botyard.errors import BotyardError, ModelError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
-from botyard.names import check_name, shown
+from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
@@ -49,6 +49,8 @@ CATALOG_AGE: Final = 2.0
 """The list of models and maps is made no more often than every so many s, whoever asks for it."""
 MAX_PROBLEM: Final = 300
 """Longest text about what is wrong with a model, characters."""
+MAX_TEXT: Final = 2000
+"""Longest message and line of the log that the page gets, characters."""
 MAX_ROBOTS: Final = 10_000
 """More than these are not added from the page."""
 
@@ -248,7 +250,7 @@ class PageDesk:
             return
         except Exception as error:  # a fault of ours must not end the session
             log.exception("internal error while a page asked for %s", type(request).__name__)
-            answer(None, f"internal error: {error!r}")
+            answer(None, shown(f"internal error: {error!r}", MAX_TEXT))
             return
         if asyncio.iscoroutine(result):
             loop = asyncio.get_running_loop()
@@ -264,10 +266,10 @@ class PageDesk:
         try:
             result = await work
         except BotyardError as error:
-            answer(None, str(error))
+            answer(None, shown(error, MAX_TEXT))
         except Exception as error:
             log.exception("internal error while carrying out what a page asked for")
-            answer(None, f"internal error: {error!r}")
+            answer(None, shown(f"internal error: {error!r}", MAX_TEXT))
         else:
             answer(result, None)
         self.hub.settle()
@@ -276,8 +278,8 @@ class PageDesk:
     def _reason(self, error: Exception) -> str:
         if isinstance(error, KeyError):
             name = str(error.args[0]) if error.args else ""
-            return f'there is no robot or box "{name}"{did_you_mean(name, self.hub.sim.robots)}'
-        return str(error)
+            return f'there is no robot or box "{shown(name)}"{did_you_mean(name, self.hub.sim.robots)}'
+        return shown(error, MAX_TEXT)
 
     @singledispatchmethod
     def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
@@ -384,8 +386,6 @@ class PageDesk:
     def _(self, request: msg.Add, viewer: Viewer) -> Any:
         spec = self._model(request.model)
         self._check_room(request.count)
-        if request.name:
-            check_name(request.name)
         pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
         sim = self.hub.sim
         if request.count > 1:
@@ -550,7 +550,7 @@ class PageLog(logging.Handler):
         text = record.getMessage().removeprefix(f"{robot}: ") if robot else record.getMessage()
         level = cast(Literal["debug", "info", "warning", "error"], _LEVELS.get(record.levelno, "error"))
         source = robot or record.name.rpartition(".")[2]
-        entry = LogEntry(time=record.created, level=level, source=source, text=text[:2000])
+        entry = LogEntry(time=record.created, level=level, source=source, text=shown(text, MAX_TEXT))
         self._handover.soon(self._take, entry)
 
 

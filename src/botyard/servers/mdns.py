@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 SERVICE = "_botyard._tcp.local."
 """Type of the service (decisions, "ROS")."""
+MAX_LABEL = 63
+"""Longest label of a name (RFC 1035 §2.3.4), bytes."""
+MAX_VALUE = 200
+"""Longest value of a property: with its key it must fit into 255 bytes (RFC 6763 §6.1)."""
 
 
 class Announcement:
@@ -53,12 +57,17 @@ def _service(name: str, model: str, host: str, port: int) -> ServiceInfo:
     addresses = [host] if host not in ("0.0.0.0", "") else _own_addresses()
     return ServiceInfo(
         SERVICE,
-        f"{name} on {machine}.{SERVICE}",
+        f"{_cut(f'{name} on {machine}', MAX_LABEL)}.{SERVICE}",
         port=port,
-        properties={"name": name, "model": model, "protocol": "pioneer"},
+        properties={"name": _cut(name, MAX_VALUE), "model": _cut(model, MAX_VALUE), "protocol": "pioneer"},
         server=f"{machine}-botyard.local.",
         parsed_addresses=addresses,
     )
+
+
+def _cut(text: str, limit: int) -> str:
+    """A text whose UTF-8 has at most `limit` bytes."""
+    return text.encode()[:limit].decode(errors="ignore")
 
 
 def _own_addresses() -> list[str]:

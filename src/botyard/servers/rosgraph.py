@@ -19,6 +19,7 @@ from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
 from botyard.model.raster import Raster, rasterise
 from botyard.model.world import THING
+from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.naming import NODE, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value
@@ -578,7 +579,7 @@ class RosGraph:
         late = not hub.is_paused and 0.0 < ratio < 0.9 * hub.speed
         level, text = (1, "slower than wanted") if late else (0, "paused" if hub.is_paused else "OK")
         values = {
-            "map": sim.scene.name,
+            "map": shown(sim.scene.name),
             "robots": len(sim.robots),
             "time": f"{sim.time:.3f}",
             "real-time ratio": f"{ratio:.3f}",

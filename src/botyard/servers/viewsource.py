@@ -15,6 +15,7 @@ from botyard.engine.build import robot_body
 from botyard.model.colors import hex_of
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import Drive, RobotSpec
+from botyard.names import shown
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
 from botyard.protocols.webgui.messages import BodyInfo, Group, LaserShape, MapChanged, Model, Schema, View
@@ -110,7 +111,12 @@ class ViewSource:
         """Where the page gets the map."""
         name = self.map_name()
         scene = self._hub.sim.scene
-        return MapChanged(url=f"map/{name}.bin" if name else "", name=scene.name, source=scene.source, view=scene.view)
+        return MapChanged(
+            url=f"map/{name}.bin" if name else "",
+            name=shown(scene.name),
+            source=shown(scene.source, 500),
+            view=scene.view,
+        )
 
     def schema(self) -> tuple[int, bytes]:
         """The number and the text of the schema message in force."""

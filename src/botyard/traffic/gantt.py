@@ -12,10 +12,13 @@ from typing import Any, Final
 
 from botyard.errors import FormatError, WorldError
 from botyard.extras import lacking
+from botyard.names import shown
 
 FORMATS: Final = (".svg", ".html", ".png", ".pdf")
 MAX_SECTORS: Final = 60
 """The sectors that are occupied longest are shown, so many."""
+MAX_TITLE: Final = 200
+"""Longest title, characters."""
 _COLORS: Final = {"goes": "#4c8dd6", "waits": "#d9534f", "occupied": "#8fbf7f", "critical": "#555555"}
 
 
@@ -111,7 +114,7 @@ def draw(source: Any, path: Path) -> None:
     result = source if isinstance(source, dict) else source.to_json() | {"text": source.describe()}
     if "events" not in result or "metrics" not in result:
         raise WorldError("a chart is drawn of a result with its events, as --result writes it")
-    title = str(result.get("text") or result["outcome"])
+    title = shown(result.get("text") or result["outcome"], MAX_TITLE)
     starts = None if isinstance(source, dict) else [v.occupied() for v in source.task.vehicles]
     chart = chart_of(result["events"], int(result["metrics"]["robots"]), float(result["time_s"]), title, starts)
     try:
@@ -150,10 +153,12 @@ def _figure(chart: Chart) -> Any:
     longest: dict[tuple[int, int], float] = {}
     for i, sector, begin, end in chart.sectors:
         longest[i, sector] = longest.get((i, sector), 0.0) + end - begin
-    shown = sorted(sorted(longest, key=lambda s: -longest[s])[:MAX_SECTORS])
-    rows = {s: n for n, s in enumerate(shown)}
-    figure = Figure(figsize=(12.0, 1.6 + 0.22 * chart.robots + 0.16 * len(shown)), layout="constrained")
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[0.22 * chart.robots + 0.3, 0.16 * len(shown) + 0.3])
+    listed = sorted(sorted(longest, key=lambda s: -longest[s])[:MAX_SECTORS])
+    rows = {s: n for n, s in enumerate(listed)}
+    figure = Figure(figsize=(12.0, 1.6 + 0.22 * chart.robots + 0.16 * len(listed)), layout="constrained")
+    top, bottom = figure.subplots(
+        2, 1, sharex=True, height_ratios=[0.22 * chart.robots + 0.3, 0.16 * len(listed) + 0.3]
+    )
     for bars, name in ((chart.goes, "goes"), (chart.waits, "waits")):
         top.barh(
             [b[0] for b in bars],
@@ -167,13 +172,13 @@ def _figure(chart: Chart) -> Any:
     top.set_yticks(range(chart.robots), [f"robot {i}" for i in range(chart.robots)], fontsize=7)
     top.invert_yaxis()
     top.legend(loc="upper right", fontsize=7, ncols=3)
-    top.set_title(chart.title, fontsize=10)
+    top.set_title(chart.title, fontsize=10, parse_math=False)
     visible = [s for s in chart.sectors if (s[0], s[1]) in rows]
     bottom.barh(
         [rows[s[0], s[1]] for s in visible], [s[3] - s[2] for s in visible], left=[s[2] for s in visible], color=_COLORS["occupied"],
         height=0.8,
     )  # fmt: skip
-    bottom.set_yticks(range(len(shown)), [f"{i}:{s}" for i, s in shown], fontsize=6)
+    bottom.set_yticks(range(len(listed)), [f"{i}:{s}" for i, s in listed], fontsize=6)
     bottom.set_ylabel("robot : sector", fontsize=8)
     bottom.margins(y=0.01)
     bottom.invert_yaxis()

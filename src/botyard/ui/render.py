@@ -13,6 +13,7 @@ from botyard.model.colors import rgb
 from botyard.model.obstacles import Outline
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
+from botyard.names import shown
 
 if TYPE_CHECKING:
     from botyard.simulation import Simulation
@@ -76,7 +77,7 @@ class Canvas:
     def text(self, x: float, y: float, text: str, color: tuple[int, int, int]) -> None:
         """Text to the right of a point of the world."""
         px, py = self.pixel(x, y)
-        self._draw.text((px + 6 * OVERSAMPLE, py - 6 * OVERSAMPLE), text, fill=color, font_size=11 * OVERSAMPLE)
+        self._draw.text((px + 6 * OVERSAMPLE, py - 6 * OVERSAMPLE), shown(text), fill=color, font_size=11 * OVERSAMPLE)
 
     def finish(self) -> Image.Image:
         """The picture."""

@@ -9,6 +9,8 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from botyard.names import shown
+
 HEADER: Final = b"\xfa\xfb"
 MIN_LENGTH: Final = 3
 """Least value of the length byte: ID and checksum."""
@@ -66,8 +68,8 @@ def command(number: int, argument: int | bytes | None = None) -> bytes:
 
 
 def client_text(text: str, limit: int = 127) -> str:
-    """Text of a client for the log: printable characters only, at most `limit` of them."""
-    return "".join(c if c.isprintable() else "?" for c in text[:limit])
+    """Text of a client for the log: escaped, and cut to `limit` characters (`botyard.names.shown`)."""
+    return shown(text, limit)
 
 
 class Reader:

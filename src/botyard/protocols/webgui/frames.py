@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.model.scene import Scene
+from botyard.names import shown
 
 MAGIC: Final = b"BYFR"
 MAP_MAGIC: Final = b"BYMP"
@@ -148,16 +149,17 @@ def encode_map(scene: Scene) -> bytes:
     """The static part of a scene for the page; see the module."""
     center = scene.center
     about = {
-        "name": scene.name,
+        "name": shown(scene.name),
         "origin": [center.x, center.y],
         "bounds": scene.bounds,
         "resolution": scene.resolution,
         "walls": len(scene.segments),
         "points": len(scene.points),
         "places": [
-            {"kind": p.kind, "name": p.name, "pose": list(p.pose), "heading": p.has_heading} for p in scene.places
+            {"kind": shown(p.kind), "name": shown(p.name), "pose": list(p.pose), "heading": p.has_heading}
+            for p in scene.places
         ],
-        "areas": [{"kind": a.kind, "name": a.name, "corners": a.corners} for a in scene.areas],
+        "areas": [{"kind": shown(a.kind), "name": shown(a.name), "corners": a.corners} for a in scene.areas],
     }
     text = json.dumps(about).encode()
     text += b" " * (-len(text) % 4)
