@@ -449,9 +449,9 @@ def test_text_of_clients_reaches_the_log_without_control_characters() -> None:
     for number in (42, 60):
         line.send(command(number, b"aux\x07"))
     line.send(frame(59, bytes([0x2B, 8]) + b"abcmore\0"))
-    assert 'r: the client says: "hello?[31m?world"' in line.log
-    assert 'r: serial output of command 42 (TTY2): "aux?"' in line.log
-    assert 'r: serial output of command 60 (TTY4): "aux?"' in line.log
+    assert r'r: the client says: "hello\x1b[31m\nworld"' in line.log
+    assert r'r: serial output of command 42 (TTY2): "aux\x07"' in line.log
+    assert r'r: serial output of command 60 (TTY4): "aux\x07"' in line.log
     assert 'r: the client says: "more"' in line.log, "three bytes of code stand before the text"
 
 
