@@ -168,7 +168,7 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
 @pytest.mark.parametrize(
     ("kind", "fields", "words"),
     [
-        ("drive", {"name": "anne"}, 'no robot or box "anne"; did you mean "ann"'),
+        ("drive", {"name": "anne"}, 'no robot is named "anne"; did you mean "ann"'),
         ("drive", {"name": "Box:1"}, "no robot"),
         ("add", {"model": "nonesuch"}, 'no robot model "nonesuch"'),
         ("add", {"model": "/etc/passwd.toml"}, "by their names"),

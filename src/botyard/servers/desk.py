@@ -276,7 +276,7 @@ class PageDesk:
         self.changed()
 
     def _reason(self, error: Exception) -> str:
-        if isinstance(error, KeyError):
+        if not isinstance(error, BotyardError):
             name = str(error.args[0]) if error.args else ""
             return f'there is no robot or box "{shown(name)}"{did_you_mean(name, self.hub.sim.robots)}'
         return shown(error, MAX_TEXT)
