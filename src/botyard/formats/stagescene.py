@@ -15,11 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
-from botyard.errors import BudgetError, ModelFileError, WorldBudgetError, WorldFileError
-=======
-from botyard.errors import ModelFileError, WorldError, WorldFileError
->>>>>>> e54367b (Names obey one rule wherever they come from; logs, terminals, tables and the page show foreign text escaped; HTML logs have the original's classes)
+from botyard.errors import BudgetError, ModelFileError, WorldBudgetError, WorldError, WorldFileError
 from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
 from botyard.formats.stagemodels import MODEL_TYPES, UNSEEN, ModelLibrary, Shape
@@ -170,14 +166,11 @@ class _Reader:
         if spec.drive is Drive.NONE:
             self._objects.append(_as_object(name, place, (spec.outline, *spec.parts), spec.returns, spec.color))
             return
-<<<<<<< HEAD
         self._library.meter.add("robots", 1, entity.line, entity.path)
-=======
         try:
             check_name(name)
         except WorldError as error:
             raise WorldFileError(str(error), entity.path, entity.line) from None
->>>>>>> e54367b (Names obey one rule wherever they come from; logs, terminals, tables and the page show foreign text escaped; HTML logs have the original's classes)
         self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=self._program(links, entity)))
 
     def _pose(self, links: Iterable[Entity]) -> Pose:
