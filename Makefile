@@ -1,13 +1,13 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make web | venv | lint | bench | audit | maps | compatibility | clean
+# Also: make web | venv | lint | fuzz | bench | audit | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test venv lint bench bench-peers audit maps compatibility web peers clean
+.PHONY: run test venv lint fuzz bench bench-peers audit maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -68,6 +68,11 @@ lint: $(VENV)/.all
 	$(BIN)/python tools/web_types.py --check
 	$(BIN)/python tools/build_web.py --install-node check
 
+# inputs that nobody has tried yet, for some minutes: make fuzz MINUTES=30
+MINUTES ?= 5
+fuzz: $(VENV)/.all
+	$(BIN)/python tools/fuzz.py --minutes $(MINUTES) $(ARGS)
+
 # the other simulators of the comparison, for "make bench"; in an environment of their own
 bench-peers:
 	$(PYTHON) -m venv .venv-peers
@@ -90,5 +95,5 @@ compatibility: $(VENV)/.all
 	$(BIN)/python tools/ros_reference.py
 
 clean:
-	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .hypothesis-fuzz dist
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -3,15 +3,49 @@
 from __future__ import annotations
 
 import os
+import random
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
-SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+KEPT = Path(os.environ.get("BOTYARD_FUZZ_KEPT", ROOT / ".hypothesis-fuzz"))
+"""What `make fuzz` has found interesting; not committed."""
 
+# The suite tries the same examples in every run. With BOTYARD_HYPOTHESIS=fuzz (make fuzz) it tries others each time, and those first
+# that have failed before.
 settings.register_profile("botyard", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
-settings.load_profile("botyard")
+settings.register_profile(
+    "fuzz",
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=False,
+    print_blob=True,
+    max_examples=int(os.environ.get("BOTYARD_FUZZ_EXAMPLES", "100")),
+    database=DirectoryBasedExampleDatabase(KEPT / "examples"),
+)
+PROFILE = os.environ.get("BOTYARD_HYPOTHESIS", "botyard")
+settings.load_profile(PROFILE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that Hypothesis finds examples for are marked as such; when it explores, they come in another order each time."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("property")
+    if PROFILE == "fuzz":  # all workers of a run must agree
+        random.Random(os.environ.get("BOTYARD_FUZZ_SEED", "0")).shuffle(items)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """An exploration ends at its time, with the test that is on then."""
+    until = os.environ.get("BOTYARD_FUZZ_UNTIL")
+    if PROFILE == "fuzz" and until is not None and time.time() >= float(until):
+        pytest.skip("its time is over")
 
 
 @pytest.fixture(scope="session")

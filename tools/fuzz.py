@@ -1,0 +1,138 @@
+"""Looks for inputs that break botyard: ``python tools/fuzz.py --minutes 5`` (``make fuzz``).
+
+Two searches go on at once, each with examples that no run has tried before: the property tests, with Hypothesis, round after round;
+and the targets of atheris (``tests/**/fuzz_*.py``), guided by coverage. What was interesting is kept in ``.hypothesis-fuzz``, so that
+the next run goes on from there and tries first what has failed. Status 1: something was found, and how to try it again is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = Path(os.environ.get("BOTYARD_FUZZ_KEPT", ROOT / ".hypothesis-fuzz"))
+
+GRACE = 15.0
+"""A target may end so much later than it should, s."""
+
+
+def targets() -> list[Path]:
+    """Programs that atheris feeds."""
+    return sorted((ROOT / "tests").rglob("fuzz_*.py"))
+
+
+def start_target(target: Path, seconds: float) -> subprocess.Popen[bytes]:
+    """One target, for so long, in the background; its inputs and what it says are kept."""
+    folder = KEPT / target.stem
+    corpus = folder / "corpus"
+    corpus.mkdir(parents=True, exist_ok=True)
+    limits = [f"-max_total_time={max(1, round(seconds))}", "-max_len=400", "-len_control=0", "-print_final_stats=1"]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, str(target), *limits, f"-artifact_prefix={folder}/", str(corpus)],
+            cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[bytes], latest: float) -> int:
+    """Status of a target that ends by itself; one that began late, on a busy machine, is stopped, which is no failure."""
+    try:
+        return process.wait(timeout=max(0.0, latest - time.time()))
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        process.wait()
+        return 0
+
+
+def environment(**more: str) -> dict[str, str]:
+    """With this checkout's modules in front, and its tests to be found."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
+
+
+def explore(paths: list[str], end: float, jobs: int) -> list[str]:
+    """Property tests, round after round, until it is time; ids of those that failed."""
+    failed: list[str] = []
+    rounds = 0
+    while time.time() < end and not failed:
+        rounds += 1
+        print(f"round {rounds} of the property tests ...", flush=True)
+        env = environment(
+            BOTYARD_HYPOTHESIS="fuzz", BOTYARD_FUZZ_UNTIL=str(end), BOTYARD_FUZZ_SEED=str(random.randrange(1 << 30))
+        )
+        workers = ["-n", str(jobs)] if jobs > 1 else []
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-m",
+            "property",
+            "-q",
+            "--tb=short",
+            "-rf",
+            "-p",
+            "no:cacheprovider",
+            *workers,
+            *paths,
+        ]
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        if done.returncode not in (0, 5) or failed:
+            print(done.stdout, done.stderr, sep="\n")
+            failed = failed or [f"pytest (status {done.returncode})"]
+        else:
+            print(done.stdout.strip().splitlines()[-1], flush=True)
+    return failed
+
+
+def main() -> int:
+    """Search; 1 if anything was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long (the test that is on then is finished)")
+    parser.add_argument(
+        "--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 1), help="processes for property tests"
+    )
+    parser.add_argument("--no-targets", action="store_true", help="property tests only")
+    parser.add_argument("paths", nargs="*", default=["tests"], help="tests to take property tests from")
+    args = parser.parse_args()
+    end = time.time() + 60.0 * args.minutes
+    running: dict[Path, subprocess.Popen[bytes]] = {}
+    if not args.no_targets and importlib.util.find_spec("atheris") is None:
+        print("atheris has no wheel for this platform: property tests only")
+    elif not args.no_targets:
+        running = {target: start_target(target, end - time.time()) for target in targets()}
+    found = []
+    try:
+        failed = explore(args.paths, end, args.jobs)
+        found += [f"{name}\n  BOTYARD_HYPOTHESIS=fuzz {sys.executable} -m pytest '{name}'" for name in failed]
+        for target, process in running.items():
+            status = ended(process, end + GRACE)
+            folder = KEPT / target.stem
+            said = (folder / "log").read_text("utf-8", "replace").splitlines()
+            print("\n".join(said[-12:] if status else said[-4:]))
+            if status:
+                crashes = sorted(folder.glob("*-*"), key=lambda p: p.stat().st_mtime)
+                found.append(f"{target.name}\n  {sys.executable} {target} {crashes[-1] if crashes else ''}")
+    finally:
+        for process in running.values():
+            with contextlib.suppress(OSError):
+                process.kill()
+            process.wait()
+    if found:
+        print("found, each with the way to try it again:\n" + "\n".join(found))
+        return 1
+    print("nothing was found")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
