@@ -181,7 +181,8 @@ class Simulation(Handle):
             step_us=round(step * 1e6),
             begin=begin,
             odometry_error_mode=mode,
-            senses=(self._devices, self._accessories),
+            actors=(self._accessories,),
+            senses=(self._devices,),
         )
         self._doubt_walls()
         self._robots = Robots()

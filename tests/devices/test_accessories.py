@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from botyard.devices.compass import bearing
 from botyard.devices.electrics import Electrics
 from botyard.devices.encoders import GYRO_SCALE, gyro_reading, ticks
 from botyard.devices.gripper import Action
+from botyard.devices.joints import JointCommand
 from botyard.geometry import Pose
 from botyard.model.accessories import BumperSpec, GripperSpec
 from botyard.model.library import load_robot, parse_robot
+from botyard.model.objects import Described, JointSpec
 from botyard.model.robot import BatterySpec, PioneerSpec
 from botyard.model.scene import Area, Place, Scene
 from botyard.simulation import Simulation
@@ -195,6 +198,30 @@ def test_lift_store_deploy_and_carry() -> None:
     gripper.act(Action.HALT)
     sim.step(3)
     assert not sim.robots["r"].gripper_state.lift_moves
+
+
+def test_nothing_acts_while_time_stands_still() -> None:
+    """Settling a paused world lets sensors look again; paddles, lift, battery and joints stay as they are, and go on when time does."""
+    spec = load_robot("p3dx-equipped")
+    sim = Simulation()
+    spec = replace(spec, battery=replace(spec.battery, capacity_wh=10.0))
+    robot = sim.add_robot(spec, "bob", pose=(0, 0, 0))
+    assert robot.gripper is not None
+    sim.describe(Described(joints=(JointSpec(name="arm", parent="bob", child="hand"),)))
+    arm = sim.joints["bob"][0]
+    robot.gripper.act(Action.CLOSE)
+    robot.gripper.act(Action.LIFT_UP)
+    arm.command(JointCommand.VELOCITY, 1.0)
+    sim.step()
+    before = (robot.gripper.positions, robot.electrics.charge, arm.position)
+    for _ in range(5):
+        robot.command.set_pose(1, 0, 0)
+        sim.settle()
+    assert (robot.gripper.positions, robot.electrics.charge, arm.position) == before
+    assert robot.truth.x == 1.0
+    sim.step()
+    after = (robot.gripper.positions, robot.electrics.charge, arm.position)
+    assert after[0][0] < before[0][0] and after[0][2] > before[0][2] and after[1] < before[1] and after[2] > before[2]
 
 
 def test_removing_what_is_held_or_who_holds() -> None:

@@ -1,4 +1,4 @@
-"""Devices that act in every step by themselves: grippers and batteries; the second `SensePhase` of a simulation."""
+"""Devices that act by themselves while time passes: grippers, batteries, joints; the `ActPhase` of a simulation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOCK_ANGLE: Final = math.radians(30)
 
 
 class Accessories:
-    """Grippers and batteries of all robots. A robot without either costs nothing."""
+    """Grippers, batteries and joints of all bodies. A robot without either costs nothing."""
 
     def __init__(self) -> None:
         self.grippers: dict[str, Gripper] = {}
@@ -28,27 +28,29 @@ class Accessories:
         """Joints by the bodies that carry their children."""
 
     def rebuild(self, engine: Engine) -> None:
-        """Devices of bodies that are gone are forgotten."""
+        """Devices of bodies that are gone are forgotten, and grippers let go of what is gone."""
         for devices in (self.grippers, self.batteries):
             for name in [n for n in devices if n not in engine.rows]:
                 del devices[name]
+        for gripper in self.grippers.values():
+            gripper.check(engine)
 
-    def sense(self, engine: Engine) -> None:
-        """Let one step pass."""
+    def act(self, engine: Engine, dt: float) -> None:
+        """Let `dt` s pass."""
         for name in sorted(self.grippers):  # of two that want one box, the same gets it whatever was added first
-            self.grippers[name].advance(engine)
+            self.grippers[name].advance(engine, dt)
         for joints in self.joints.values():
             for joint in joints:
-                joint.advance(engine.clock.dt)
+                joint.advance(dt)
         for name, electrics in self.batteries.items():
-            self._advance_battery(engine, name, electrics)
+            self._advance_battery(engine, name, electrics, dt)
 
-    def _advance_battery(self, engine: Engine, name: str, electrics: Electrics) -> None:
+    def _advance_battery(self, engine: Engine, name: str, electrics: Electrics, dt: float) -> None:
         s, row = engine.state, engine.rows[name]
         speed = abs(s.vel[row]) / [max(v, 1e-9) for v in s.top_vel[row]]
         effort = min(float(speed.max()), 1.0) if s.motors[row] else 0.0
         x, y, th = s.pose[row].tolist()
-        electrics.battery.advance(engine.clock.dt, effort, on_dock(engine.scene, x, y, th))
+        electrics.battery.advance(dt, effort, on_dock(engine.scene, x, y, th))
         if electrics.battery.is_low and s.motors[row]:
             engine.submit(name, EnableMotors(False), "battery")
 

@@ -197,15 +197,18 @@ class Gripper:
         """Where left and right paddle are, m from the middle line, and the lift, 0 … 1."""
         return self._left.at, self._right.at, self._lift
 
-    # -- what happens in a step
-
-    def advance(self, engine: Engine) -> None:
-        """Let one step of the engine pass: paddles and lift move, things are gripped and let go."""
-        self._engine = engine
-        dt = engine.clock.dt
-        if self.holding is not None and self.holding not in engine.held:  # taken away, or its carrier was replaced
+    def check(self, engine: Engine) -> None:
+        """Let go of what was taken away or removed."""
+        if self.holding is not None and self.holding not in engine.held:
             self.holding = None
             engine.reshape(self.name, self.parts)
+
+    # -- what happens in a step
+
+    def advance(self, engine: Engine, dt: float) -> None:
+        """Let `dt` s pass: paddles and lift move, things are gripped and let go."""
+        self._engine = engine
+        self.check(engine)
         closing = self._left.goal < self._left.at or self._right.goal < self._right.at
         opening = self._left.goal > self._left.at or self._right.goal > self._right.at
         self._left.stop = self._right.stop = 0.0

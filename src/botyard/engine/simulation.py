@@ -1,7 +1,7 @@
 """The engine's host object: owns the arrays, drains commands, calls the step, publishes snapshots.
 
 One writer (design §2): only `Engine` writes the state. It knows neither files nor protocols nor the names of sensors: those come as
-`SensePhase` objects that are told when rows change and called once per step.
+`ActPhase` and `SensePhase` objects that are told when rows change and called once per step.
 """
 
 from __future__ import annotations
@@ -38,8 +38,20 @@ def body_name(name: str) -> str:
     return found if is_name(found) else "box"
 
 
+class ActPhase(Protocol):
+    """Devices that do something by themselves while time passes, as the engine sees them: grippers, batteries, joints."""
+
+    def rebuild(self, engine: Engine) -> None:
+        """Rows have changed."""
+        ...
+
+    def act(self, engine: Engine, dt: float) -> None:
+        """Let `dt` s pass: after all bodies have moved, before any sensor looks. Never called while time stands still."""
+        ...
+
+
 class SensePhase(Protocol):
-    """Sensors of one kind, as the engine sees them."""
+    """Sensors of one kind, as the engine sees them. They change nothing: time may stand still when they look."""
 
     def rebuild(self, engine: Engine) -> None:
         """Rows have changed."""
@@ -81,8 +93,10 @@ class Engine:
         Steps that count as done.
     odometry_error_mode : OdometryErrorMode
         For robots added from now on.
+    actors : sequence of ActPhase
+        Called in this order in every step, before the sensors.
     senses : sequence of SensePhase
-        Called in this order in every step.
+        Called in this order in every step, and when the world settles.
     """
 
     def __init__(
@@ -93,6 +107,7 @@ class Engine:
         step_us: int = 100_000,
         begin: int = 0,
         odometry_error_mode: OdometryErrorMode = OdometryErrorMode.RANDOM_EACH_UPDATE,
+        actors: Sequence[ActPhase] = (),
         senses: Sequence[SensePhase] = (),
     ) -> None:
         self.scene = scene
@@ -106,6 +121,7 @@ class Engine:
         self.state, self._block = allocate_state(0)
         self.bodies = build_bodies(())
         self.bins = build_bins(0)
+        self._actors = tuple(actors)
         self._senses = tuple(senses)
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._bulk: list[tuple[str, int, SetVelocities]] = []
@@ -259,6 +275,8 @@ class Engine:
             self.dynamics = None
         for sense in self._senses:
             sense.rebuild(self)
+        for actor in self._actors:
+            actor.rebuild(self)
         self._touch()
         self._publish()
 
@@ -285,7 +303,7 @@ class Engine:
             s.odom_frame[row] = pose
 
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
-        """Give a body another outline; takes effect at once, between two steps or in a sense phase."""
+        """Give a body another outline; takes effect at once, between two steps or in the act phase."""
         row = self.rows[name]
         self.specs[row] = replace(self.specs[row], parts=parts)
         self.shapes += 1
@@ -452,6 +470,8 @@ class Engine:
             self.clock.tick += 1
             if self._held:
                 self._carry()
+            for actor in self._actors:
+                actor.act(self, self.clock.dt)
             for sense in self._senses:
                 sense.sense(self)
             self._publish()
@@ -462,7 +482,10 @@ class Engine:
         advance(self.state, self.bodies, self.bins, self.grid, clock.dt, self.seed_word, clock.tick, parts)
 
     def settle(self) -> Snapshot:
-        """Apply queued commands now, without letting time pass: for placing things before the first step, and while paused."""
+        """Apply queued commands and look again, without letting time pass: for placing things before the first step, and while paused.
+
+        No actor acts: grippers, batteries and joints stay as they are.
+        """
         self._drain()
         self._advance(PLACE)
         for sense in self._senses:

@@ -2,8 +2,9 @@
 
 1. commands (drained by `Engine.step` before it calls `advance`)  2. velocities: targets, limits, ramps  3. outlines of bodies that
 commands put elsewhere  4. bodies into bins  5. moves and collisions, stall; then those of bodies with mass (by `Dynamics`, if there are
-any)  6. odometry with its errors  7. sensors that somebody reads, and the clock (both by `Engine.step`, after). All robots have moved
-before any sensor looks (ENG-003).
+any)  6. odometry with its errors  7. actors: grippers, batteries, joints (with the time of the step)  8. sensors that somebody reads
+(without: they also look when a paused world settles). 7, 8 and the clock are done by `Engine.step`. All robots have moved before any
+sensor looks (ENG-003).
 """
 
 from __future__ import annotations
