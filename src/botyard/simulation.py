@@ -1416,8 +1416,9 @@ class Port:
         self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
 
     def reset_pose(self) -> None:
-        """Queue: back to the start, odometry zero."""
+        """Queue: back to the start, odometry zero, at rest."""
         self.set_pose(self._robot.start)
+        self.submit(cmd.Halt())
         self.submit(cmd.SetOdometry())
 
     def set_pose(self, pose: Pose) -> None:

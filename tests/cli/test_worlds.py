@@ -360,7 +360,8 @@ def test_packets_are_recorded_and_shown(tmp_path: Path, capsys: pytest.CaptureFi
     assert [e["from"] for e in entries[:2]] == ["client", "robot"]
     code, out, _ = call("packets", "talk.jsonl", capsys=capsys)
     assert code == 0
-    assert "ann #1 → SYNC0" in out or "ann #1 → PULSE (0)" in out
+    told = [line.split(" → ")[1] for line in out.splitlines() if " → " in line]
+    assert told[:4] == ["SYNC0 (0)", "SYNC1 (1)", "SYNC2 (2)", "OPEN (1) 3b 01 00"]
     assert "ann #1 → VEL (11) 3b c8 00" in out
     assert out.count("← ") > 5
     assert call("packets", "talk.jsonl", "--robot", "bob", capsys=capsys)[1] == ""

@@ -382,7 +382,7 @@ def test_config_names_what_is_there() -> None:
     ("number", "argument", "said"),
     [
         (15, bytes((25, 60, 50, 72)), "sound: 60 for 0.5 s, 72 for 1 s"), (90, 3, "command 90 (SOUND), 3"),
-        (91, 1, "command 91 (PLAYLIST), 1"), (92, 0, "command 92 (SOUNDTOG), 0"), (66, b"hi\x07", '66 (TTY3): "hi?"'),
+        (91, 1, "command 91 (PLAYLIST), 1"), (92, 0, "command 92 (SOUNDTOG), 0"), (66, b"hi\x07", '66 (TTY3): "hi\\x07"'),
         (43, 5, "nothing is connected"), (67, 5, "nothing is connected"),
     ],
 )  # fmt: skip

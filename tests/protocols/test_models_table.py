@@ -10,9 +10,11 @@ from botyard.geometry import Pose
 from botyard.model.library import load_robot, parse_robot, robot_names
 from botyard.model.sensors import SonarSpec, Transducer
 from botyard.protocols.pioneer.packet import Packet, command, frame
-from botyard.protocols.pioneer.reports import Sip, sync2
+from botyard.protocols.pioneer.reports import Config, Sip, sync2
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.pioneer.simreports import SimStat
+from botyard.servers.nullmodem import NullModem
+from botyard.simulation import Simulation
 from botyard.testing import Parser, Passed, check_robot_model, check_session
 
 DRIVING = [n for n in robot_names() if load_robot(n).drive]
@@ -30,8 +32,6 @@ def test_a_ring_of_more_than_32_goes_round() -> None:
     ring = SonarSpec(type_name="big", transducers=tuple(Transducer(pose=Pose(0.1, 0, 0.1 * i)) for i in range(40)))
     spec = replace(load_robot("p3dx"), name="ringed", sonar=ring)
     assert check_robot_model(spec) == []
-    from botyard.simulation import Simulation
-
     sim = Simulation()
     sim.add_robot(spec, "r")
     seen = [[i for i, _ in Sip.decode(p).sonar] for p in Client(sim=sim).run(0.4) if p.id == 0x32]
@@ -122,3 +122,24 @@ def test_broken_scans_are_found() -> None:
         "a scan is broken" in p for p in check_session([*passed(*HELLO), *good[:2], Passed(0.5, False, part(0, 32))])
     )
     assert any("in the middle" in p for p in check_session([*passed(*HELLO), *good[:2], Passed(0.5, False, sip)]))
+
+
+def test_settings_are_read_back_by_every_model_as_they_were_set() -> None:
+    """SETV, SETRV, SETA, SETRA, then CONFIG: the number that was set, or the model's own limit."""
+    sim = Simulation()
+    for i, name in enumerate(DRIVING):
+        sim.add_robot(name, name, pose=Pose(5.0 * i, 0.0, 0.0))
+    modem = NullModem(sim)
+    lines = {name: modem.connect(name) for name in DRIVING}
+    for line in lines.values():
+        line.send(frame(0) + frame(1) + frame(2) + command(1, 1))
+    for value in (1, 7, 29, 43, 44, 57, 58, 99, 101, 113, 333, 499, 501, 999, 1001, 2199, 8191, 30_001):
+        for line in lines.values():
+            line.send(b"".join(command(n, value) for n in (6, 10, 5, 23)) + command(5, -value) + command(23, -value))
+        modem.run(0.1)
+        for name, line in lines.items():
+            line.take()
+            line.send(command(18))
+            c = Config.decode(Parser().receive(line.take())[0])
+            assert (c.trans_vel_max, c.rot_vel_max) == (min(value, c.trans_vel_top), min(value, c.rot_vel_top)), name
+            assert (c.trans_acc, c.trans_decel, c.rot_acc, c.rot_decel) == (value,) * 4, name

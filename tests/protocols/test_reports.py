@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botyard import units
 from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.model.scene import Scene
+from botyard.protocols.pioneer import reportbuilder
 from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat, build_sip, scan_geometry
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
@@ -206,3 +208,13 @@ def test_simstat_of_a_world_without_and_with_a_map() -> None:
     stat = build_simstat(port, port.state())
     assert (stat.flags, stat.gps_quality) == (7, 100)
     assert stat.lat_e7 == pytest.approx(48.1375e7, abs=2000)
+
+
+def test_millimetres_and_degrees_go_back_as_they_came() -> None:
+    """All conversions of what a client sets round: no 44°/s comes back as 43."""
+    for size in range(65536):
+        for convert, back in ((units.from_mm, units.mm), (units.from_deg, units.deg)):
+            value = back(convert(size))
+            assert reportbuilder._u16(value) == size
+            assert reportbuilder._i32(-value) == -size
+            assert reportbuilder._i16(-value) == max(-32768, -size)

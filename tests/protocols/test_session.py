@@ -366,6 +366,19 @@ def test_set_pose_reset_and_the_moved_flag() -> None:
     assert robot(modem).truth == pytest.approx((6.0, 14.2, 0.0))
 
 
+@pytest.mark.parametrize("drive", [command(11, 300), command(8, 5000), command(13, 170), command(21, 50)])
+def test_reset_also_stops_the_robot(drive: bytes) -> None:
+    modem, line = opened()
+    line.send(drive)
+    modem.run(1.0)
+    assert any(robot(modem).velocity)
+    line.send(command(225))
+    modem.run(1.0)
+    assert robot(modem).truth == pytest.approx((6.0, 14.2, 0.0), abs=1e-9)
+    assert robot(modem).odom == (0, 0, 0)
+    assert not any(robot(modem).velocity), "nor does it go on with what it was told"
+
+
 def test_sonar_switch() -> None:
     modem, line = opened()
     line.send(command(28, 0))

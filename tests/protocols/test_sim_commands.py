@@ -130,7 +130,7 @@ def test_names_reach_the_log_without_control_characters(tmp_path: Path, caplog: 
     for operation in (1, 2, 1):
         c.ctrl(operation, named("evil\x1b[31m\n.map"))
     text = caplog.text + "".join(c.log)
-    assert "evil\\x1b[31m\\n.map" in text
+    assert r"evil\x1b[31m\n.map" in text
     assert "\x1b" not in text
 
 

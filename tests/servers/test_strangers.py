@@ -15,6 +15,7 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.servers.tcp import FAREWELL, MAX_STRANGERS
+from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE, Stalls, wait
@@ -55,6 +56,7 @@ def reset(s: socket.socket) -> None:
 
 def test_after_close_the_robot_is_free_and_the_old_connection_is_read_on() -> None:
     """As client libraries do: CLOSE, go on writing and reading for a second, then close."""
+    deviation("close-reads-on")
     port = free_port(3)
     with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
         old = client(port)
@@ -131,6 +133,7 @@ def test_a_flood_that_is_cut_off_leaves_the_robot_free() -> None:
 
 
 def test_silent_strangers_do_not_keep_a_robot_from_its_client(tmp_path: Path) -> None:
+    deviation("first-handshake-wins")
     port, file = free_port(3), tmp_path / "a.log"
     with running("--nomap", "-r", "p3dx", "-R", "amigo", "--no-gui", "-p", str(port), "-l", str(file)) as (_, ready):
         robot, factory = ready["robots"][0]["port"], ready["factories"][0]["port"]

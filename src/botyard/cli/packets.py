@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from botyard.errors import FormatError
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, P
 from botyard.protocols.pioneer.packet import Packet, Parser
+from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 
 
 @click.command("packets")
@@ -20,7 +22,7 @@ from botyard.protocols.pioneer.packet import Packet, Parser
 @click.option("--session", type=int, help="Only this session.")
 def command(file: str, robot: str | None, session: int | None) -> int:
     """Print a recording of --record-packets: time, session, direction, packet, and its bytes."""
-    parsers: defaultdict[tuple[int, bool], Parser] = defaultdict(Parser)
+    talks: defaultdict[int, _Talk] = defaultdict(_Talk)
     try:
         lines = Path(file).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -28,23 +30,37 @@ def command(file: str, robot: str | None, session: int | None) -> int:
     for number, line in enumerate(lines, start=1):
         try:
             entry = json.loads(line)
-            key = (int(entry["session"]), entry["from"] == "client")
-            data, name, at = bytes.fromhex(entry["data"]), str(entry["robot"]), float(entry["sim"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise FormatError(f"not a line of a recording: {error}", file, number) from None
-        if (robot is None or name == robot) and (session is None or key[0] == session):
-            for packet in parsers[key].receive(data):
-                arrow = "→" if key[1] else "←"
+            if "lost" in entry:
                 click.echo(
-                    f"{at:9.3f} {shown(name)} #{key[0]} {arrow} {_named(packet, key[1])} {packet.data.hex(' ')}".rstrip()
+                    f"{float(entry['sim']):9.3f} {int(entry['lost'])} lines are missing here: they could not be written"
                 )
+                continue
+            count, from_client = int(entry["session"]), entry["from"] == "client"
+            data, name, at = bytes.fromhex(entry["data"]), str(entry["robot"]), float(entry["sim"])
+        except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
+            raise FormatError(f"not a line of a recording: {error}", file, number) from None
+        if (robot is None or name == robot) and (session is None or count == session):
+            for packet, what in talks[count].read(data, from_client):
+                arrow = "→" if from_client else "←"
+                click.echo(f"{at:9.3f} {shown(name)} #{count} {arrow} {what} {packet.data.hex(' ')}".rstrip())
     return 0
 
 
-def _named(packet: Packet, from_client: bool) -> str:
-    """A packet's number and name."""
-    kind = C if from_client else P
-    try:
-        return f"{kind(packet.id).name} ({packet.id})"
-    except ValueError:
-        return f"{packet.id}"
+class _Talk:
+    """One session, as far as it was read: a client's numbers 0, 1 and 2 mean one thing in the handshake and another behind it."""
+
+    def __init__(self) -> None:
+        self._parsers = {True: Parser(), False: Parser()}
+        self._stage = Stage.SYNC0
+
+    def read(self, data: bytes, from_client: bool) -> Iterator[tuple[Packet, str]]:
+        """The packets that are complete with `data`, and what they are."""
+        for packet in self._parsers[from_client].receive(data):
+            kind: type[C] | type[P] = P
+            if from_client:
+                kind = P if in_handshake(self._stage, packet.id) else C
+                self._stage = stage_after(self._stage, packet.id)
+            try:
+                yield packet, f"{kind(packet.id).name} ({packet.id})"
+            except ValueError:
+                yield packet, f"{packet.id}"

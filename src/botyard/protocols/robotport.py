@@ -178,7 +178,7 @@ class RobotPort(Protocol):
         ...
 
     def reset_pose(self) -> None:
-        """Queue: back to where the robot started, odometry zero."""
+        """Queue: back to where the robot started, at rest, odometry zero."""
         ...
 
     def set_pose(self, pose: Pose) -> None:

@@ -23,6 +23,7 @@ from botyard.formats.base import Options, Source, read_source
 from botyard.formats.registry import client_maps, find_client_map, read_world
 from botyard.model.scene import Scene
 from botyard.model.world import World
+from botyard.names import shown
 from botyard.protocols.pioneer.events import (
     ExitRequested,
     LogRotationRequested,
@@ -32,7 +33,6 @@ from botyard.protocols.pioneer.events import (
     SnapshotRequested,
     StepsRequested,
 )
-from botyard.protocols.pioneer.packet import client_text
 from botyard.servers.fence import Fence
 from botyard.servers.packetlog import PacketLog
 from botyard.simulation import Simulation
@@ -260,9 +260,7 @@ class WorldControl:
 
     def _map_requested(self, connection: Connection, request: MapRequested) -> None:
         if self.master and not request.master:
-            connection.log.warning(
-                'map "%s" not loaded: a client has reserved that (master mode)', client_text(request.name)
-            )
+            connection.log.warning('map "%s" not loaded: a client has reserved that (master mode)', shown(request.name))
             connection.map_changed(request.name, 0)
             return
         self.master = self.master or request.master
@@ -337,7 +335,7 @@ class WorldControl:
         if loaded is not None:
             self._put(loaded, name, connection)
         else:
-            log.info('map "%s" is unchanged and was not loaded again', client_text(name))
+            log.info('map "%s" is unchanged and was not loaded again', shown(name))
             if connection is not None:
                 connection.map_changed(name, 0)
         if wanted.done is not None:
@@ -350,14 +348,12 @@ class WorldControl:
         if loaded.world.robots:
             self.populate(loaded.world)
         self._map = None if loaded.path is None else (loaded.path, loaded.modified)
-        log.info("map %s is in place", loaded.path or client_text(name))
+        log.info("map %s is in place", loaded.path or shown(name))
         for other in tuple(self._connections):
             other.map_changed(name, 1, by_user=connection is None)
 
     def _failed(self, wanted: _Wanted, reason: str) -> None:
-        log.warning(
-            'map "%s" was not loaded, the old one stays: %s', client_text(wanted.name), client_text(reason, 500)
-        )
+        log.warning('map "%s" was not loaded, the old one stays: %s', shown(wanted.name), shown(reason, 500))
         if wanted.connection is not None:
             wanted.connection.map_changed(wanted.name, 2)
         if wanted.done is not None:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from botyard.devices.gripper import Action
+from botyard.names import shown
 from botyard.protocols.pioneer.commands import OLD_LASER_COMMANDS, C, P, command_name
 from botyard.protocols.pioneer.events import Level
-from botyard.protocols.pioneer.packet import Packet, client_text
+from botyard.protocols.pioneer.packet import MAX_TEXT, Packet
 
 if TYPE_CHECKING:
     from botyard.protocols.pioneer.session import Session
@@ -165,7 +166,7 @@ def _aux(session: Session, packet: Packet) -> None:
 
 
 def _tty3(session: Session, packet: Packet) -> None:
-    session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{client_text(packet.string())}"')
+    session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"')
 
 
 TABLE: Final[dict[int, Handler]] = {

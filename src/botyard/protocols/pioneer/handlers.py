@@ -25,11 +25,12 @@ from botyard.engine.commands import (
     TurnTo,
 )
 from botyard.geometry import Pose
+from botyard.names import shown
 from botyard.protocols.pioneer import accessoryhandlers, simhandlers
 from botyard.protocols.pioneer.accessoryhandlers import laser
 from botyard.protocols.pioneer.commands import C, command_name
 from botyard.protocols.pioneer.events import Level
-from botyard.protocols.pioneer.packet import Packet, client_text
+from botyard.protocols.pioneer.packet import MAX_TEXT, Packet
 from botyard.protocols.pioneer.reportbuilder import build_config
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _spoof_temperature(session: Session, packet: Packet) -> None:
 
 
 def _tty(session: Session, packet: Packet) -> None:
-    session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{client_text(packet.string())}"')
+    session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"')
 
 
 def _message(session: Session, packet: Packet) -> None:
@@ -207,7 +208,7 @@ def _message(session: Session, packet: Packet) -> None:
     r = packet.reader()
     r.u8()
     text = r.take(r.u8())[3:].rstrip(b"\0").decode("latin-1")
-    session.log(Level.INFO, f'the client says: "{client_text(text)}"')
+    session.log(Level.INFO, f'the client says: "{shown(text, MAX_TEXT)}"')
 
 
 def table(laser_compat: bool = True, srisim_compat: bool = False, read_only: bool = False) -> dict[int, Handler]:

@@ -9,8 +9,6 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from botyard.names import shown
-
 HEADER: Final = b"\xfa\xfb"
 MIN_LENGTH: Final = 3
 """Least value of the length byte: ID and checksum."""
@@ -20,6 +18,9 @@ MAX_PACKET: Final = 3 + MAX_LENGTH
 """Longest packet that is accepted, bytes."""
 MAX_DATA: Final = 195
 """Most data bytes of a packet that is sent: a length byte of 198, beyond which p2os refuses a packet (§1, FRM-011)."""
+
+MAX_TEXT: Final = 127
+"""Characters of a text of a client that are shown."""
 
 ARG_POSITIVE: Final = 0x3B
 ARG_NEGATIVE: Final = 0x1B
@@ -65,11 +66,6 @@ def command(number: int, argument: int | bytes | None = None) -> bytes:
     if argument is None:
         return frame(number)
     return frame(number, int_argument(argument) if isinstance(argument, int) else string_argument(argument))
-
-
-def client_text(text: str, limit: int = 127) -> str:
-    """Text of a client for the log: escaped, and cut to `limit` characters (`botyard.names.shown`)."""
-    return shown(text, limit)
 
 
 class Reader:

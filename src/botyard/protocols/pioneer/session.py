@@ -58,6 +58,23 @@ class Stage(Enum):
 _HANDSHAKE: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
 
 
+def in_handshake(stage: Stage, number: int) -> bool:
+    """Whether a client's packet of this number belongs to the handshake, in a session that stands at `stage`.
+
+    When it is complete, a client that lost the answer may start over; SYNC1 is OPEN's number then.
+    """
+    return stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2) or (stage is Stage.READY and number in (P.SYNC0, P.SYNC2))
+
+
+def stage_after(stage: Stage, number: int) -> Stage:
+    """Where a session stands after a client's packet of this number, if it stood at `stage`."""
+    if in_handshake(stage, number):
+        return _HANDSHAKE.get(number, stage)
+    if number == C.OPEN:
+        return Stage.OPEN
+    return Stage.CLOSED if number == C.CLOSE else stage
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerSettings:
     """What the user may choose about the protocol.
@@ -322,10 +339,8 @@ class Session:
         if self._silent:
             self._silent = False
             self.log(Level.INFO, "the client is back")
-        if self.stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2):
+        if in_handshake(self.stage, packet.id):
             self._sync(packet)
-        elif self.stage is Stage.READY and packet.id in (P.SYNC0, P.SYNC2):
-            self._sync(packet)  # a client that lost the answer starts over; SYNC1 is OPEN's number
         elif self.stage is Stage.READY and packet.id == C.OPEN:
             self._open()
         elif packet.id in self.settings.ignore_commands:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from botyard import units
 from botyard.errors import ExitCode
 from botyard.geometry import Pose
+from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, Ctrl, command_name
 from botyard.protocols.pioneer.events import (
     ExitRequested,
@@ -18,7 +19,7 @@ from botyard.protocols.pioneer.events import (
     SnapshotRequested,
     StepsRequested,
 )
-from botyard.protocols.pioneer.packet import Packet, Reader, client_text
+from botyard.protocols.pioneer.packet import MAX_TEXT, Packet, Reader
 from botyard.protocols.pioneer.reportbuilder import build_siminfo, build_simstat
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _message(session: Session, packet: Packet) -> None:
     r = packet.reader()
     r.u8()
     text = r.take(r.u8()).rstrip(b"\0").decode("latin-1")
-    session.log(Level.INFO, f'the client says: "{client_text(text)}"')
+    session.log(Level.INFO, f'the client says: "{shown(text, MAX_TEXT)}"')
 
 
 def _exit(session: Session, packet: Packet) -> None:
@@ -90,7 +91,7 @@ def _rotate_logs(session: Session, r: Reader) -> None:
 
 
 def _log_state(session: Session, r: Reader) -> None:
-    label = client_text(_counted_text(r)) if r.remaining >= 2 else ""
+    label = shown(_counted_text(r)) if r.remaining >= 2 else ""
     session.log(Level.INFO, f"state of the robot, asked for by the client{f' ({label})' if label else ''}:")
     for line in session.port.describe():
         session.log(Level.INFO, f"  {line}")

@@ -13,8 +13,8 @@ from botyard.engine.layout import F8
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
+from botyard.names import shown
 from botyard.protocols.ambf.messages import FORCE, VELOCITY
-from botyard.protocols.pioneer.packet import client_text
 from botyard.protocols.ros_messages.messages import yaw_of
 from botyard.servers.ambf.bodies import EngineBody, RobotBody, planar_wrench
 from botyard.servers.ambf.objects import SOURCE, AmbfObject, finite, floats, parent_text
@@ -305,7 +305,7 @@ class ActuatorObject(AmbfObject):
         name = self.ambf.body_called(name) or name
         try:
             if name not in sim.engine.rows:
-                self.complain(f'there is no body "{client_text(name)}" to hold')
+                self.complain(f'there is no body "{shown(name)}" to hold')
                 return
             if message.use_offset:
                 p = message.body_offset.position
