@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from botyard.cli.runoptions import (
     with_world_options,
     world_options,
 )
-from botyard.errors import CommandLineError, FolderError, FormatError, ModelsMissingError, did_you_mean
+from botyard.errors import BotyardError, CommandLineError, FolderError, FormatError, ModelsMissingError, did_you_mean
 from botyard.geometry import Pose
 
 if TYPE_CHECKING:
@@ -374,6 +375,8 @@ async def _serve(
     _on_signals(hub)
     async with contextlib.AsyncExitStack() as stack:
         try:
+            if yard.world.packet_log is not None:
+                stack.callback(yard.world.packet_log.close)
             await _open(stack, yard, o, ports)
             page, kept = None, saved.page if saved is not None else ()
             if not o.no_gui:
@@ -390,10 +393,7 @@ async def _serve(
             status = await hub.run()
             if keeper is not None and not hub.is_crash:
                 keeper.forget()
-            if o.snapshot is not None:
-                _write_snapshot(sim, o.snapshot)
-            if o.save_scenario is not None:
-                _save_scenario(sim, o.save_scenario, place.options)
+            _write_results(sim, o, place.options)
             return status
         finally:
             yard.close()
@@ -472,10 +472,11 @@ def _say_ready(line: str, *, again: bool) -> None:
     """Print that everything is there; after a crash, whoever has read that once may have gone."""
     try:
         print(line, flush=True)
-    except BrokenPipeError:
-        if not again:
+    except OSError as error:
+        if isinstance(error, BrokenPipeError) and not again:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # as long as the program runs
+        logging.getLogger("botyard").warning('"ready" cannot be written to the standard output: %s', error.strerror)
 
 
 def _keep_state(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, page: Sequence[Any]) -> StateKeeper | None:
@@ -501,6 +502,30 @@ async def _watch_over(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOption
         server, port = serve_metrics(yard, o.bind_to_address, o.metrics_port)
         stack.push_async_callback(server.close)
         logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", o.bind_to_address, port)
+
+
+def _write_results(sim: Simulation, o: RunOptions, options: Mapping[str, Any]) -> None:
+    """What is to be written at the end: all that can be, whatever else cannot.
+
+    Raises
+    ------
+    BotyardError
+        The first that could not be written; others are logged.
+    """
+    first: BotyardError | None = None
+    for name, write in (
+        (o.snapshot, partial(_write_snapshot, sim)),
+        (o.save_scenario, partial(_save_scenario, sim, options=options)),
+    ):
+        try:
+            if name is not None:
+                write(name)
+        except BotyardError as error:
+            if first is not None:
+                logging.getLogger("botyard").error("%s", error)
+            first = first or error
+    if first is not None:
+        raise first
 
 
 def _write_snapshot(sim: Simulation, name: str) -> None:

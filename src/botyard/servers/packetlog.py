@@ -1,20 +1,39 @@
 """Recordings of what Pioneer clients and robots say to each other: one JSON object a line (TOL-008, TODO-032).
 
 Keys: ``robot``, ``session`` (counted over all robots), ``sim`` and ``wall`` (s), ``from`` (``client`` or ``robot``), ``data`` (bytes in
-hexadecimal). ``botyard packets FILE`` prints them in words.
+hexadecimal); or ``lost`` (how many lines are missing at this place), ``sim``, ``wall``. ``botyard packets FILE`` prints them in words.
+
+A thread writes the file. A disk that is full or stuck costs lines, and never holds up the simulation or ends it; how many were lost is said
+in the log and in the file itself, as soon as that can be written again.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
+import logging
+import os
+import queue
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from botyard.errors import CommandLineError
 
 Tap = Callable[[bool, bytes], None]
 """Takes bytes that pass: whether they are from the client, and what."""
+
+WAITING: Final = 10_000
+"""Lines that wait to be written; further ones are lost."""
+AGAIN: Final = 1.0
+"""After a line could not be written, the next is tried after so long, s."""
+PATIENCE: Final = 2.0
+"""At the end they are waited for so long, s."""
+
+log = logging.getLogger("botyard.pioneer")
 
 
 class PacketLog:
@@ -35,12 +54,22 @@ class PacketLog:
 
     def __init__(self, path: str | Path, sim_time: Callable[[], float]) -> None:
         try:
-            self._file = Path(path).open("w", encoding="utf-8", buffering=1)  # noqa: SIM115 - open as long as the run
+            self._file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - open as long as the run
         except OSError as error:
             raise CommandLineError(f"--record-packets: cannot write {path}: {error.strerror}") from None
+        self._path = path
         self._sim_time = sim_time
         self._began = time.monotonic()
         self._sessions = 0
+        self.lost = 0
+        """Lines that could not be written so far."""
+        self._said = 0
+        self._is_closed = False
+        self._retry: float | None = None
+        self._queue: queue.Queue[bytes | None] = queue.Queue(WAITING)
+        self._thread = threading.Thread(target=self._write, name="packets", daemon=True)
+        self._thread.start()
+        atexit.register(self.close)
 
     def session(self, robot: str) -> Tap:
         """A tap for the next session."""
@@ -48,15 +77,88 @@ class PacketLog:
         number = self._sessions
 
         def tap(from_client: bool, data: bytes) -> None:
-            if not self._file.closed:
-                line = {
-                    "robot": robot, "session": number, "sim": round(self._sim_time(), 6),
-                    "wall": round(time.monotonic() - self._began, 6), "from": "client" if from_client else "robot", "data": data.hex(),
-                }  # fmt: skip
-                self._file.write(json.dumps(line) + "\n")
+            if self._is_closed:
+                return
+            line = {
+                "robot": robot,
+                "session": number,
+                **self._now(),
+                "from": "client" if from_client else "robot",
+                "data": data.hex(),
+            }
+            try:
+                self._queue.put_nowait(_encoded(line))
+            except queue.Full:
+                self.lost += 1
 
         return tap
 
     def close(self) -> None:
-        """Write no more."""
-        self._file.close()
+        """Write what waits, and no more; lines that a stuck disk does not take in time are lost."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        atexit.unregister(self.close)
+        with contextlib.suppress(queue.Full):
+            self._queue.put(None, timeout=PATIENCE)
+        self._thread.join(PATIENCE)
+        if self._thread.is_alive():
+            return  # it is stuck; the thread ends with the program
+        with contextlib.suppress(OSError):
+            self._file.close()
+        if self.lost > self._said:
+            log.warning(
+                "%d lines of the recording of packets were lost: %s could not be written",
+                self.lost - self._said,
+                self._path,
+            )
+
+    def _now(self) -> dict[str, float]:
+        return {"sim": round(self._sim_time(), 6), "wall": round(time.monotonic() - self._began, 6)}
+
+    def _write(self) -> None:
+        while (line := self._queue.get()) is not None:
+            if self._retry is not None and time.monotonic() < self._retry:
+                self.lost += 1
+                continue
+            try:
+                self._tell_of_losses()
+                self._put(line)
+            except OSError as error:
+                self.lost += 1
+                if self._retry is None:
+                    log.warning(
+                        "packets are not recorded until there is room again: cannot write %s: %s",
+                        self._path,
+                        error.strerror,
+                    )
+                self._retry = time.monotonic() + AGAIN
+
+    def _tell_of_losses(self) -> None:
+        """In the file, where they are missing, and in the log."""
+        lost = self.lost - self._said
+        if lost:
+            self._put(_encoded({"lost": lost, **self._now()}))
+            self._said += lost
+            log.warning("packets are recorded again; %d lines were lost", lost)
+        self._retry = None
+
+    def _put(self, line: bytes) -> None:
+        """Write a line whole or not at all; raises OSError."""
+        written = 0
+        try:
+            while written < len(line):
+                written += os.write(self._file.fileno(), line[written:])
+        except OSError:
+            if written:
+                with contextlib.suppress(OSError):  # a pipe cannot be cut
+                    end = os.lseek(self._file.fileno(), -written, os.SEEK_CUR)
+                    os.ftruncate(self._file.fileno(), end)
+            raise
+
+
+def _encoded(line: Mapping[str, object]) -> bytes:
+    return json.dumps(line).encode() + b"\n"
+
+
+__all__ = ["PacketLog", "Tap"]

@@ -286,11 +286,10 @@ class StateKeeper:
         try:
             write_state(state, self._path)
             self._failed = False
-        except OSError as error:
+        except Exception as error:  # whatever a disk does must not end the thread
             if not self._failed:
-                log.warning(
-                    "after a crash nothing can be brought back: cannot write %s: %s", self._path, error.strerror
-                )
+                reason = error.strerror if isinstance(error, OSError) else repr(error)
+                log.warning("after a crash nothing can be brought back: cannot write %s: %s", self._path, reason)
             self._failed = True
 
 

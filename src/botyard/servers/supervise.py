@@ -72,12 +72,18 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
             how = signal.strsignal(-status) if status < 0 else f"status {status}"
             deaths.append(time.monotonic())
             if len(deaths) == MOST and deaths[-1] - deaths[0] < WITHIN:
-                print(f"botyard: the simulator has died ({how}), too often: it is not started again", file=sys.stderr)
+                _say(f"botyard: the simulator has died ({how}), too often: it is not started again")
                 return int(ExitCode.CRASH)
-            print(f"botyard: the simulator has died ({how}): it is started again", file=sys.stderr)
+            _say(f"botyard: the simulator has died ({how}): it is started again")
             if time.monotonic() - begin < 2 * PAUSE:
                 time.sleep(PAUSE)
             more = ["--restarting-after-crash"]
+
+
+def _say(text: str) -> None:
+    """Tell the user; a standard error that cannot be written, on a full disk, must not keep the simulator from being started again."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def keep_log(file: str | None) -> str:
