@@ -837,7 +837,8 @@ class Simulation(Handle):
         path : str or Path, optional
             Also write the picture there; the suffix says the format.
         width : int
-            Width, pixels.
+            Greatest width, pixels. Of a world that is more than four times as high as wide the picture gets narrower, and so does one that
+            would have more than 10⁸ pixels.
 
         Raises
         ------
@@ -851,11 +852,11 @@ class Simulation(Handle):
             suffix = Path(arguments.path(path, "path")).suffix.lower()
             if suffix not in images.registered_extensions():
                 raise ArgumentError(f'path: expected a suffix of pictures such as .png, found "{suffix}" in {path}')
-        from botyard.ui.render import (
-            render_simulation,  # upward on purpose, and only when asked: pictures are a convenience
-        )
+        # upward on purpose, and only when asked: pictures are a convenience
+        from botyard.pictures.draw import render_still
+        from botyard.pictures.still import take
 
-        image = render_simulation(self, width=width)
+        image = render_still(take(self), width=width)
         if path is not None:
             image.save(path)
         return image

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from botyard.cli.page import STATIC
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.webgui.session import Tokens
+from botyard.servers.aside import JobLimits
 from botyard.servers.desk import PageDesk
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import LoopHost
@@ -32,12 +33,18 @@ class Served:
     """A running simulator with a page."""
 
     def __init__(
-        self, sim: Simulation, interval: float = 0.05, folders: tuple[Any, ...] = (), paused: bool = False
+        self,
+        sim: Simulation,
+        interval: float = 0.05,
+        folders: tuple[Any, ...] = (),
+        paused: bool = False,
+        limits: JobLimits = JobLimits(time=PATIENCE),
     ) -> None:
         self.sim = sim
         self.interval = interval
         self.folders = folders
         self.paused = paused
+        self.limits = limits
         self.port = free_port(40)
         self.hub: Hub
         self.yard: Yard
@@ -60,7 +67,7 @@ class Served:
         self.hub = Hub(self.sim, interval=self.interval)
         if self.paused:
             self.hub.pause()
-        world = WorldControl(self.sim, LoopHost(self.hub), folders=self.folders)
+        world = WorldControl(self.sim, LoopHost(self.hub), folders=self.folders, limits=self.limits)
         self.yard = Yard(self.hub, world, PioneerSettings(), port=self.port + 1)
         for robot in self.sim.robots.values():
             self.yard._prepare(robot)
@@ -73,6 +80,7 @@ class Served:
         try:
             await self.hub.run()
         finally:
+            world.close()
             await self.server.close()
             self.yard.close()
 

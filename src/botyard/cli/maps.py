@@ -52,7 +52,7 @@ def list_maps(files: tuple[str, ...], png: Path | None) -> None:
     titles = ("map", "size m", "lines", "points", "boxes", "goals and docks", "georeference")
     print_table(titles, map(_row, scenes))
     if png is not None:
-        from botyard.ui.render import render_scene
+        from botyard.pictures.draw import render_scene
 
         write_pictures(png, ((scene.name, render_scene(scene)) for scene in scenes))
 

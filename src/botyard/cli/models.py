@@ -35,7 +35,7 @@ def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | No
     titles = ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description")
     print_table(titles, map(_row, specs))
     if png is not None:
-        from botyard.ui.render import render_robot
+        from botyard.pictures.draw import render_robot
 
         write_pictures(png, ((s.name, render_robot(s)) for s in specs))
 

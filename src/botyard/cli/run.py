@@ -396,6 +396,7 @@ async def _serve(
             _write_results(sim, o, place.options)
             return status
         finally:
+            yard.world.close()
             yard.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
@@ -404,6 +405,7 @@ async def _serve(
 def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Yard:
     """What serves a simulation, as the options want it; no port is open yet."""
     from botyard.model.world import Program
+    from botyard.servers.aside import MIB, JobLimits
     from botyard.servers.hub import Hub
     from botyard.servers.lockstep import Lockstep
     from botyard.servers.tcp import LoopHost
@@ -424,6 +426,7 @@ def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callabl
         allow_exit=o.allow_client_exit,
         pictures=Path(o.log_file).parent if o.log_file is not None else Path(),
         read_only=o.read_only,
+        limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
     )
     world.lockstep = Lockstep(hub, o.ambf_watchdog)
     if o.record_packets is not None:

@@ -95,6 +95,8 @@ class RunOptions:
     ambf_max_freq: float | None
     cwd: str | None
     map_dir: tuple[str, ...]
+    job_time: float
+    job_memory: int
     log_file: str | None
     log_file_max_size: int | None
     config: str | None
@@ -497,6 +499,24 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Clients may load maps from this folder too. Repeatable.",
     ),
     _option(
+        "--job-time",
+        world=False,
+        type=click.FloatRange(0.1, 86_400.0),
+        default=30.0,
+        show_default=True,
+        metavar="S",
+        help="A map that a client or the page loads, or a picture that it asks for, may take so long.",
+    ),
+    _option(
+        "--job-memory",
+        world=False,
+        type=click.IntRange(256, 1_048_576),
+        default=2048,
+        show_default=True,
+        metavar="MIB",
+        help="It may take so much memory, where the system can see to that (Linux).",
+    ),
+    _option(
         "-l",
         "--log-file",
         "-log-file",
@@ -754,7 +774,7 @@ GROUPS: Final[tuple[tuple[str, str], ...]] = (
     ("Robots", "robot robot-factory start controller joystick robot-name simulate-batteries gripper-layout"),
     ("Time and chance", "update-interval update-sim-time fast duration seed sensor-noise odom-error-mode no-error threads"),
     ("Pioneer clients", "port bind-to-address ignore-command warn-unsupported-commands compat srisim-compat no-srisim-laser-compat "
-     "read-only allow-client-exit no-network-discovery mdns map-dir"),
+     "read-only allow-client-exit no-network-discovery mdns map-dir job-time job-memory"),
     ("ROS", "ros1 ros-master ros-names ros-time ros-wait ros2 zenoh zenoh-router ros-domain-id ros-distro cmd-vel-timeout"),
     ("AMBF's objects", "ambf ambf-watchdog ambf-port ambf-namespace ambf-min-freq ambf-max-freq"),
     ("The page", "noninteractive no-gui gui-port gui-address gui-host gui-token no-browser start-dialog fullscreen-gui maximize-gui "

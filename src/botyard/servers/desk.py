@@ -7,8 +7,9 @@ import logging
 import math
 import time as wall
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
 from functools import singledispatchmethod
+from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -445,38 +446,49 @@ class PageDesk:
         if not request.name:
             self.world.clear()
             return None
-        return self.load_map(request.name)
+        return self.load_map(request.name, viewer)
 
     @_do.register
     def _(self, request: msg.Reload, viewer: Viewer) -> Any:
         return self._loaded(self.world.reload)
 
-    async def load_map(self, name: str) -> None:
-        """Load a map by its name.
+    async def load_map(self, name: str, asker: Hashable = SOURCE) -> None:
+        """Load a map by its name, for `asker`.
 
         Raises
         ------
         WorldError
             It cannot be loaded.
         """
-        await self._loaded(lambda done: self.world.load(name, done=done))
+        await self._loaded(lambda done: self.world.load(name, done=done, asker=asker))
 
-    async def load_file(self, name: str, data: bytes) -> None:
-        """Load a map or a world that a page has sent.
+    async def load_file(self, name: str, data: bytes, asker: Hashable = SOURCE) -> None:
+        """Load a map or a world that a page has sent, for `asker`.
 
         Raises
         ------
         WorldError
             It is none.
         """
-        await self._loaded(lambda done: self.world.load_bytes(name, data, done))
+        await self._loaded(lambda done: self.world.load_bytes(name, data, done, asker))
         self.changed()
 
     @_do.register
-    def _(self, request: msg.Snapshot, viewer: Viewer) -> str:
-        path = self.world.write_picture(request.name, wall.monotonic())
+    async def _(self, request: msg.Snapshot, viewer: Viewer) -> str:
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def done(path: Path | None, why: str) -> None:
+            if future.done():
+                return
+            if path is None:
+                future.set_exception(WorldError(why))
+            else:
+                future.set_result(str(path))
+
+        self.world.write_picture(request.name, wall.monotonic(), done)
+        path = await future
         log.info("picture written to %s", path)
-        return str(path)
+        return path
 
     @_do.register
     def _(self, request: msg.Interface, viewer: Viewer) -> Any:

@@ -16,13 +16,15 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.reporting import Reporter
-from botyard.servers.worldcontrol import Loaded, WorldControl
+from botyard.servers.worldcontrol import WorldControl
 from botyard.simulation import Simulation
 
+T = TypeVar("T")
 Manipulator = Callable[[bytes], bytes]
 
 
@@ -96,15 +98,13 @@ class NullModem:
     ) -> None:
         self.sim = sim
         self.exit_status: int | None = None
-        self.world = WorldControl(sim, self, folders=folders)
+        self.world = WorldControl(sim, self, folders=folders, limits=None)
         self.settings = settings or PioneerSettings()
         self.now = 1000.0
         self._lines: list[Line] = []
         self._reporter = Reporter()
 
-    def run_aside(
-        self, job: Callable[[], Loaded | None], done: Callable[[Loaded | None, Exception | None], None]
-    ) -> None:
+    def run_aside(self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]) -> None:
         """Run slow work at once: there is nobody to hold up."""
         try:
             result = job()

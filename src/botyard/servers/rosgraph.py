@@ -531,7 +531,7 @@ class RosGraph:
         self._hub.settle()
 
     def _load(self, name: str) -> None:
-        self._yard.world.load(name)
+        self._yard.world.load(name, asker=SOURCE)
 
     def _reset(self) -> None:
         self._sim.reset(source=SOURCE)

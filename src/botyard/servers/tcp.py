@@ -10,9 +10,10 @@ import os
 import select
 import socket
 import sys
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Iterator
+from typing import TypeVar, cast
 
 from botyard.errors import PortError
 from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
@@ -21,9 +22,10 @@ from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.fence import Fence, Seldom, end_all
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
-from botyard.servers.worldcontrol import Loaded, WorldControl
+from botyard.servers.worldcontrol import WorldControl
 from botyard.simulation import Robot
 
+T = TypeVar("T")
 MAX_UNSENT = 256 * 1024
 """A client that leaves this many bytes unread gets no further reports until it has caught up."""
 EXIT_DELAY = 1.5
@@ -57,34 +59,41 @@ class LoopHost:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self._lock = threading.Lock()
+        self._aside = 0
+        self._usual = 0.0
 
-    def run_aside(
-        self, job: Callable[[], Loaded | None], done: Callable[[Loaded | None, Exception | None], None]
-    ) -> None:
-        """Run `job` in a thread, and `done` in the loop."""
-        task = asyncio.ensure_future(asyncio.to_thread(self._beside, job))
-        self._hub.tasks.add(task)
+    def run_aside(self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]) -> None:
+        """Run `job` in a thread, and `done` in the loop; if the loop ends first, nobody waits for the thread."""
+        loop = asyncio.get_running_loop()
 
-        def finished(t: asyncio.Future[Loaded | None]) -> None:
-            self._hub.tasks.discard(t)
-            if t.cancelled():
-                return
-            error = t.exception()
-            if error is None:
-                done(t.result(), None)
-            elif isinstance(error, Exception):
-                done(None, error)
+        def work() -> None:
+            result, problem = None, None
+            try:
+                with self._giving_way():
+                    result = job()
+            except Exception as error:
+                problem = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(done, result, problem)
 
-        task.add_done_callback(finished)
+        threading.Thread(target=work, name="aside", daemon=True).start()
 
-    def _beside(self, job: Callable[[], Loaded | None]) -> Loaded | None:
+    @contextlib.contextmanager
+    def _giving_way(self) -> Iterator[None]:
         """In a thread: the loop lets go of the interpreter at every packet and kernel, and gets it back after at most this time."""
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_INTERVAL)
+        with self._lock:
+            if not self._aside:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(SWITCH_INTERVAL)
+            self._aside += 1
         try:
-            return job()
+            yield
         finally:
-            sys.setswitchinterval(before)
+            with self._lock:
+                self._aside -= 1
+                if not self._aside:
+                    sys.setswitchinterval(self._usual)
 
     def end_soon(self, status: int, crash: bool) -> None:
         """End the run after `EXIT_DELAY`."""

@@ -419,7 +419,7 @@ class PageServer:
             if data is None:
                 return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
             name = Path(request.query_params.get("name", "map").replace("\\", "/")).name or "map"
-            await self.desk.load_file(name, data)
+            await self.desk.load_file(name, data, ("upload", source))
         except TimeoutError:
             return PlainTextResponse(f"nothing came for {UPLOAD_PAUSE:g} s", 408)
         except ClientDisconnect:

@@ -1,26 +1,26 @@
 """What clients may ask of the whole simulation: another map, a new log file, a picture, the end (pioneer-protocol §9).
 
-One `WorldControl` serves all connections. Slow work is handed to a `Host`, which runs it beside the step loop and comes back between
-two steps; so no other client notices that a map is being read.
+One `WorldControl` serves all connections. Maps are read and pictures drawn by processes of their own (`botyard.servers.aside`), which a
+`Host` waits for beside the step loop; it comes back between two steps. So no other client notices that a map is being read, however bad
+it is, and nothing of it is left when it could not be.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final
 
-from botyard.controllers.registry import is_controller
+from botyard.controllers.registry import controller_names
 from botyard.engine.build import build_grid
 from botyard.engine.layout import Grid
-from botyard.errors import FormatError, WorldError
-from botyard.formats.base import Options, Source, read_source
-from botyard.formats.registry import client_maps, find_client_map, read_world
+from botyard.errors import BotyardError, WorldError
+from botyard.formats import reading
+from botyard.formats.base import Options
+from botyard.formats.registry import client_maps
 from botyard.model.scene import Scene
 from botyard.model.world import World
 from botyard.names import shown
@@ -33,8 +33,12 @@ from botyard.protocols.pioneer.events import (
     SnapshotRequested,
     StepsRequested,
 )
+from botyard.servers.aside import Job, JobLimits
 from botyard.servers.fence import Fence
+from botyard.servers.host import Host
 from botyard.servers.packetlog import PacketLog
+from botyard.servers.pictures import Pictures
+from botyard.servers.turns import Turns
 from botyard.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -43,13 +47,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("botyard.world")
 
-MAX_WAITING = 16
-"""Map requests that may wait for others; more are refused."""
-MAX_SNAPSHOTS = 1000
-"""Pictures that clients may have written …"""
-SNAPSHOT_PAUSE = 1.0
-"""… and the least time between two of them, s of wall time: drawing one holds up the steps."""
-ROTATION_PAUSE = 0.05
+MAX_WAITING: Final = 16
+"""Map requests that may wait for others; of more, the last of whoever has the most is refused."""
+MAX_READERS: Final = 2
+"""So many maps may be read at once, for different clients: one that hangs holds up nobody else."""
+ROTATION_PAUSE: Final = 0.05
 """Clients may begin a new log file so often, s: five are kept, and a flood of these would keep the disk busy."""
 
 
@@ -69,26 +71,14 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A map that somebody waits for."""
+    """A map that somebody waits for; without folders, `name` is a path, or what a file that was sent is called."""
 
     name: str
-    read: Callable[[], Loaded | None]
     connection: Connection | None
     done: Done | None
-
-
-class Host(Protocol):
-    """Where a `WorldControl` lives: an event loop, or a null modem."""
-
-    def run_aside(
-        self, job: Callable[[], Loaded | None], done: Callable[[Loaded | None, Exception | None], None]
-    ) -> None:
-        """Run `job` without holding up the steps, then call `done` with its result or its error, between two steps."""
-        ...
-
-    def end_soon(self, status: int, crash: bool) -> None:
-        """End the simulation with an exit status, or as if it had died, after its sender has had time to say goodbye."""
-        ...
+    folders: tuple[str, ...] | None = None
+    path: str | None = None
+    data: bytes | None = None
 
 
 class WorldControl:
@@ -112,6 +102,9 @@ class WorldControl:
         The folder that pictures go to.
     read_only : bool
         Nobody changes the world; those who could ask look at this.
+    limits : JobLimits or None
+        What a process that reads a map or draws a picture may take; None: that is done in this process, without limits of time and
+        memory (null modem).
     """
 
     def __init__(
@@ -125,6 +118,7 @@ class WorldControl:
         allow_exit: bool = False,
         pictures: Path = Path(),
         read_only: bool = False,
+        limits: JobLimits | None = JobLimits(),
     ) -> None:
         self.sim = sim
         self.master = False
@@ -136,22 +130,22 @@ class WorldControl:
         """Records what passes in sessions that begin from now on."""
         self.populate: Callable[[World], object] = sim.populate
         """Adds the robots of a world."""
-        self._options = replace(options, warn=log.warning, is_program=is_controller)
+        self._reading = reading.Limits.of(options, controller_names())
+        self._limits = limits
         self._rotate_logs = rotate_logs
         self._allow_exit = allow_exit
-        self._pictures = pictures
+        self._pictures = Pictures(sim, host, pictures, limits)
         self.read_only = read_only
         self._connections: list[Connection] = []
-        self._waiting: deque[_Wanted] = deque()
-        self._busy = False
+        self._turns: Turns[_Wanted] = Turns(MAX_WAITING, MAX_READERS)
+        self._jobs: set[Job] = set()
+        self._closed = False
         self._fence = Fence(log, "putting a map in place")
-        self._snapshots = 0
-        self._last_snapshot = -math.inf
         self._last_rotation = -math.inf
         self._map: tuple[Path, int] | None = None
         if sim.scene.source:
             path = Path(sim.scene.source).resolve()
-            self._map = (path, _modified(path))
+            self._map = (path, reading.modified(path))
 
     def maps(self) -> list[tuple[str, bool]]:
         """The maps that may be loaded by name, and whether they came with the package."""
@@ -221,40 +215,21 @@ class WorldControl:
 
     def _snapshot(self, connection: Connection, name: str) -> None:
         """Write a picture, as a client wishes."""
+
+        def done(path: Path | None, why: str) -> None:
+            if path is None:
+                connection.log.warning("%s", why)
+            else:
+                connection.log.info("picture written to %s", path)
+
         try:
-            path = self.write_picture(name, connection.session.now)
+            self.write_picture(name, connection.session.now, done)
         except WorldError as error:
             connection.log.warning("%s", error)
-        else:
-            connection.log.info("picture written to %s", path)
 
-    def write_picture(self, name: str, now: float) -> Path:
-        """Write a picture of the world beside the log; `name` may choose its stem, never its folder, and no file is overwritten.
-
-        Raises
-        ------
-        WorldError
-            There were too many, or it cannot be written.
-        """
-        if self._snapshots >= MAX_SNAPSHOTS:
-            raise WorldError(f"no more than {MAX_SNAPSHOTS} pictures are written in a run")
-        if now - self._last_snapshot < SNAPSHOT_PAUSE:
-            raise WorldError(f"no picture: the last one was less than {SNAPSHOT_PAUSE:g} s ago")
-        self._last_snapshot = now
-        stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_") or "botyard"
-        picture = self.sim.render()
-        for n in count(1):
-            path = self._pictures / f"{stem}{f'-{n}' if n > 1 else ''}.png"
-            try:
-                with path.open("xb") as file:  # a link is no way to somewhere else either
-                    picture.save(file, "PNG")
-            except FileExistsError:
-                continue
-            except OSError as error:
-                raise WorldError(f"the picture {path} cannot be written: {error.strerror}") from None
-            self._snapshots += 1
-            return path.resolve()
-        raise AssertionError  # numbers do not end
+    def write_picture(self, name: str, now: float, done: Callable[[Path | None, str], None]) -> None:
+        """Write a picture of the world beside the log; `done` is told where, or why not. See `Pictures.write`."""
+        self._pictures.write(name, now, done)
 
     # -- maps
 
@@ -266,13 +241,16 @@ class WorldControl:
         self.master = self.master or request.master
         self.load(request.name, connection)
 
-    def load(self, name: str, connection: Connection | None = None, done: Done | None = None) -> None:
-        """Load a map for everybody; `connection` asked for it, or a user at the page (None). `done` is told what came of it."""
-        self._want(_Wanted(name, lambda: self._read(name), connection, done))
+    def load(
+        self, name: str, connection: Connection | None = None, done: Done | None = None, asker: Hashable = "others"
+    ) -> None:
+        """Load a map for everybody; `connection` asked for it, or somebody else (`asker`). `done` is told what came of it."""
+        source = connection if connection is not None else asker
+        self._want(source, _Wanted(name, connection, done, folders=tuple(map(str, self._folders))))
 
-    def load_bytes(self, name: str, data: bytes, done: Done) -> None:
+    def load_bytes(self, name: str, data: bytes, done: Done, asker: Hashable = "others") -> None:
         """Put a map whose file a user at the page has sent; no file of it is kept."""
-        self._want(_Wanted(name, lambda: self._read_bytes(name, data), None, done))
+        self._want(asker, _Wanted(name, None, done, data=data))
 
     def reload(self, done: Done) -> None:
         """Read the present map's file again, changed or not (UNS-024)."""
@@ -280,56 +258,61 @@ class WorldControl:
         if not source or self._map is None:
             done("the present map did not come from a file")
             return
-        path = self._map[0]
-        self._want(_Wanted(source, lambda: self._read_file(path), None, done))
+        self._want("others", _Wanted(source, None, done, path=str(self._map[0])))
 
     def clear(self) -> None:
         """No map any more, for everybody."""
         self._put(Loaded(None, 0, World(scene=Scene()), build_grid(Scene())), "no map", None)
 
-    def _want(self, wanted: _Wanted) -> None:
-        if len(self._waiting) >= MAX_WAITING:
-            self._failed(wanted, "too many maps are waiting to be loaded")
-            return
-        self._waiting.append(wanted)
+    def _want(self, source: Hashable, wanted: _Wanted) -> None:
+        refused = self._turns.add(source, wanted)
+        if refused is not None:
+            self._failed(refused, "too many maps are waiting to be loaded")
         self._next()
 
     def _next(self) -> None:
-        if self._busy or not self._waiting:
-            return
-        wanted = self._waiting.popleft()
-        self._busy = True
-        self._host.run_aside(wanted.read, lambda loaded, error: self._read_done(wanted, loaded, error))
+        """Read what is next."""
+        while not self._closed and (turn := self._turns.next()) is not None:
+            self._begin(*turn)
 
-    # these three may run in another thread
+    def _begin(self, source: Hashable, wanted: _Wanted) -> None:
+        present = None
+        if wanted.folders is not None and self._map is not None:
+            present = (str(self._map[0]), self._map[1])
+        request = reading.Request(
+            name=wanted.path or wanted.name, limits=self._reading, folders=wanted.folders, data=wanted.data, present=present
+        )  # fmt: skip
+        job = None if self._limits is None else Job(reading.MODULE, self._limits)
+        if job is not None:
+            self._jobs.add(job)
 
-    def _read(self, name: str) -> Loaded | None:
-        """Find and read a map; None if it is the present one, unchanged."""
-        path = find_client_map(name, self._folders)
-        if self._map is not None and self._map[0] == path and _modified(path) <= self._map[1]:
-            return None
-        return self._read_file(path)
+        def done(loaded: Loaded | None, error: Exception | None) -> None:
+            self._turns.over(source)
+            if job is not None:
+                self._jobs.discard(job)
+            if not self._closed:
+                self._read_done(wanted, loaded, error)
+                self._next()
 
-    def _read_file(self, path: Path) -> Loaded:
-        modified = _modified(path)
-        world = read_world(read_source(path), self._options)
-        return Loaded(path, modified, world, build_grid(world.scene))
+        self._host.run_aside(lambda: _loaded(request, job), done)
 
-    def _read_bytes(self, name: str, data: bytes) -> Loaded:
-        world = read_world(Source(name, data), self._options)
-        return Loaded(None, 0, world, build_grid(world.scene))
+    def close(self) -> None:
+        """Give up what is being read or drawn: the simulation ends."""
+        self._closed = True
+        self._turns.clear()
+        self._pictures.close()
+        for job in self._jobs:
+            job.kill()
 
     def _read_done(self, wanted: _Wanted, loaded: Loaded | None, error: Exception | None) -> None:
-        self._busy = False
         if error is not None:
-            reason = str(error) if isinstance(error, FormatError) else repr(error)
+            reason = str(error) if isinstance(error, BotyardError) else repr(error)
         else:
-            reason = self._fence.call(self._loaded, wanted, loaded, otherwise="internal error")
+            reason = self._fence.call(self._place, wanted, loaded, otherwise="internal error")
         if reason:
             self._failed(wanted, reason)
-        self._next()
 
-    def _loaded(self, wanted: _Wanted, loaded: Loaded | None) -> str:
+    def _place(self, wanted: _Wanted, loaded: Loaded | None) -> str:
         """A world was read: put it in place, or say that it is there already. Nothing, for what is to be said when it failed."""
         name, connection = wanted.name, wanted.connection
         if loaded is not None:
@@ -360,9 +343,24 @@ class WorldControl:
             self._fence.run(wanted.done, reason)
 
 
-def _modified(path: Path) -> int:
-    """Time of the last change, ns; 0 if it cannot be told."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
+def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
+    """Read a map, and sort it for the engine; None if it is the present one, unchanged. Runs in another thread.
+
+    Its walls are sorted into the grid here and not in the process that reads: kernels index by what is in a grid, without a check, and
+    nothing that a stranger's file may have had a hand in is an index.
+    """
+    if job is None:
+        found = reading.read(request, _warn)
+    else:
+        found = reading.receive_reading(job.run("read", request, reading.TYPES), request.limits.budget, _warn, _trace)
+    if found.world is None:
+        return None
+    return Loaded(found.path, found.modified, found.world, build_grid(found.world.scene))
+
+
+def _warn(text: str) -> None:
+    log.warning("%s", text)
+
+
+def _trace(text: str) -> None:
+    log.debug("a reader has failed:\n%s", text)

@@ -1,0 +1,170 @@
+"""Work for clients that is done by a process of its own: it may take so much memory and time, can be ended at any moment, and is gone then.
+
+What such a process does, and how it answers, is in `botyard.child`. It is a new interpreter and no copy of this one, it inherits no file
+and no socket but its own two pipes, it has a folder for temporary files that is removed after it, and it ends with this process however
+that ends. Interruptions of the terminal do not reach it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+from botyard.child import OUT_OF_MEMORY, Channel, DamagedMessage, Types, write_message
+from botyard.errors import BotyardError
+from botyard.names import shown
+
+MIB: Final = 2**20
+PATIENCE: Final = 5.0
+"""A process that was killed is waited for so long, s: one that waits for a disk cannot end before that answers."""
+_PACKAGE: Final = str(Path(__file__).resolve().parents[2])
+_START: Final = (
+    "import importlib, sys; sys.path.append(sys.argv.pop(1)); importlib.import_module(sys.argv.pop(1)).main()"
+)
+"""The package is found where this process has found it; the working directory, in which maps of strangers may lie, holds no modules."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobLimits:
+    """What a piece of work may take.
+
+    Attributes
+    ----------
+    time : float
+        Wall time, s.
+    memory : int
+        Bytes, where the system can see to it (Linux); also of what it answers.
+    """
+
+    time: float = 30.0
+    memory: int = 2048 * MIB
+
+
+class JobError(BotyardError):
+    """A piece of work came to no end of its own; the text says why."""
+
+
+class Job:
+    """One piece of work.
+
+    Parameters
+    ----------
+    module : str
+        What is run: a module whose `main` calls `botyard.child.serve`.
+    limits : JobLimits
+        What it may take.
+    """
+
+    def __init__(self, module: str, limits: JobLimits) -> None:
+        self._module = module
+        self._limits = limits
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._reason = ""
+
+    def run(self, kind: str, request: object, types: Types) -> Iterator[tuple[str, Any]]:
+        """Send a request, and yield the answers as they come. Blocks: call it in a thread.
+
+        Parameters
+        ----------
+        kind, request : str, object
+            The request, see `botyard.child.write_message`.
+        types : mapping
+            What answers are expected, see `botyard.child.Channel`.
+
+        Raises
+        ------
+        JobError
+            The process cannot be started, has died, has taken more than it may, has answered nonsense, or was ended.
+        """
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = tempfile.mkdtemp(prefix="botyard-")
+                stack.callback(shutil.rmtree, folder, ignore_errors=True)
+                said = stack.enter_context(Path(folder, "said").open("w+b"))
+                process = self._begin(folder, said)
+            except OSError as error:
+                raise JobError(f"no process for it can be started: {error.strerror}") from None
+            stack.callback(self._end, process)
+            timer = threading.Timer(self._limits.time, self.kill, [self._too_long()])
+            timer.daemon = True
+            timer.start()
+            stack.callback(timer.cancel)
+            source, sink = cast(IO[bytes], process.stdout), cast(IO[bytes], process.stdin)
+            try:
+                write_message(sink, kind, request)
+                sink.flush()  # left open: the process ends when it is closed
+                channel = Channel(source, types, self._limits.memory)  # type: ignore[arg-type]
+                while (message := channel.read()) is not None:
+                    yield message
+            except DamagedMessage as error:
+                cause = f"the process for it has answered nonsense: {error}"
+            except OSError:
+                cause = ""
+            else:
+                cause = ""
+            status = self._wait(process) if not cause else None
+            if self._reason or cause or status:
+                raise JobError(self._reason or cause or self._died(status or 0, said))
+
+    def _begin(self, folder: str, said: IO[bytes]) -> subprocess.Popen[bytes]:
+        environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder) | {"OPENBLAS_NUM_THREADS": "1"}
+        arguments = [str(self._limits.memory), str(math.ceil(self._limits.time) + 1)]
+        with self._lock:
+            if self._reason:
+                raise JobError(self._reason)
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _START, _PACKAGE, self._module, *arguments],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=environment, start_new_session=True,
+                pipesize=MIB,  # where pipes can be so large; else they are as always
+            )  # fmt: skip
+            return self._process
+
+    def kill(self, reason: str = "the simulator is closing") -> None:
+        """End the work at once; `run` says why. May be called from any thread, also before it has begun."""
+        with self._lock:
+            self._reason = self._reason or reason
+            if self._process is not None:
+                self._process.kill()
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Nothing is left of the process."""
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):  # what was not sent yet
+                cast(IO[bytes], pipe).close()
+        self._wait(process)
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
+        try:
+            return process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _too_long(self) -> str:
+        return f"it took more than {self._limits.time:g} s (--job-time raises that)"
+
+    def _died(self, status: int, said: IO[bytes]) -> str:
+        """Why a process has ended that nobody has ended."""
+        if status == OUT_OF_MEMORY:
+            return f"it needs more than {self._limits.memory // MIB} MiB of memory (--job-memory raises that)"
+        if -status == getattr(signal, "SIGXCPU", None):
+            return self._too_long()
+        how = f"status {status}" if status > 0 else signal.strsignal(-status) or f"signal {-status}"
+        said.seek(max(0, said.seek(0, os.SEEK_END) - 4000))
+        lines = said.read().decode("utf-8", "replace").strip().splitlines()
+        return f"the process for it has died ({how})" + (f": {shown(lines[-1], 200)}" if lines else "")
+
+
+__all__ = ["Job", "JobError", "JobLimits"]

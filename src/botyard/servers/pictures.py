@@ -1,0 +1,123 @@
+"""Pictures of the world that clients and the page ask for: drawn beside the steps, one at a time, and written where no file is yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from botyard.errors import WorldError
+from botyard.pictures import draw
+from botyard.pictures.still import Still, take
+from botyard.servers.aside import Job, JobError, JobLimits
+from botyard.servers.host import Host
+from botyard.simulation import Simulation
+
+MAX_PICTURES: Final = 1000
+"""Pictures that may be written in a run …"""
+PAUSE: Final = 1.0
+"""… and the least time between two of them, s of wall time."""
+
+Done = Callable[[Path | None, str], None]
+"""Told where the picture is, or why there is none."""
+
+
+class Pictures:
+    """Draws and writes pictures.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    host : Host
+        Where work is done beside the steps.
+    folder : Path
+        Where the pictures go.
+    limits : JobLimits or None
+        What the process that draws may take; None: it is drawn in this one.
+    """
+
+    def __init__(self, sim: Simulation, host: Host, folder: Path, limits: JobLimits | None) -> None:
+        self._sim = sim
+        self._host = host
+        self._folder = folder
+        self._limits = limits
+        self._written = 0
+        self._last = -math.inf
+        self._busy = False
+        self._job: Job | None = None
+
+    def write(self, name: str, now: float, done: Done) -> None:
+        """Write a picture of the world as it is now.
+
+        Parameters
+        ----------
+        name : str
+            May choose the file's stem, never its folder; no file is written over.
+        now : float
+            Wall time, s.
+        done : callable
+            Told what came of it, between two steps.
+
+        Raises
+        ------
+        WorldError
+            There were too many, or one is being drawn.
+        """
+        if self._written >= MAX_PICTURES:
+            raise WorldError(f"no more than {MAX_PICTURES} pictures are written in a run")
+        if self._busy:
+            raise WorldError("no picture: the last one is still being drawn")
+        if now - self._last < PAUSE:
+            raise WorldError(f"no picture: the last one was less than {PAUSE:g} s ago")
+        self._last, self._busy = now, True
+        self._written += 1  # one that fails has cost as much
+        stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_")[:64] or "botyard"
+        still = take(self._sim)
+        self._job = job = None if self._limits is None else Job(draw.MODULE, self._limits)
+
+        def over(path: Path | None, error: Exception | None) -> None:
+            self._busy, self._job = False, None
+            done(path, "" if error is None else str(error) if isinstance(error, WorldError) else repr(error))
+
+        self._host.run_aside(lambda: self._save(_drawn(still, job), stem), over)
+
+    def close(self) -> None:
+        """What is being drawn is given up."""
+        if self._job is not None:
+            self._job.kill()
+
+    def _save(self, data: bytes, stem: str) -> Path:
+        for n in count(1):
+            path = self._folder / f"{stem}{f'-{n}' if n > 1 else ''}.png"
+            try:
+                with path.open("xb") as file:  # a link is no way to somewhere else either
+                    file.write(data)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise WorldError(f"the picture {path} cannot be written: {error.strerror}") from None
+            return path.resolve()
+        raise AssertionError  # numbers do not end
+
+
+def _drawn(still: Still, job: Job | None) -> bytes:
+    """The picture as a PNG file; may run in another thread.
+
+    Raises
+    ------
+    WorldError
+        It could not be drawn.
+    """
+    if job is None:
+        return draw.png(still)
+    try:
+        answers = [body for _, body in job.run("draw", still, draw.TYPES)]
+    except JobError as error:
+        raise WorldError(f"no picture: {error}") from None
+    return b"".join(answers)
+
+
+__all__ = ["MAX_PICTURES", "PAUSE", "Pictures"]

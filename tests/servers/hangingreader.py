@@ -1,0 +1,22 @@
+"""Reads maps for clients, but hangs at those whose names begin so."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from botyard.child import Send, serve
+from botyard.formats import reading
+
+MODULE: Final = "tests.servers.hangingreader"
+
+
+def _answer(request: reading.Request, send: Send) -> None:
+    if request.name.startswith("hang"):
+        re.match(r"(a+)+$", "a" * 64 + "b")  # the interpreter is never given up
+    reading.answer(request, send)
+
+
+def main() -> None:
+    """The process."""
+    serve({"read": reading.Request}, _answer)

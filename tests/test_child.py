@@ -1,0 +1,107 @@
+"""What passes between a process that does a piece of work and the one that has asked for it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from botyard.child import Channel, DamagedMessage, write_message
+from botyard.geometry import Pose
+
+
+@dataclass(frozen=True)
+class Body:
+    name: str
+    walls: NDArray[np.float64]
+    pose: Pose | None = None
+    data: bytes = b""
+
+
+TYPES = {"body": Body, "text": str, "end": None}
+
+
+def message(kind: str, body: object) -> bytes:
+    file = io.BytesIO()
+    write_message(file, kind, body)
+    return file.getvalue()
+
+
+def received(data: bytes, most: int = 2**20) -> list[tuple[str, object]]:
+    channel = Channel(io.BytesIO(data), TYPES, most)
+    found = []
+    while (one := channel.read()) is not None:
+        found.append(one)
+    return found
+
+
+def test_descriptions_and_arrays_come_back_as_they_were() -> None:
+    walls = np.arange(12.0).reshape(3, 4)
+    sent = Body("größe", walls.T, Pose(1.0, float("inf"), 0.25), b"\0\xff")
+    (kind, body), (second, text), last = received(
+        message("body", sent) + message("text", Path("a")) + message("end", None)
+    )
+    assert (kind, second, text, last) == ("body", "text", "a", ("end", None))
+    assert isinstance(body, Body)
+    assert (body.name, body.pose, body.data) == (sent.name, sent.pose, sent.data)
+    np.testing.assert_array_equal(body.walls, walls.T)
+    body.walls[0, 0] = 5.0  # it is the receiver's own
+    (_, body), *_ = received(message("body", Body(np.str_("a"), np.zeros((0, 4)), Pose(np.float64(2.0)))))
+    assert isinstance(body, Body)
+    assert body.walls.shape == (0, 4)
+    assert body.pose == Pose(2.0)
+
+
+def test_a_message_that_is_cut_short_is_said_to_be_so() -> None:
+    whole = message("body", Body("a", np.ones((2, 4))))
+    assert received(b"") == []
+    for n in range(1, len(whole)):
+        with pytest.raises(DamagedMessage, match="cut short"):
+            received(whole[:n])
+
+
+def head(kind: object, shapes: object, body: bytes) -> bytes:
+    data = msgspec.msgpack.encode((kind, shapes, msgspec.Raw(body)))
+    return len(data).to_bytes(8, "little") + data
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\xff" * 8, "too large"),
+        ((2**20 + 1).to_bytes(8, "little"), "too large"),
+        (head("body", [[2**62, 2**62]], b"\xc0"), "too large"),
+        (head("body", [[2**17 + 1]], b"\xc0"), "too large"),
+        (head("body", [[-1]], b"\xc0"), "no size"),
+        (head("other", [], b"\xc0"), "unknown kind"),
+        (head("text", [], b"\x05"), "Expected `str`"),
+        (head("body", [], msgspec.msgpack.encode({"name": "a", "walls": 3})), "index"),
+        (head("body", [], msgspec.msgpack.encode({"name": "a", "walls": "x"})), "indices"),
+        (head(5, [], b"\xc0"), "Expected"),
+        (head("body", "x", b"\xc0"), "Expected"),
+    ],
+)
+def test_nonsense_is_refused_before_memory_is_taken_for_it(data: bytes, why: str) -> None:
+    with pytest.raises(DamagedMessage, match=why):
+        received(data)
+
+
+@given(st.binary(max_size=60), st.integers(0, 70))
+def test_bytes_of_any_kind_raise_nothing_else(noise: bytes, at: int) -> None:
+    whole = message("body", Body("a", np.ones((1, 4))))
+    for data in (noise, whole[:at] + noise + whole[at + len(noise) :]):
+        with contextlib.suppress(DamagedMessage):
+            received(data)
+
+
+def test_what_is_no_description_cannot_be_sent() -> None:
+    with pytest.raises(NotImplementedError, match="function cannot be sent"):
+        message("body", test_what_is_no_description_cannot_be_sent)
