@@ -140,8 +140,11 @@ def talk(topic, text, seconds):
     return True
 
 
-def supervise(path, seconds):
-    """Be a supervisor as users of the original write them: first come first served, by counting messages. What it granted."""
+def supervise(path):
+    """Be a supervisor as users of the original write them: first come first served, by counting messages. What it granted.
+
+    It stays until the simulator goes.
+    """
     from std_msgs.msg import Int16
 
     with open(path) as file:
@@ -175,8 +178,19 @@ def supervise(path, seconds):
     while out.get_num_connections() == 0:
         rospy.rostime.wallsleep(0.05)
     rospy.Subscriber("critical_points", Int16, critical)
-    rospy.rostime.wallsleep(seconds)
+    while out.get_num_connections() > 0:
+        rospy.rostime.wallsleep(0.05)
     return granted
+
+
+def permit_and_look_on(permissions, critical, robot, least):
+    """Permit a robot as soon as somebody listens, and only then ask for critical points, until so many have come. How many came."""
+    from std_msgs.msg import Int16
+
+    out = rospy.Publisher(permissions, Int16, queue_size=1, latch=True)
+    until(out.get_num_connections)
+    out.publish(robot)
+    return listen([[critical, "std_msgs/Int16", least]], 0.0)[critical]["count"]
 
 
 def ambf(definitions, script):

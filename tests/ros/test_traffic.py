@@ -37,33 +37,37 @@ def result_of(folder: Path) -> dict[str, Any]:
 @pytest.mark.xdist_group("ros1")
 @pytest.mark.parametrize("mode", [[], ["--compat"]], ids=["exact", "compat"])
 def test_a_rospy_supervisor(world: Ros1World, tmp_path: Path, mode: list[str]) -> None:
-    """It waits for the supervisor, robot 1 waits for robot 0, and times are about those of messages that take no time."""
+    """It waits for the supervisor, robot 1 waits for robot 0, and nothing comes before its time: messages can only be late."""
     world.master()
     args = command(tmp_path, "--ros-master", world.uri, "--wait-for-supervisor", *mode)
     run = world.spawn(*args, env={**world.env, "PYTHONPATH": ""})
     wait(lambda: "/critical_points" in world.known()[0])
     wait(lambda: world.known()[1] == {"/move_permissions"})
     assert not (tmp_path / "result.json").exists()
-    granted = world.rospy("supervise", str(tmp_path / "task.json"), 28.0)
+    granted = world.rospy("supervise", str(tmp_path / "task.json"))
     assert run.wait(PATIENCE) == 0, output(run)
     assert granted == [[0, 1], [0, 2], [1, 1], [1, 2]]
     result = result_of(tmp_path)
     assert result["outcome"] == "completed"
-    assert result["makespan_s"] == pytest.approx(23.7 if mode else 22.48, abs=0.6)
-    stops = [e["robot"] for e in result["events"] if e["kind"] == "stop"]
-    assert 1 in stops
+    assert result["makespan_s"] > (23.7 if mode else 22.48) - 0.2
+    events = result["events"]
+    assert 1 in [e["robot"] for e in events if e["kind"] == "stop"]
+    order = {(e["kind"], e["robot"], e["sector"]): e["t"] for e in events if e["kind"] in ("enter", "release")}
+    assert order["enter", 1, 1] > order["release", 0, 1], "robot 1 came to the crossing when robot 0 had left it"
 
 
 @pytest.mark.xdist_group("ros1")
 def test_a_supervisor_that_comes_late_is_told_who_waits(world: Ros1World, tmp_path: Path) -> None:
     world.master()
     run = world.spawn(
-        *command(tmp_path, "--ros-master", world.uri, "--speed", "3"), env={**world.env, "PYTHONPATH": ""}
+        *command(tmp_path, "--ros-master", world.uri, "--speed", "3", "--idle-limit", "0"),
+        env={**world.env, "PYTHONPATH": ""},
     )
     wait(lambda: "ready" in output(run))
     wait(lambda: "/critical_points" in world.known()[0])
-    world.rospy("talk", "/nothing", "x", 4.0)  # until both robots stand still
-    granted = world.rospy("supervise", str(tmp_path / "task.json"), 12.0)
+    # somebody who only looks on, until both robots have asked; then nobody
+    assert world.rospy("listen", [["/critical_points", "std_msgs/Int16", 2]], 0.0)["/critical_points"]["count"] >= 2
+    granted = world.rospy("supervise", str(tmp_path / "task.json"))
     assert sorted(granted) == [[0, 1], [0, 2], [1, 1], [1, 2]]
     assert run.wait(PATIENCE) == 0, output(run)
     assert result_of(tmp_path)["outcome"] == "completed"
@@ -73,11 +77,11 @@ def test_a_supervisor_that_comes_late_is_told_who_waits(world: Ros1World, tmp_pa
 def test_nobody_supervises(world: Ros1World, tmp_path: Path) -> None:
     """All stand still: a deadlock, which the original never notices. A permission for nobody is refused, and the run goes on."""
     world.master()
-    args = command(tmp_path, "--ros1", "--idle-limit", "2", "--speed", "4")
+    args = command(tmp_path, "--ros1", "--idle-limit", "2", "--speed", "4", "--wait-for-supervisor")
     env = {**world.env, "PYTHONPATH": "", "ROS_NAMESPACE": "lab"}
     run = world.spawn(*args, env=env)
     wait(lambda: "/lab/move_permissions" in world.known()[1])
-    world.tool("timeout", "3", "rostopic", "pub", "-1", "/lab/move_permissions", "std_msgs/Int16", "7")
+    assert world.rospy("permit_and_look_on", "/lab/move_permissions", "/lab/critical_points", 7, 2) >= 2
     assert run.wait(PATIENCE) == 11, output(run)
     assert "there are 2, numbered from 0" in output(run)
     result = result_of(tmp_path)
@@ -97,12 +101,12 @@ def test_what_does_not_go(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("ros2")
 def test_permissions_from_fast_dds(world2: Ros2World, tmp_path: Path) -> None:
     """Robot 0 is permitted by a ROS 2 peer, robot 1 never; the peer hears robot 0's critical points."""
-    args = command(tmp_path, "--ros2", "--idle-limit", "2", "--speed", "4", "--wait-for-supervisor")
+    args = command(tmp_path, "--ros2", "--idle-limit", "6", "--speed", "4", "--wait-for-supervisor")
     run = world2.spawn(*args)
     int16 = "std_msgs/msg/Int16"
     topics = {"/critical_points": (int16, "rv3"), "/release_points": (int16, "rv2")}
     permission = b"\x00\x01\x00\x00" + struct.pack("<h", 0)
-    got, text = world2.fast(12, topics, {"/move_permissions": (int16, permission)})
+    got, text = world2.fast(1, topics, {"/move_permissions": (int16, permission)})
     assert run.wait(PATIENCE) == 11, text
     assert got["/critical_points"][0] == 3
     assert got["/release_points"][0] == 2
