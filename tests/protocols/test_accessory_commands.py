@@ -411,7 +411,24 @@ def test_pan_tilt_positions_are_kept() -> None:
 
 
 def test_quiet_numbers_are_quiet_unless_asked() -> None:
-    quiet = [20, 26, 31, 49, 50, 51, 52, 56, 62, *range(70, 88), *range(95, 99), 120, *range(210, 221)]
+    quiet = [
+        20,
+        26,
+        31,
+        49,
+        50,
+        51,
+        52,
+        56,
+        62,
+        *range(70, 88),
+        *range(95, 99),
+        120,
+        *range(123, 130),
+        149,
+        150,
+        *range(210, 221),
+    ]
     c = Client()
     for number in quiet:
         c.send(number, 1)

@@ -199,6 +199,59 @@ def test_config_reports_the_models_true_limits() -> None:
         assert (c.front_sonar, c.rear_sonar) == ((1, 1) if robot.spec.sonar else (0, 0))
 
 
+@pytest.mark.parametrize("model", ["p3dx", "seekur"])
+def test_config_follows_what_the_client_has_set(model: str) -> None:
+    """Settings are those in force, limits stay the model's (PIO-099)."""
+    sim = Simulation()
+    spec = sim.add_robot(model, "r").spec
+    line = NullModem(sim).connect("r")
+    modem = line._modem
+
+    def asked() -> Config:
+        line.take()
+        line.send(command(18))
+        return next(Config.decode(p) for p in Parser().receive(line.take()) if p.id == 0x20)
+
+    for number in (0, 1, 2, 1):
+        line.send(command(number))
+    modem.run(0.1)
+    fresh = asked()
+    limits = spec.limits
+    top, accel, decel = limits.max_speed, limits.accel, limits.decel
+
+    def mm(value: float) -> int:
+        return round(value * 1000)
+
+    def deg(value: float) -> int:
+        return round(math.degrees(value))
+
+    assert (fresh.trans_vel_max, fresh.lat_vel_max, fresh.rot_vel_max) == (mm(top.x), mm(top.y), deg(top.a))
+    assert (fresh.trans_acc, fresh.lat_acc, fresh.rot_acc) == (mm(accel.x), mm(accel.y), deg(accel.a))
+    assert (fresh.trans_decel, fresh.lat_decel, fresh.rot_decel) == (mm(decel.x), mm(decel.y), deg(decel.a))
+    best = limits.top_accel
+    tops = (mm(best.x), mm(best.y) if model == "seekur" else 0, deg(best.a))
+    assert (fresh.trans_acc_top, fresh.lat_acc_top, fresh.rot_acc_top) == tops
+    changes = ((6, 211), (10, 33), (5, 410), (5, -320), (113, 510), (113, -620), (23, 71), (23, -82))
+    for number, value in changes:
+        line.send(command(number, value))
+    modem.run(0.1)
+    after = asked()
+    assert (after.trans_vel_max, after.rot_vel_max) == (211, 33)
+    assert (after.trans_acc, after.trans_decel, after.lat_acc, after.lat_decel) == (410, 320, 510, 620)
+    assert (after.rot_acc, after.rot_decel) == (71, 82)
+    names = (
+        "trans_vel_top",
+        "rot_vel_top",
+        "lat_vel_top",
+        "trans_acc_top",
+        "rot_acc_top",
+        "lat_acc_top",
+        "lat_vel_max",
+        "watchdog_ms",
+    )
+    assert [getattr(after, n) for n in names] == [getattr(fresh, n) for n in names]
+
+
 def test_simstat_of_a_world_without_and_with_a_map() -> None:
     _, _, port = report("p3dx")
     stat = build_simstat(port, port.state())

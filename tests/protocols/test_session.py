@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.geometry import Pose
-from botyard.protocols.pioneer.packet import Parser, command, frame
+from botyard.model.library import load_robot
+from botyard.protocols.pioneer.packet import Parser, checksum, command, frame
 from botyard.protocols.pioneer.reports import LaserPart, Sip
 from botyard.protocols.pioneer.session import PioneerSettings, Stage
 from botyard.protocols.pioneer.simreports import SimStat
@@ -58,6 +60,87 @@ def test_handshake_with_a_reported_name() -> None:
     assert [r.text(), r.text(), r.text()] == ["MobileSim", "Pioneer", "p3dx"]
 
 
+def test_the_name_is_the_originals_unless_told_otherwise() -> None:
+    """HSK-003 … 005: name, class and subclass, in this order."""
+    for model, names in (
+        ("p3dx", ["AMRISim", "Pioneer", "p3dx"]),
+        ("patrolbot-sh", ["AMRISim", "Pioneer", "patrolbot-sh"]),
+    ):
+        _, line = world(model)
+        for n in (0, 1, 2):
+            line.send(frame(n))
+        r = packets(line)[-1].reader()
+        assert [r.text(), r.text(), r.text()] == names
+
+
+def test_bad_packets_are_dropped_and_told() -> None:
+    """FRM-007, FRM-010: a wrong checksum, and a length above 200 with a good one; what they said is not done."""
+    modem, line = opened()
+    bad = bytearray(command(11, 300))
+    bad[-1] ^= 1
+    line.send(bytes(bad))
+    assert any("a packet with bad checksum or length was dropped (1 so far)" in text for text in line.log)
+    for size in (198, 199):  # of the data: 201 and 202 in the length byte
+        payload = bytes((11, 0x3B, 44, 1)) + bytes(size - 3)
+        line.send(b"\xfa\xfb" + bytes((len(payload) + 2,)) + payload + checksum(payload).to_bytes(2, "big"))
+    modem.run(0.5)
+    assert robot(modem).velocity.vx == 0
+    payload = bytes((11, 0x3B, 44, 1)) + bytes(197 - 3)  # 200 is the most that is taken
+    line.send(b"\xfa\xfb" + bytes((len(payload) + 2,)) + payload + checksum(payload).to_bytes(2, "big"))
+    modem.run(0.5)
+    assert robot(modem).velocity.vx > 0
+
+
+def test_the_next_session_begins_afresh() -> None:
+    """HSK-015, HSK-018: motors stay off until ENABLE, lasers are off, a robot that nobody had has them on."""
+    modem, line = opened()
+    line.send(command(230, 1))
+    line.send(command(11, 200))
+    modem.run(1.0)
+    assert robot(modem).velocity.vx > 0, "fresh: its motors are on"
+    assert any(p.id == 0x60 for p in packets(line))
+    line.hang_up()
+    line = modem.connect("r")
+    for n in (0, 1, 2, 1):
+        line.send(frame(n))
+    line.send(command(11, 200))
+    modem.run(1.0)
+    assert robot(modem).velocity.vx == 0
+    assert {p.id for p in packets(line)} == {0, 1, 2, 0x32}
+    line.send(command(4, 1))
+    modem.run(0.1)
+    line.send(command(11, 200))
+    modem.run(1.0)
+    assert robot(modem).velocity.vx > 0
+
+
+def test_the_watchdog_watches_again_after_it_has_stopped_the_robot() -> None:
+    """HSK-021: any packet sets it going anew, and silence stops the robot anew."""
+    modem, line = opened()
+    for times in (1, 2, 3):
+        line.send(command(11, 300))
+        modem.run(1.5)
+        assert robot(modem).velocity.vx > 0
+        modem.run(2.5)
+        assert robot(modem).velocity.vx == 0
+        assert sum("watchdog" in text for text in line.log) == times
+
+
+@pytest.mark.parametrize(("seconds", "stops"), [(0.5, True), (5.0, False), (0.0, False)])
+def test_each_model_has_its_own_watchdog(seconds: float, stops: bool) -> None:
+    """HSK-022: the model's time; 0 is none."""
+    spec = load_robot("p3dx")
+    sim = Simulation(odometry_error="none")
+    sim.add_robot(replace(spec, pioneer=replace(spec.pioneer, watchdog=seconds)), "r")
+    modem = NullModem(sim)
+    line = modem.connect("r")
+    for n in (0, 1, 2, 1):
+        line.send(frame(n))
+    line.send(command(11, 300))
+    modem.run(4.0)
+    assert (robot(modem).velocity.vx == 0) == stops
+
+
 def test_asking_for_names_changes_nothing() -> None:
     """A program that looks who is there, and leaves after SYNC2, does not switch motors off or touch odometry."""
     modem, line = world()
@@ -75,10 +158,6 @@ def test_asking_for_names_changes_nothing() -> None:
 
 def test_names_of_the_handshake_are_cut_to_19_characters() -> None:
     """HSK-006; CONFIGpac has them in full."""
-    from dataclasses import replace
-
-    from botyard.model.library import load_robot
-
     spec = load_robot("p3dx")
     sim = Simulation()
     sim.add_robot(replace(spec, pioneer=replace(spec.pioneer, subclass="a-very-long-name-of-a-robot")), "r")

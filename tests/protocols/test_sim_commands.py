@@ -324,6 +324,10 @@ def test_log_packets_and_movement() -> None:
     c.run(0.3)
     assert any("received command 11 (VEL), data 3b c8 00" in text for text in c.log)
     assert any(" y=0 th=0, wheels " in text for text in c.log)
+    quiet = Client()
+    quiet.send(11, 200)
+    quiet.run(0.3)
+    assert not any("received command" in text or "wheels" in text for text in quiet.log), "only with the options"
 
 
 def test_ignored_commands_do_nothing() -> None:

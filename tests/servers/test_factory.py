@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import time
 from pathlib import Path
 
 import pytest
 
 from botyard.clients.pioneer import PioneerClient
+from botyard.protocols.pioneer.commands import C, Ctrl
 from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.pioneer.simreports import MapChanged
 from botyard.testing import P2osClient
@@ -31,6 +33,12 @@ def test_a_robot_for_every_client() -> None:
             PioneerClient(port=port + 2) as other,
         ):
             assert [c.subclass for c in (one, two, other)] == ["p3at", "p3at", "amigo"]
+            for client in (one, two, other):
+                client.send_raw(frame(C.SIM_CTRL, struct.pack("<BH", 0x3B, Ctrl.SIMINFO)))
+                while client.siminfo is None:
+                    assert client.update()
+            names = [c.siminfo.devices[0].name.partition(".pioneer")[0] for c in (one, two, other) if c.siminfo]
+            assert names == ["127.0.0.1", "127.0.0.1_002", "127.0.0.1_003"], "called by the client's address (FRM-021)"
             for client in (one, two, other):
                 client.enable()
                 client.send(237, 1)
