@@ -197,3 +197,19 @@ def test_free_places_are_free_and_apart() -> None:
             one_by_one.add_robot(spec, pose=place)
     empty = botyard.Simulation()
     assert empty.free_places(find_robot("p3dx"), empty.home, 1) == [empty.home]
+
+
+def test_readings_that_are_kept_stay_as_they_were() -> None:
+    """A list of scans holds each scan, not the last one over and over; and what a program writes into one changes nothing."""
+    sim = botyard.Simulation.load("office")
+    robot = sim.add_robot("p3dx", lasers=["lms200"])
+    robot.command(v=0.3, w=0.4)
+    scans, rings = [], []
+    for _ in range(6):
+        sim.step()
+        scans.append(robot.laser.read())
+        rings.append(robot.sonar.read())
+    assert len({scan.ranges.tobytes() for scan in scans}) == 6
+    assert len({ring.ranges.tobytes() for ring in rings}) == 6
+    scans[-1].ranges[:] = 0.0
+    assert robot.laser.ranges.min() > 0.0

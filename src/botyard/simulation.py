@@ -1274,7 +1274,12 @@ class Laser(Handle):
         self._robot._sim._devices.subscribe(self._key, reader, on)
 
     def read(self) -> LaserScan:
-        """The scan of the present state; taken now if no step has taken it."""
+        """The scan of the present state; taken now if no step has taken it. Its arrays are copies: keep as many as you like."""
+        scan = self.view()
+        return replace(scan, ranges=scan.ranges.copy(), intensities=scan.intensities.copy())
+
+    def view(self) -> LaserScan:
+        """The same without copying: its arrays are read-only, and valid until the step after the next (for interfaces)."""
         sim, b = self._robot._sim, self._bundle
         readings = sim._devices.read(sim._engine, self._key)
         return LaserScan(
@@ -1316,7 +1321,12 @@ class Sonar(Handle):
         self._robot._sim._devices.subscribe(self._key, reader, on)
 
     def read(self) -> SonarReadings:
-        """Readings of the present state; taken now if no step has taken them."""
+        """Readings of the present state; taken now if no step has taken them. Its array is a copy: keep as many as you like."""
+        readings = self.view()
+        return replace(readings, ranges=readings.ranges.copy())
+
+    def view(self) -> SonarReadings:
+        """The same without copying: its array is read-only, and valid until the step after the next (for interfaces)."""
         sim = self._robot._sim
         ranges = sim._rounded(sim._devices.read(sim._engine, self._key).ranges)
         return SonarReadings(
@@ -1484,7 +1494,7 @@ class Port:
 
     def sonar(self) -> SonarReadings | None:
         """Sonar readings of the last step."""
-        return None if self._robot.sonar is None else self._robot.sonar.read()
+        return None if self._robot.sonar is None else self._robot.sonar.view()
 
     def configure_laser(self, index: int, angle_min: float, increment: float, count: int) -> None:
         """Set the rays of a laser."""
@@ -1496,7 +1506,7 @@ class Port:
 
     def laser(self, index: int) -> LaserScan:
         """Scan of the last step."""
-        return self._robot.lasers[index].read()
+        return self._robot.lasers[index].view()
 
 
 def warm_up(before_sensors: Callable[[], object] = lambda: None) -> None:

@@ -97,7 +97,7 @@ def test_snapshots_are_read_only_and_outlive_one_step() -> None:
     assert np.array_equal(first.state.pose[0], pose), "the last but one is still there"
     with pytest.raises(ValueError, match="read-only"):
         first.state.pose[0] = 0
-    scan = sim.robots["p3dx"].laser.read()
+    scan = sim.robots["p3dx"].laser.view()
     with pytest.raises(ValueError, match="read-only"):
         scan.ranges[0] = 1.0
 

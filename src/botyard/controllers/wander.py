@@ -75,12 +75,12 @@ class Wander:
         """Free distance to the left, ahead, and to the right of the body, m."""
         robot = self._robot
         if robot.lasers:
-            scan = robot.laser.read()
+            scan = robot.laser.view()
             ranges = scan.ranges
             if len(ranges) != self._rays:
                 self._divide(scan.angles + scan.frame_pose.th)
         elif robot.sonar is not None:
-            ranges = robot.sonar.read().ranges
+            ranges = robot.sonar.view().ranges
             if len(ranges) != self._rays:
                 self._divide(np.array([t.pose.th for t in robot.sonar.spec.transducers]))
         else:

@@ -30,7 +30,7 @@ class LaserScan:
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array
-        Ranges, m, counter-clockwise; `range_max` where nothing was met. Read-only; valid until the step after the next.
+        Ranges, m, counter-clockwise; `range_max` where nothing was met.
     intensities : (n,) int16 array
         Laser return of each reading: 0 nothing, 1 ordinary, more: a reflector.
     """

@@ -83,7 +83,7 @@ def _rays(sim: Simulation, name: str) -> DebugResult:
     robot = sim.robots[name]
     if not robot.lasers:
         raise WorldError(f"{name} has no laser whose rays could be followed")
-    scan = robot.laser.read()
+    scan = robot.laser.view()
     origin = compose(robot.truth, scan.frame_pose)
     chosen = range(0, len(scan.ranges), max(1, len(scan.ranges) // SHOWN_RAYS))
     squares = []

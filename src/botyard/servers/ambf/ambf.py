@@ -395,7 +395,7 @@ class Ambf:
         laser, spec = robot.lasers[index], robot.spec.lasers[index]
 
         def rays() -> Any:
-            scan = laser.read()
+            scan = laser.view()
             angles = scan.angle_min + scan.angle_increment * np.arange(len(scan.ranges)) + spec.pose.th
             return np.column_stack([np.full(len(angles), spec.pose.x), np.full(len(angles), spec.pose.y), angles])
 
@@ -403,7 +403,7 @@ class Ambf:
             laser.subscribe(SOURCE, on)
 
         return SensorObject(
-            self, label, robot.name, spec.pose, rays, lambda: laser.read().ranges, spec.range_max, subscribe,
+            self, label, robot.name, spec.pose, rays, lambda: laser.view().ranges, spec.range_max, subscribe,
             self.offer("sensors/"),
         )  # fmt: skip
 
