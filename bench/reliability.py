@@ -1,12 +1,13 @@
 """What a simulator does to honest clients while others misbehave, over long runs, and when things break.
 
 Each part starts the simulator as a user does and looks at it from outside: gaps between reports, memory, threads, sockets and files by
-/proc, its log. ``python -m bench reliability`` runs short forms, ``python -m bench.reliability hostile|soak|day|maps|faults [AMOUNT]`` one
-of them in full (packets; minutes; hours of simulated time; points of the map).
+/proc, its log. ``python -m bench reliability`` runs short forms, ``python -m bench.reliability PART [AMOUNT]`` one of them in full:
+hostile (packets), viewer (seconds of each attack), soak (minutes), day (hours of simulated time), maps (points of the map), faults.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -27,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import hostilepage
 from bench.common import reference_loop
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
@@ -47,7 +49,7 @@ class Simulator:
             "-m",
             "botyard",
             "--noninteractive",
-            "--no-gui",
+            *([] if "--gui-port" in args else ["--no-gui"]),
             "--json",
             "-p",
             str(PORT),
@@ -268,6 +270,46 @@ def hostile(packets: int = 100_000) -> None:
             f"memory {memory[0][1]:.0f} MB at first, {after[0]:.0f} MB then, {after[-1]:.0f} MB at the end; exceptions {sim.faults()}; "
             f"status at the end {sim.stop()}"
         )
+
+
+# -- the page
+
+
+VIEWERS: tuple[tuple[str, str, int, float], ...] = (
+    ("an onlooker asks for clearances and the catalog, 290 a second", "asks", 1, 290.0),
+    ("30 onlookers, as fast as they are let", "asks", 30, 0.0),
+    ("30 onlookers send messages without a byte and pings", "tiny", 30, 0.0),
+    ("300 sockets that show no token", "hold", 300, 0.0),
+    ("100 strangers ask for files, figures and sockets", "knock", 100, 0.0),
+)
+
+
+def viewer(seconds: float = 20.0) -> None:
+    """Honest clients while onlookers and strangers load the page's server; how long one with the token needs to get in."""
+    page, token = PORT - 2, "bench"
+    options = ("--gui-port", str(page), "--gui-token", token, "--no-browser", "--start", "random")
+    with Simulator("-m", "office", *options, *["-r", "p3dx"] * 20) as sim:
+        looks_on = asyncio.run(hostilepage.audience(page, token))
+        for what, kind, count, rate in (("nobody else", "", 0, 0.0), *VIEWERS):
+            honest = Honest(list(range(PORT, PORT + 20)))
+            honest.start()
+            code = f"from bench.hostilepage import attack; attack({kind!r}, {page}, {looks_on!r}, {seconds}, {count}, {rate})"
+            attackers = subprocess.Popen([sys.executable, "-c", code]) if kind else None
+            begin, used, entered = time.monotonic(), sim.cpu(), []
+            while time.monotonic() - begin < seconds:
+                time.sleep(1.0)
+                entered.append(hostilepage.enters(page, token))
+            took, cpu = time.monotonic() - begin, sim.cpu() - used
+            if attackers is not None:
+                attackers.kill()
+                attackers.wait()
+            print(
+                f"{what}: honest {honest.end()}; the token's holder sees the world after {np.median(entered):.2f} s, at most "
+                f"{max(entered):.2f} s; CPU {cpu / took:.2f}, memory {sim.memory():.0f} MB, exceptions {sim.faults()}",
+                flush=True,
+            )
+            time.sleep(6.0)  # what strangers began ends
+        print(f"files {sim.held()[0]}, status at the end {sim.stop()}")
 
 
 # -- soak
@@ -574,6 +616,7 @@ def faults() -> None:
 def main() -> None:
     print(f"reference: NumPy workload {reference_loop():.3f} CPU s")
     hostile()
+    viewer(5.0)
     soak()
     day()
     maps()
@@ -583,9 +626,10 @@ def main() -> None:
 if __name__ == "__main__":
     parts: dict[str, Callable[..., None]] = {
         "hostile": hostile,
+        "viewer": viewer,
         "soak": soak,
         "day": day,
         "maps": maps,
         "faults": faults,
     }
-    parts[sys.argv[1]](*[float(a) if sys.argv[1] in ("soak", "day") else int(float(a)) for a in sys.argv[2:]])
+    parts[sys.argv[1]](*[float(a) if sys.argv[1] in ("soak", "day", "viewer") else int(float(a)) for a in sys.argv[2:]])

@@ -14,16 +14,20 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import websockets
+from starlette.requests import Request
+from starlette.responses import Response
 from websockets.sync.client import ClientConnection, connect
 
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers import debug, desk, gate, http, web
+from botyard.servers.staticfiles import StaticFiles
 from botyard.simulation import Simulation
 from tests.page.serving import AUDIENCE, TOKEN, Served, served
 from tests.waiting import PATIENCE
@@ -304,6 +308,32 @@ def test_headers_and_what_is_served(run: Served) -> None:
     for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/pyproject.toml", "/assets/../../render.py", "/nothing"):
         assert fetch(run, path)[0] == 404, path
     assert fetch(run, "/upload")[0] in (404, 405)
+
+
+def test_the_page_is_read_and_packed_once(tmp_path: Path) -> None:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<p>one" + "x" * 3000)
+    (tmp_path / "assets/a-123.js").write_text("let a = 1;")
+    files = StaticFiles(tmp_path)
+
+    def get(path: str, **headers: str) -> Response:
+        found = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
+        scope = {"type": "http", "path_params": {"path": path}, "headers": found}
+        return asyncio.run(files.answer(Request(scope)))
+
+    first = get("", accept_encoding="gzip")
+    assert first.status_code == 200 and gzip.decompress(bytes(first.body)).startswith(b"<p>one")
+    assert first.headers["content-type"].startswith("text/html") and first.headers["cache-control"] == "no-cache"
+    assert get("", accept_encoding="gzip").body is first.body
+    assert get("", if_none_match=first.headers["etag"]).status_code == 304
+    assert bytes(get("index.html").body).startswith(b"<p>one")
+    script = get("assets/a-123.js", accept_encoding="gzip")
+    assert script.body == b"let a = 1;" and "immutable" in script.headers["cache-control"]
+    (tmp_path / "secret").write_text("not of the page")
+    for path in ("secret", "../secret", "assets/../index.html", "assets", "/etc/passwd", "assets/"):
+        assert get(path).status_code == 404, path
+    (tmp_path / "index.html").write_text("<p>two")
+    assert get("").body == b"<p>two"
 
 
 def test_the_map_is_served_once_and_packed(run: Served) -> None:

@@ -1,4 +1,4 @@
-"""Looking into the engine's structures, for pictures that explain or debug it (GUI-031). Slow and plain on purpose; changes nothing."""
+"""Looking into the engine's structures, for pictures that explain or debug it (GUI-031). Plain on purpose; changes nothing."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.engine.layout import Bodies, Grid, State
 
-Square = tuple[float, float, float, float]
-"""x, y of the lower left corner, edge, m; a value of 0 … 1."""
+Squares = NDArray[np.float64]
+"""(n, 4): x, y of the lower left corner, edge, m; a value of 0 … 1."""
 MAX_SQUARES: Final = 20_000
 
 Box = tuple[float, float, float, float]
@@ -25,42 +26,42 @@ def cells(grid: Grid, box: Box) -> tuple[range, range]:
     return span(box[0], box[2], grid.x0, grid.nx), span(box[1], box[3], grid.y0, grid.ny)
 
 
-def _square(grid: Grid, ix: int, iy: int, edge: int, value: float) -> Square:
-    return grid.x0 + ix * grid.h, grid.y0 + iy * grid.h, edge * grid.h, value
-
-
-def occupied_cells(grid: Grid, box: Box) -> list[Square]:
-    """The cells of a region that hold entries; the value grows with their number. At most `MAX_SQUARES`."""
-    squares = []
-    columns, rows = cells(grid, box)
-    for iy in rows:
-        counts = np.diff(grid.start[iy * grid.nx + columns.start : iy * grid.nx + columns.stop + 1])
-        for k in np.flatnonzero(counts).tolist():
-            squares.append(_square(grid, columns.start + k, iy, 1, min(1.0, int(counts[k]) / 8)))
-            if len(squares) >= MAX_SQUARES:
-                return squares
+def _squares(
+    grid: Grid, ix: NDArray[np.int64], iy: NDArray[np.int64], edge: int, value: NDArray[np.float64]
+) -> Squares:
+    squares = np.empty((len(ix), 4))
+    squares[:, 0] = grid.x0 + ix * grid.h
+    squares[:, 1] = grid.y0 + iy * grid.h
+    squares[:, 2] = edge * grid.h
+    squares[:, 3] = np.minimum(1.0, value)
     return squares
 
 
-def clearances(grid: Grid, box: Box) -> list[Square]:
+def occupied_cells(grid: Grid, box: Box) -> Squares:
+    """The cells of a region that hold entries; the value grows with their number. At most `MAX_SQUARES`."""
+    columns, rows = cells(grid, box)
+    if not columns or not rows:
+        return np.empty((0, 4))
+    counts = np.diff(grid.start[rows.start * grid.nx : rows.stop * grid.nx + 1]).reshape(len(rows), grid.nx)
+    part = counts[:, columns.start : columns.stop]
+    iy, ix = (k[:MAX_SQUARES] for k in np.nonzero(part))
+    return _squares(grid, ix + columns.start, iy + rows.start, 1, part[iy, ix] / 8)
+
+
+def clearances(grid: Grid, box: Box) -> Squares:
     """For cells of a region the least of the four empty squares that begin there; the value is its edge, as a share of 64 cells."""
     columns, rows = cells(grid, box)
     if not columns or not rows:
-        return []
+        return np.empty((0, 4))
     step = max(1, math.ceil(math.sqrt(len(columns) * len(rows) / MAX_SQUARES)))
     edges = grid.clear[:, rows.start : rows.stop : step, columns.start : columns.stop : step].min(axis=0)
     iy, ix = np.nonzero(edges)
-    squares = np.empty((len(iy), 4))
-    squares[:, 0] = grid.x0 + (columns.start + step * ix) * grid.h
-    squares[:, 1] = grid.y0 + (rows.start + step * iy) * grid.h
-    squares[:, 2] = step * grid.h
-    squares[:, 3] = np.minimum(1.0, edges[iy, ix] / 64)
-    return [(x, y, edge, value) for x, y, edge, value in squares.tolist()]
+    return _squares(grid, columns.start + step * ix, rows.start + step * iy, step, edges[iy, ix] / 64)
 
 
-def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> list[Square]:
+def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> Squares:
     """The squares that a ray from (x, y) visits, within `length` m: empty ones are crossed at once (value 0), others are searched (1)."""
-    squares: list[Square] = []
+    squares: list[tuple[float, float, float, float]] = []
     dx, dy = math.cos(bearing), math.sin(bearing)
     quadrant = (1 if dx > 0 else 0) + (2 if dy > 0 else 0)
     t = 0.0
@@ -72,11 +73,11 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> l
         empty = int(grid.clear[quadrant, iy, ix])
         edge = max(1, empty)
         left, low = (ix if dx > 0 else ix - edge + 1), (iy if dy > 0 else iy - edge + 1)
-        squares.append(_square(grid, left, low, edge, 0.0 if empty else 1.0))
+        squares.append((grid.x0 + left * grid.h, grid.y0 + low * grid.h, edge * grid.h, 0.0 if empty else 1.0))
         out_x = ((left + edge if dx > 0 else left) - gx) / dx if dx else math.inf
         out_y = ((low + edge if dy > 0 else low) - gy) / dy if dy else math.inf
         t += max(min(out_x, out_y) * grid.h, 0.0) + 1e-9
-    return squares
+    return np.array(squares, np.float64).reshape(-1, 4)
 
 
 def collision_candidates(state: State, bodies: Bodies, row: int, reach: float) -> list[int]:

@@ -6,8 +6,9 @@ from collections import OrderedDict
 from typing import Final
 
 import msgspec
+import numpy as np
 
-from botyard.engine.inspection import cells, clearances, collision_candidates, occupied_cells, ray_walk
+from botyard.engine.inspection import Squares, cells, clearances, collision_candidates, occupied_cells, ray_walk
 from botyard.errors import WorldError
 from botyard.geometry import compose
 from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
@@ -64,9 +65,9 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
     engine = sim.engine
     box = (request.x0, request.y0, request.x1, request.y1)
     if request.what == "grid":
-        return DebugResult(squares=occupied_cells(engine.grid, box))
+        return DebugResult(squares=_flat(occupied_cells(engine.grid, box)))
     if request.what == "clearance":
-        return DebugResult(squares=clearances(engine.grid, box))
+        return DebugResult(squares=_flat(clearances(engine.grid, box)))
     row = engine.rows[request.name]
     if request.what == "rays":
         return _rays(sim, request.name)
@@ -79,6 +80,11 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
     )
 
 
+def _flat(squares: Squares) -> list[float]:
+    """One list of numbers, to a millimetre: thousands of small tuples would set the garbage collector to work, which holds up a step."""
+    return squares.round(3).ravel().tolist()
+
+
 def _rays(sim: Simulation, name: str) -> DebugResult:
     robot = sim.robots[name]
     if not robot.lasers:
@@ -86,8 +92,8 @@ def _rays(sim: Simulation, name: str) -> DebugResult:
     scan = robot.laser.view()
     origin = compose(robot.truth, scan.frame_pose)
     chosen = range(0, len(scan.ranges), max(1, len(scan.ranges) // SHOWN_RAYS))
-    squares = []
+    walks = []
     for k in chosen:
         bearing = origin.th + scan.angle_min + k * scan.angle_increment
-        squares += ray_walk(sim.engine.grid, origin.x, origin.y, bearing, float(scan.ranges[k]))
-    return DebugResult(squares=squares)
+        walks.append(ray_walk(sim.engine.grid, origin.x, origin.y, bearing, float(scan.ranges[k])))
+    return DebugResult(squares=_flat(np.concatenate(walks)))

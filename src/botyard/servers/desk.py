@@ -519,23 +519,24 @@ class PageDesk:
         return self._listed()
 
     async def _listed(self) -> msgspec.Raw:
-        """Models and maps as JSON: made once for all who ask, beside the steps, for models are files and maps are folders."""
+        """Models and maps as JSON: made once for all who ask, in small pieces between the steps: models are files, maps folders."""
         now = asyncio.get_running_loop().time()
         made = self._catalog
         if made is None or (made.done() and now > self._catalog_made + CATALOG_AGE):
             self._catalog_made = now
-            made = self._catalog = asyncio.ensure_future(asyncio.to_thread(self._list))
+            made = self._catalog = asyncio.ensure_future(self._list())
         return await asyncio.shield(made)
 
-    def _list(self) -> msgspec.Raw:
-        """In a thread."""
+    async def _list(self) -> msgspec.Raw:
         models = []
         for name in model_names():
+            await asyncio.sleep(0)  # the first time each is read from its file, which takes a millisecond
             try:
                 models.append(model_shape(find_robot(name), name))
             except BotyardError as error:
                 models.append(msg.broken_model(name, shown(error, MAX_PROBLEM)))
-        maps = [msg.MapFile(name=name, shipped=shipped) for name, shipped in self.world.maps()]
+        found = await asyncio.to_thread(self.world.maps)
+        maps = [msg.MapFile(name=name, shipped=shipped) for name, shipped in found]
         return msgspec.Raw(msg.encoder.encode(msg.CatalogResult(models=models, maps=maps)))
 
     @_do.register

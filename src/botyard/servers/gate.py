@@ -1,7 +1,7 @@
 """Who has come to an HTTP server, and how much of it they may take: sockets, time and work. No sockets here, and time is an argument.
 
 Whoever has not shown the token yet is a stranger. Anybody can be one, so strangers share little: few sockets, a few seconds for each thing
-that they have begun, and a small part of the time. When there are too many, the one that has been here longest goes, not the one that
+that they have begun, and a small part of the time. When there are too many, the oldest that does nothing goes, not the one that
 comes: a browser with the token shows it within milliseconds, while those who only hold sockets wait and are the oldest soon.
 """
 
@@ -32,11 +32,13 @@ GUEST_TIME: Final = 300.0
 GOODBYE: Final = 3.0
 """A socket that is being closed is cut off after so long, s."""
 ACCEPT_COST: Final = 3e-4
-"""Taking a connection counts as so much work, s (measured: 0.2 to 0.3 ms with its end)."""
+"""Taking a connection counts as so much work, s (measured: 0.2 to 0.3 ms with its end) …"""
+ACCEPTING: Final = (0.1, 0.03)
+"""… of so many s a second, and at once. It is no part of the strangers' other work, so that nobody waits outside for what others ask."""
 
-WORK: Final = {None: ((0.05, 0.3), (0.05, 0.3)), False: ((0.1, 0.25), (0.2, 0.3)), True: ((0.3, 0.5), (0.4, 0.5))}
+WORK: Final = {None: ((0.05, 0.03), (0.1, 0.03)), False: ((0.1, 0.03), (0.2, 0.03)), True: ((0.3, 0.1), (0.4, 0.1))}
 """Work for a stranger (None), one who may look on (False) and one who may steer (True): s a second and s at once, of each connection
-and of all of that kind together."""
+and of all of that kind together. What is done at once holds up a step, so that is little."""
 
 
 class Caller:
@@ -54,7 +56,7 @@ class Caller:
         Wall time, s.
     """
 
-    __slots__ = ("_gate", "address", "budget", "deadline", "drop", "is_known", "source")
+    __slots__ = ("_gate", "address", "budget", "deadline", "drop", "is_held_up", "is_known", "source")
 
     def __init__(self, gate: Gate, address: str, drop: Callable[[], None], now: float) -> None:
         self._gate = gate
@@ -62,6 +64,8 @@ class Caller:
         self.source = source_of(address)
         self.drop = drop
         self.is_known = False
+        self.is_held_up = False
+        """Whether it has sent something that was not looked at yet."""
         self.budget = gate.budget(None, now)
         self.deadline: float | None = now + REQUEST_TIME
 
@@ -106,10 +110,10 @@ class _Pool:
         its[caller] = None
         self._count += 1
         if len(its) > self._most_each:
-            return next(iter(its))
+            return _first_idle(its, caller)
         if self._count > self._most:
             crowded = max(self._callers, key=lambda source: len(self._callers[source]))
-            return next(iter(self._callers[crowded]))
+            return _first_idle(self._callers[crowded], caller)
         return None
 
     def remove(self, caller: Caller) -> bool:
@@ -128,6 +132,11 @@ class _Pool:
         return [c for its in self._callers.values() for c in its if c.deadline is not None and now > c.deadline]
 
 
+def _first_idle(callers: dict[Caller, None], newest: Caller) -> Caller:
+    """The oldest that has had its chance; if all are held up by us, the oldest."""
+    return next((c for c in callers if not c.is_held_up and c is not newest), next(iter(callers)))
+
+
 class Gate:
     """All connections of a server.
 
@@ -141,6 +150,7 @@ class Gate:
         self._strangers = _Pool(MAX_STRANGERS, MAX_STRANGERS_EACH)
         self._guests = _Pool(MAX_GUESTS, MAX_GUESTS)
         self._shared = {who: TokenBucket(*together, now) for who, (_, together) in WORK.items()}
+        self._accepting = TokenBucket(*ACCEPTING, now)
         self.dropped = 0
 
     @property
@@ -154,11 +164,11 @@ class Gate:
 
     def wait(self, now: float) -> float:
         """Until the next connection may be taken, s; 0: at once. Taking it costs work, whoever it is."""
-        return self._shared[None].wait(now)
+        return self._accepting.wait(now)
 
     def comes(self, address: str, drop: Callable[[], None], now: float) -> Caller:
         """A connection is there."""
-        self._shared[None].spend(now, ACCEPT_COST)
+        self._accepting.spend(now, ACCEPT_COST)
         caller = Caller(self, address, drop, now)
         self._drop(self._strangers.add(caller))
         return caller

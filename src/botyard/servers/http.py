@@ -35,7 +35,7 @@ UNSENT_PAUSE: Final = 0.1
 """… and it is looked at so often, s."""
 MAX_FRAGMENTS: Final = 64
 """A WebSocket message may come in so many parts."""
-BACKLOG: Final = 128
+BACKLOG: Final = 512
 """Connections that the system keeps until they are taken."""
 SWEEP: Final = 0.5
 """Connections whose time is over are looked for so often, s."""
@@ -104,6 +104,7 @@ class _Pieces:
             if self._socket.get_write_buffer_size() > MAX_UNSENT:
                 wait = max(wait, UNSENT_PAUSE)
             if wait > 0.0 or time.perf_counter() - began > TURN:
+                self.caller.is_held_up = True
                 self._socket.pause_reading()
                 self._timer = self._loop.call_later(wait, self._feed) if wait else self._loop.call_soon(self._feed)
                 return
@@ -116,6 +117,7 @@ class _Pieces:
                 if self._waiting:
                     self._successor.data_received(bytes(self._waiting))
                 return
+        self.caller.is_held_up = False
         if not self._valve.is_paused and not self._socket.is_closing():
             self._socket.resume_reading()
 
@@ -244,7 +246,7 @@ class HttpServer:
         self._sweeper = loop.create_task(self._sweep())
 
     async def _take(self) -> None:
-        """Take connections one after another, and none while work for strangers is in debt: taking them is work too."""
+        """Take connections one after another, and none while that has cost too much."""
         loop = asyncio.get_running_loop()
         config, state = self._server.config, self._server.server_state
         if not config.loaded:

@@ -23,8 +23,7 @@ from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route, WebSocketRoute
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from botyard.errors import PortError, WorldError
@@ -38,8 +37,9 @@ from botyard.servers.addresses import is_loopback
 from botyard.servers.desk import PageDesk, PageLog
 from botyard.servers.fence import Fence
 from botyard.servers.gate import Caller, Gate, booked
-from botyard.servers.http import SHUTDOWN, HttpServer, listening
+from botyard.servers.http import SHUTDOWN, TURN, HttpServer, listening
 from botyard.servers.metrics import routes
+from botyard.servers.staticfiles import StaticFiles
 from botyard.servers.viewsource import ViewSource
 
 FIRST_PORT: Final = 8100
@@ -163,16 +163,6 @@ def _token(authorization: str) -> str:
     return token.strip() if kind.lower() == "bearer" else ""
 
 
-class _Files(StaticFiles):
-    """The built page: names with a hash in them never change, the others are looked at every time."""
-
-    async def get_response(self, path: str, scope: Any) -> Response:
-        response = await super().get_response(path, scope)
-        kept = "public, max-age=31536000, immutable" if path.startswith("assets") else "no-cache"
-        response.headers["cache-control"] = kept
-        return response
-
-
 class _Socket:
     """One viewer's WebSocket: reads and writes are two tasks, and only the writer waits for a slow network."""
 
@@ -204,9 +194,9 @@ class _Socket:
                 text = message.get("text")
                 if text is None:
                     text = message.get("bytes") or b""
+                await self._pay(writer)
                 self.viewer.receive_text(text, self._loop.time())
                 self.look()
-                await self._pay(writer)
                 if self.viewer.close_code is not None:
                     await asyncio.wait([writer], timeout=SHUTDOWN)
                     break
@@ -218,8 +208,10 @@ class _Socket:
                 self._timer.cancel()
 
     async def _pay(self, writer: asyncio.Task[None]) -> None:
-        """Before its next message is looked at: let others have their turn, until its work so far is paid for and its answers are read."""
-        await asyncio.sleep(self.viewer.wait(self._loop.time()))
+        """Before a message is looked at: let others have their turn, until the work so far is paid for and the answers are read."""
+        await asyncio.sleep(0)
+        while wait := self.viewer.wait(self._loop.time()):  # another one may have spent what came in meanwhile
+            await asyncio.sleep(wait)
         while self.viewer.is_behind and self.viewer.close_code is None and not writer.done():
             await asyncio.sleep(BEHIND)
 
@@ -239,8 +231,12 @@ class _Socket:
                 await self.wake.wait()
                 self.wake.clear()
                 self._server.desk.prepare()
+                began = time.perf_counter()
                 for text in self.viewer.texts_to_send():
                     await self._socket.send_text(text.decode())
+                    if time.perf_counter() - began > TURN:  # thousands may wait, and sending does not
+                        await asyncio.sleep(self.viewer.wait(self._loop.time()))
+                        began = time.perf_counter()
                 await self._send_frame()
                 if self.viewer.close_code is not None:
                     await self._socket.close(self.viewer.close_code, self.viewer.close_reason[:100])
@@ -384,7 +380,7 @@ class PageServer:
             WebSocketRoute("/ws", self._viewer),
         ]
         if (self._static / "index.html").is_file():
-            served.append(Mount("/", _Files(directory=self._static, html=True)))
+            served.append(Route("/{path:path}", StaticFiles(self._static).answer))
         else:
             served.append(Route("/", lambda _: Response(NOT_BUILT, media_type="text/html")))
         app = Starlette(routes=served)

@@ -418,9 +418,9 @@ export interface CatalogResult {
   maps: MapFile[];
 }
 
-/** What the engine sees: squares (x, y of the lower left corner, edge, value 0 … 1), lines and names of bodies. */
+/** What the engine sees: squares (of each x, y of the lower left corner, edge, value 0 … 1; all in one list), lines, names of bodies. */
 export interface DebugResult {
-  squares: [number, number, number, number][];
+  squares: number[];
   lines: [number, number, number, number][];
   names: string[];
 }
@@ -429,7 +429,7 @@ export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Ho
 
 export type Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed;
 
-export const VERSION = 1;
+export const VERSION = 2;
 export const FRAME_VERSION = 1;
 export const FRAME_MAGIC = 1380342082;
 export const MAP_MAGIC = 1347246402;

@@ -328,7 +328,8 @@ function drawScale(ctx: Ctx, world: World, camera: Camera): void {
 function drawDebug(ctx: Ctx, world: World, camera: Camera): void {
   const [ox, oy] = world.schema?.origin ?? [0, 0];
   const { squares, lines, names } = world.debug!;
-  for (const [x, y, edge, value] of squares) {
+  for (let k = 0; k + 3 < squares.length; k += 4) {
+    const [x, y, edge, value] = squares.slice(k, k + 4);
     const [px, py] = camera.toScreen(x - ox, y - oy);
     const size = edge * camera.scale;
     ctx.fillStyle = `hsl(${200 - 180 * value} 80% 55% / 0.35)`;

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the messages; a page of another version is told to load itself again."""
 MAX_TEXT: Final = 64 * 1024
 """Longest request, bytes."""
@@ -449,9 +449,9 @@ class CatalogResult(msgspec.Struct, kw_only=True):
 
 
 class DebugResult(msgspec.Struct, kw_only=True):
-    """What the engine sees: squares (x, y of the lower left corner, edge, value 0 … 1), lines and names of bodies."""
+    """What the engine sees: squares (of each x, y of the lower left corner, edge, value 0 … 1; all in one list), lines, names of bodies."""
 
-    squares: list[tuple[float, float, float, float]] = []
+    squares: list[float] = []
     lines: list[tuple[float, float, float, float]] = []
     names: list[str] = []
 
