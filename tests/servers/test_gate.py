@@ -116,6 +116,20 @@ def test_strangers_pay_together_and_nobody_else_waits_for_them() -> None:
     assert holder.budget.wait(0.0) == 0.0 and door.gate.wait(0.0) == 0.0
 
 
+def test_nobody_is_taken_while_many_wait_for_us() -> None:
+    door = Door()
+    waiting = [door.comes(str(k)) for k in range(gate.MAX_HELD_UP)]
+    assert door.gate.wait(100.0) == 0.0
+    for one in waiting:
+        one.is_held_up = True
+    assert door.gate.wait(100.0) > 0.0
+    waiting[0].is_held_up = False
+    assert door.gate.wait(100.0) == 0.0
+    waiting[0].is_held_up = True
+    waiting[1].shows(True, 100.0)  # those who have the token keep nobody out
+    assert door.gate.wait(100.0) == 0.0
+
+
 def test_connections_are_taken_no_faster_than_their_work_is_paid_for() -> None:
     door, now, taken = Door(), 0.0, 0
     while now < 60.0:

@@ -21,6 +21,10 @@ MAX_STRANGERS: Final = 64
 """Sockets of those who have not shown a token …"""
 MAX_STRANGERS_EACH: Final = 32
 """… and of one source address (of IPv6: of one network of 64 bits)."""
+MAX_HELD_UP: Final = 12
+"""No more are taken while the messages of so many strangers wait: they wait outside, in the order in which they came."""
+HELD_UP: Final = 0.02
+"""It is looked at again after so long, s."""
 MAX_GUESTS: Final = 256
 """Sockets of those who have; viewers have a limit of their own."""
 REQUEST_TIME: Final = 5.0
@@ -127,6 +131,10 @@ class _Pool:
             del self._callers[caller.source]
         return True
 
+    def held_up(self) -> int:
+        """How many wait for us."""
+        return sum(c.is_held_up for its in self._callers.values() for c in its)
+
     def overdue(self, now: float) -> list[Caller]:
         """Those whose time is over."""
         return [c for its in self._callers.values() for c in its if c.deadline is not None and now > c.deadline]
@@ -164,7 +172,8 @@ class Gate:
 
     def wait(self, now: float) -> float:
         """Until the next connection may be taken, s; 0: at once. Taking it costs work, whoever it is."""
-        return self._accepting.wait(now)
+        wait = self._accepting.wait(now)
+        return wait or (HELD_UP if self._strangers.held_up() >= MAX_HELD_UP else 0.0)
 
     def comes(self, address: str, drop: Callable[[], None], now: float) -> Caller:
         """A connection is there."""
@@ -199,9 +208,9 @@ class Gate:
 
 @types.coroutine
 def booked(
-    work: Coroutine[Any, Any, T], spend: Callable[[float], None], clock: Callable[[], float] = time.perf_counter
+    work: Coroutine[Any, Any, T], spend: Callable[[float], None], clock: Callable[[], float] = time.thread_time
 ) -> Generator[Any, Any, T]:
-    """Await `work` and book the time of each of its turns of the event loop, s; that for which it waits costs nothing."""
+    """Await `work` and book the processor time of each of its turns of the event loop, s; that for which it waits costs nothing."""
     advance, value = work.send, None
     while True:
         began = clock()

@@ -110,9 +110,9 @@ class _Pieces:
                 return
             piece = bytes(self._waiting[:PIECE])
             del self._waiting[:PIECE]
-            start = time.perf_counter()
+            start = time.thread_time()
             super().data_received(piece)  # type: ignore[misc]
-            self.caller.budget.spend(self._loop.time(), time.perf_counter() - start)
+            self.caller.budget.spend(self._loop.time(), time.thread_time() - start)
             if self._successor is not None:  # it is a WebSocket now
                 if self._waiting:
                     self._successor.data_received(bytes(self._waiting))

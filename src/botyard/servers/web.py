@@ -176,7 +176,7 @@ class _Socket:
         self._is_closing = False
         self.wake = asyncio.Event()
         self.fence = Fence(log, "a viewer")
-        self.viewer = Viewer(server.desk, server.tokens, self._loop.time(), self._admitted, time.perf_counter)
+        self.viewer = Viewer(server.desk, server.tokens, self._loop.time(), self._admitted, time.thread_time)
 
     def _admitted(self, steers: bool) -> Budget:
         self._caller.shows(steers, self._loop.time())
