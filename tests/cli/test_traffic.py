@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from botyard.cli.main import program
 from botyard.errors import BotyardError
-from botyard.traffic.gantt import chart_of
+from botyard.traffic.gantt import _figure, chart_of
 from botyard.traffic.generate import generate
 
 
@@ -176,6 +176,14 @@ def test_what_a_chart_shows() -> None:
     assert chart.waits == [(0, 1.0, 3.0)]
     assert chart.sectors == [(0, 0, 0.0, 5.0), (0, 1, 4.0, 8.0)]
     assert chart.asks == [(0, 1.0)]
+
+
+@pytest.mark.parametrize("robots", [1, 454, 3000])
+def test_charts_of_many_robots_are_no_larger_than_pictures_can_be(robots: int) -> None:
+    figure = _figure(chart_of([], robots, 8.0))
+    width, height = figure.get_size_inches()
+    assert width * height * figure.dpi**2 < 20e6, "pixels"
+    assert len(figure.axes[0].get_yticks()) == {1: 1, 454: 454, 3000: 429}[robots], "every seventh of 3000 has its name"
 
 
 def test_a_comparison_is_a_table_that_names_deadlocks(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from botyard.controllers.crew import employ
 from botyard.controllers.registry import controller_names, find_controller, is_controller, make_controller
 from botyard.errors import CommandLineError, WorldError
+from botyard.geometry import Pose
 from botyard.model.mapbuilder import MapBuilder, hall
 from botyard.model.world import Program, thing
 from botyard.simulation import Robot, Simulation
@@ -126,6 +128,28 @@ def test_a_walker_stays_in_its_area() -> None:
     assert np.ptp(way[:, 1]) > 1.5
 
 
+def test_a_walker_in_a_world_without_end_looks_no_farther_than_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[float] = []
+    robot = alone(thing(), (0, 0, 0))
+    is_free_for = Simulation.is_free_for
+
+    def watched(self: Simulation, of: Robot) -> Callable[[Pose], bool]:
+        is_free = is_free_for(self, of)
+
+        def look(pose: Pose) -> bool:
+            looked.append(math.dist(pose[:2], of.truth[:2]))
+            return is_free(pose)
+
+        return look
+
+    monkeypatch.setattr(Simulation, "is_free_for", watched)
+    employ(robot, Program(name="walk", options={"area": [-1e7, -1e7, 1e7, 1e7], "pause": 0.0, "speed": 2.0}))
+    run(robot, 20)
+    assert 40.0 < max(looked) <= 50.0 + 1e-6
+    assert len(looked) <= 200 * 30
+    assert math.hypot(*robot.truth[:2]) > 10.0, "it walks there all the same"
+
+
 def test_a_walker_that_is_hemmed_in_waits() -> None:
     sim = Simulation(MapBuilder().rectangle(-0.4, -0.4, 0.8, 0.8).scene())
     robot = sim.add_robot(thing(), "w", pose=(0, 0, 0))
@@ -179,6 +203,8 @@ def test_another_program_replaces_the_first_and_both_go_with_the_robot() -> None
     [
         ("walk", {"speed": 0}, "speed must be positive"),
         ("walk", {"area": [1]}, r"expected \[x0, y0, x1, y1\]"),
+        ("walk", {"area": [0, 0, math.inf, 1]}, r"expected numbers within ±1e\+07 m"),
+        ("walk", {"area": [0, 0, 1e300, 1]}, r"expected numbers within ±1e\+07 m"),
         ("walk", {"speed": "fast"}, "robot one: controller walk"),
         ("follow", {"leader": "one"}, "cannot follow itself"),
         ("follow", {"distance": -1}, "must be positive"),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.engine import build
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec, build_grid, crowding
 from botyard.engine.kernels.grid import quadrant_clearance, wall_distance
@@ -351,3 +352,21 @@ def test_a_map_that_is_mostly_empty_is_doubted() -> None:
     assert len(said) == 1 and "Does it hold a stray point far outside?" in said[0]
     Simulation(Scene(points=points[:-1], resolution=0.02), warn=said.append)
     assert len(said) == 1
+
+
+def test_many_long_walls_cost_no_more_memory_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry for each cell along each wall: 100,000 walls across a square kilometre would have 130 million of them, 6 GB."""
+    rng = np.random.default_rng(1)
+    segments = rng.uniform(0.0, 1000.0, (300, 4))
+    usual = build_grid(Scene(segments=segments))
+    monkeypatch.setattr(build, "MAX_ENTRIES", 3000.0)
+    grid = build_grid(Scene(segments=segments))
+    assert len(usual.seg) > 100_000
+    assert len(grid.seg) <= 3000 + 4 * len(segments), (
+        "beside those of its own cells, each wall has one at most at either end"
+    )
+    pose = Pose(500.0, 500.0, 0.3)
+    e, devices = world(segments, [(robot("r", (OCTAGON,)), pose)])
+    assert len(e.grid.seg) == len(grid.seg)
+    found = ranges(e, devices, "r", fan(61, 2 * math.pi, 300.0))
+    assert np.abs(found - naive.scan(pose, np.linspace(-math.pi, math.pi, 61), segments, [], 300.0)).max() < 1e-9

@@ -23,10 +23,12 @@ from botyard.formats import reading
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.pioneer.simhandlers import Ctrl
+from botyard.servers import worldcontrol
 from botyard.servers.aside import JobLimits
 from botyard.simulation import Simulation
 from tests.page.serving import TOKEN, Served, served
 from tests.ports import free_port
+from tests.protocols.lines import Client, named
 from tests.servers import hangingreader
 from tests.waiting import PATIENCE, wait
 
@@ -130,6 +132,19 @@ def test_a_broken_map_is_told_as_before(folder: Path, caplog: pytest.LogCaptureF
         assert any(told in line and f"{folder}/bad.map:2: " in line for line in caplog.messages)
         status, why = upload(s, "other.map", b"2D-Map\nResolution: fine\n")
         assert (status, why.startswith("other.map:2: ")) == (422, True), why
+
+
+def test_a_map_whose_walls_would_slow_every_step_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many walls that cross: each ray and each move would have to look at all of them."""
+    (tmp_path / "good.map").write_text(SMALL)
+    monkeypatch.setattr(worldcontrol, "MAX_CROWDING", 0.5)
+    c = Client(folders=(tmp_path,))
+    scene = c.sim.scene
+    c.ctrl(Ctrl.LOAD_MAP, named("good.map"))
+    assert c.sim.scene is scene
+    monkeypatch.setattr(worldcontrol, "MAX_CROWDING", 2.0)
+    c.ctrl(Ctrl.LOAD_MAP, named("good.map"))
+    assert c.sim.scene is not scene
 
 
 @pytest.mark.parametrize("away", [6_000.0, 1e7])

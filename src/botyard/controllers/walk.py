@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 
 from botyard.controllers.steering import halt, steer
+from botyard.engine.commands import FARTHEST
 from botyard.errors import WorldError
 from botyard.geometry import Pose
 from botyard.simulation import Robot
@@ -15,6 +16,8 @@ TRIES = 30
 """So many places are looked at for one that can be reached in a straight line."""
 STEP = 0.25
 """A way is free if the body fits on it at points this far apart, m."""
+LONGEST = 50.0
+"""Nobody looks farther ahead than this, m: of a way to a place beyond it only the first part is walked."""
 
 
 class Walk:
@@ -44,7 +47,9 @@ class Walk:
         if not (float(speed) > 0.0 and float(pause) >= 0.0):
             raise WorldError("walk: speed must be positive, pause not negative")
         if area is not None and len(area) != 4:
-            raise WorldError(f"walk: area: expected [x0, y0, x1, y1], found {list(area)}")
+            raise WorldError(f"walk: area: expected [x0, y0, x1, y1], found {len(area)} numbers")
+        if area is not None and not all(abs(float(v)) <= FARTHEST for v in area):
+            raise WorldError(f"walk: area: expected numbers within ±{FARTHEST:g} m, found {list(area)}")
         self._robot = robot
         self._random = random.Random(f"{seed} walk {robot.name}")
         self._speed, self._pause = float(speed), float(pause)
@@ -85,8 +90,10 @@ class Walk:
                 b = sim.scene.bounds
                 if b is not None and not (b[0] <= x <= b[2] and b[1] <= y <= b[3]):
                     continue
-            th = math.atan2(y - pose.y, x - pose.x)
-            n = max(1, math.ceil(math.hypot(x - pose.x, y - pose.y) / STEP))
+            th, away = math.atan2(y - pose.y, x - pose.x), math.hypot(x - pose.x, y - pose.y)
+            if away > LONGEST:
+                x, y, away = pose.x + LONGEST * math.cos(th), pose.y + LONGEST * math.sin(th), LONGEST
+            n = max(1, math.ceil(away / STEP))
             if all(
                 is_free(Pose(pose.x + (x - pose.x) * k / n, pose.y + (y - pose.y) * k / n, th)) for k in range(1, n + 1)
             ):

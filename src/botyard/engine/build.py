@@ -23,6 +23,8 @@ MIN_CELL = 0.1
 """Least edge of a grid cell, m (the size that measured best, reference performance.md §2)."""
 MAX_CELLS = 4e6
 """Maps so large that they would need more cells get larger ones."""
+MAX_ENTRIES = 2e7
+"""So do maps with so many long walls that these would have more entries in all cells together: an entry costs 44 bytes."""
 CELLS_PER_ENTRY = 4.0
 """So do maps with few walls: the whole grid then stays in a cache."""
 CROWDED = 50.0
@@ -263,9 +265,9 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     ends = segments.reshape(-1, 2)
     low, high = ends.min(axis=0), ends.max(axis=0)
     area = float((high[0] - low[0] + 1.0) * (high[1] - low[1] + 1.0))
-    least = h = max(MIN_CELL, math.sqrt(area / MAX_CELLS))
     # a wall has an entry in each cell along its way; how many those are depends on the edge: a few rounds are enough
     ways = float(np.abs(segments[:, 2:] - segments[:, :2]).sum())
+    least = h = max(MIN_CELL, math.sqrt(area / MAX_CELLS), ways / MAX_ENTRIES)
     for _ in range(8):
         h = max(least, math.sqrt(area / (CELLS_PER_ENTRY * (len(segments) + ways / h))))
     while h > least and _neighbours(ends, h) > CROWDED:

@@ -1,19 +1,28 @@
-"""Scenes as rasters: occupancy grids for ROS, images of maps."""
+"""Scenes as rasters: occupancy grids for ROS, images of maps.
+
+`main` is a process that makes one (see `botyard.child`), for large maps that must not hold up a simulation.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.child import Send, serve
 from botyard.errors import WorldError
 from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
 from botyard.model.tracing import squares_to_segments
 
+MODULE: Final = "botyard.model.raster"
 MAX_CELLS: Final = 100_000_000
+PORTION: Final = 1_000_000
+"""So many points on walls are looked at together."""
 ON_LATTICE: Final = 1e-6
 """Coordinates that are off the lattice by less than this part of a cell are on it."""
 
@@ -35,6 +44,15 @@ class Raster(NamedTuple):
     x: float
     y: float
     resolution: float
+
+
+def extent(scene: Scene) -> tuple[float, float]:
+    """Width and height of what `rasterise` draws, m."""
+    parts = [p for p in (scene.segments.reshape(-1, 2), scene.points) if len(p)]
+    if not parts:
+        return 0.0, 0.0
+    low, high = np.min([p.min(axis=0) for p in parts], axis=0), np.max([p.max(axis=0) for p in parts], axis=0)
+    return float(high[0] - low[0]) + scene.resolution, float(high[1] - low[1]) + scene.resolution
 
 
 def _lattice(scene: Scene, resolution: float) -> NDArray[np.int64] | None:
@@ -135,8 +153,8 @@ def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[fl
         return
     scaled = (walls - np.array([*corner, *corner])) / resolution
     counts = np.ceil(4.0 * np.hypot(scaled[:, 2] - scaled[:, 0], scaled[:, 3] - scaled[:, 1])).astype(np.int64) + 1
-    for first in range(0, len(walls), 4096):  # in portions: long walls have many points
-        part, n = scaled[first : first + 4096], counts[first : first + 4096]
+    for first, last in _portions(counts):
+        part, n = scaled[first:last], counts[first:last]
         index = np.repeat(np.arange(len(part)), n)
         step = np.arange(len(index)) - np.repeat(np.cumsum(n) - n, n)
         share = step / np.maximum(n[index] - 1, 1)
@@ -145,3 +163,58 @@ def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[fl
         column = np.clip(np.floor(x + 1e-9).astype(np.int64), 0, solid.shape[1] - 1)
         row = np.clip(np.floor(y + 1e-9).astype(np.int64), 0, solid.shape[0] - 1)
         solid[row, column] = True
+
+
+def _portions(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """First and behind the last of the things that are looked at together: one, or so many that their `counts` are `PORTION` together."""
+    ends = np.cumsum(counts)
+    first = 0
+    while first < len(counts):
+        before = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + PORTION, "right")))
+        yield first, last
+        first = last
+
+
+# -- the process
+
+
+@dataclass(frozen=True, slots=True)
+class RasterRequest:
+    """What is to be drawn, and the edge of a cell, m."""
+
+    scene: Scene
+    resolution: float
+
+
+@dataclass(frozen=True, slots=True)
+class RasterAnswer:
+    """A `Raster` on its way: its cells row by row, a byte each."""
+
+    rows: int
+    columns: int
+    cells: bytes
+    x: float
+    y: float
+    resolution: float
+
+    @property
+    def raster(self) -> Raster:
+        """What came. ValueError: not so many cells as are said."""
+        solid = np.frombuffer(self.cells, np.uint8).reshape(self.rows, self.columns) != 0
+        return Raster(solid, self.x, self.y, self.resolution)
+
+
+TYPES: Final = {"raster": RasterAnswer}
+"""What the process answers."""
+
+
+def _answer(request: RasterRequest, send: Send) -> None:
+    solid, x, y, resolution = rasterise(request.scene, request.resolution)
+    rows, columns = solid.shape
+    send("raster", RasterAnswer(rows, columns, solid.tobytes(), x, y, resolution))
+
+
+def main() -> None:
+    """The process."""
+    serve({"rasterise": RasterRequest}, _answer)

@@ -13,11 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
-import numpy as np
-
 from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
-from botyard.model.raster import Raster, rasterise
 from botyard.model.world import THING
 from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
@@ -35,8 +32,6 @@ from botyard.simulation import Robot
 
 SOURCE: Final = "ros"
 """In whose name ROS commands robots and reads sensors."""
-MAP_CELL: Final = 0.05
-"""Edge of a cell of the published map, m."""
 CMD_VEL_TIMEOUT: Final = 0.6
 """A robot stops after so much simulated time without cmd_vel, s (as the drivers of the real ones do)."""
 
@@ -244,8 +239,6 @@ class RosGraph:
         self._data = StepData()
         self._transports: list[Transport] = []
         self._rows: object = None
-        self._raster: tuple[object, Raster | None] = (None, None)
-        self._map_version = 0
         self._maps = not self._sim.scene.source.startswith("ros:")  # else the topic is another's
         self._members: dict[str, _Member] = {}
         self._drivers = Fence(log, "a command by ROS")
@@ -435,7 +428,12 @@ class RosGraph:
         if self.profile == "default" and self._maps:
             topics.append(
                 Topic(
-                    "/map", "nav_msgs/OccupancyGrid", self._map, "the static map", version=self._version_of_map, queue=1
+                    "/map",
+                    "nav_msgs/OccupancyGrid",
+                    self._map,
+                    "the static map",
+                    version=lambda: self._yard.world.cells.version,
+                    queue=1,
                 )
             )
         if self.profile == "default":
@@ -588,25 +586,16 @@ class RosGraph:
         }
         return "simulator", level, text, [(k, str(v)) for k, v in values.items()]
 
-    def _version_of_map(self) -> int:
-        if self._raster[0] is not self._sim.scene:
-            self._raster = (self._sim.scene, None)
-            self._map_version += 1
-        return self._map_version
-
     def _map(self, stamp: Stamp) -> Any:
-        self._version_of_map()
-        scene, raster = self._raster
-        if raster is None:
-            try:
-                raster = rasterise(self._sim.scene, MAP_CELL)
-            except WorldError:  # no map, or one too large
-                raster = Raster(np.zeros((0, 0), np.bool_), 0.0, 0.0, MAP_CELL)
-            self._raster = (scene, raster)
-        return self._m.map(stamp, raster, "map")
+        """The map; None while its cells are being made."""
+        raster = self._yard.world.cells.get()
+        return None if raster is None else self._m.map(stamp, raster, "map")
 
     def _get_map(self, _request: Any) -> Any:
-        return self.types["nav_msgs/GetMapResponse"](map=self._map(self.stamp()))
+        found = self._map(self.stamp())
+        if found is None:
+            raise WorldError("the map is being drawn; ask again in some seconds")
+        return self.types["nav_msgs/GetMapResponse"](map=found)
 
     # -- every step
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from botyard.controllers.registry import controller_names
-from botyard.engine.build import build_grid
+from botyard.engine.build import build_grid, crowding
 from botyard.engine.layout import Grid
 from botyard.errors import BotyardError, WorldError
 from botyard.formats import reading
@@ -36,6 +36,7 @@ from botyard.protocols.pioneer.events import (
 from botyard.servers.aside import Job, JobLimits
 from botyard.servers.fence import Fence
 from botyard.servers.host import Host
+from botyard.servers.mapcells import MapCells
 from botyard.servers.packetlog import PacketLog
 from botyard.servers.pictures import Pictures
 from botyard.servers.turns import Turns
@@ -51,6 +52,8 @@ MAX_WAITING: Final = 16
 """Map requests that may wait for others; of more, the last of whoever has the most is refused."""
 MAX_READERS: Final = 2
 """So many maps may be read at once, for different clients: one that hangs holds up nobody else."""
+MAX_CROWDING: Final = 500.0
+"""Maps of clients may have so many walls in an occupied cell of the grid on average: every ray and every move looks at them."""
 ROTATION_PAUSE: Final = 0.05
 """Clients may begin a new log file so often, s: five are kept, and a flood of these would keep the disk busy."""
 
@@ -130,6 +133,8 @@ class WorldControl:
         """Records what passes in sessions that begin from now on."""
         self.populate: Callable[[World], object] = sim.populate
         """Adds the robots of a world."""
+        self.cells = MapCells(lambda: sim.scene, host, limits)
+        """The map as cells, for those who publish it."""
         self._reading = reading.Limits.of(options, controller_names())
         self._limits = limits
         self._rotate_logs = rotate_logs
@@ -301,6 +306,7 @@ class WorldControl:
         self._closed = True
         self._turns.clear()
         self._pictures.close()
+        self.cells.close()
         for job in self._jobs:
             job.kill()
 
@@ -355,7 +361,13 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
         found = reading.receive_reading(job.run("read", request, reading.TYPES), request.limits.budget, _warn, _trace)
     if found.world is None:
         return None
-    return Loaded(found.path, found.modified, found.world, build_grid(found.world.scene))
+    grid = build_grid(found.world.scene)
+    walls = crowding(grid)
+    if walls > MAX_CROWDING:
+        raise WorldError(
+            f"so many walls cross or crowd that {walls:.0f} share a place, and at most {MAX_CROWDING:g} may: steps would be late"
+        )
+    return Loaded(found.path, found.modified, found.world, grid)
 
 
 def _warn(text: str) -> None:

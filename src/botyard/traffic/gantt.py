@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -19,6 +20,8 @@ MAX_SECTORS: Final = 60
 """The sectors that are occupied longest are shown, so many."""
 MAX_TITLE: Final = 200
 """Longest title, characters."""
+TALLEST: Final = 100.0
+"""Rows of many robots are narrower, so that all are together no higher than this, inches."""
 _COLORS: Final = {"goes": "#4c8dd6", "waits": "#d9534f", "occupied": "#8fbf7f", "critical": "#555555"}
 
 
@@ -155,10 +158,9 @@ def _figure(chart: Chart) -> Any:
         longest[i, sector] = longest.get((i, sector), 0.0) + end - begin
     listed = sorted(sorted(longest, key=lambda s: -longest[s])[:MAX_SECTORS])
     rows = {s: n for n, s in enumerate(listed)}
-    figure = Figure(figsize=(12.0, 1.6 + 0.22 * chart.robots + 0.16 * len(listed)), layout="constrained")
-    top, bottom = figure.subplots(
-        2, 1, sharex=True, height_ratios=[0.22 * chart.robots + 0.3, 0.16 * len(listed) + 0.3]
-    )
+    high = min(0.22 * chart.robots, TALLEST)
+    figure = Figure(figsize=(12.0, 1.6 + high + 0.16 * len(listed)), layout="constrained")
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[high + 0.3, 0.16 * len(listed) + 0.3])
     for bars, name in ((chart.goes, "goes"), (chart.waits, "waits")):
         top.barh(
             [b[0] for b in bars],
@@ -169,7 +171,8 @@ def _figure(chart: Chart) -> Any:
             label=name,
         )
     top.plot([a[1] for a in chart.asks], [a[0] for a in chart.asks], "|", color=_COLORS["critical"], label="asks")
-    top.set_yticks(range(chart.robots), [f"robot {i}" for i in range(chart.robots)], fontsize=7)
+    named = range(0, chart.robots, math.ceil(0.22 * chart.robots / TALLEST) or 1)
+    top.set_yticks(named, [f"robot {i}" for i in named], fontsize=7)
     top.invert_yaxis()
     top.legend(loc="upper right", fontsize=7, ncols=3)
     top.set_title(chart.title, fontsize=10, parse_math=False)

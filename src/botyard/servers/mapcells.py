@@ -1,0 +1,131 @@
+"""The static map as cells, for ROS: not more than a message may have, whatever the world's extent, and made beside the steps if many."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from botyard.errors import BotyardError, WorldError
+from botyard.model import raster
+from botyard.model.raster import Raster, RasterRequest, rasterise
+from botyard.model.scene import Scene
+from botyard.servers.aside import Job, JobLimits
+from botyard.servers.host import Host
+
+log = logging.getLogger("botyard.ros")
+
+CELL: Final = 0.05
+"""Edge of a cell, m …"""
+MAX_CELLS: Final = 16_000_000
+"""… of a map that needs no more of them than so many; in larger ones they are twice, four times … as large."""
+QUICK: Final = 1_000_000
+"""So many cells, …"""
+QUICK_THINGS: Final = 20_000
+"""… and walls and points, are drawn at once."""
+
+
+class MapCells:
+    """The cells of the map that is in place.
+
+    Parameters
+    ----------
+    scene : callable
+        The present one.
+    host : Host
+        Where work is done beside the steps.
+    limits : JobLimits or None
+        What the process that makes large ones may take; None: they are made in this one.
+    """
+
+    def __init__(self, scene: Callable[[], Scene], host: Host, limits: JobLimits | None) -> None:
+        self._scene = scene
+        self._host = host
+        self._limits = limits
+        self._drawn: Scene | None = None
+        self._raster: Raster | None = None
+        self._version = 0
+        self._begun = False
+        self._job: Job | None = None
+
+    @property
+    def version(self) -> int:
+        """Changes with the map, and when its cells are there."""
+        if self._drawn is not self._scene():
+            self._drawn, self._raster, self._begun = self._scene(), None, False
+            self._version += 1
+        return self._version
+
+    def get(self) -> Raster | None:
+        """The cells; none for an empty world. None: they are being made, and `version` changes when they are there."""
+        _ = self.version
+        scene = self._drawn
+        if self._raster is None and not self._begun and scene is not None:
+            self._begun = True
+            cell = _cell(scene)
+            if _count(raster.extent(scene), cell) <= QUICK and len(scene.segments) + len(scene.points) <= QUICK_THINGS:
+                self._raster = _made(scene, cell, None)
+            else:
+                self._job = job = None if self._limits is None else Job(raster.MODULE, self._limits)
+                self._host.run_aside(
+                    lambda: _made(scene, cell, job), lambda made, error: self._done(scene, made, error)
+                )
+        return self._raster
+
+    def close(self) -> None:
+        """What is being made is given up."""
+        if self._job is not None:
+            self._job.kill()
+
+    def _done(self, scene: Scene, made: Raster | None, error: Exception | None) -> None:
+        if scene is not self._drawn:  # another map has come meanwhile
+            return
+        if made is None:
+            log.warning(
+                "the map is not published as cells: %s", error if isinstance(error, BotyardError) else repr(error)
+            )
+            made = _empty()
+        elif made.resolution > CELL:
+            log.warning("the map is so large that it is published in cells of %g m", made.resolution)
+        self._raster = made
+        self._version += 1
+
+
+def _count(extent: tuple[float, float], cell: float) -> float:
+    return (extent[0] / cell + 3.0) * (extent[1] / cell + 3.0)
+
+
+def _cell(scene: Scene) -> float:
+    """The edge of a cell, m, of which there are not too many."""
+    extent, cell = raster.extent(scene), CELL
+    while _count(extent, cell) > MAX_CELLS:
+        cell *= 2.0
+    return cell
+
+
+def _empty() -> Raster:
+    return Raster(np.zeros((0, 0), np.bool_), 0.0, 0.0, CELL)
+
+
+def _made(scene: Scene, cell: float, job: Job | None) -> Raster:
+    """The cells of a map; may run in another thread.
+
+    Raises
+    ------
+    JobError, ValueError
+        They could not be made.
+    """
+    if not len(scene.segments) + len(scene.points):
+        return _empty()
+    if job is None:
+        return rasterise(scene, cell)
+    answers = [body for _, body in job.run("rasterise", RasterRequest(scene, cell), raster.TYPES)]
+    if len(answers) != 1:
+        raise WorldError("the process for it has not answered")
+    made: Raster = answers[0].raster
+    return made
+
+
+__all__ = ["CELL", "MAX_CELLS", "MapCells"]

@@ -1,0 +1,141 @@
+"""The static map as cells: a message holds so many at the most, and what takes long is made beside the steps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from botyard.model import raster
+from botyard.model.raster import RasterAnswer, rasterise
+from botyard.model.scene import Scene
+from botyard.servers import mapcells
+from botyard.servers.aside import JobLimits
+from botyard.servers.hub import Hub
+from botyard.servers.mapcells import CELL, MapCells
+from botyard.servers.tcp import LoopHost
+from botyard.simulation import Simulation
+from tests.waiting import PATIENCE
+
+WALLS = np.array([[0.0, 0.0, 10.0, 0.0], [10.0, 0.0, 10.0, 4.02]])
+
+
+class Host:
+    """Does nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self.jobs: list[tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]] = []
+
+    def run_aside(self, job: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+        self.jobs.append((job, done))
+
+    def work(self) -> None:
+        job, done = self.jobs.pop(0)
+        try:
+            result = job()
+        except Exception as error:
+            done(None, error)
+        else:
+            done(result, None)
+
+    def end_soon(self, status: int, crash: bool) -> None:
+        raise AssertionError
+
+
+def made(scene: Scene) -> tuple[list[Scene], Host, MapCells]:
+    place, host = [scene], Host()
+    return place, host, MapCells(lambda: place[0], host, None)
+
+
+def test_small_maps_are_there_at_once() -> None:
+    place, host, cells = made(Scene(segments=WALLS))
+    version, found = cells.version, cells.get()
+    assert found is not None
+    np.testing.assert_array_equal(found.solid, rasterise(place[0], CELL).solid)
+    assert cells.get() is found
+    assert cells.version == version
+    place[0] = Scene()
+    assert cells.version != version
+    empty = cells.get()
+    assert empty is not None
+    assert empty.solid.size == 0
+    assert not host.jobs
+
+
+def test_large_ones_come_later_and_only_the_present_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapcells, "QUICK_THINGS", 1)
+    place, host, cells = made(Scene(segments=WALLS))
+    assert cells.get() is None
+    assert cells.get() is None
+    assert len(host.jobs) == 1, "made once"
+    before = cells.version
+    place[0] = Scene(segments=WALLS + 1.0)
+    assert cells.get() is None
+    host.work()
+    assert cells.get() is None, "those were of the map before"
+    between = cells.version
+    host.work()
+    found = cells.get()
+    assert found is not None
+    assert (found.x, found.resolution) == (1.0, CELL)
+    assert len({before, between, cells.version}) == 3, "so that it is published"
+
+
+@pytest.mark.parametrize("far", [1e3, 1e5, 1e12])
+def test_cells_do_not_follow_the_extent(
+    far: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mapcells, "MAX_CELLS", 40_000)
+    monkeypatch.setattr(mapcells, "QUICK", 100)
+    _, host, cells = made(
+        Scene(segments=np.concatenate([WALLS, [[far, far, far, far - 1.0]]]), points=np.array([[-far, 0.0]]))
+    )
+    cells.get()
+    host.work()
+    found = cells.get()
+    assert found is not None
+    assert 2_000 < found.solid.size <= 40_000
+    assert found.solid.any()
+    assert found.resolution > CELL
+    assert f"published in cells of {found.resolution:g} m" in caplog.text
+
+
+def test_many_long_walls_are_drawn_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    scene = Scene(segments=rng.uniform(0.0, 30.0, (400, 4)))
+    whole = rasterise(scene, 0.1).solid
+    most = 0
+    repeat = np.repeat
+
+    def watched(*args: Any) -> Any:
+        nonlocal most
+        found = repeat(*args)
+        most = max(most, len(found))
+        return found
+
+    monkeypatch.setattr(raster, "PORTION", 3000)
+    monkeypatch.setattr(np, "repeat", watched)
+    np.testing.assert_array_equal(rasterise(scene, 0.1).solid, whole)
+    assert 1000 < most <= 3000 + 2000, "a portion, or one wall"
+
+
+def test_a_process_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapcells, "QUICK_THINGS", 1)
+    scene = Scene(segments=WALLS)
+
+    async def get(limits: JobLimits) -> Any:
+        cells = MapCells(lambda: scene, LoopHost(Hub(Simulation())), limits)
+        async with asyncio.timeout(PATIENCE):
+            while (found := cells.get()) is None:
+                await asyncio.sleep(0.01)
+        return found
+
+    found, here = asyncio.run(get(JobLimits(time=PATIENCE))), rasterise(scene, CELL)
+    np.testing.assert_array_equal(found.solid, here.solid)
+    assert found[1:] == here[1:]
+    assert asyncio.run(get(JobLimits(time=0.001))).solid.size == 0, "it may not take so long: no cells"
+    with pytest.raises(ValueError, match="reshape"):
+        _ = RasterAnswer(2, 3, b"12345", 0.0, 0.0, 1.0).raster
