@@ -17,6 +17,7 @@ from botyard.servers.hub import Hub
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 from tests.running import BOTYARD
+from tests.waiting import PATIENCE
 
 
 def _fails(self: Hub) -> int:
@@ -61,7 +62,7 @@ def test_fatal_signals_leave_traces(debug: bool, tmp_path: Path) -> None:
         assert process.poll() is None
     time.sleep(0.2)
     process.send_signal(signal.SIGSEGV)
-    assert process.wait(20) == -signal.SIGSEGV
+    assert process.wait(PATIENCE) == -signal.SIGSEGV
     process.communicate()
     assert ("Fatal Python error: Segmentation fault" in file.read_text()) == debug
 

@@ -89,7 +89,7 @@ def test_what_the_unit_starts(tmp_path: Path) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port + 3}/healthz", timeout=PATIENCE) as answer:
             assert json.load(answer)["status"] == "ok"
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
     finally:
         process.kill()
         process.communicate()

@@ -127,7 +127,7 @@ def test_a_stuck_disk_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.Monkey
     log.info("it goes on")
     made.close()
     target.stream.close()
-    time.sleep(0.2)
+    wait(lambda: b"it goes on" in b"".join(seen))
     stop.set()
     thread.join()
     os.close(reader)

@@ -156,7 +156,7 @@ def test_robots_are_where_they_were(tmp_path: Path) -> None:
         assert "started again after a crash" in (tmp_path / "a.log").read_text()
         assert (tmp_path / "a.log-crash").exists()
         s.process.terminate()
-        assert s.process.wait(30) == 0
+        assert s.process.wait(PATIENCE) == 0
         assert not saved.exists(), "ended on purpose: nothing is to be brought back"
         assert s.process.stderr is not None
         assert "the simulator has died (Killed): it is started again" in s.process.stderr.read()
@@ -176,7 +176,7 @@ def test_a_command_that_ends_it_as_a_crash(tmp_path: Path) -> None:
             for _ in range(3):
                 assert robot.update()
             robot.send(C.SIM_EXIT, 236)
-            assert s.process.wait(30) == 236
+            assert s.process.wait(PATIENCE) == 236
         assert s.process.stderr is not None
         assert s.process.stderr.read().count("it is started again") == 1
 

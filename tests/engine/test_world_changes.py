@@ -160,6 +160,11 @@ def test_perfect_odometry_is_the_true_pose() -> None:
     robot.command(w=0.5)
     sim.step(10)
     assert robot.odom == robot.truth, "it is a property of the model"
+    robot.command.set_pose(-2.0, 1.0, 2.0)
+    robot.command(v=0.2)
+    sim.step(10)
+    assert robot.odom == robot.truth, "wherever it was put"
+    assert robot.truth.y > 0.9
 
 
 def test_one_coordinate_of_the_pose() -> None:

@@ -89,7 +89,7 @@ def test_a_world_without_a_map_has_an_edge(browser: Browser) -> None:
             one.tab.mouse.move(*one.at(90.0, 0.0))
             one.tab.mouse.wheel(0, 400)
         one.until("__sim.world.frameVersion > 2")
-        one.tab.wait_for_timeout(300)
+        one.js("__sim.stage.drawNow()")
         picture = pixels(one.tab.locator(".stage").screenshot())
         box = one.tab.locator(".stage").bounding_box()
         assert box is not None

@@ -16,6 +16,7 @@ from botyard.traffic.outcome import Outcome
 from botyard.traffic.replay import lanes, replay_data, write_replay
 from botyard.traffic.supervisors.registry import find_supervisor
 from tests.traffic.tasks import random_task
+from tests.waiting import PATIENCE
 
 
 def outcome(family: str = "deadlock", supervisor: str = "fcfs", **rules: bool) -> Outcome:
@@ -70,7 +71,7 @@ def test_it_plays_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     page.evaluate("replay.at(0)")
     page.locator("#speed").select_option("50")
     page.get_by_role("button", name="Play").click()
-    page.get_by_role("button", name="Play").wait_for(timeout=10_000)  # it pauses at the end
+    page.get_by_role("button", name="Play").wait_for(timeout=1000 * PATIENCE)  # it pauses at the end
     assert page.locator("#clock").inner_text().startswith(f"{out.time:.1f} of")
     page.keyboard.press("ArrowLeft")
     assert page.locator("#clock").inner_text().startswith(f"{out.time - 1:.1f} of")

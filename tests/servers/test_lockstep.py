@@ -161,13 +161,17 @@ def test_a_pioneer_client_steps_the_world() -> None:
         end = time.monotonic() + PATIENCE
         while robot.update(timeout=0.5):
             assert time.monotonic() < end, "time does not stand still"
-        seen = []
-        for count in (10, 10, 10, 0):  # reports are repeated while time stands still
+        seen = [robot.x_mm]
+        for count in (10, 10, 10, 0):
             steps(count)
-            end = time.monotonic() + 0.6
-            while time.monotonic() < end:
+            end = time.monotonic() + PATIENCE
+            while count and robot.x_mm == seen[-1]:
+                assert time.monotonic() < end, "no steps were made"
                 robot.update(timeout=0.2)
+            for _ in range(8):  # reports are repeated while time stands still
+                robot.update(timeout=PATIENCE)
             seen.append(robot.x_mm)
+        del seen[0]
         assert seen[2] - seen[1] == pytest.approx(500.0, abs=30.0), "ten steps of 0.1 s"
         assert seen[3] == seen[2], "no steps"
         robot.send_raw(frame(C.SIM_CTRL, struct.pack("<BH", 0x3B, Ctrl.RUN_WORLD)))

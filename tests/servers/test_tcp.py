@@ -18,7 +18,7 @@ from botyard.protocols.pioneer.packet import command, frame
 from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import BOTYARD, running
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait
 
 
 @pytest.mark.peer
@@ -49,7 +49,7 @@ def test_two_robots_from_start_to_end(number: int) -> None:
             deviation("second-client-refused")
             # a second client is refused, and neither the first nor the other robot notices
             with pytest.raises(PeerError, match="another client"):
-                PioneerClient(port=port, timeout=5)
+                PioneerClient(port=port, timeout=PATIENCE)
             assert p3dx.update()
             assert bob.update()
         # the same port serves again
@@ -142,12 +142,15 @@ def test_a_controller_drives_until_a_client_comes_and_after_it_has_gone() -> Non
             for _ in range(5):
                 robot.update()
             assert (robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg) == rest, "the client commands nothing"
-        time.sleep(1.5)
-        with PioneerClient(port=port) as robot:
-            robot.send(237, 1)
-            while robot.simstat is None:
-                assert robot.update()
-            assert (robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg) != rest
+
+        def where() -> tuple[int, int, int]:
+            with PioneerClient(port=port) as robot:
+                robot.send(237, 1)
+                while robot.simstat is None:
+                    assert robot.update()
+                return robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg
+
+        wait(lambda: where() != rest, pause=0.5)  # while nobody is connected, it drives
 
 
 @pytest.mark.peer

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,18 @@ def broker(tmp_path: Path) -> Iterator[int]:
     process = subprocess.Popen(
         [program, "-c", str(tmp_path / "m.conf")], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
-    time.sleep(0.5)
+    wait(lambda: _answers(port))
     yield port
     process.terminate()
     process.wait(PATIENCE)
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), PATIENCE).close()
+    except OSError:
+        return False
+    return True
 
 
 class Master:
