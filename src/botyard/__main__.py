@@ -1,6 +1,17 @@
-"""``python -m botyard`` is the same as the console script ``botyard``."""
+"""``python -m botyard`` and the console script ``botyard``: signals are taken over before anything else is imported."""
 
-from botyard.cli.main import main
+from __future__ import annotations
+
+from botyard.cli import interrupts
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    interrupts.begin()
+    from botyard.cli.main import main as run
+
+    run()
+
 
 if __name__ == "__main__":
     main()

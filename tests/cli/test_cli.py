@@ -275,11 +275,40 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
             if option.param_type_name == "option" and not option.hidden:
                 assert max(option.opts, key=len) in out
                 assert option.help, option.name
-    for flag in ("--version", "-v"):
-        code, out, _ = call(flag, capsys=capsys)
-        assert (code, out.startswith("botyard, version")) == (0, True)
     for command in main.COMMANDS:
         assert call(command, "--help", capsys=capsys)[0] == 0
+
+
+@pytest.mark.parametrize("flag", ["--version", "-version", "-v"])
+@pytest.mark.parametrize("before", ["", "run", "-m office", "models p3dx", "traffic run", "--no-such-option"])
+@pytest.mark.parametrize("after", ["", "--nomap"])
+def test_the_version_wherever_it_stands(flag: str, before: str, after: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(*before.split(), flag, *after.split(), capsys=capsys)
+    assert (code, out.startswith("botyard, version")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("-foo", "No such option: -foo ("), ("-robt p3dx", "-robt; did you mean -robot?"), ("-mapp office", "did you mean -map?"),
+        ("--romot=p3dx", "No such option: --romot; did you mean --robot?"), ("maps --pgn x", "--pgn; did you mean --png?"),
+        ("model", 'the command "botyard models"?'), ("serve", 'the command "botyard run"?'), ("traffik", '"botyard traffic"?'),
+        ("traffic rn", "Did you mean 'run'?"), ("models p3xd", 'did you mean "p3dx"?'),
+        ("-m offise", 'did you mean "office"?'),
+    ],
+)  # fmt: skip
+def test_what_was_meant(line: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    more = [] if line.split()[0] in main.COMMANDS else ["--noninteractive", "--no-crash-restart"]
+    code, _, err = call(*line.split(), *more, capsys=capsys)
+    assert (code > 1, said in err, len(err.splitlines())) == (True, True, 1), err
+
+
+@pytest.mark.parametrize("line", ["-mwarehouse", "-p{port}", "-rp3dx"])
+def test_values_that_follow_a_short_option_at_once(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port(3)
+    code, out, err = call("--nomap" if "-m" not in line else "-r", *(["p3dx"] if "-m" in line else []), line.format(port=port),
+                          "--fast", "--duration", "0.1", "--noninteractive", "--port", str(port), capsys=capsys)  # fmt: skip
+    assert (code, "ready" in out) == (0, True), err
 
 
 def test_listings_with_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

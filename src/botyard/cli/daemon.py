@@ -47,13 +47,17 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
         except OSError as error:
             raise DaemonError(f"--daemonize: no process can be started: {error.strerror}") from None
         assert process.stdout is not None
-        for line in process.stdout:
-            click.echo(line, nl=False)
-            if "ready" in line:
-                click.echo(
-                    f"botyard goes on in the background as process {process.pid}; its log is {log_file or LOG_FILE}"
-                )
-                return 0
+        try:
+            for line in process.stdout:
+                click.echo(line, nl=False)
+                if "ready" in line:
+                    click.echo(
+                        f"botyard goes on in the background as process {process.pid}; its log is {log_file or LOG_FILE}"
+                    )
+                    return 0
+        except BaseException:  # who does not wait for it does not want it
+            process.terminate()
+            raise
         status = process.wait()
         errors.seek(0)
         click.echo(errors.read(), nl=False, err=True)

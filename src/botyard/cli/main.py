@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
 from botyard import __version__
-from botyard.errors import BotyardError, ExitCode
-from botyard.names import escaped
+from botyard.cli import interrupts
+from botyard.errors import BotyardError, ExitCode, MapError
+from botyard.names import escaped, shown
 
 COMMANDS: Final[Mapping[str, str]] = {
     **{
@@ -44,12 +46,21 @@ class _Commands(click.Group):
         return found
 
 
+VERSIONS: Final = frozenset({"--version", "-version", "-v"})
+"""Wherever one of these stands on the line, the version is all that is wanted."""
+OTHER_WORDS: Final[Mapping[str, str]] = {
+    "serve": "run", "server": "run", "start": "run", "simulate": "run", "sim": "run", "robots": "models", "list": "maps", "world": "maps",
+    "worlds": "maps", "check": "scenario check", "generate": "maps generate", "info": "doctor", "compile": "warmup", "teleop": "drive",
+}  # fmt: skip
+"""What people type for a command, who do not know its name."""
+
+
 def _with_subcommand(args: Sequence[str]) -> list[str]:
     """``botyard -m office`` means ``botyard run -m office``: an old command line needs only the new program name."""
+    if VERSIONS & set(args):
+        return ["--version"]
     if args and args[0] in COMMANDS:
         return list(args)
-    if list(args) in (["--version"], ["-v"], ["-version"]):
-        return ["--version"]
     return ["run", *args]
 
 
@@ -59,26 +70,58 @@ def program() -> None:
     """Simulate mobile robots that real robot software can connect to."""
 
 
-def main(args: Sequence[str] | None = None) -> None:
+def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with the status of the table (feature table, area EXIT)."""
-    arguments = _with_subcommand(sys.argv[1:] if args is None else args)
+    typed = sys.argv[1:] if args is None else args
+    interrupts.command()
     try:
-        status = program.main(arguments, prog_name="botyard", standalone_mode=False)
+        status = program.main(_with_subcommand(typed), prog_name="botyard", standalone_mode=False)
+    except click.NoSuchOption as error:
+        _fail(_of_option(error, typed), ExitCode.COMMAND_LINE)
     except click.UsageError as error:
         hint = f'"{error.ctx.command_path} --help" tells more' if error.ctx else '"botyard --help" tells more'
         _fail(f"{error.format_message()} ({hint})", ExitCode.COMMAND_LINE)
-    except click.Abort:
-        sys.exit(0)
+    except (interrupts.Interrupted, KeyboardInterrupt, click.Abort):
+        interrupts.leave_interrupted()
     except BotyardError as error:
-        _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(0)
+        _fail(f"{error}{_of_command(error, typed)}", error.exit_code)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; so do we, quietly
-        sys.exit(0)
-    sys.exit(status if isinstance(status, int) else 0)
+        interrupts.leave(0)
+    except Exception:
+        if interrupts.was_interrupted():  # an error on the way out is not worth a word
+            interrupts.leave_interrupted()
+        raise
+    interrupts.leave(status if isinstance(status, int) else 0)
 
 
-def _fail(message: str, code: ExitCode) -> None:
+def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
+    """What is wrong with an option that does not exist: all of it, as it was typed, and the nearest that there is."""
+    known: list[str] = []
+    where = "botyard"
+    if error.ctx is not None:
+        known = [o for p in error.ctx.command.get_params(error.ctx) for o in (*p.opts, *p.secondary_opts)]
+        where = error.ctx.command_path
+    word = next(
+        (w for w in (a.partition("=")[0] for a in typed) if w.startswith(error.option_name) and w not in known), error.option_name
+    )  # fmt: skip
+    near = difflib.get_close_matches(word.lstrip("-").lower(), [o.lstrip("-") for o in known], n=1, cutoff=0.6)
+    meant = [o for o in known if near and o.lstrip("-") == near[0]]
+    hint = f"; did you mean {max(meant, key=lambda o: o.startswith('--') == word.startswith('--'))}?" if meant else ""
+    return f'No such option: {shown(word)}{hint} ("{where} --help" lists them)'
+
+
+def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
+    """The command that was meant by a bare word that is no map either."""
+    if not isinstance(error, MapError) or not typed or not typed[0].isalpha():
+        return ""
+    word = typed[0].lower()
+    near = OTHER_WORDS.get(word) or next(iter(difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.6)), None)
+    return f'; did you mean the command "botyard {near}"?' if near else ""
+
+
+def _fail(message: str, code: ExitCode) -> NoReturn:
+    if interrupts.was_interrupted():
+        interrupts.leave_interrupted()
     click.echo(f"botyard: error: {escaped(message)}", err=True)
-    sys.exit(int(code))
+    interrupts.leave(int(code))

@@ -9,6 +9,7 @@ import os
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from botyard.cli import interrupts
 from botyard.cli.before import EMBEDDED
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
@@ -387,9 +388,9 @@ def map_from_ros(name: str, o: RunOptions) -> Scene:
         if o.ros1 or o.ros_master is not None:
             uri = _master_name(o)
             log.info("waiting for the map on %s of ROS 1 (%s)", name.removeprefix(rosmap.SCHEME), uri)
-            return asyncio.run(rosmap.map_of_ros1(name, known, uri, o.bind_to_address))
+            return interrupts.run_loop(rosmap.map_of_ros1(name, known, uri, o.bind_to_address))
         log.info("waiting for the map on %s of ROS 2", name.removeprefix(rosmap.SCHEME))
-        return asyncio.run(rosmap.map_of_ros2(name, known, Environment.read(domain=o.ros_domain_id)))
+        return interrupts.run_loop(rosmap.map_of_ros2(name, known, Environment.read(domain=o.ros_domain_id)))
     except PeerError as error:
         raise RosMasterError(f"-m {name}: {error}") from None
 

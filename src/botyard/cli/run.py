@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import platform
-import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from botyard import __version__
+from botyard.cli import interrupts
 from botyard.cli.before import check_options, check_world
 from botyard.cli.crash import crash_handler
 from botyard.cli.logs import set_up_logging
@@ -97,8 +97,9 @@ def run(o: RunOptions, context: click.Context) -> int:
         here = Path.cwd()
         if o.cwd is not None:
             _change_folder(o.cwd)
+        interrupts.hand_over()
         return supervise(context.meta[ARGUMENTS], o.log_file, o.state_file, here)
-    signal.signal(signal.SIGTERM, _interrupt)  # until the event loop takes signals over
+    interrupts.terminate_too()
     _raise_file_limit()
     if o.cwd is not None:
         _change_folder(o.cwd)
@@ -202,7 +203,7 @@ def _simulate(
         **given,
     )
     sim.describe(described)
-    return asyncio.run(_serve(sim, world, o, rotate_logs, saved))
+    return interrupts.run_loop(_serve(sim, world, o, rotate_logs, saved))
 
 
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
@@ -372,7 +373,6 @@ async def _serve(
         named = restore(yard, saved)
         ports = {yard.servers[n]: port for n, port in named.items() if n in yard.servers}
         ports |= dict(zip(yard.factories, saved.factories, strict=False))
-    _on_signals(hub)
     async with contextlib.AsyncExitStack() as stack:
         try:
             if yard.world.packet_log is not None:
@@ -383,6 +383,7 @@ async def _serve(
                 from botyard.cli.page import begin_page
 
                 page, kept = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url), kept)
+            interrupts.ready(hub.stop)
             if place.settings.paused and page is not None and not o.noninteractive:
                 hub.pause()
                 log.info("the world file says that time stands still at first: run it in the page")
@@ -620,20 +621,6 @@ async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
         announcement = Announcement()
         stack.push_async_callback(announcement.end)
         await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in yard.servers.values())
-
-
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _on_signals(hub: Hub) -> None:
-    """SIGINT and SIGTERM end the run cleanly."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # on Windows
-            # wakes the loop by a byte in a pipe, which is lost when that is full: the handler below is called all the same
-            loop.add_signal_handler(number, hub.stop)
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(hub.stop))
 
 
 def _ready(yard: Yard, as_json: bool, page: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -808,13 +809,24 @@ class RunCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse."""
         ctx.meta[ARGUMENTS] = list(args)
+        known = {o for p in self.get_params(ctx) for o in (*p.opts, *p.secondary_opts)}
         if _is_compatible(args):
-            known = {o for p in self.get_params(ctx) for o in (*p.opts, *p.secondary_opts)}
             kept = [a for a in args if _may_be_option(a, known)]
             for gone in (a for a in args if a not in kept):
                 click.echo(f"botyard: warning: unknown option {gone} is ignored", err=True)
             args = kept
+        for text in args:
+            if _is_misspelt(text, known):  # else "-robt" would be "-r obt"
+                raise click.NoSuchOption(text, ctx=ctx)
         return super().parse_args(ctx, args)
+
+
+def _is_misspelt(text: str, known: set[str]) -> bool:
+    """Whether an argument is nearly one of the options of one dash and several letters."""
+    if not text.startswith("-") or text.startswith("--") or len(text) < 4 or text in known:
+        return False
+    words = [o[1:] for o in known if len(o) > 2 and o[1] != "-"]
+    return bool(difflib.get_close_matches(text[1:].lower(), words, n=1, cutoff=0.75))
 
 
 def _may_be_option(text: str, known: set[str]) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 import numpy as np
 
+from botyard.cli import interrupts
 from botyard.cli.before import EMBEDDED
 from botyard.cli.ros import DEFAULT_MASTER, embedded_master
 from botyard.errors import PeerError, RosMasterError
@@ -48,14 +48,12 @@ def run_over_ros(task: Task, script: Sequence[tuple[int, int]], rules: Rules, o:
     else:
         times = [(-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script]
         live = Traffic(task, relay, rules, grants=times)
-    return asyncio.run(_over_ros(live, relay, o))
+    return interrupts.run_loop(_over_ros(live, relay, o))
 
 
 async def _over_ros(live: Live, relay: Relay, o: Mapping[str, Any]) -> Outcome:
     """Run in real time with a supervisor that is a ROS node."""
     known, stop = types(), asyncio.Event()
-    with contextlib.suppress(NotImplementedError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
     async with contextlib.AsyncExitStack() as stack:
         node = TrafficNode(known, relay, os.environ.get("ROS_NAMESPACE", ""))
         if o["ros1"] or o["ros_master"]:
@@ -81,6 +79,7 @@ async def _over_ros(live: Live, relay: Relay, o: Mapping[str, Any]) -> Outcome:
             stack.push_async_callback(dds.close)
             node.add(dds)
         stack.callback(node.close)
+        interrupts.ready(stop.set)
         click.echo(f"ready: {node.node}", err=True)
         return await node.run(
             live, wait=o["wait_for_supervisor"], speed=o["speed"], idle_limit=o["idle_limit"], stop=stop
@@ -105,8 +104,7 @@ def run_over_mqtt(
 
     async def run() -> Outcome | None:
         stop = asyncio.Event()
-        with contextlib.suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop.set)
+        interrupts.ready(stop.set)
         return await fleet.run(host, port, speed=speed, stop=stop)
 
-    return asyncio.run(run())
+    return interrupts.run_loop(run())

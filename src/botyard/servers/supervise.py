@@ -126,29 +126,38 @@ class _Worker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._wanted: int | None = None
+        """The last signal that was to end us."""
 
     def run(self, command: Sequence[str], folder: Path) -> int:
         """One simulator, from its start to its end."""
+        if self._wanted is not None:
+            if self._wanted == signal.SIGINT:
+                print("botyard: interrupted", file=sys.stderr)
+            return -self._wanted
         try:
-            self._process = subprocess.Popen(command, cwd=folder)
+            with _blocked():
+                self._process = subprocess.Popen(command, cwd=folder)
         except OSError as error:
             raise DaemonError(f"the simulator cannot be started: {error.strerror}") from None
+        self._pass_on()  # what came while there was nobody to pass it on to
         try:
             return self._process.wait()
         finally:
             self._process = None
 
+    def _pass_on(self) -> None:
+        if self._wanted is not None and self._process is not None:  # else it has died, or is about to be started
+            with contextlib.suppress(OSError):
+                self._process.send_signal(self._wanted)
+
     @contextlib.contextmanager
     def passing_on(self) -> Iterator[None]:
-        """Pass signals on; the terminal's own have reached the process already."""
+        """Pass signals on. The process may have had a terminal's own already; it takes two within a moment for one."""
 
         def pass_on(number: int, _frame: FrameType | None) -> None:
-            process = self._process
-            if process is None:  # it has just died, or is about to be started
-                raise KeyboardInterrupt
-            if number != signal.SIGINT or not _is_foreground():
-                with contextlib.suppress(OSError):
-                    process.send_signal(number)
+            self._wanted = number
+            self._pass_on()
 
         old = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
         try:
@@ -158,12 +167,17 @@ class _Worker:
                 signal.signal(number, handler)
 
 
-def _is_foreground() -> bool:
-    """Whether a terminal sends its interruptions to this process and its children."""
+@contextlib.contextmanager
+def _blocked() -> Iterator[None]:
+    """A process that is started begins with signals blocked: they wait until it can take them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
     try:
-        return os.tcgetpgrp(0) == os.getpgrp()
-    except (OSError, AttributeError):
-        return False
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _is_crash(status: int) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
+import contextlib
+import multiprocessing
+import multiprocessing.connection
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 from botyard.errors import BotyardError
 from botyard.traffic.engine import Rules, Traffic
@@ -95,8 +98,25 @@ def run_case(case: Case, rules: Rules = Rules()) -> Row:
     )  # fmt: skip
 
 
-def _run(job: tuple[Case, Rules]) -> Row:
-    return run_case(*job)
+CHUNK: Final = 4
+"""Runs that a process of the pool is given at a time."""
+
+
+def _run_some(cases: Sequence[Case], rules: Rules) -> list[Row]:
+    return [run_case(case, rules) for case in cases]
+
+
+def _end_with_starter() -> None:
+    """In a process of the pool: leave Ctrl-C to the one that has started us, and end when it is gone, however it went."""
+    starter = multiprocessing.parent_process()
+    assert starter is not None
+
+    def wait() -> None:
+        multiprocessing.connection.wait([starter.sentinel])
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=wait, name="starter", daemon=True).start()
 
 
 def compile_kernels() -> None:
@@ -124,11 +144,34 @@ def run_all(
             done(rows[-1])
         return rows
     compile_kernels()  # before there are several who would
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for row in pool.map(_run, zip(cases, itertools.repeat(rules)), chunksize=4):
-            rows.append(row)
-            done(row)
+    context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_starter) as pool:
+        with _uninterrupted():
+            pieces = [pool.submit(_run_some, cases[i : i + CHUNK], rules) for i in range(0, len(cases), CHUNK)]
+        try:
+            for piece in pieces:
+                for row in piece.result():
+                    rows.append(row)
+                    done(row)
+        except BaseException:
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()  # else the pool would wait for what it has begun
+            raise
     return rows
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Processes that are started meanwhile do not answer Ctrl-C, from their first moment."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import tempfile
 import time
 import webbrowser
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from botyard.errors import WorldError
 from botyard.extras import install_command, is_installed
@@ -112,7 +112,9 @@ def open_window(url: str, mode: str = "normal") -> Window:
         Neither pywebview nor a Chromium is there.
     """
     if is_installed("window") and _has_toolkit():
-        return Window(subprocess.Popen([sys.executable, "-m", "botyard.ui.window", url, mode]))
+        # in a process group of its own, Ctrl-C in a terminal does not reach it; the simulator closes it
+        apart: Any = {"process_group": 0} if os.name == "posix" else {}
+        return Window(subprocess.Popen([sys.executable, "-m", "botyard.ui.window", url, mode], **apart))
     program = find_chromium()
     if program is None:
         raise WorldError(

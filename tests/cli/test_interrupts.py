@@ -1,0 +1,232 @@
+"""Ctrl-C at any moment: one line, status 130 and no trace before "ready", status 0 and no word after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.ports import free_port
+from tests.running import BOTYARD
+from tests.waiting import PATIENCE, wait
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+LINE = "botyard: interrupted"
+
+
+@contextmanager
+def _started(*args: str, **options: object) -> Iterator[subprocess.Popen[str]]:
+    """A process that is not interrupted before it can be: until Python runs our first line nobody can do anything about a signal."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def _simulator(*more: str) -> list[str]:
+    return [*BOTYARD, "-m", "office", "-r", "p3dx", "--noninteractive", "--no-gui", "-p", str(free_port(2)), *more]
+
+
+def _judge(process: subprocess.Popen[str], when: object) -> bool:
+    """Wait for the end, and look how it was; whether the simulator had been ready."""
+    out, err = process.communicate(timeout=PATIENCE)
+    was_ready = "botyard ready" in out
+    lines = err.splitlines()
+    assert process.returncode == (0 if was_ready else 130), (when, out, err)
+    assert lines.count(LINE) == (0 if was_ready else 1), (when, err)
+    assert was_ready or lines[-1] == LINE, (when, err)
+    assert "Traceback" not in err and "Exception ignored" not in err, (when, err)
+    return was_ready
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("more", [("--no-crash-restart",), ()], ids=["alone", "supervised"])
+def test_at_many_moments_of_the_start(more: tuple[str, ...]) -> None:
+    """The delays are shares of the time that a start takes here and now; the last ones come after it."""
+    for _ in range(2):  # the first one may compile
+        begin = time.monotonic()
+        with _started(*_simulator(*more)) as process:
+            assert process.stdout is not None
+            assert "botyard ready" in process.stdout.readline()
+            took = time.monotonic() - begin
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=PATIENCE)
+            assert (process.returncode, LINE in err, "Traceback" in err) == (0, False, False), err
+    met = set()
+    for k in range(6):
+        with _started(*_simulator(*more)) as process:
+            time.sleep(took * k / 4)
+            process.send_signal(signal.SIGINT)
+            met.add(_judge(process, f"{k}/4 of {took:.2f} s"))
+    assert False in met
+
+
+@pytest.mark.peer
+def test_a_terminal_reaches_the_supervisor_and_the_simulator() -> None:
+    """Both get the signal, and the one passes it on to the other: still one line."""
+    with _started(*_simulator(), start_new_session=True) as process:
+        time.sleep(0.4)
+        os.killpg(process.pid, signal.SIGINT)
+        _judge(process, "the whole group")
+
+
+PROGRAM = """
+import os, signal, sys, time
+from botyard.cli import interrupts
+interrupts.begin()
+me = lambda number=signal.SIGINT: os.kill(os.getpid(), number)
+{}
+"""
+
+
+def _ended(body: str, grace: float = 0.3) -> tuple[int, str, str]:
+    """A small program that interrupts itself: its status, output and errors."""
+    code = PROGRAM.format(f"interrupts.GRACE, interrupts.REPEAT = {grace}, 0.05\n{body}")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_before_a_command_it_ends_at_once() -> None:
+    assert _ended("me(); time.sleep(100)") == (130, "", f"{LINE}\n")
+
+
+def test_a_command_may_tidy_up() -> None:
+    body = (
+        "interrupts.command()\ntry:\n  me(); time.sleep(100)\n"
+        "except interrupts.Interrupted:\n  print('tidy'); interrupts.leave_interrupted()"
+    )
+    assert _ended(body, 100.0) == (130, "tidy\n", f"{LINE}\n")
+
+
+@pytest.mark.parametrize(
+    "swallows",
+    [
+        "while True:\n  try:\n    me(); time.sleep(100)\n  except BaseException: pass",
+        # raised where it cannot be handed on
+        "class A:\n  def __del__(self): me(); time.sleep(0.01)\nA()\nwhile True: time.sleep(1)",
+        # a lock that is taken twice: no signal ends that
+        "import ctypes, threading\nthreading.Timer(0.05, me).start()\nlock, c = ctypes.create_string_buffer(256), ctypes.CDLL(None)\n"
+        "c.pthread_mutex_lock(lock); c.pthread_mutex_lock(lock)",
+    ],
+    ids=["caught", "in __del__", "in C"],
+)
+def test_who_swallows_it_has_a_limit(swallows: str) -> None:
+    assert _ended(f"interrupts.command()\n{swallows}") == (130, "", f"{LINE}\n")
+
+
+def test_a_second_one_does_not_wait() -> None:
+    body = (
+        "interrupts.command()\nimport threading\nthreading.Timer(0.2, me).start()\n"
+        "try:\n  me(); time.sleep(100)\nexcept interrupts.Interrupted:\n  time.sleep(100)"
+    )
+    assert _ended(body, 100.0) == (130, "", f"{LINE}\n")
+
+
+def test_an_end_that_looks_good_or_bad_is_still_an_interruption() -> None:
+    assert (
+        _ended("interrupts.command()\ntry: me(); time.sleep(1)\nexcept BaseException: pass\ninterrupts.leave(7)")[0]
+        == 130
+    )
+    body = (
+        "from botyard.cli import main\nimport click\n"
+        "@click.command('x')\ndef x():\n  try: me(); time.sleep(1)\n  except BaseException: raise {}\n"
+        "main.program.get_command = lambda *_: x\nmain.main(['models'])"
+    )
+    for error in ("ValueError('no')", "click.UsageError('no')", "main.BotyardError('no')", "SystemError"):
+        assert _ended(body.format(error), 100.0) == (130, "", f"{LINE}\n"), error
+
+
+LOOP = (
+    "import asyncio\ninterrupts.command(); interrupts.terminate_too()\n"
+    "async def work():\n{}\ntry: interrupts.leave(interrupts.run_loop(work()))\n"
+    "except interrupts.Interrupted: interrupts.leave_interrupted()"
+)
+
+
+def test_in_a_loop_the_task_is_cancelled_and_tidies_up() -> None:
+    body = "  try:\n    me(); await asyncio.sleep(100)\n  finally:\n    await asyncio.sleep(0.1); print('tidy')"
+    assert _ended(LOOP.format(body), 100.0) == (130, "tidy\n", f"{LINE}\n")
+    body = body.replace("me()", "me(signal.SIGTERM)")
+    assert _ended(LOOP.format(body), 100.0) == (0, "tidy\n", ""), "who sends SIGTERM wants no word"
+
+
+def test_a_loop_that_swallows_it_never_becomes_ready() -> None:
+    body = (
+        "  try:\n    me(); await asyncio.sleep(100)\n  except asyncio.CancelledError: pass\n"
+        "  interrupts.ready(print); print('ready')\n  return 0"
+    )
+    assert _ended(LOOP.format(body), 100.0) == (130, "", f"{LINE}\n")
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_once_it_is_ready_it_ends_well(number: str) -> None:
+    """However often, and however late: while it tidies up, and while Python ends."""
+    body = (
+        "  import atexit; atexit.register(lambda: (me(), time.sleep(0.1)))\n"
+        "  stop = asyncio.Event(); interrupts.ready(stop.set); print('ready', flush=True)\n"
+        f"  me(signal.{number}); await stop.wait()\n  time.sleep(0.1); me(signal.{number}); await asyncio.sleep(0.1)\n  return 0"
+    )
+    assert _ended(LOOP.format(body)) == (0, "ready\n", "")
+
+
+@pytest.mark.peer
+def test_a_supervisor_that_is_starting_a_process() -> None:
+    """The signal that comes in that very moment reaches the process, and no second one is started."""
+    body = (
+        "from botyard.servers import supervise\nimport subprocess, pathlib\n"
+        "old = subprocess.Popen\n"
+        "def begin(command, **more):\n  me()\n  return old([sys.executable, '-c', "
+        "'from botyard.cli import interrupts; interrupts.begin(); import time; time.sleep(100)'], **more)\n"
+        "supervise.subprocess.Popen = begin\ninterrupts.hand_over()\n"
+        "interrupts.leave(supervise.supervise([], None, None, pathlib.Path()))"
+    )
+    assert _ended(body) == (130, "", f"{LINE}\n")
+
+
+@pytest.mark.peer
+def test_processes_of_a_comparison_end_with_it() -> None:
+    """They do not answer Ctrl-C themselves, and are gone when the one that has started them is, however it went."""
+    line = [*BOTYARD, "traffic", "compare", "-n", "40", "--seeds", "50", "--processes", "2"]
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with _started(*line, start_new_session=True) as process:
+            wait(lambda pid=process.pid: len(_children(pid)) >= 3)  # type: ignore[misc]  # the pool's two, and what keeps track of resources
+            children = _children(process.pid)
+            time.sleep(0.5)
+            if number == signal.SIGINT:
+                os.killpg(process.pid, number)
+                _, err = process.communicate(timeout=PATIENCE)
+                assert (process.returncode, err.count(LINE), "Traceback" in err) == (130, 1, False), err
+            else:
+                process.kill()
+                process.wait(PATIENCE)
+            wait(lambda c=children: not any(map(_is_alive, c)))  # type: ignore[misc]
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
