@@ -2,7 +2,8 @@
 
 Each part starts the simulator as a user does and looks at it from outside: gaps between reports, memory, threads, sockets and files by
 /proc, its log. ``python -m bench reliability`` runs short forms, ``python -m bench.reliability PART [AMOUNT]`` one of them in full:
-hostile (packets), viewer (seconds of each attack), soak (minutes), day (hours of simulated time), maps (points of the map), faults.
+hostile (packets), viewer (seconds of each attack), soak (minutes), day (hours of simulated time), maps (points of the map),
+uploads (rounds), pictures (seconds of each), faults.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import hostilepage
+from bench import badmaps, hostilepage
 from bench.common import reference_loop
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
@@ -43,7 +45,9 @@ SIP = b"\x32"
 class Simulator:
     """The simulator as a process, looked at from outside."""
 
-    def __init__(self, *args: str, supervised: bool = False, folder: str | None = None) -> None:
+    def __init__(
+        self, *args: str, supervised: bool = False, folder: str | None = None, temporary: Path | None = None
+    ) -> None:
         command_line = [
             sys.executable,
             "-m",
@@ -60,6 +64,7 @@ class Simulator:
         self.process = subprocess.Popen(
             [*command_line, "-l", str(self.log), *(() if supervised else ("--no-crash-restart",))],
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=self.folder,
+            env=os.environ | ({} if temporary is None else {"TMPDIR": str(temporary)}),
         )  # fmt: skip
         assert self.process.stdout is not None
         self.ready: dict[str, Any] = json.loads(self.process.stdout.readline())
@@ -455,6 +460,104 @@ def maps(points: int = 200_000) -> None:
             print(f"exceptions {sim.faults()}, memory {sim.memory():.0f} MB, status {sim.stop()}")
 
 
+# -- files and pictures
+
+
+def _upload(page: str, name: str, data: bytes) -> tuple[int, str]:
+    """Send a file as the page does: status and answer."""
+    base, _, token = page.partition("/#token=")
+    request = urllib.request.Request(
+        f"{base}/upload?name={name}", data=data, method="POST", headers={"Authorization": f"Bearer {token}"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return answer.status, ""
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(errors="replace").splitlines()[0]
+
+
+def _ask_for_map(client: PioneerClient, name: str) -> int:
+    """Load a map as a client does: the answer."""
+    count = len(client.map_changes)
+    client.send_raw(frame(236, b"\x3b\x01\x00" + len(name).to_bytes(2, "little") + name.encode()))
+    while all(c.name != name for c in client.map_changes[count:]):
+        client.update()
+    return next(c.loaded for c in client.map_changes[count:] if c.name == name)
+
+
+def uploads(rounds: int = 1) -> None:
+    """Files that expand, hang or are wrong, by the page and by a client, while others drive."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        files = badmaps.bad_maps()
+        Path(folder, "tmp").mkdir()
+        for name, data in files.items():
+            Path(folder, name).write_bytes(data)
+        corners = "-50000 -50000 50000 -50000\n50000 -50000 50000 50000\n"
+        Path(folder, "small.map").write_text(
+            f"2D-Map\nLineMinPos: -50000 -50000\nLineMaxPos: 50000 50000\nNumLines: 2\nLINES\n{corners}"
+        )
+        with Simulator(
+            "-m", "small.map", "--start", "random", *["-r", "p3dx"] * 50, "--cwd", folder, "--gui-port", str(PORT - 1),
+            folder=tempfile.mkdtemp(dir=folder), temporary=Path(folder) / "tmp",
+        ) as sim:  # fmt: skip
+            before = sim.memory()
+            honest = Honest(list(range(PORT + 1, PORT + 50)))
+            honest.start()
+            with PioneerClient(port=PORT) as client:
+                for _ in range(rounds):
+                    for name, data in files.items():
+                        begin = time.monotonic()
+                        status, why = _upload(sim.ready["page"], name, data)
+                        half = time.monotonic()
+                        answer = _ask_for_map(client, name)
+                        times = (
+                            f"page {half - begin:.1f} s ({status}), client {time.monotonic() - half:.1f} s ({answer})"
+                        )
+                        print(f"{name} ({len(data) / 1e6:.1f} MB): {times} {why[:150]}", flush=True)
+                        if status == 200 or answer == 1:
+                            assert _ask_for_map(client, "small.map") == 1
+            print(f"the others: {honest.end()}")
+            after = sim.memory()
+            with socket.create_connection(("127.0.0.1", PORT), 5) as asker:
+                for n in (0, 1, 2):
+                    asker.sendall(frame(n))
+                    asker.recv(1000)
+                asker.sendall(frame(236, b"\x3b\x01\x00\x08\x00ones.map"))
+                time.sleep(1.0)
+                begin = time.monotonic()
+                status = sim.stop()
+                ended = time.monotonic() - begin
+            left = [p.name for p in (Path(folder) / "tmp").iterdir()]
+            print(
+                f"memory {before:.0f} MB before, {after:.0f} after; exceptions {sim.faults()}; SIGTERM while a map is read: "
+                f"status {status} after {ended:.1f} s; temporary files left: {left or 'none'}"
+            )
+
+
+def pictures(seconds: float = 20.0) -> None:
+    """A client puts a robot far away and asks for pictures all the time, while others drive."""
+    far = b"".join(v.to_bytes(4, "little", signed=True) for v in (0, 6_000_000, 0))
+    for what, wait in (("one a second", 1.05), ("as fast as it can", 0.002)):
+        with Simulator("-m", "office", "--start", "random", *["-r", "p3dx"] * 50) as sim:
+            before = sim.memory()
+            honest = Honest(list(range(PORT + 1, PORT + 50)))
+            honest.start()
+            with PioneerClient(port=PORT) as client:
+                client.send_raw(frame(224, b"\x1b" + far))
+                end = time.monotonic() + seconds
+                while time.monotonic() < end:
+                    client.send_raw(frame(236, b"\x3b\x08\x00"))
+                    client.update()
+                    time.sleep(wait)
+            files = list(Path(sim.folder).glob("*.png"))
+            size = sum(f.stat().st_size for f in files) / max(1, len(files))
+            print(
+                f"pictures asked for {what}: {len(files)} written, {size / 1e3:.0f} kB each; the others: {honest.end()}; "
+                f"memory {before:.0f} MB before, {sim.memory():.0f} after, exceptions {sim.faults()}, status {sim.stop()}",
+                flush=True,
+            )
+
+
 # -- faults
 
 
@@ -620,6 +723,8 @@ def main() -> None:
     soak()
     day()
     maps()
+    uploads()
+    pictures(5.0)
     faults()
 
 
@@ -630,6 +735,10 @@ if __name__ == "__main__":
         "soak": soak,
         "day": day,
         "maps": maps,
+        "uploads": uploads,
+        "pictures": pictures,
         "faults": faults,
     }
-    parts[sys.argv[1]](*[float(a) if sys.argv[1] in ("soak", "day", "viewer") else int(float(a)) for a in sys.argv[2:]])
+    parts[sys.argv[1]](
+        *[float(a) if sys.argv[1] in ("soak", "day", "viewer", "pictures") else int(float(a)) for a in sys.argv[2:]]
+    )

@@ -172,14 +172,15 @@ def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
         "import sys, time\nif 'botyard.formats.reading' in sys.orig_argv: time.sleep(600)\n"
     )
     (tmp_path / "good.map").write_text(SMALL)
-    port = free_port(2)
+    port, left = free_port(2), tmp_path / "t"
+    left.mkdir()
     process = subprocess.Popen(
         [
             sys.executable, "-m", "botyard", "run", "--noninteractive", "--no-crash-restart", "--json", "--no-gui", "--nomap",
             "-p", str(port), "-r", "p3dx", "--job-time", "500",
         ],
         stdout=subprocess.PIPE, text=True, cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]), "TMPDIR": str(left)},
     )  # fmt: skip
     try:
         assert process.stdout is not None
@@ -187,6 +188,7 @@ def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
         with PioneerClient(port=port) as ann:
             control(ann, Ctrl.LOAD_MAP, "good.map")
             wait(lambda: ann.update() and readers("botyard.formats.reading"), pause=0.0)
+            assert list(left.glob("botyard-*"))
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
     finally:
@@ -194,6 +196,7 @@ def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
             process.kill()
         process.communicate()
     wait(lambda: not readers("botyard.formats.reading"))
+    assert not list(left.glob("botyard-*")), "its folder for temporary files has gone too"
 
 
 def test_a_host_whose_loop_has_ended_needs_no_answer() -> None:

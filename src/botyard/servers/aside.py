@@ -72,6 +72,8 @@ class Job:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._reason = ""
+        self._over = threading.Event()
+        self._over.set()
 
     def run(self, kind: str, request: object, types: Types) -> Iterator[tuple[str, Any]]:
         """Send a request, and yield the answers as they come. Blocks: call it in a thread.
@@ -89,6 +91,8 @@ class Job:
             The process cannot be started, has died, has taken more than it may, has answered nonsense, or was ended.
         """
         with contextlib.ExitStack() as stack:
+            self._over.clear()
+            stack.callback(self._over.set)
             try:
                 folder = tempfile.mkdtemp(prefix="botyard-")
                 stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -137,6 +141,10 @@ class Job:
             self._reason = self._reason or reason
             if self._process is not None:
                 self._process.kill()
+
+    def wait(self) -> None:
+        """Wait until nothing is left of work that was ended; not longer than `PATIENCE`."""
+        self._over.wait(PATIENCE)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         """Nothing is left of the process."""

@@ -78,6 +78,7 @@ class MapCells:
         """What is being made is given up."""
         if self._job is not None:
             self._job.kill()
+            self._job.wait()
 
     def _done(self, scene: Scene, made: Raster | None, error: Exception | None) -> None:
         if scene is not self._drawn:  # another map has come meanwhile

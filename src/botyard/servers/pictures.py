@@ -88,6 +88,7 @@ class Pictures:
         """What is being drawn is given up."""
         if self._job is not None:
             self._job.kill()
+            self._job.wait()
 
     def _save(self, data: bytes, stem: str) -> Path:
         for n in count(1):

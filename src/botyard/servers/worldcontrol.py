@@ -309,6 +309,8 @@ class WorldControl:
         self.cells.close()
         for job in self._jobs:
             job.kill()
+        for job in self._jobs:
+            job.wait()
 
     def _read_done(self, wanted: _Wanted, loaded: Loaded | None, error: Exception | None) -> None:
         if error is not None:
