@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
-from botyard.errors import MapError
+from botyard.errors import FormatError, MapError
 from botyard.extras import lacking
 from botyard.formats.base import Source
 from botyard.formats.budget import Meter
@@ -59,7 +59,7 @@ def last_map(source: Source, meter: Meter) -> Any:
         if first:
             return get_typestore(Stores.ROS1_NOETIC).deserialize_ros1(raw, KIND)
         return get_typestore(Stores.LATEST).deserialize_cdr(raw, KIND)
-    except MapError:
+    except FormatError:
         raise
     except Exception as error:  # of damaged bags the library raises whatever comes
         reason = shown(error, 200) if str(error) else type(error).__name__

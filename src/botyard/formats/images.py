@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from botyard.errors import MapError
+from botyard.errors import FormatError, MapError
 from botyard.formats.base import Source
 from botyard.formats.budget import Meter
 from botyard.names import shown
@@ -45,7 +45,7 @@ def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") ->
         with _open(source.data) as image:
             meter.add("cells", image.width * image.height, path=source.name)
             return _grey(image)
-    except MapError:
+    except FormatError:
         raise
     except Exception as error:  # of damaged files the library raises whatever comes
         reason = shown(f"{error}", 200) if f"{error}" else type(error).__name__

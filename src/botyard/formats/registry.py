@@ -25,7 +25,7 @@ from botyard.errors import FormatError, MapError, WorldFileError, did_you_mean
 from botyard.formats import (
     armapscene,
     bitmap,
-    drawing,
+    dxf,
     geojson,
     movingai,
     occupancy,
@@ -33,6 +33,7 @@ from botyard.formats import (
     saphira,
     scenario,
     stagescene,
+    svg,
 )  # fmt: skip
 from botyard.formats.base import Format, Options, Source, Warn, read_source
 from botyard.formats.budget import Budget, Meter
@@ -90,10 +91,10 @@ FORMATS: Final = (
     Format(name="saphira", about="worlds of Saphira and SRIsim", suffixes=saphira.SUFFIXES, read=_saphira),
     Format(name="bitmap", about="pictures: dark pixels are solid", suffixes=bitmap.SUFFIXES, read=bitmap.read),
     Format(
-        name="svg", about="SVG drawings (extra \"drawings\")", suffixes=(".svg",), read=drawing.read_svg, extras={".svg": "drawings"},
+        name="svg", about="SVG drawings (extra \"drawings\")", suffixes=(".svg",), read=svg.read, extras={".svg": "drawings"},
     ),
     Format(
-        name="dxf", about="DXF drawings (extra \"drawings\")", suffixes=(".dxf",), read=drawing.read_dxf, extras={".dxf": "drawings"},
+        name="dxf", about="DXF drawings (extra \"drawings\")", suffixes=(".dxf",), read=dxf.read, extras={".dxf": "drawings"},
     ),
 )  # fmt: skip
 """In the order in which they are tried for a suffix."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -55,7 +54,8 @@ UNSEEN: Final = frozenset(
 DARK: Final = 128
 """A pixel of a bitmap is solid if its grey value is less (formats §4.3: dark pixels are solid)."""
 MAX_PARTS: Final = 400
-"""A bitmap body of a moving thing may consist of so many rectangles."""
+"""The body of a moving thing may consist of so many polygons."""
+MAX_LASERS: Final = 100
 _POLYGON = re.compile(r"polygon\[([0-9]{1,9})\]\.point\[([0-9]{1,9})\]")
 _POINT = re.compile(r"point\[([0-9]{1,9})\]")
 _SQUARE: Final[Outline] = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
@@ -229,6 +229,7 @@ class ModelLibrary:
         self._stock = stock
         self._known: dict[str, RobotSpec] = {}
         self._inside: set[int] = set()
+        self._totals: dict[int, int] = {}
         self.meter = world.meter
         self.pictures = Pictures(world.meter)
         self.dialect = dialect_of(world)
@@ -252,25 +253,34 @@ class ModelLibrary:
             name = entity.type_name
         return links[::-1], name
 
-    @contextmanager
-    def inside(self, entity: Entity) -> Iterator[None]:
-        """While this lasts, what is in an entity is made: it may be in itself nowhere, and not too often or too deep anywhere.
+    def count(self, links: Sequence[Entity]) -> None:
+        """Count everything that an entity comes to, with all that its definitions carry, before any of it is made.
 
         Raises
         ------
         ModelFileError
-            It is in itself; `BudgetError`: too many, too deep.
+            Models that carry each other in a circle; `BudgetError`: too many, too deep.
         """
+        last = links[-1]
+        self.meter.add("references", self._total(links), last.line, last.path)
+
+    def _total(self, links: Sequence[Entity]) -> int:
+        """Uses of definitions; one with many properties takes as long as several."""
+        return sum(self._totals[id(link)] if id(link) in self._totals else self._total_of(link) for link in links)
+
+    def _total_of(self, entity: Entity) -> int:
         if id(entity) in self._inside:
             raise ModelFileError("models that carry each other in a circle", entity.path, entity.line)
-        # of large ones every use takes long
-        self.meter.add("references", 1 + len(entity.properties) // 20, entity.line, entity.path)
         self._inside.add(id(entity))
-        self.meter.check("nesting", len(self._inside), entity.line, entity.path)
         try:
-            yield
+            self.meter.check("nesting", len(self._inside), entity.line, entity.path)
+            total = 1 + len(entity.properties) // 5
+            for child in entity.children:
+                total += 1 if child.type_name == "block" else self._total(self.links(child)[0])
         finally:
             self._inside.discard(id(entity))
+        self._totals[id(entity)] = total
+        return total
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -300,18 +310,19 @@ class ModelLibrary:
         """
         if name not in self._known:
             links, root = self.chain(name)
+            if links:
+                self.count(links)
             self._known[name] = self._build(name, links, root)
         return self._known[name]
 
     def instance(self, entity: Entity) -> RobotSpec:
         """The model of an entity that stands in the world itself, its own properties included."""
-        links, root = self.chain(entity.type_name)
-        return self._build(entity.type_name, [*links, entity], root)
+        links, root = self.links(entity)
+        return self._build(entity.type_name, links, root)
 
     def links(self, entity: Entity) -> tuple[list[Entity], str]:
         """The definitions behind an entity, root first, then the entity itself; and the type that the root is based on."""
         links, root = self.chain(entity.type_name)
-        self.meter.add("references", 1 + sum(len(link.properties) for link in links) // 20, entity.line, entity.path)
         return [*links, entity], root
 
     def unknown(self, entity: Entity, root: str) -> ModelFileError:
@@ -378,12 +389,13 @@ class ModelLibrary:
         spec = replace(spec, returns=returns(spec.returns, entity.properties, self.dialect))
         for child in entity.children:
             if child.type_name != "block":
-                with self.inside(child):
-                    spec = self._child(spec, child, IDENTITY)
+                spec = self._child(spec, child, IDENTITY)
         return spec
 
     def _child(self, spec: RobotSpec, child: Entity, mount: Pose) -> RobotSpec:
         links, root = self.links(child)
+        if len(spec.lasers) > MAX_LASERS:
+            raise ModelFileError(f"expected a robot of at most {MAX_LASERS} lasers, found more", child.path, child.line)
         if root == "laser" or root in sensors.LASERS:
             return replace(spec, lasers=(*spec.lasers, sensors.laser(links, root, mount)))
         if root == "ranger" and not any("scount" in link.properties for link in links) and self.dialect == STAGE_4:
@@ -436,11 +448,15 @@ class ModelLibrary:
             note_unused(self.notes, entity)
             for child in entity.children:
                 if child.type_name != "block":
-                    with self.inside(child):
-                        spec = self._child(spec, child, at)
+                    spec = self._child(spec, child, at)
         if not returns(Returns(), props, self.dialect).obstacle:
             return spec
         shapes = self.shape(links).outlines(self.pictures)
+        if len(spec.parts) + len(shapes) > MAX_PARTS:
+            last = links[-1]
+            raise ModelFileError(
+                f"expected a robot of at most {MAX_PARTS} solid parts, found more", last.path, last.line
+            )
         return replace(
             spec, parts=(*spec.parts, *(tuple(transform_point(at, x, y) for x, y in shape) for shape in shapes))
         )

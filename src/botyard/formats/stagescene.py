@@ -92,6 +92,8 @@ class _Reader:
         for key, prop in self._world.properties.items():
             if key not in GLOBALS and not key.startswith(("gui_", "show_")):
                 self._notes.add(f"global {key}", prop, f'the setting "{key}" is not used')
+        for entity in self._world.entities:  # all of them before the first one is made
+            self._library.count(self._library.links(entity)[0])
         for entity in self._world.entities:
             self._entity(entity)
         settings = self._settings()
@@ -269,8 +271,7 @@ class _Reader:
         frame = compose(at, shape.origin)
         self._walls.add(place_segments(np.concatenate(found) * (length, width, length, width), frame), seen)
         for child, chain in self._carried(links):
-            with self._library.inside(child):
-                self._model(chain, child, compose(at, self._pose(chain)), depth + 1)
+            self._model(chain, child, compose(at, self._pose(chain)), depth + 1)
 
     def _carried(self, links: list[Entity]) -> Iterator[tuple[Entity, list[Entity]]]:
         """The models that a model carries, and the definitions behind each."""
@@ -296,10 +297,9 @@ class _Reader:
             for part in self._library.shape(links).outlines(self._library.pictures)
         ]
         fiducial = returns(_BASE, props, self._library.dialect).fiducial
-        for carried, chain in self._carried(links):
+        for _, chain in self._carried(links):
             self._note(chain)
-            with self._library.inside(carried):
-                child = self._compound(chain, compose(at, self._pose(chain)))
+            child = self._compound(chain, compose(at, self._pose(chain)))
             fiducial = fiducial or child.fiducial
             if returns(_BASE, merged(chain), self._library.dialect).obstacle:
                 outlines += child.outlines
