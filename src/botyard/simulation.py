@@ -48,6 +48,7 @@ from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec, build_grid, crowding, robot_body
+from botyard.engine.crowd import Crowd
 from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine, body_name
@@ -189,6 +190,8 @@ class Simulation(Handle):
         self.claims = 0
         """Counts how often a robot has got or lost a source of commands."""
         object.__setattr__(self, "fleet", Fleet(self))
+        self.crowd = Crowd(self._engine)
+        """For those who may put robots anywhere and are not the user."""
         self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
         self._before: list[Callable[[], None]] = []
         self.described = Described()
@@ -348,7 +351,7 @@ class Simulation(Handle):
             It begins in a wall, on something else, or far outside of the map.
         """
         spec = _equipped(model, lasers)
-        start = self._place(spec) if pose is None else arguments.pose(pose)
+        start = self.next_places(spec, 1)[0] if pose is None else arguments.pose(pose)
         name = self.unique_name(spec.name) if name is None else name
         return self.add_robots(spec, [start], [name])[0]
 
@@ -638,6 +641,10 @@ class Simulation(Handle):
         """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
         return self._unique_names(base, 1)[0]
 
+    def unique_names(self, base: str, count: int) -> list[str]:
+        """`count` names that are free: `base`, and with numbers behind it."""
+        return self._unique_names(base, count)
+
     def _unique_names(self, base: str, count: int) -> list[str]:
         names: list[str] = []
         n = 1
@@ -653,11 +660,11 @@ class Simulation(Handle):
         """Where robots start: the map's home, or its centre."""
         return self.scene.center if self.scene.start is None else self.scene.start
 
-    def _place(self, spec: RobotSpec) -> Pose:
-        """The map's home for the first robot; for others the nearest free place around it."""
-        if self.scene.start is not None and not self._robots:
-            return self.scene.start  # where the map says, even when something stands there: that is the map's business
-        return self.free_place(spec, self.home)
+    def next_places(self, spec: RobotSpec, count: int) -> list[Pose]:
+        """Where `count` more robots of a model start: the map's home for the first of all, for others the nearest free places around it."""
+        # where the map says, even when something stands there: that is the map's business
+        first = [self.scene.start] if self.scene.start is not None and not self._robots and count else []
+        return first + self.free_places(spec, self.home, count - len(first))
 
     def free_place(self, spec: RobotSpec, near: Pose) -> Pose:
         """The place nearest to `near`, on a 1 m grid around it, where a robot touches nothing; `near` itself if there is none."""
@@ -1428,16 +1435,20 @@ class Port:
 
     def reset_pose(self) -> None:
         """Queue: back to the start, odometry zero, at rest."""
-        self.set_pose(self._robot.start)
+        self._commands.set_pose(*self._robot.start)
         self.submit(cmd.Halt())
         self.submit(cmd.SetOdometry())
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue: put the robot at a true pose."""
+        """Queue: put the robot at a true pose; CommandError if too many stand there."""
+        self._robot._sim.crowd.enter(self.name, pose.x, pose.y)
         self._commands.set_pose(*pose)
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose."""
+        """Queue: one coordinate of the true pose; CommandError if too many stand there."""
+        if axis < 2:
+            x, y = self._robot._sim.crowd.place(self.name)
+            self._robot._sim.crowd.enter(self.name, value if axis == 0 else x, value if axis == 1 else y)
         self._robot._teleports += 1
         self.submit(cmd.SetPoseAxis(axis, value))
 

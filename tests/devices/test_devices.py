@@ -129,3 +129,32 @@ def test_devices_of_removed_robots_go_with_them() -> None:
     sim.add_robot("amigo", "b")
     sim.step()
     assert sim.robots["b"].sonar is not None
+
+
+def test_sectors_of_many_directions_are_those_of_each() -> None:
+    from botyard.devices.ranging import _sectors
+    from botyard.engine.kernels.raycast import sector_of
+
+    angles = np.concatenate([np.linspace(-10.0, 10.0, 4001), np.arange(-8, 9) * math.pi / 8])
+    x, y = np.append(np.cos(angles), [0.0, -0.0, 1.0, -1.0]), np.append(np.sin(angles), [0.0, -0.0, -0.0, -0.0])
+    assert _sectors(x, y).tolist() == [sector_of(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+
+
+def test_rays_that_change_often_are_made_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client may send a thousand settings between two steps: only the last are worked out; large ones are kept for nobody else."""
+    from botyard.devices import ranging
+
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", "r")
+    robot.laser.subscribe("me")
+    sim.step()
+    made: list[int] = []
+    beams = ranging._beams
+    monkeypatch.setattr(ranging, "_beams", lambda bundles: (made.append(bundles[0].count), beams(bundles))[1])
+    known = ranging._known.cache_info().currsize
+    for n in range(1000):
+        robot.laser.configure(-1.0, 0.0001, 2500 + n)
+    sim.step()
+    assert made == [3499]
+    assert len(robot.laser.read().ranges) == 3499
+    assert ranging._known.cache_info().currsize == known

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from botyard.engine.build import build_grid
+from botyard.engine.build import build_bodies, build_grid, keep_bodies, robot_body
 from botyard.engine.commands import SetPoseAxis, SetVisible
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
@@ -247,3 +249,22 @@ def test_nothing_is_removed_if_one_is_not_there() -> None:
     sim.remove_robots(["ann", "ann"])
     assert not sim.robots
     sim.step()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_shapes_of_those_that_stay_are_those_made_anew(data: st.DataObject) -> None:
+    """Removing bodies copies arrays; building them from the descriptions gives the same."""
+    names = data.draw(st.permutations([f"b{i}" for i in range(data.draw(st.integers(1, 12)))]))
+    shapes = [
+        robot_body(load_robot(data.draw(st.sampled_from(["p3dx", "box", "peoplebot", "seekur"]))), name)
+        for name in names
+    ]
+    keep = np.array(sorted(data.draw(st.sets(st.integers(0, len(names) - 1)))), np.int64)
+    kept, fresh = keep_bodies(build_bodies(shapes), keep), build_bodies([shapes[i] for i in keep])
+    for name, a, b in zip(kept._fields, kept, fresh, strict=True):
+        if name == "scratch":
+            assert len(a) >= len(b)
+        else:
+            assert a.dtype == b.dtype, name
+            np.testing.assert_array_equal(a, b, err_msg=name)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
+from botyard.protocols.pioneer.laserstate import MAX_READINGS
 from botyard.protocols.pioneer.packet import Parser, checksum, command, frame
 from botyard.protocols.pioneer.reports import LaserPart, Sip
 from botyard.protocols.pioneer.session import PioneerSettings, Stage
@@ -664,3 +665,20 @@ def test_a_line_that_drops_and_garbles_bytes() -> None:
         if line.closed:
             break
     assert line.connection.session.parser.counts.packets > 100
+
+
+def test_a_scan_has_a_bound_and_the_log_says_so() -> None:
+    """36,001 rays in every step, and a thousand packets, for one client's wish."""
+    modem, line = opened()
+    for number, value in ((231, -180), (232, 180), (233, 1), (230, 1)):
+        line.send(command(number, value))
+    modem.run(0.1)
+    parts = [LaserPart.decode(p) for p in packets(line) if p.id == 0x60]
+    assert parts[0].total == MAX_READINGS
+    scan = robot(modem).laser.read()
+    assert math.degrees(scan.angle_min) == pytest.approx(-180)
+    assert math.degrees(scan.angle_max) == pytest.approx(180), "the field of view is the client's"
+    assert sum("a scan has at most 3601 readings" in text for text in line.log) == 1
+    line.send(command(233, 10))
+    modem.run(0.1)
+    assert math.degrees(robot(modem).laser.read().angle_increment) == pytest.approx(0.1)

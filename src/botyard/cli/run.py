@@ -325,12 +325,15 @@ def _add_robots(yard: Yard, world: World, o: RunOptions) -> None:
         yard.add(choice.model, choice.name, _start_pose(sim, spec, o.start, i))
     made = itertools.count()
 
-    def place(spec: RobotSpec) -> Pose | None:
-        start = o.start if not isinstance(o.start, Pose) else sim.free_place(spec, o.start)
-        return _start_pose(sim, spec, start, next(made))
+    def places(spec: RobotSpec, count: int) -> list[Pose]:
+        if o.start is None:
+            return sim.next_places(spec, count)
+        if isinstance(o.start, Pose):
+            return sim.free_places(spec, o.start, count)
+        return [_start_pose(sim, spec, o.start, next(made)) or Pose() for _ in range(count)]
 
     for model in o.factories:
-        yard.add_factory(model, place)
+        yard.add_factory(model, places)
 
 
 def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.build import build_bins, build_bodies, build_grid
-from botyard.engine.kernels.raycast import SECTORS, Beams, Fans, cast_groups, sector_of
+from botyard.engine.kernels.raycast import LEAST_COMPONENT, SECTORS, Beams, Fans, cast_groups
 from botyard.engine.layout import F8, I2, I8, allocate_state
 from botyard.engine.simulation import Engine
 from botyard.geometry import IDENTITY, Pose
@@ -33,6 +33,8 @@ PARALLEL_BEAMS = 9000
 """From this many beams a step several threads are worth their overhead (about 50 scans of 181; reference performance.md §3.6)."""
 PARTS = 3
 """Each thread gets this many parts of the work, so that it matters less when one takes longer."""
+SHARED_BEAMS = 2000
+"""The arrays of devices with more beams than this are not kept for others that have the same."""
 SORTED_DEVICES = 64
 """From this many devices a step they are read in the order of their places: 6 % less time with 1000 lasers."""
 
@@ -82,7 +84,8 @@ class _Device:
     stream: int
     senses: Visible
     bundles: tuple[Bundle, ...]
-    beams: _Beams
+    beams: _Beams | None
+    """Made when it is needed: a client may change its rays very often between two steps."""
     readers: set[Hashable]
 
 
@@ -148,7 +151,7 @@ class RangeDevices:
         """
         readers = self._devices[key].readers if key in self._devices else set()
         bundles = tuple(bundles)
-        self._devices[key] = _Device(body, stream, senses, bundles, _beams(bundles), readers)
+        self._devices[key] = _Device(body, stream, senses, bundles, None, readers)
         self._fans = None
 
     def remove(self, key: Hashable) -> None:
@@ -268,8 +271,10 @@ class RangeDevices:
 
     def _activate(self) -> I8:
         active = [i for i, d in enumerate(self._devices.values()) if d.readers]
-        beams = sum(b.count for d in self._devices.values() if d.readers for b in d.bundles)
-        self._parallel = self.threads > 1 and beams >= PARALLEL_BEAMS
+        self._parallel = (
+            self.threads > 1
+            and sum(b.count for d in self._devices.values() if d.readers for b in d.bundles) >= PARALLEL_BEAMS
+        )
         return np.array(active, np.int64)
 
     def _built(self, engine: Engine) -> tuple[Fans, NDArray[np.int64]]:
@@ -289,8 +294,9 @@ class RangeDevices:
 
     def _arrays(self, devices: list[_Device], rows: Mapping[str, int]) -> Fans:
         places: dict[int, int] = {}
-        kind = np.array([places.setdefault(id(d.beams), len(places)) for d in devices], np.int64)
-        kinds = list({id(d.beams): d.beams for d in devices}.values())
+        made = [d.beams or _made(d) for d in devices]
+        kind = np.array([places.setdefault(id(b), len(places)) for b in made], np.int64)
+        kinds = list({id(b): b for b in made}.values())
         columns = _joined(np.float64, [k.columns for k in kinds], len(_COLUMNS))
         counts = _joined(np.int64, [k.counts for k in kinds])
         beams = _joined(np.float64, [k.beams for k in kinds], 4)
@@ -350,7 +356,13 @@ class _Beams:
     sector: I8
 
 
-@lru_cache(maxsize=256)
+def _made(device: _Device) -> _Beams:
+    """The beams of a device, which keeps them. Only those of ordinary size are kept for others, too: clients choose them."""
+    bundles = device.bundles
+    device.beams = _known(bundles) if sum(b.count for b in bundles) <= SHARED_BEAMS else _beams(bundles)
+    return device.beams
+
+
 def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
     numbers = [
         (
@@ -373,8 +385,21 @@ def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
         columns=np.array(numbers, np.float64).reshape(-1, len(_COLUMNS)),
         bright_as=np.array([b.reflector.strength for b in bundles], np.int16),
         beams=joined,
-        sector=np.array([sector_of(c, s) for c, s in joined[:, 2:].tolist()], np.int64),
+        sector=_sectors(joined[:, 2], joined[:, 3]),
     )
+
+
+_known = lru_cache(maxsize=256)(_beams)
+
+
+def _sectors(x: F8, y: F8) -> I8:
+    """`sector_of` of many directions at once."""
+    ax, ay = np.abs(x), np.abs(y)
+    part = ay / np.maximum(ax + ay, LEAST_COMPONENT)
+    part = np.where(x < 0.0, 2.0 - part, part)
+    part = np.where(y < 0.0, 4.0 - part, part)
+    sectors: I8 = np.minimum((part * (0.25 * SECTORS)).astype(np.int64), SECTORS - 1)
+    return sectors
 
 
 def _bounds(sizes: Sequence[int] | I8) -> I8:

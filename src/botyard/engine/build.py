@@ -197,6 +197,44 @@ def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
     )
 
 
+def keep_bodies(a: Bodies, keep: I8) -> Bodies:
+    """The shapes of the bodies in rows `keep` (ascending) alone: array copies, as in `join_bodies`."""
+    parts = _rows_of(a.part_start, keep)
+    verts = _rows_of(a.vert_start, parts)
+    stays = np.zeros(len(a.radius), np.bool_)
+    stays[keep] = True
+    renumbered = np.cumsum(stays) - 1
+    return Bodies(
+        part_start=_starts(np.diff(a.part_start)[keep]),
+        vert_start=_starts(np.diff(a.vert_start)[parts]),
+        verts=a.verts[verts],
+        radius=a.radius[keep],
+        inner=a.inner[keep],
+        order=renumbered[a.order[stays[a.order]]],
+        world=a.world[verts],
+        turn=a.turn[parts],
+        edge=a.edge[verts],
+        feels=a.feels[keep],
+        placed=a.placed[keep],
+        leeway=np.zeros(len(keep)),
+        scratch=np.zeros_like(a.scratch),
+        near=np.zeros(len(keep), np.int64),
+    )
+
+
+def _starts(sizes: I8) -> I8:
+    """Where parts of these sizes begin and end, one behind the other."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def _rows_of(starts: I8, chosen: I8) -> I8:
+    """Rows of the chosen parts, which begin and end at `starts`."""
+    sizes = np.diff(starts)[chosen]
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rows: I8 = np.repeat(starts[:-1][chosen], sizes) + within
+    return rows
+
+
 def build_bins(n: int) -> Bins:
     """Empty bins with room for `n` bodies."""
     return Bins(

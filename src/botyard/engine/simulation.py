@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.arguments import Rows
-from botyard.engine.build import BodySpec, box_body, build_bins, build_bodies, build_grid, join_bodies, moving_order
+from botyard.engine.build import (
+    BodySpec,
+    box_body,
+    build_bins,
+    build_bodies,
+    build_grid,
+    join_bodies,
+    keep_bodies,
+    moving_order,
+)
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
@@ -248,7 +257,7 @@ class Engine:
         self._reallocate()
         for new_array, old_array in _fields(self.state, old):
             new_array[:] = old_array[keep]
-        self.bodies = build_bodies(self.specs)
+        self.bodies = keep_bodies(self.bodies, keep)
         self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
         self._queue = [c for c in self._queue if c[0] not in uids]
         for row in reversed(rows):  # from the last one on, so that those before it keep their numbers

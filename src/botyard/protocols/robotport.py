@@ -182,11 +182,11 @@ class RobotPort(Protocol):
         ...
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue: put the robot at a true pose; odometry stays."""
+        """Queue: put the robot at a true pose; odometry stays. CommandError if too many stand there."""
         ...
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad)."""
+        """Queue: one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad). CommandError if too many stand there."""
         ...
 
     def state(self) -> RobotState:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from botyard.errors import BotyardError
@@ -38,6 +38,8 @@ MAX_WAITING: Final = 1000
 """Clients that may wait for their robots; further ones are refused."""
 GATHER: Final = 0.02
 """Robots whose clients have gone are removed together, after so long, s: many cost hardly more than one."""
+TOGETHER: Final = 32
+"""So many robots are made at a time for one address."""
 PAUSE: Final = 0.01
 """Those who wait are looked at so often, s."""
 
@@ -61,34 +63,35 @@ class Workshop:
         self._clock = clock
         self._room: TokenBucket | None = None
         self._sources = RateLimit(SOURCE_RATE, SOURCE_BURST)
-        self._waiting: dict[str, deque[tuple[RobotClient, Callable[[RobotClient], None]]]] = {}
+        self._waiting: dict[tuple[FactoryServer, str], deque[RobotClient]] = {}
         self._count = 0
         self._task: asyncio.Task[None] | None = None
         self._unwanted: dict[str, Robot] = {}
         self._removal: asyncio.TimerHandle | None = None
         self._fence = Fence(log, "robots of factories")
 
-    def want(self, client: RobotClient, make: Callable[[RobotClient], None]) -> None:
-        """A client wants a robot: `make` makes it, now or when its turn comes."""
+    def want(self, factory: FactoryServer, client: RobotClient) -> None:
+        """A client wants a robot: the factory makes it, now or when its turn comes."""
         now = asyncio.get_running_loop().time()
         if not self._count and not self._bucket(now).wait(now) and self._sources.allows(client.source, now):
-            self._work(make, client)
+            self._work(factory.make, [client])
             return
         if self._count >= MAX_WAITING:
             client.refuse("too many clients wait for robots")
             return
-        self._waiting.setdefault(client.source, deque()).append((client, make))
+        self._waiting.setdefault((factory, client.source), deque()).append(client)
         self._count += 1
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def give_up(self, client: RobotClient) -> None:
+    def give_up(self, factory: FactoryServer, client: RobotClient) -> None:
         """It wants none any more."""
-        queue = self._waiting.get(client.source, ())
-        for entry in queue:
-            if entry[0] is client:
-                self._take(client.source, entry)
-                return
+        queue = self._waiting.get((factory, client.source), deque())
+        if client in queue:
+            queue.remove(client)
+            self._count -= 1
+            if not queue:
+                del self._waiting[factory, client.source]
 
     def remove(self, robot: Robot) -> None:
         """A robot is not wanted any more; it goes soon, with others."""
@@ -118,34 +121,32 @@ class Workshop:
             self._room = TokenBucket(SHARE, BURST, now)
         return self._room
 
-    def _take(self, source: str, entry: tuple[RobotClient, Callable[[RobotClient], None]]) -> None:
-        queue = self._waiting.pop(source)
-        queue.remove(entry)
-        self._count -= 1
-        if queue:
-            self._waiting[source] = queue  # behind the others
-
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         try:
             while self._count:
                 now = loop.time()
-                if self._bucket(now).wait(now) or not self._make_one(now):
-                    await asyncio.sleep(PAUSE)
-                else:
-                    await asyncio.sleep(0)
+                if not self._bucket(now).wait(now):
+                    self._serve(now)
+                await asyncio.sleep(PAUSE)
         finally:
             self._task = None
 
-    def _make_one(self, now: float) -> bool:
-        """Make a robot for the next address that may have one; whether there was one."""
-        for source, queue in tuple(self._waiting.items()):
-            if self._sources.allows(source, now):
-                client, make = queue[0]
-                self._take(source, queue[0])
-                self._work(make, client)
-                return True
-        return False
+    def _serve(self, now: float) -> None:
+        """Make robots for some clients of the next factory and address that may have any, together: many cost little more than one."""
+        for key, queue in tuple(self._waiting.items()):
+            factory, source = key
+            clients: list[RobotClient] = []
+            while queue and len(clients) < TOGETHER and self._sources.allows(source, now):
+                clients.append(queue.popleft())
+            if not clients:
+                continue
+            self._count -= len(clients)
+            del self._waiting[key]
+            if queue:
+                self._waiting[key] = queue  # behind the others
+            self._work(factory.make, clients)
+            return
 
 
 class FactoryServer(RobotPortServer):
@@ -155,8 +156,8 @@ class FactoryServer(RobotPortServer):
     ----------
     model : RobotSpec
         What robots it makes.
-    place : callable
-        Where the next robot starts; None leaves that to the map.
+    places : callable
+        Where the next robots start: given the model and their number.
     workshop : Workshop
         Of all factories of the simulator.
     """
@@ -169,14 +170,14 @@ class FactoryServer(RobotPortServer):
         model: RobotSpec,
         settings: PioneerSettings,
         world: WorldControl,
-        place: Callable[[RobotSpec], Pose | None],
+        places: Callable[[RobotSpec, int], Sequence[Pose]],
         workshop: Workshop,
     ) -> None:
         super().__init__(hub, f"{model.name} factory", settings, world)
         self.model = model
         self.remembered: dict[str, Pose] = {}
         """Where robots of these names begin, once: they were there before the simulator was started again."""
-        self._place = place
+        self._places = places
         self._workshop = workshop
 
     def refusal(self) -> str:
@@ -186,17 +187,23 @@ class FactoryServer(RobotPortServer):
 
     def admit(self, client: RobotClient) -> None:
         """A new robot, when there is time for it."""
-        self._workshop.want(client, self._make)
+        self._workshop.want(self, client)
 
-    def _make(self, client: RobotClient) -> None:
-        """A new robot, named after the client's address (FRM-021)."""
+    def make(self, clients: Sequence[RobotClient]) -> None:
+        """A new robot for each of these clients of one address, named after that (FRM-021)."""
         sim = self.hub.sim
-        name = sim.unique_name(client.source)
+        names = sim.unique_names(clients[0].source, len(clients))
         try:
-            robot = sim.add_robot(self.model, name, pose=self.remembered.pop(name, None) or self._place(self.model))
+            poses = [
+                self.remembered.pop(name, pose)
+                for name, pose in zip(names, self._places(self.model, len(names)), strict=True)
+            ]
+            robots = sim.add_robots(self.model, poses, names)
         except BotyardError as error:
-            client.refuse(str(error))
-        else:
+            for client in clients:
+                client.refuse(str(error))
+            return
+        for client, robot in zip(clients, robots, strict=True):
             client.begin(robot)
 
     def release(self, name: str) -> bool:
@@ -210,6 +217,6 @@ class FactoryServer(RobotPortServer):
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
         """The robot goes with its client."""
         super().gone(client, robot)
-        self._workshop.give_up(client)
+        self._workshop.give_up(self, client)
         if robot is not None:
             self._workshop.remove(robot)

@@ -385,6 +385,7 @@ class RosGraph:
 
     def _put(self, name: str, x: float, y: float, yaw: float) -> None:
         try:
+            self._sim.crowd.enter(name, x, y)
             self._sim.put(name, Pose(x, y, yaw), SOURCE)
         except KeyError:
             raise WorldError(f'there is no robot or thing "{name}"') from None

@@ -202,7 +202,9 @@ class Yard:
         if self._program is not None and robot.name not in self.hub.sim.programs:
             employ(robot, self._program)
 
-    def add_factory(self, model: str, place: Callable[[RobotSpec], Pose | None] = lambda _: None) -> FactoryServer:
+    def add_factory(
+        self, model: str, places: Callable[[RobotSpec, int], Sequence[Pose]] | None = None
+    ) -> FactoryServer:
         """Add a port that makes a robot for every client.
 
         Raises
@@ -213,7 +215,9 @@ class Yard:
         spec = self.find_model(model)
         if not spec.drive:
             raise WorldError(f"robot factory: {spec.name} cannot drive, so no client could use it")
-        factory = FactoryServer(self.hub, spec, self.settings, self.world, place, self._workshop)
+        factory = FactoryServer(
+            self.hub, spec, self.settings, self.world, places or self.hub.sim.next_places, self._workshop
+        )
         self.factories.append(factory)
         return factory
 

@@ -13,6 +13,7 @@ from botyard.devices.gripper import Action
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import OLD_LASER_COMMANDS, C, P, command_name
 from botyard.protocols.pioneer.events import Level
+from botyard.protocols.pioneer.laserstate import MAX_READINGS
 from botyard.protocols.pioneer.packet import MAX_TEXT, Packet
 
 if TYPE_CHECKING:
@@ -46,6 +47,12 @@ def laser(session: Session, packet: Packet) -> None:
         chosen.set_end(value)
     else:
         chosen.set_increment(value)
+    if chosen.is_coarse:
+        session.once(
+            C.SIM_LRF_SET_RES,
+            Level.WARNING,
+            f"a scan has at most {MAX_READINGS} readings: they are spread over its field of view",
+        )
 
 
 def _laser_start_or_gripper_value(session: Session, packet: Packet) -> None:

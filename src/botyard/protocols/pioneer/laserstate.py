@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from botyard import units
 from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
 from botyard.protocols.robotport import RobotPort, RobotState
+
+MAX_READINGS: Final = 3601
+"""Readings of a scan that clients may have: a tenth of a degree all around. Rays cost every step."""
 
 
 class LaserState:
@@ -29,6 +34,8 @@ class LaserState:
         self.increment_deg = units.deg(spec.increment)
         self.reverse = spec.flipped
         self.version = 0
+        self.is_coarse = False
+        """The client wanted more readings than there may be."""
         self._moved = True  # the first scan after switching on says so
         self._teleports = port.teleports
 
@@ -57,7 +64,11 @@ class LaserState:
         self._configure()
 
     def _configure(self) -> None:
+        """Settings come one by one: what has too many readings is spread over its field of view."""
         lowest, step, count, self.reverse = scan_geometry(self.start_deg, self.end_deg, self.increment_deg)
+        self.is_coarse = count > MAX_READINGS
+        if self.is_coarse:
+            step, count = step * (count - 1) / (MAX_READINGS - 1), MAX_READINGS
         self.version += 1
         self.port.configure_laser(self.index, lowest, step, count)
 

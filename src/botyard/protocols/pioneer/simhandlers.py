@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from botyard import units
-from botyard.errors import ExitCode
+from botyard.errors import CommandError, ExitCode
 from botyard.geometry import Pose
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, Ctrl, command_name
@@ -32,7 +32,11 @@ def _set_pose(session: Session, packet: Packet) -> None:
     """Type byte, then x, y (mm) and th (deg) as 32-bit integers; true pose only."""
     r = packet.reader()
     r.u8()
-    session.port.set_pose(Pose(units.from_mm(r.i32()), units.from_mm(r.i32()), units.from_deg(r.i32())))
+    pose = Pose(units.from_mm(r.i32()), units.from_mm(r.i32()), units.from_deg(r.i32()))
+    try:
+        session.port.set_pose(pose)
+    except CommandError as error:
+        session.log(Level.WARNING, f"{command_name(packet.id)}: {error}")
 
 
 def _reset(session: Session, packet: Packet) -> None:
@@ -214,10 +218,13 @@ def _set_origin(session: Session, packet: Packet) -> None:
     """One coordinate of the true pose: mm or degrees."""
     _deprecated(session, packet, C.SIM_SET_POSE)
     value = packet.integer()
-    if packet.id == C.OLD_SETORIGINTH:
-        session.port.set_pose_axis(2, units.from_deg(value))
-    else:
-        session.port.set_pose_axis(0 if packet.id == C.TTY3 else 1, units.from_mm(value))
+    try:
+        if packet.id == C.OLD_SETORIGINTH:
+            session.port.set_pose_axis(2, units.from_deg(value))
+        else:
+            session.port.set_pose_axis(0 if packet.id == C.TTY3 else 1, units.from_mm(value))
+    except CommandError as error:
+        session.log(Level.WARNING, f"{command_name(packet.id)}: {error}")
 
 
 def _reset_to_origin(session: Session, packet: Packet) -> None:

@@ -1,0 +1,85 @@
+"""How many bodies stand on one place: a limit for those who may put bodies wherever they like, and do not own the machine.
+
+Bodies that lie on top of each other are all looked at by each other's sensors and tested against each other, which costs the square of
+their number: a thousand on one place take ten seconds a step. Driving never brings them there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from botyard.engine.simulation import Engine
+from botyard.errors import CommandError
+
+RADIUS: Final = 0.3
+"""Bodies whose middles are nearer to each other than this, m, stand on one place."""
+MOST: Final = 4
+"""So many may."""
+
+
+class Crowd:
+    """Where bodies are, or will be when the commands of this step have taken effect.
+
+    Parameters
+    ----------
+    engine : Engine
+        Whose bodies they are.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._of: tuple[int, Mapping[str, int] | None] = (-1, None)
+        self._places: dict[str, tuple[float, float]] = {}
+        self._cells: dict[tuple[int, int], set[str]] = {}
+
+    def place(self, name: str) -> tuple[float, float]:
+        """Where a body is, or was told to be put in this step, m. KeyError when there is none of that name."""
+        self._look()
+        return self._places[name]
+
+    def enter(self, name: str, x: float, y: float) -> None:
+        """A body will be put there, m.
+
+        Raises
+        ------
+        KeyError
+            There is none of that name.
+        CommandError
+            There are `MOST` others already.
+        """
+        self._look()
+        old = self._places[name]
+        if not (math.isfinite(x) and math.isfinite(y)):
+            return  # the command says so
+        i, j = _cell(x, y)
+        near = (n for a in (i - 1, i, i + 1) for b in (j - 1, j, j + 1) for n in self._cells.get((a, b), ()))
+        others = sum(n != name and math.dist(self._places[n], (x, y)) < RADIUS for n in near)
+        if others >= MOST:
+            raise CommandError(
+                f"{name} cannot be put at x={x:g} m, y={y:g} m: {others} others stand on that place already"
+            )
+        self._cells[_cell(*old)].discard(name)
+        self._places[name] = (x, y)
+        self._cells.setdefault((i, j), set()).add(name)
+
+    def _look(self) -> None:
+        """Begin anew with the state after the last step."""
+        engine = self._engine
+        now = (engine.clock.tick, engine.rows)
+        if now[0] == self._of[0] and now[1] is self._of[1]:
+            return
+        self._of = now
+        xy = engine.state.pose[:, :2].tolist()
+        self._places = {name: (xy[row][0], xy[row][1]) for name, row in engine.rows.items()}
+        self._cells = {}
+        for name, place in self._places.items():
+            self._cells.setdefault(_cell(*place), set()).add(name)
+
+
+def _cell(x: float, y: float) -> tuple[int, int]:
+    return math.floor(x / RADIUS), math.floor(y / RADIUS)
+
+
+__all__ = ["MOST", "RADIUS", "Crowd"]

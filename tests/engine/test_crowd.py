@@ -1,0 +1,63 @@
+"""Those who may put robots anywhere do not heap them up: the cost would grow with the square of their number."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from botyard.engine.crowd import MOST, RADIUS
+from botyard.errors import CommandError
+from botyard.geometry import Pose
+from botyard.protocols.pioneer.packet import command, frame
+from botyard.servers.nullmodem import NullModem
+from botyard.simulation import Simulation
+
+
+def world(n: int) -> Simulation:
+    sim = Simulation()
+    sim.add_robots("p3dx", [Pose(3.0 * i, 0.0, 0.0) for i in range(n)], [f"r{i}" for i in range(n)])
+    return sim
+
+
+def test_a_place_takes_so_many_and_no_more() -> None:
+    sim = world(8)
+    for i in range(1, MOST):
+        sim.crowd.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
+    with pytest.raises(CommandError, match=f"{MOST} others stand on that place already"):
+        sim.crowd.enter("r7", 0.0, 0.0)
+    sim.crowd.enter("r7", RADIUS + 0.15, 0.0)
+    sim.crowd.enter("r1", 0.05, 0.0)
+    sim.crowd.enter("r2", 50.0, 0.0)  # who goes makes room
+    sim.crowd.enter("r6", 0.0, 0.0)
+    assert sim.crowd.place("r2") == (50.0, 0.0)
+    with pytest.raises(KeyError):
+        sim.crowd.enter("nobody", 0.0, 0.0)
+    sim.step()
+    assert sim.crowd.place("r2") == (6.0, 0.0), "it looks at the state; nobody was put there in the end"
+
+
+@pytest.mark.parametrize("way", ["pose", "axes"])
+def test_clients_that_heap_up_their_robots_are_told(way: str) -> None:
+    from botyard.protocols.pioneer.session import PioneerSettings
+
+    sim = world(12)
+    modem = NullModem(sim, PioneerSettings(srisim_compat=True))
+    lines = [modem.connect(f"r{i}") for i in range(12)]
+    for line in lines:
+        line.send(frame(0) + frame(1) + frame(2) + command(1, 1))
+        if way == "pose":
+            line.send(
+                frame(224, bytes([0]) + b"".join(v.to_bytes(4, "little", signed=True) for v in (50_000, 9_000, 0)))
+            )
+        else:
+            line.send(command(67, 9_000) + command(66, 50_000))
+    modem.run(0.1)
+    there = sum(math.dist(sim.robots[f"r{i}"].truth[:2], (50.0, 9.0)) < 0.01 for i in range(12))
+    assert there == MOST
+    assert sum("others stand on that place already" in text for line in lines for text in line.log) == 12 - there
+    back = command(225)
+    for line in lines:
+        line.send(back)
+    modem.run(0.1)
+    assert all(sim.robots[f"r{i}"].truth == Pose(3.0 * i, 0.0, 0.0) for i in range(12)), "reset is always possible"
