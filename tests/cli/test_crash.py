@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -56,15 +57,59 @@ def test_fatal_signals_leave_traces(debug: bool, tmp_path: Path) -> None:
         "-l",
         str(file),
     ]
-    process = subprocess.Popen([*args, *(() if debug else ("--no-crash-debug",))], stdout=subprocess.PIPE, text=True)
+    more = () if debug else ("--no-crash-debug",)
+    process = subprocess.Popen([*args, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     while "botyard ready" not in process.stdout.readline():
         assert process.poll() is None
     time.sleep(0.2)
     process.send_signal(signal.SIGSEGV)
-    assert process.wait(PATIENCE) == -signal.SIGSEGV
-    process.communicate()
-    assert ("Fatal Python error: Segmentation fault" in file.read_text()) == debug
+    _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 236
+    assert err.splitlines()[-1] == f"botyard: error: a fatal signal in compiled code; the log is kept as {file}-crash"
+    kept = Path(f"{file}-crash")
+    assert kept.read_text() == file.read_text() and "botyard 0" in kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert ("Fatal Python error: Segmentation fault" in kept.read_text()) == debug
+
+
+TRACE = "faulthandler.enable(open('a.log', 'a'))"
+FAULTS = {
+    "a null pointer": "ctypes.string_at(0)",
+    "abort": "ctypes.CDLL(None).abort()",
+    "an overflow of the stack": "sys.setrecursionlimit(10**9)\ndef f(n): return max(map(f, [n]))\nf(0)",
+    "another thread": "threading.Thread(target=ctypes.string_at, args=[0]).start()\ntime.sleep(100)",
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("traced", [True, False])
+def test_real_faults_end_with_our_status(fault: str, traced: bool, tmp_path: Path) -> None:
+    """With a log that is larger than the handler's buffer; and a link in place of its copy is not followed."""
+    (tmp_path / "a.log").write_text("line\n" * 50_000)
+    (tmp_path / "precious").write_text("precious")
+    code = (
+        "import ctypes, faulthandler, sys, threading, time\nfrom botyard.cli.fatal import exit_at_fatal_signals\n"
+        f"restore = exit_at_fatal_signals(236, 'a.log')\n{TRACE if traced else ''}\n{FAULTS[fault]}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, cwd=tmp_path, check=False
+    )
+    if fault == "an overflow of the stack" and not traced:  # there is no other stack to work on
+        assert done.returncode == -signal.SIGSEGV
+        return
+    assert (done.returncode, (tmp_path / "a.log-crash").read_text()) == (236, (tmp_path / "a.log").read_text())
+    (tmp_path / "a.log-crash").unlink()
+    (tmp_path / "a.log-crash").symlink_to(tmp_path / "precious")
+    subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, cwd=tmp_path, check=False)
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_what_was_before_comes_back() -> None:
+    code = "import ctypes\nfrom botyard.cli.fatal import exit_at_fatal_signals\nexit_at_fatal_signals(236, None)()\nctypes.string_at(0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, check=False)
+    assert done.returncode == -signal.SIGSEGV
 
 
 def test_in_the_background(tmp_path: Path) -> None:

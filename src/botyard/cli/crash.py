@@ -27,7 +27,7 @@ class Crash(BotyardError):
 
 
 @contextlib.contextmanager
-def crash_handler(logs: Logs, file: str | None, *, traces: bool = True) -> Iterator[None]:
+def crash_handler(logs: Logs, file: str | None, *, traces: bool = True, alone: bool = True) -> Iterator[None]:
     """Turn faults of the program into an entry of the log, a copy of the log file as ``FILE-crash``, and a `Crash`.
 
     Errors that botyard raises on purpose, and the user's own interruptions, go through.
@@ -40,6 +40,8 @@ def crash_handler(logs: Logs, file: str | None, *, traces: bool = True) -> Itera
         The log file.
     traces : bool
         Fatal signals (a fault in compiled code) leave traces of all threads, in the log file or on stderr.
+    alone : bool
+        Nobody looks after this process: fatal signals keep the log, and end with the same status. Else the one that does so tells of them.
 
     Raises
     ------
@@ -47,8 +49,13 @@ def crash_handler(logs: Logs, file: str | None, *, traces: bool = True) -> Itera
         In place of what nobody expected.
     """
     with contextlib.ExitStack() as stack:
-        if traces and not faulthandler.is_enabled():
-            _trace_fatal_signals(stack, file)
+        if not faulthandler.is_enabled():  # else somebody debugs this process
+            if alone:
+                from botyard.cli.fatal import exit_at_fatal_signals  # brings LLVM, which is needed soon anyway
+
+                stack.callback(exit_at_fatal_signals(int(ExitCode.CRASH), file))
+            if traces:
+                _trace_fatal_signals(stack, file)
         try:
             yield
         except (BotyardError, click.exceptions.ClickException, click.exceptions.Exit, click.Abort):

@@ -123,7 +123,9 @@ def run(o: RunOptions, context: click.Context) -> int:
     form = "html" if o.html else o.log_format
     logs = set_up_logging(verbose=o.verbose, quiet=o.less_verbose, file=o.log_file, max_size=size, form=form)
     guard = (
-        contextlib.nullcontext() if o.no_crash_handler else crash_handler(logs, o.log_file, traces=not o.no_crash_debug)
+        contextlib.nullcontext()
+        if o.no_crash_handler
+        else crash_handler(logs, o.log_file, traces=not o.no_crash_debug, alone=o.supervisor is None)
     )
     try:
         with guard:
