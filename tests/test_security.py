@@ -1,0 +1,47 @@
+"""The page about security says what the code does: its tables of limits are compared with the constants."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+from botyard.formats.budget import Budget
+
+PAGE = Path(__file__).resolve().parent.parent / "docs/explanation/security.md"
+UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "bytes": 1.0, "KiB": 1024.0, "MiB": 1024.0**2, "%": 0.01}
+
+
+def rows(header: str) -> list[list[str]]:
+    """Cells of the table whose header begins so."""
+    lines = PAGE.read_text("utf-8").partition(header)[2].splitlines()[2:]
+    table = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        table.append([cell.strip() for cell in line.strip("|").split("|")])
+    return table
+
+
+def number(text: str) -> float:
+    found = re.match(r"([\d,.]+)\s*(KiB|MiB|ms|s|bytes|%)?(?=\W|$)", text)
+    assert found, text
+    return float(found[1].replace(",", "")) * UNITS[found[2] or ""]
+
+
+def test_limits_of_reading_are_told_as_they_are() -> None:
+    told = {cells[0].strip("`"): number(cells[2]) for cells in rows("| limit of reading |")}
+    budget = Budget()
+    assert told == {name: float(getattr(budget, name)) for name in Budget.__dataclass_fields__}
+
+
+def test_limits_of_clients_are_told_as_they_are() -> None:
+    table = rows("| who | limit |")
+    constants = 0
+    for _who, what, default, where in table:
+        for name in re.findall(r"`([a-z_.0-9]+\.[A-Z][A-Z_0-9]*)`", where):
+            module, _, constant = name.rpartition(".")
+            value = getattr(importlib.import_module(f"botyard.{module}"), constant)
+            assert number(default) == float(value), f"{what}: {name} is {value}"
+            constants += 1
+    assert constants >= 30
