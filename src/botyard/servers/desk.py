@@ -535,7 +535,7 @@ class PageDesk:
                 models.append(model_shape(find_robot(name), name))
             except BotyardError as error:
                 models.append(msg.broken_model(name, shown(error, MAX_PROBLEM)))
-        found = await asyncio.to_thread(self.world.maps)
+        found = await self.world.beside(self.world.maps)
         maps = [msg.MapFile(name=name, shipped=shipped) for name, shipped in found]
         return msgspec.Raw(msg.encoder.encode(msg.CatalogResult(models=models, maps=maps)))
 

@@ -392,14 +392,15 @@ class PageServer:
         name, scene = self.source.map_name(), self.desk.hub.sim.scene
         if not name or request.path_params["name"] != f"{name}.bin":
             return PlainTextResponse("this map is not the present one", 404)
+        beside = self.desk.world.beside
         async with self._packing:
             if self._packed[0] != name:
-                self._packed = (name, await asyncio.to_thread(lambda: gzip.compress(encode_map(scene), 3)))
+                self._packed = (name, await beside(lambda: gzip.compress(encode_map(scene), 3)))
         headers = {"cache-control": "private, max-age=86400", "vary": "Accept-Encoding"}
         if "gzip" in request.headers.get("accept-encoding", ""):
             data, headers["content-encoding"] = self._packed[1], "gzip"
         else:
-            data = await asyncio.to_thread(gzip.decompress, self._packed[1])
+            data = await beside(lambda: gzip.decompress(self._packed[1]))
         return Response(data, media_type="application/octet-stream", headers=headers)
 
     async def _upload(self, request: Request) -> Response:
@@ -433,7 +434,8 @@ class PageServer:
         """The world as it is now, to be run again: `GET /scenario.zip` with the token."""
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
-        data = await asyncio.to_thread(scenario.packed, self.desk.hub.sim.world())
+        world = self.desk.hub.sim.world()
+        data = await self.desk.world.beside(lambda: scenario.packed(world))
         return Response(data, media_type="application/zip")
 
     async def _viewer(self, socket: WebSocket) -> None:

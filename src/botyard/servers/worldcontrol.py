@@ -7,12 +7,13 @@ it is, and nothing of it is left when it could not be.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from botyard.controllers.registry import controller_names
 from botyard.engine.build import build_grid, crowding
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from botyard.servers.lockstep import Lockstep
 
 log = logging.getLogger("botyard.world")
+T = TypeVar("T")
 
 MAX_WAITING: Final = 16
 """Map requests that may wait for others; of more, the last of whoever has the most is refused."""
@@ -155,6 +157,21 @@ class WorldControl:
     def maps(self) -> list[tuple[str, bool]]:
         """The maps that may be loaded by name, and whether they came with the package."""
         return client_maps(self._folders)
+
+    async def beside(self, job: Callable[[], T]) -> T:
+        """What `job` returns, or raises; done in a thread that gives way to the steps, and that nobody waits for at the end."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def done(result: T | None, error: Exception | None) -> None:
+            if future.done():  # nobody waits any more
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(cast(T, result))
+
+        self._host.run_aside(job, done)
+        return await future
 
     # -- who is there
 
