@@ -85,6 +85,8 @@ MAX_RAYS = 100_000
 """Most rays of a laser that can be configured."""
 MAX_THREADS = 1024
 """Most threads that can be asked for."""
+MANY = 50
+"""Of more large robots without poses the places are found together, a little farther apart than one by one."""
 ROBOT_SPACING = 1.0
 """Robots without a start pose of their own are put this far apart, m (decisions, "Start")."""
 
@@ -264,12 +266,23 @@ class Simulation(Handle):
             poses = [p.pose for p in group if p.pose is not None]
             if poses and group[0].name:  # many at once are much faster than one by one
                 robots += self.add_robots(group[0].spec, poses, [p.name for p in group])
+            elif not poses and len(group) > 1:
+                robots += self._add_at_home(group)
             else:
                 robots += [self.add_robot(p.spec, p.name or None, pose=p.pose) for p in group]
         for robot, placed in zip(robots, world.robots, strict=True):  # when all are there: one may be told of another
             if placed.program is not None:
                 employ(robot, placed.program)
         return robots
+
+    def _add_at_home(self, group: Sequence[PlacedRobot]) -> list[Robot]:
+        """Add robots of one model on free places around the map's home, as `add_robot` does one by one; faster."""
+        spec, names = group[0].spec, [p.name for p in group if p.name] or None
+        first = self.add_robot(spec, names and names[0])
+        places = FreePlaces(self, spec, self.home)
+        if not places.is_exact and len(group) <= MANY:
+            return [first, *(self.add_robot(p.spec, p.name or None) for p in group[1:])]
+        return [first, *self.add_robots(spec, places.take(len(group) - 1), names and names[1:])]
 
     def world(self) -> World:
         """The world as it is now, to be saved as a scenario: what is in it and where, seed and step; not what moves it at the moment."""
@@ -675,17 +688,7 @@ class Simulation(Handle):
 
         `near` itself stands for those that are missing when there are not enough.
         """
-        body = _on_trial(spec)
-        is_free = self._engine.trial(body)
-        apart = 2.0 * max(math.hypot(x, y) for part in body.parts for x, y in part)
-        places: list[Pose] = []
-        for place in _spiral(near, ROBOT_SPACING):
-            if len(places) == count:
-                break
-            crowded = apart > ROBOT_SPACING and any(math.dist(place[:2], p[:2]) < apart for p in places)
-            if not crowded and is_free(place):
-                places.append(place)
-        return places + [near] * (count - len(places))
+        return FreePlaces(self, spec, near).take(count)
 
     def is_free_for(self, robot: Robot) -> Callable[[Pose], bool]:
         """Whether a robot could stand at a pose without touching anything but itself; valid until something moves, comes or goes."""
@@ -867,6 +870,40 @@ class Simulation(Handle):
         if path is not None:
             image.save(path)
         return image
+
+
+class FreePlaces:
+    """Places for robots of a model, nearest first; those that were given are not given again.
+
+    Parameters
+    ----------
+    sim, spec, near
+        See `Simulation.free_places`.
+    """
+
+    def __init__(self, sim: Simulation, spec: RobotSpec, near: Pose) -> None:
+        self._sim = sim
+        self._near = near
+        self._body = _on_trial(spec)
+        self._apart = 2.0 * max(math.hypot(x, y) for part in self._body.parts for x, y in part)
+        self._spiral = _spiral(near, ROBOT_SPACING)
+        self._given: list[Pose] = []
+
+    @property
+    def is_exact(self) -> bool:
+        """Places of the grid are far enough apart for robots of this model; for larger ones a circle around each decides."""
+        return self._apart <= ROBOT_SPACING
+
+    def take(self, count: int) -> list[Pose]:
+        """The next `count` places, as things stand now; `near` for each that is missing."""
+        is_free = self._sim._engine.trial(self._body)
+        found: list[Pose] = []
+        while len(found) < count and (place := next(self._spiral, None)) is not None:
+            crowded = not self.is_exact and any(math.dist(place[:2], p[:2]) < self._apart for p in self._given)
+            if not crowded and is_free(place):
+                found.append(place)
+                self._given.append(place)
+        return found + [self._near] * (count - len(found))
 
 
 class Robot(Handle):

@@ -390,7 +390,7 @@ class PageDesk:
         pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
         sim = self.hub.sim
         if request.count > 1:
-            return self._opened(self.yard.add_many(request.model, pose or sim.home, request.count))
+            return self._add_many(request.model, pose or sim.home, request.count)
         place = None if pose is None else sim.free_place(self.yard.find_model(spec.name), pose)
         return self._opened([self.yard.add(request.model, request.name or None, place)])
 
@@ -399,10 +399,18 @@ class PageDesk:
         sim = self.hub.sim
         originals = [sim.robots[n] for n in request.names]
         self._check_room(len(originals))
-        clones = []
+        return self._clone(originals)
+
+    async def _clone(self, originals: Sequence[Robot]) -> list[str]:
+        clones: list[Robot] = []
         for robot in originals:
-            clones.append(self.yard.add(robot.spec, None, sim.free_place(robot.spec, robot.truth)))
-        return self._opened(clones)
+            if robot.name in self.hub.sim.robots:  # one may go meanwhile
+                clones.append(self.yard.add(robot.spec, None, self.hub.sim.free_place(robot.spec, robot.truth)))
+            await asyncio.sleep(0)
+        return await self._opened(clones)
+
+    async def _add_many(self, model: str, near: Pose, count: int) -> list[str]:
+        return await self._opened(await self.yard.add_many(model, near, count))
 
     def _check_room(self, count: int) -> None:
         if len(self.hub.sim.robots) + count > MAX_ROBOTS:
@@ -419,6 +427,8 @@ class PageDesk:
             server = self.yard.servers.get(robot.name)
             if server is not None:
                 await self.yard.open_somewhere(server)
+        if not robots:
+            return []
         first = f"{robots[0].name} ({robots[0].spec.name})"
         log.info("%s%s added", first, f" and {len(robots) - 1} more" if len(robots) > 1 else "")
         return [robot.name for robot in robots]

@@ -21,6 +21,7 @@ from botyard.engine.layout import Grid
 from botyard.errors import BotyardError, WorldError
 from botyard.formats import reading
 from botyard.formats.base import Options
+from botyard.formats.budget import Budget
 from botyard.formats.registry import client_maps
 from botyard.model.scene import Scene
 from botyard.model.world import World
@@ -54,6 +55,12 @@ MAX_WAITING: Final = 16
 """Map requests that may wait for others; of more, the last of whoever has the most is refused."""
 MAX_READERS: Final = 2
 """So many maps may be read at once, for different clients: one that hangs holds up nobody else."""
+MAX_ROBOTS: Final = 1000
+"""Robots of a map that is loaded while the simulator runs (``--max-read robots=`` says another number), …"""
+MAX_BOXES: Final = 1000
+"""… its movable things, …"""
+MAX_CORNERS: Final = 20_000
+"""… and the corners of all these: putting them in place holds up a step."""
 MAX_CROWDING: Final = 500.0
 """Maps of clients may have so many walls in an occupied cell of the grid on average: every ray and every move looks at them."""
 ROTATION_PAUSE: Final = 0.05
@@ -380,6 +387,7 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
         found = reading.receive_reading(job.run("read", request, reading.TYPES), request.limits.budget, _warn, _trace)
     if found.world is None:
         return None
+    _check_size(found.world, request.limits.budget)
     grid = build_grid(found.world.scene)
     walls = crowding(grid)
     if walls > MAX_CROWDING:
@@ -387,6 +395,30 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
             f"so many walls cross or crowd that {walls:.0f} share a place, and at most {MAX_CROWDING:g} may: steps would be late"
         )
     return Loaded(found.path, found.modified, found.world, grid)
+
+
+def _check_size(world: World, budget: Budget) -> None:
+    """Refuse what could not be put into a running world without holding up its steps.
+
+    Raises
+    ------
+    WorldError
+        Too many robots, movable things, or corners of bodies.
+    """
+    specs = {id(r.spec): (*r.spec.parts, r.spec.outline) for r in world.robots}
+    outlines = [part for r in world.robots for part in specs[id(r.spec)]] + [
+        p for b in world.scene.boxes for p in b.outlines
+    ]
+    usual = Budget()
+    for what, found, most in (
+        ("robots", len(world.robots), MAX_ROBOTS if budget.robots == usual.robots else budget.robots),
+        ("movable things", len(world.scene.boxes), MAX_BOXES),
+        ("corners of robots and movable things", sum(map(len, outlines)), MAX_CORNERS),
+    ):
+        if found > most:
+            raise WorldError(
+                f"{found} {what}, and at most {most} are put into a running world: start the simulator with it"
+            )
 
 
 def _warn(text: str) -> None:

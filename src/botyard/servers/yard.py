@@ -14,17 +14,19 @@ from botyard.errors import BotyardError, ModelError, PortError, WorldError, did_
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
-from botyard.model.world import Program, World
+from botyard.model.world import PlacedRobot, Program, World
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers.factory import FactoryServer, Workshop
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import PioneerServer, RobotPortServer
 from botyard.servers.worldcontrol import WorldControl
-from botyard.simulation import Robot
+from botyard.simulation import FreePlaces, Robot
 
 PORT_ATTEMPTS = 3
 PORT_PAUSE = 2.0
 """A patient yard tries a taken port so often, with pauses of so many s, before it takes the next one (FRM-015)."""
+PORTION = 50
+"""So many robots are added at once while the simulator runs; then the world goes on."""
 MAX_SKIPPED = 100
 """A robot that is added while the simulator runs passes over so many taken ports."""
 
@@ -148,12 +150,17 @@ class Yard:
         task.add_done_callback(self.hub.tasks.discard)
         return robot
 
-    def add_many(self, model: str, near: Pose, count: int) -> list[Robot]:
-        """Add `count` robots of a model at once, on the free places around `near`; see `add`."""
+    async def add_many(self, model: str, near: Pose, count: int) -> list[Robot]:
+        """Add `count` robots of a model on the free places around `near`, in portions between which the world goes on; see `add`."""
         sim, spec = self.hub.sim, self.find_model(model)
-        robots = sim.add_robots(spec, sim.free_places(spec, near, count))
-        for robot in robots:
-            self._prepare(robot)
+        places = FreePlaces(sim, spec, near)
+        robots: list[Robot] = []
+        while len(robots) < count:
+            some = sim.add_robots(spec, places.take(min(PORTION, count - len(robots))))
+            for robot in some:
+                self._prepare(robot)
+            robots += some
+            await asyncio.sleep(0)
         return robots
 
     def populate(self, world: World) -> list[Robot]:
@@ -168,7 +175,8 @@ class Yard:
         for placed in world.robots:
             if placed.name in sim.robots and placed.pose is not None:
                 sim.put(placed.name, placed.pose, "world")
-        fresh = [replace(p, spec=self._equip(p.spec)) for p in world.robots if p.name not in sim.robots]
+        models = {id(p.spec): self._equip(p.spec) for p in world.robots}  # robots of one model are added together
+        fresh = [replace(p, spec=models[id(p.spec)]) for p in world.robots if p.name not in sim.robots]
         robots = sim.populate(replace(world, robots=tuple(fresh)))
         for robot, placed in zip(robots, fresh, strict=True):
             if placed.served:
@@ -176,16 +184,41 @@ class Yard:
         return robots
 
     def receive(self, world: World) -> None:
-        """A world was loaded while the simulator runs: its robots come, and get ports."""
-        try:
-            robots = self.populate(world)
-        except BotyardError as error:
-            log.warning("not all robots of %s were added: %s", world.scene.source, error)
-            return
-        if robots:
+        """A world was loaded while the simulator runs: its robots come, and get ports; the first ones at once, others in portions."""
+        if len(world.robots) <= PORTION:
+            robots = self._receive(world.robots)
+            if not robots:
+                return
             task = asyncio.ensure_future(self._open_for(robots))
-            self.hub.tasks.add(task)
-            task.add_done_callback(self.hub.tasks.discard)
+        else:
+            task = asyncio.ensure_future(self._receive_many(world.robots))
+        self.hub.tasks.add(task)
+        task.add_done_callback(self.hub.tasks.discard)
+
+    def _receive(self, some: Sequence[PlacedRobot]) -> list[Robot]:
+        try:
+            return self.populate(World(scene=self.hub.sim.scene, robots=tuple(some)))
+        except BotyardError as error:
+            log.warning("not all robots of %s were added: %s", self.hub.sim.scene.source, error)
+            return []
+
+    async def _receive_many(self, placed: Sequence[PlacedRobot]) -> None:
+        sim, scene = self.hub.sim, self.hub.sim.scene
+        added: list[tuple[Robot, PlacedRobot]] = []
+        for first in range(0, len(placed), PORTION):
+            if sim.scene is not scene:  # another map has come: nothing more of this one
+                return
+            some = placed[first : first + PORTION]
+            fresh = [p for p in some if p.name not in sim.robots]
+            added += zip(self._receive([replace(p, program=None) for p in some]), fresh, strict=False)
+            await asyncio.sleep(0)
+        for robot, one in added:  # when all are there: a program may be told of other robots
+            try:
+                if one.program is not None and robot.name in sim.robots:
+                    employ(robot, one.program)
+            except BotyardError as error:
+                log.warning("%s", error)
+        await self._open_for([robot for robot, _ in added])
 
     async def _open_for(self, robots: Sequence[Robot]) -> None:
         try:
