@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from botyard.devices.electrics import Electrics
 from botyard.devices.gps import geodetic, gps_fix
 from botyard.devices.sonar import sonar_bundles
 from botyard.geometry import Pose
-from botyard.model.library import load_robot
+from botyard.model.library import load_laser, load_robot
 from botyard.model.robot import BatterySpec, GpsSpec
 from botyard.model.scene import Area, GeoReference, Scene
+from botyard.model.sensors import SonarSpec, Transducer
 from botyard.simulation import Simulation
 
 COLUMBIA = GeoReference(42.807191, -71.578661, 72.0)
@@ -41,6 +43,53 @@ def test_gps_antenna_bad_sectors_and_no_georeference() -> None:
     assert behind is not None
     assert (ahead.dop, behind.dop) == (0.0, 1.5), "the antenna counts, not the robot's centre"
     assert gps_fix(Scene(), spec, Pose()) is None
+
+
+@pytest.mark.parametrize(
+    ("box", "laser", "sonar"),
+    [
+        ("box", True, True),
+        ("box-nolaser", False, True),
+        ("box-nolaser-nosonar", False, False),
+        ("box-reflector", True, True),
+    ],
+)
+def test_boxes_are_seen_by_those_that_may(box: str, laser: bool, sonar: bool) -> None:
+    """GEN-008, SEN-006, SEN-021, OBJ-002, OBJ-003: by the robot's own laser and sonar; all of them stand in the way."""
+    sim = Simulation(sensor_noise=False, odometry_error="none")
+    robot = sim.add_robot("p3dx", pose=Pose())
+    sim.add_robot(box, pose=Pose(1.5, 0.0, 0.0))
+    scan = robot.laser.read()
+    assert (scan.ranges[90] < 1.5) == laser
+    assert (min(robot.sonar.read().ranges) < 1.5) == sonar
+    assert (scan.intensities[90] > 1) == (box == "box-reflector"), "OBJ-004"
+    robot.command(v=0.5)
+    sim.step(60)
+    assert robot.stalled
+
+
+@pytest.mark.parametrize(("rays", "seen"), [(1, False), (7, True)])
+def test_a_sonar_of_several_rays_reads_the_closest(rays: int, seen: bool) -> None:
+    """SEN-017, SEN-018: something beside the axis but within the cone, for a ring of the model."""
+    ring = SonarSpec(
+        type_name="s", transducers=(Transducer(pose=Pose()),), fov=math.radians(30), range_max=5.0, rays=rays
+    )
+    wall = Scene(segments=np.array([[2.0, 0.3, 2.0, 5.0]]))
+    robot = Simulation(wall, sensor_noise=False).add_robot(replace(load_robot("p3dx"), sonar=ring), pose=Pose())
+    assert robot.sonar.read().ranges.tolist() == [pytest.approx(2.0 / math.cos(math.radians(10))) if seen else 5.0]
+
+
+def test_a_lasers_bearings_err_as_its_model_says() -> None:
+    """SEN-003, SEN-004: ranges to a wall at a slant vary with the angle's error alone, and not at all without noise."""
+    wall = Scene(segments=np.array([[1.0, -9.0, 3.0, 9.0]]))
+    spread = []
+    for degrees, noise in ((1.0, True), (0.1, True), (1.0, False), (0.0, True)):
+        spec = replace(load_laser("lms200"), range_noise=0.0, angle_noise=math.radians(degrees))
+        robot = Simulation(wall, sensor_noise=noise).add_robot(replace(load_robot("p3dx"), lasers=(spec,)), pose=Pose())
+        exact = Simulation(wall, sensor_noise=False).add_robot(replace(load_robot("p3dx"), lasers=(spec,)), pose=Pose())
+        spread.append(float(np.abs(robot.laser.read().ranges - exact.laser.read().ranges)[60:120].mean()))
+    assert spread[0] > 5 * spread[1] > 0
+    assert spread[2:] == [0.0, 0.0]
 
 
 def test_electrics() -> None:

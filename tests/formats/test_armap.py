@@ -258,6 +258,21 @@ def test_rectangles_turn_about_the_origin_of_the_map() -> None:
     assert (box.length, box.width) == pytest.approx((2.0, 0.5))
 
 
+def test_objects_have_names_of_their_own_and_the_colour_of_their_type() -> None:
+    """OBJ-014, OBJ-015: counted by kind, in the order of the file; Color0 of the type, else bright ones magenta and others green."""
+    text = "".join(
+        f"MapInfo: SectorType Name={n} Sim.Obstacle=yes {more}\n"
+        for n, more in (("Red", "Color0=0xff0102"), ("Plain", ""), ("Bright", "Sim.LaserReflect=5"))
+    )
+    kinds = ["Red", "Plain", "Reflector", "Bright", "Red", "Reflector"]
+    text += "".join(f'Cairn: {k} 0 0 0 "" ICON "" {i}000 0 {i}500 500\n' for i, k in enumerate(kinds))
+    boxes = to_scene(armap.parse(HEADER + text)).boxes
+    assert [(b.name, b.color) for b in boxes] == [
+        ("Box:1", "#ff0102"), ("Box:2", "light green"), ("Reflector:1", "magenta"), ("Box:3", "magenta"), ("Box:4", "#ff0102"),
+        ("Reflector:2", "magenta"),
+    ]  # fmt: skip
+
+
 def test_reflector_lines_are_thin_bright_boxes() -> None:
     m = armap.parse(HEADER + 'Cairn: Reflector 0 0 0 "" ICON "" 0 0 0 2000\n')
     (box,) = to_scene(m).boxes
@@ -302,6 +317,27 @@ def test_a_home_that_is_a_sector_starts_at_its_centre() -> None:
 
 def test_degenerate_lines_are_dropped() -> None:
     assert len(to_scene(armap.parse(HEADER + "LINES\n1 1 1 1\n0 0 1 0\n")).segments) == 1
+
+
+def test_lines_and_points_become_walls_that_lasers_see() -> None:
+    """MAP-002, MAP-008, MAP-009: every line where it is, and points; a line of no length is dropped."""
+    text = (
+        "LINES\n2000 -3000 2000 3000\n-1000 -3000 -1000 3000\n5 5 5 5\n-1000 3000 2000 3000\nDATA\n1000 0\n-500 -1000\n"
+    )
+    scene = to_scene(armap.parse(HEADER + text))
+    assert scene.segments.tolist() == [[2, -3, 2, 3], [-1, -3, -1, 3], [-1, 3, 2, 3]]
+    assert scene.points.tolist() == [[1, 0], [-0.5, -1]]
+    assert scene.resolution == 0.02, "2 cm, where the map says nothing (GEN-025)"
+    assert to_scene(armap.parse(HEADER + "Resolution: 50\nDATA\n1 2\n")).resolution == 0.05
+
+
+def test_what_the_format_does_not_know_is_kept() -> None:
+    """MAP-012: unknown lines do nothing, and are there again when the map is written."""
+    text = HEADER + "Zebra: 1 2 3\nLINES\n0 0 1000 0\nDATA\n1 2\n"
+    found = armap.parse(text)
+    assert len(found.lines) == 1 and len(found.points) == 1
+    assert "Zebra: 1 2 3" in armap.dumps(found)
+    assert armap.parse(armap.dumps(found)) == found
 
 
 def test_huge_extent_warns() -> None:

@@ -54,6 +54,13 @@ class Picture:
         window = np.s_[max(0, i - reach) : i + reach + 1, max(0, j - reach) : j + reach + 1]
         return bool((np.abs(self.pixels[window] - other.pixels[window]).max(axis=2) > 24).any())
 
+    def contrast(self, x: float, y: float, reach: int = 3) -> int:
+        """How much the colours within `reach` pixels of a point of the world (m) differ from one another."""
+        px, py = self._one.at(x, y)
+        i, j = round(py - self._y), round(px - self._x)
+        window = self.pixels[max(0, i - reach) : i + reach + 1, max(0, j - reach) : j + reach + 1]
+        return int((window.max(axis=(0, 1)) - window.min(axis=(0, 1))).max())
+
     def is_of(self, x: float, y: float) -> tuple[int, int, int]:
         """The colour of a point of the world (m)."""
         px, py = self._one.at(x, y)
@@ -97,10 +104,14 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
             after = Picture(one)
             return {name: after.differs(before, *p) for name, p in places.items()}
 
-        def shown(key: str, name: str, *, also: tuple[str, ...] = (), ready: str = "true") -> None:
+        def shown(key: str, layer: str, name: str, *, also: tuple[str, ...] = (), ready: str = "true") -> None:
             """Off (or on) and back: both times the picture changes there, and nowhere else of these places."""
+            was_on = one.js(f"__sim.layers.{layer}")
+            before = Picture(one)
             changed = toggled(key, ready)
             assert changed[name], (key, name)
+            on, off = (before, Picture(one)) if was_on else (Picture(one), before)
+            assert on.contrast(*places[name]) > off.contrast(*places[name]), (key, name, "drawn when it is on")
             others = [n for n, c in changed.items() if c and n != name and n not in also]
             assert others == [], (key, others)
             assert toggled(key)[name], (key, name, "again")
@@ -114,12 +125,12 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
                        for r in (0.8, 1.0, 1.2) for a in np.linspace(-1.5, 1.5, 31)), key  # fmt: skip
         one.press("Escape")
         one.until("__sim.selection.length === 0")
-        shown("g", "grid", also=("wall", "trail", "goal", "area", "odometry"))
-        shown("m", "wall")
-        shown("k", "goal")
-        shown("y", "area")
-        shown("o", "odometry", also=("inside", "velocity"))
-        shown("v", "velocity", also=("inside",))
+        shown("g", "grid", "grid", also=("wall", "trail", "goal", "area", "odometry"))
+        shown("m", "map", "wall")
+        shown("k", "places", "goal")
+        shown("y", "areas", "area")
+        shown("o", "odometry", "odometry", also=("inside", "velocity"))
+        shown("v", "velocity", "velocity", also=("inside",))
         # bodies: filled, as outlines only, not at all
         filled = Picture(one)
         one.press("f")

@@ -13,12 +13,14 @@ from botyard import units
 from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
-from botyard.model.scene import Scene
+from botyard.model.robot import Axes, GpsSpec
+from botyard.model.scene import Area, GeoReference, Scene
 from botyard.protocols.pioneer import reportbuilder
 from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat, build_sip, scan_geometry
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimStat
+from botyard.protocols.robotport import Timing
 from botyard.servers.nullmodem import NullModem
 from botyard.simulation import Simulation
 
@@ -250,6 +252,58 @@ def test_config_follows_what_the_client_has_set(model: str) -> None:
         "watchdog_ms",
     )
     assert [getattr(after, n) for n in names] == [getattr(fresh, n) for n in names]
+
+
+def test_simstat_byte_by_byte() -> None:
+    """Written out by hand from §8: each field in its place (SIM-011)."""
+    stat = SimStat(
+        flags=0x01020304, sim_ms=0x1112, real_ms=0x2122, last_ms=0x3132, x_mm=0x41424344, y_mm=-2, z_mm=3, th_deg=-4, lat_e7=5,
+        lon_e7=-6, alt_cm=7, gps_quality=-8, error_x=9, error_y=-10, error_th=11,
+    )  # fmt: skip
+    assert stat.encode()[3:-2].hex(" ") == (
+        "62 00 00 04 03 02 01 12 11 22 21 32 31 44 43 42 41 fe ff ff ff 03 00 00 00 fc ff ff ff 05 00 00 00 fa ff ff ff "
+        "07 00 00 00 f8 ff ff ff 09 00 00 00 f6 ff ff ff 0b 00 00 00"
+    )
+
+
+def test_simstat_tells_steps_true_pose_and_errors() -> None:
+    """What a client gets is what the simulator knows: steps, the true pose and not odometry, errors by axis (SIM-014 … 016, ODO-008)."""
+    spec = replace(load_robot("p3dx"), odometry_error=Axes(0.001, 0.002, 0.003))
+    sim = Simulation(odometry_error="constant", step=0.05)
+    robot = sim.add_robot(spec, "r", pose=Pose(3.0, -2.0, 1.0))
+    modem = NullModem(sim)
+    line = modem.connect("r")
+    for data in (command(0), command(1), command(2), command(1, 1), command(11, 300)):
+        line.send(data)
+    modem.run(1.5)
+    sim.timing = Timing(sim=0.05, real=0.02, last=0.031)
+    line.take()
+    line.send(command(237, 1))
+    (stat,) = (SimStat.decode(p) for p in Parser().receive(line.take()) if p.id == 0x62)
+    assert (stat.sim_ms, stat.real_ms, stat.last_ms) == (50, 20, 31)
+    true = robot.truth
+    assert math.dist(true[:2], robot.odom[:2]) > 1.0
+    assert (stat.x_mm, stat.y_mm, stat.z_mm, stat.th_deg) == (round(true.x * 1e3), round(true.y * 1e3), 0, 57)
+    assert (stat.error_x, stat.error_y) == (10_000_000, 20_000_000), "mm in a metre, times 10⁷"
+    assert stat.error_th == pytest.approx(math.degrees(0.003) * 1e7, abs=1)
+    assert stat.flags == 4
+
+
+def test_simstat_tells_what_gps_reads() -> None:
+    """Degrees × 10⁷, altitude in cm, 100 × the model's dilution of precision; 0 where reception is bad (SIM-013, SIM-017, SIM-018)."""
+    bad = Area(kind="BadGPSSector", name="", corners=((90, -1), (110, -1), (110, 1), (90, 1)))
+    scene = Scene(
+        segments=np.array([[0.0, 0, 1, 0]]), georeference=GeoReference(42.807191, -71.578661, 72.5), areas=(bad,)
+    )
+    sim = Simulation(scene)
+    sim.add_robot(replace(load_robot("p3dx"), gps=GpsSpec(dop=2.5)), "r", pose=Pose(10.0, 0.0, 0.0))
+    port = sim.robots["r"].port("t")
+    stat = build_simstat(port, port.state())
+    assert (stat.lat_e7, stat.lon_e7) == (pytest.approx(428_071_910, abs=2), pytest.approx(-715_785_388, abs=2))
+    assert (stat.alt_cm, stat.gps_quality, stat.flags) == (7250, 250, 7)
+    sim.put("r", Pose(100.0, 0.0, 0.0))
+    sim.step()
+    assert build_simstat(port, port.state()).gps_quality == 0
 
 
 def test_simstat_of_a_world_without_and_with_a_map() -> None:

@@ -116,6 +116,19 @@ def test_everybody_is_told_of_a_new_map_and_only_who_asked_of_the_rest(tmp_path:
     assert half.take() == b"", "a client in the handshake would not understand"
 
 
+def test_a_map_that_a_user_loads_is_said_to_be_a_users(tmp_path: Path) -> None:
+    """SIM-022: the first byte is 1 for a load at the page, 0 for one by a client; both are told to everybody."""
+    write_map(tmp_path / "a.map")
+    write_map(tmp_path / "b.map", 5000)
+    c = Client(folders=(tmp_path,))
+    c.modem.world.load("a.map")
+    assert changes(c) == [MapChanged(by_user=True, loaded=1, name="a.map")]
+    c.ctrl(1, named("b.map"))
+    assert changes(c) == [MapChanged(by_user=False, loaded=1, name="b.map")]
+    c.modem.world.clear()
+    assert [(m.by_user, m.loaded) for m in changes(c)] == [(True, 1)]
+
+
 def test_a_map_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
     (tmp_path / "bad.map").write_text("this is no map\n")
     c = Client(scene=Scene(segments=np.array([[2.0, -9, 2.0, 9]])), folders=(tmp_path,))
