@@ -68,7 +68,7 @@ class Client:
         self._stack.close()
 
     def receive(self) -> dict[str, Any] | bytes:
-        data = self.socket.recv(5)
+        data = self.socket.recv(PATIENCE)
         if isinstance(data, bytes):
             self.socket.send(json.dumps({"type": "ack", "number": frames.decode(data)[0].number}))
             return data

@@ -22,8 +22,10 @@ import {
 import { Driver, HeldKeys, type Robot } from "./hands/driving";
 import type { Hands } from "./hands/gestures";
 import { actionOf, type Action, type Simple } from "./hands/keys";
-import { Connection, type Ask, type Status } from "./net/connection";
+import { Connection, WRONG_TOKEN, type Ask, type Status } from "./net/connection";
 import { decodeMap, NO_MAP } from "./net/frames";
+import { bundle, bundleName } from "./net/bundle";
+import { count, shown } from "./ui/text";
 import { type Box, Camera } from "./view/camera";
 import { defaultLayers, type DebugName, type LayerName, type Layers } from "./view/layers";
 import { DARK, LIGHT } from "./view/palette";
@@ -34,7 +36,7 @@ import { World } from "./view/world";
 export const WORLD_FILES =
   ".map,.world,.wld,.yaml,.yml,.json,.geojson,.png,.pgm,.pbm,.ppm,.pnm,.bmp,.gif,.jpg,.jpeg,.tif,.tiff,.webp,.svg,.dxf,.zip";
 
-export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit";
+export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove";
 export type Tool = "select" | "measure" | "place";
 
 export interface LogLine extends LogEntry {
@@ -62,6 +64,12 @@ export interface Stage {
   renderer: string;
 }
 
+/** The simulator takes no larger uploads, bytes (MAX_UPLOAD of servers/web.py). */
+export const MAX_UPLOAD = 64 * 1024 * 1024;
+/** Removing more than these is asked about: nothing brings them back. */
+export const ASK_ABOVE = 5;
+/** Characters of a message at the edge of the window. */
+const MAX_TOAST = 400;
 const KEPT_LINES = 2000;
 const KEPT_SAMPLES = 300;
 /** Moves are sent no more often than every so many ms. */
@@ -82,6 +90,8 @@ export class App implements Hands {
 
   status = $state<Status>("connecting");
   reason = $state("");
+  /** The token is missing or wrong: there is a field to paste it. */
+  wantsToken = $state(false);
   welcome = $state<Welcome | null>(null);
   start = $state<StartOffer | null>(null);
   bodies = $state.raw<BodyInfo[]>([]);
@@ -144,7 +154,11 @@ export class App implements Hands {
   private settleTimer = 0;
   private drawAgain = false;
 
-  constructor(url: string, token: string) {
+  constructor(
+    url: string,
+    token: string,
+    private keepToken: (token: string) => void = () => {},
+  ) {
     this.connection = new Connection(url, token, {
       status: (status, reason) => this.connected(status, reason),
       message: (message) => this.receive(message),
@@ -251,11 +265,18 @@ export class App implements Hands {
   private connected(status: Status, reason: string): void {
     this.status = status;
     this.reason = reason;
+    this.wantsToken = status === "refused" && this.connection.refusal === WRONG_TOKEN;
+    if (status === "refused") this.dialog = "none"; // what is said about it must not lie under one
     if (status !== "open") {
       this.letGo();
       this.grabbed = null;
       this.world.dragged.clear();
     }
+  }
+
+  useToken(token: string): void {
+    this.keepToken(token);
+    this.connection.useToken(token);
   }
 
   private receive(message: Push): void {
@@ -338,9 +359,9 @@ export class App implements Hands {
       this.redraw();
       return;
     }
-    this.busy = `loading ${name}`;
+    this.busy = `loading ${shown(name)}`;
     try {
-      const answer = await fetch(url);
+      const answer = await fetch(url, { headers: { authorization: `Bearer ${this.connection.token}` } });
       if (!answer.ok) throw new Error(await answer.text());
       const map = decodeMap(await answer.arrayBuffer());
       if (url !== this.mapUrl) return; // another one was put in place meanwhile
@@ -393,7 +414,7 @@ export class App implements Hands {
   }
 
   say(text: string, bad = false, seconds = bad ? 7 : 3.5): void {
-    const toast = { number: this.serial++, text, bad };
+    const toast = { number: this.serial++, text: shown(text, MAX_TOAST), bad };
     this.toasts = [...this.toasts.slice(-3), toast];
     window.setTimeout(() => (this.toasts = this.toasts.filter((t) => t !== toast)), seconds * 1000);
   }
@@ -660,9 +681,14 @@ export class App implements Hands {
     this.redraw();
   }
 
+  get isFollowing(): boolean {
+    return this.follow !== null;
+  }
+
   zoomAt(x: number, y: number, factor: number): void {
     this.moved = true;
-    this.camera.zoomAt(x, y, factor);
+    if (this.isFollowing) this.camera.zoom(factor); // what it follows stays in the middle
+    else this.camera.zoomAt(x, y, factor);
     this.redraw();
   }
 
@@ -694,7 +720,7 @@ export class App implements Hands {
       const [ox, oy] = this.world.schema?.origin ?? [0, 0];
       const { name, count } = placing;
       void this.ask<string[]>({ type: "add", model: model.name, name, count, x: wx + ox, y: wy + oy, th }).then((names) => {
-        if (names) this.say(`${names.join(", ")} added`);
+        if (names) this.say(`${names.map((n) => shown(n)).join(", ")} added`);
       });
       this.cancelTool();
     }
@@ -791,7 +817,8 @@ export class App implements Hands {
     else if (what === "follow") this.followRobot(this.follow ? null : (names[0] ?? null));
     else if (what === "cancel") this.cancel();
     else if (what === "remove") {
-      if (names.length) void this.removeAll([...names]);
+      if (names.length > ASK_ABOVE) this.openDialog("remove");
+      else if (names.length) void this.removeAll([...names]);
     } else if (what === "clone") {
       if (names.length) void this.ask<string[]>({ type: "clone", names }).then((added) => added && this.setSelection(added));
     } else if (what === "selectAll") this.setSelection(this.bodies.slice(0, this.robots).map((b) => b.name));
@@ -813,8 +840,41 @@ export class App implements Hands {
     }
   }
 
-  private async removeAll(names: string[]): Promise<void> {
-    for (let i = 0; i < names.length; i += AT_ONCE) await this.ask({ type: "remove", names: names.slice(i, i + AT_ONCE) });
+  async removeAll(names: string[]): Promise<void> {
+    let gone = 0;
+    for (let i = 0; i < names.length; i += AT_ONCE) {
+      const some = names.slice(i, i + AT_ONCE);
+      if ((await this.ask({ type: "remove", names: some })) !== undefined) gone += some.length;
+    }
+    if (gone) this.say(gone === 1 ? `${shown(names[0])} removed` : `${gone} removed`);
+  }
+
+  /** Those of the selection that drive: what stops and motors are about. */
+  get drivable(): string[] {
+    const robots = new Map(this.bodies.slice(0, this.robots).map((b) => [b.name, b.model]));
+    return this.selection.filter((n) => {
+      const model = robots.get(n);
+      return model !== undefined && this.models[model]?.drives;
+    });
+  }
+
+  /** Press the red buttons of all selected robots, or pull them out; their motors. It says of how many. */
+  async switchAll(what: "estop" | "enable", on: boolean): Promise<void> {
+    const names = this.drivable;
+    let done = 0;
+    let failed = "";
+    for (let i = 0; i < names.length; i += AT_ONCE) {
+      const some = names.slice(i, i + AT_ONCE);
+      try {
+        await this.connection.request({ type: what, names: some, on });
+        done += some.length;
+      } catch (error) {
+        failed ||= (error as Error).message; // the others all the same: this may be an emergency
+      }
+    }
+    const word = what === "enable" ? (on ? "motors on" : "motors off") : on ? "emergency stop" : "emergency stop released";
+    if (failed) this.say(failed, true);
+    if (done) this.say(`${word}: ${names.length === 1 ? shown(names[0]) : count(done, "robot")}`);
   }
 
   /** Set by the stage: undoes a gesture that is going on; whether there was one. */
@@ -849,16 +909,21 @@ export class App implements Hands {
 
   // -- maps and pictures
 
-  async upload(file: File): Promise<void> {
-    this.busy = `sending ${file.name}`;
+  /** Send a map or world: one file, or several that belong together, as one .zip. */
+  async upload(files: readonly File[]): Promise<void> {
+    const name = bundleName(files.map((f) => f.name));
+    this.busy = `sending ${shown(name)}`;
     try {
-      const answer = await fetch(`upload?name=${encodeURIComponent(file.name)}`, {
+      const size = files.reduce((sum, f) => sum + f.size, 0);
+      if (size > MAX_UPLOAD) throw new Error(`${name}: ${(size / 2 ** 20).toFixed(0)} MiB; at most ${MAX_UPLOAD / 2 ** 20} MiB are taken`);
+      const file = files.length === 1 ? files[0] : await bundle(files);
+      const answer = await fetch(`upload?name=${encodeURIComponent(name)}`, {
         method: "POST",
         headers: { authorization: `Bearer ${this.connection.token}` },
         body: file,
       });
       if (!answer.ok) throw new Error(await answer.text());
-      this.say(`${file.name} loaded`);
+      this.say(`${name} loaded`);
       if (this.dialog === "map") this.dialog = "none";
     } catch (error) {
       this.fail(error as Error);

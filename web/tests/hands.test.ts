@@ -8,12 +8,13 @@ function at(x: number, y: number, more: Partial<Pointer> = {}): Pointer {
 }
 
 /** Hands that write down what they are told. A body (row 0) is where x < 100. */
-function recorder(tool: Hands["tool"] = "select", touch = true) {
+function recorder(tool: Hands["tool"] = "select", touch = true, isFollowing = false) {
   const calls: string[] = [];
   const selected = new Set<number>();
   const note = (name: string) => (...args: unknown[]) => void calls.push(`${name} ${args.join(" ")}`.trim());
   const hands: Hands = {
     tool,
+    isFollowing,
     mayTouch: () => touch,
     pick: (x) => (x < 100 ? 0 : -1),
     isSelected: (row) => selected.has(row),
@@ -43,6 +44,24 @@ function drag(g: Gestures, from: [number, number], to: [number, number], more: P
   g.move(at(...to, more));
   g.up(at(...to, more), 0);
 }
+
+describe("the wheel", () => {
+  it("turns a selected body, and zooms elsewhere", () => {
+    const { gestures, calls } = recorder();
+    gestures.wheel(50, 50, 100);
+    drag(gestures, [50, 50], [50, 50]);
+    gestures.wheel(50, 50, 100);
+    gestures.wheel(150, 50, 100);
+    expect(calls.map((c) => c.split(" ")[0])).toEqual(["zoom", "select", "turnBy", "zoom"]);
+  });
+
+  it("zooms over a selected body that the view follows", () => {
+    const { gestures, calls } = recorder("select", true, true);
+    drag(gestures, [50, 50], [50, 50]);
+    gestures.wheel(50, 50, 100);
+    expect(calls.map((c) => c.split(" ")[0])).toEqual(["select", "zoom"]);
+  });
+});
 
 describe("gestures", () => {
   it("move a body with the left button", () => {

@@ -353,14 +353,28 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Enable, viewer: Viewer) -> None:
-        robot = self._driver(request.name)
-        if request.on and not robot.electrics.may_drive:
-            raise WorldError(f"{robot.name}: the motors cannot be enabled: red button pressed, or battery empty")
-        robot.port(SOURCE).submit(cmd.EnableMotors(request.on))
+        def enable(robot: Robot) -> None:
+            if request.on and not robot.electrics.may_drive:
+                raise WorldError(f"{robot.name}: the motors cannot be enabled: red button pressed, or battery empty")
+            robot.port(SOURCE).submit(cmd.EnableMotors(request.on))
+
+        self._each(request.names, enable)
 
     @_do.register
     def _(self, request: msg.EmergencyStop, viewer: Viewer) -> None:
-        self._driver(request.name).press_estop(request.on)
+        self._each(request.names, lambda robot: robot.press_estop(request.on))
+
+    def _each(self, names: Sequence[str], act: Callable[[Robot], None]) -> None:
+        """Do something with each of these robots. One that it cannot be done with keeps nothing from the others; it is told at the end."""
+        failed: list[str] = []
+        for name in names:
+            try:
+                act(self._driver(name))
+            except (BotyardError, KeyError) as error:
+                failed.append(self._reason(error))
+        if failed:
+            first = failed[0] if len(names) == 1 else f"{len(failed)} of {len(names)} robots: {failed[0]}"
+            raise WorldError(first)
 
     @_do.register
     def _(self, request: msg.Joystick, viewer: Viewer) -> None:

@@ -92,18 +92,18 @@ export interface Drive {
   id?: number;
 }
 
-/** Motors on or off. */
+/** Motors of these robots on or off. */
 export interface Enable {
   type: "enable";
-  name: string;
+  names: string[];
   on: boolean;
   id?: number;
 }
 
-/** The red button of a robot: pressed or pulled out. */
+/** The red buttons of these robots: pressed or pulled out. */
 export interface EmergencyStop {
   type: "estop";
-  name: string;
+  names: string[];
   on: boolean;
   id?: number;
 }

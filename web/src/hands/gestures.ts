@@ -1,7 +1,8 @@
 // What pointers do to the world: a state machine without a page, so that it can be tested alone.
 //
 // Left drag on a body moves it, right drag (or Shift or Ctrl and left) turns it towards the pointer. Beside bodies, left, right and Ctrl drag
-// pan, Shift drag selects what is in a box, middle or Alt drag zooms. The wheel zooms at the pointer, or turns a selected body under it.
+// pan, Shift drag selects what is in a box, middle or Alt drag zooms. The wheel zooms at the pointer, or turns a selected body
+// under it unless the view follows one.
 
 export interface Pointer {
   id: number;
@@ -16,6 +17,8 @@ export interface Pointer {
 /** What gestures bring about. Points are pixels of the window. */
 export interface Hands {
   readonly tool: "select" | "measure" | "place";
+  /** Whether the view follows a body: it lies under the pointer then, and the wheel is for the view. */
+  readonly isFollowing: boolean;
   mayTouch(): boolean;
   pick(x: number, y: number): number;
   isSelected(row: number): boolean;
@@ -153,7 +156,8 @@ export class Gestures {
 
   wheel(x: number, y: number, delta: number): void {
     const row = this.hands.pick(x, y);
-    if (row >= 0 && this.hands.isSelected(row) && this.hands.mayTouch()) this.hands.turnBy(row, (-Math.sign(delta) * 5 * Math.PI) / 180);
+    const turns = row >= 0 && !this.hands.isFollowing && this.hands.isSelected(row) && this.hands.mayTouch();
+    if (turns) this.hands.turnBy(row, (-Math.sign(delta) * 5 * Math.PI) / 180);
     else this.hands.zoomAt(x, y, Math.exp(-Math.max(-240, Math.min(240, delta)) * 0.0016));
   }
 

@@ -17,39 +17,54 @@ type Waiting = { resolve: (value: unknown) => void; reject: (error: Error) => vo
 type Unnumbered<T> = T extends unknown ? Omit<T, "id"> : never;
 export type Ask = Unnumbered<AnyRequest>;
 
+/** The simulator tells its state twice a second. When nothing has come for so long, ms, it does not answer … */
+export const SILENCE = 3000;
+/** … and after so long, ms, another connection is tried. */
+export const GIVEN_UP = 10_000;
+export const WRONG_TOKEN = 4401;
 const RETRY = [250, 500, 1000, 2000, 4000];
 /** Codes with which the simulator refuses a page for good. */
 const FINAL: Record<number, string> = {
-  4401: "wrong token",
+  [WRONG_TOKEN]: "wrong token",
   4403: "this page may not talk to the simulator",
   4426: "this page is older or newer than the simulator: load it again",
 };
 
 export class Connection {
   status: Status = "connecting";
+  /** The code with which the simulator refused this page for good; 0: it did not. */
+  refusal = 0;
   view: View = {};
   private socket: WebSocket | null = null;
+  private welcomed = false;
   private next = 1;
   private waiting = new Map<number, Waiting>();
   private newest: ArrayBuffer | null = null;
   private tries = 0;
   private timer = 0;
-  private closed = false;
+  private watch = 0;
+  private heard = 0;
 
   constructor(
     private url: string,
-    readonly token: string,
+    public token: string,
     private listener: Listener,
   ) {}
 
   open(): void {
-    this.closed = false;
-    this.set("connecting", "");
+    this.forget();
+    this.refusal = 0;
+    if (this.status !== "lost") this.set("connecting", ""); // one that is lost stays so until there is another
+    this.heard = performance.now();
+    this.watch = window.setInterval(() => this.look(), 500);
     const socket = new WebSocket(this.url);
     socket.binaryType = "arraybuffer";
     this.socket = socket;
     socket.onopen = () => socket.send(JSON.stringify({ type: "hello", id: 0, token: this.token, version: VERSION, view: this.view }));
     socket.onmessage = (event: MessageEvent<string | ArrayBuffer>) => {
+      if (socket !== this.socket) return;
+      this.heard = performance.now();
+      if (this.welcomed && this.status === "lost") this.set("open", ""); // it was silent for a while
       if (typeof event.data === "string") this.receive(JSON.parse(event.data) as Push);
       else {
         // one that was not drawn is overtaken; the simulator need not wait for its acknowledgement
@@ -60,24 +75,52 @@ export class Connection {
     };
     socket.onclose = (event) => {
       if (socket !== this.socket) return;
-      this.socket = null;
-      this.newest = null;
-      for (const one of this.waiting.values()) one.reject(new Error("the connection to the simulator was lost"));
-      this.waiting.clear();
-      if (this.closed) return;
+      this.forget();
       const final = FINAL[event.code];
-      if (final) this.set("refused", event.reason || final);
-      else {
-        this.set("lost", event.reason);
-        this.timer = window.setTimeout(() => this.open(), RETRY[Math.min(this.tries++, RETRY.length - 1)]);
-      }
+      if (final) {
+        this.refusal = event.code;
+        this.set("refused", event.reason || final);
+      } else this.lost(event.reason);
     };
   }
 
+  /** Begin anew with another token. */
+  useToken(token: string): void {
+    this.token = token;
+    this.tries = 0;
+    this.status = "connecting";
+    this.open();
+  }
+
   close(): void {
-    this.closed = true;
+    this.forget();
+  }
+
+  /** A connection may look alive while nobody answers: the simulator stands still, or the network has gone. */
+  look(now = performance.now()): void {
+    const silent = now - this.heard;
+    if (this.socket && silent > GIVEN_UP) {
+      this.forget();
+      this.lost("");
+    } else if (this.status === "open" && silent > SILENCE) this.set("lost", "");
+  }
+
+  /** The socket, if there is one, counts no longer, and nothing that was asked will be answered. */
+  private forget(): void {
     window.clearTimeout(this.timer);
-    this.socket?.close();
+    window.clearInterval(this.watch);
+    const socket = this.socket;
+    this.socket = null;
+    this.newest = null;
+    this.welcomed = false;
+    socket?.close();
+    for (const one of this.waiting.values()) one.reject(new Error("the connection to the simulator was lost"));
+    this.waiting.clear();
+  }
+
+  private lost(reason: string): void {
+    this.set("lost", reason);
+    this.timer = window.setTimeout(() => this.open(), RETRY[Math.min(this.tries++, RETRY.length - 1)]);
   }
 
   private set(status: Status, reason: string): void {
@@ -88,6 +131,7 @@ export class Connection {
   private receive(message: Push): void {
     if (message.type === "welcome") {
       this.tries = 0;
+      this.welcomed = true;
       this.set("open", "");
     }
     if (message.type === "ok" || message.type === "error") {

@@ -2,8 +2,12 @@
 
 import { Bit } from "../generated/messages";
 import { niceStep, type Camera } from "./camera";
+import { shown } from "../ui/text";
 import { css } from "./palette";
 import { MAX_LABELS, type World } from "./world";
+
+/** Characters of a label, names of 64 and a mark. */
+const MAX_LABEL = 80;
 
 type Ctx = CanvasRenderingContext2D;
 const FONT = "12px system-ui, sans-serif";
@@ -221,8 +225,8 @@ function drawLabels(ctx: Ctx, world: World, camera: Camera): void {
   if (!world.frame || !world.schema) return;
   const robots = world.schema.robots;
   const rows = world.within(camera.box(0.5));
-  const shown = rows.length <= MAX_LABELS ? rows : rows.filter((r) => world.selected.has(r) || r === world.hovered);
-  for (const row of shown) {
+  const labelled = rows.length <= MAX_LABELS ? rows : rows.filter((r) => world.selected.has(r) || r === world.hovered);
+  for (const row of labelled) {
     const body = world.schema.bodies[row];
     if (!body.robot && row !== world.hovered && !world.selected.has(row)) continue;
     const [x, y, th] = world.pose(row);
@@ -244,7 +248,8 @@ function drawLabels(ctx: Ctx, world: World, camera: Camera): void {
   }
 }
 
-function text(ctx: Ctx, world: World, words: string, x: number, y: number, color: string): void {
+function text(ctx: Ctx, world: World, foreign: string, x: number, y: number, color: string): void {
+  const words = shown(foreign, MAX_LABEL);
   ctx.strokeStyle = world.palette.labelGround;
   ctx.lineWidth = 3;
   ctx.strokeText(words, x, y);

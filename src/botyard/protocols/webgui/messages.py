@@ -109,16 +109,16 @@ class Drive(Request, tag="drive"):
 
 
 class Enable(Request, tag="enable"):
-    """Motors on or off."""
+    """Motors of these robots on or off."""
 
-    name: Name
+    names: Names
     on: bool
 
 
 class EmergencyStop(Request, tag="estop"):
-    """The red button of a robot: pressed or pulled out."""
+    """The red buttons of these robots: pressed or pulled out."""
 
-    name: Name
+    names: Names
     on: bool
 
 

@@ -1,0 +1,298 @@
+"""The page says on what it acts, asks before it destroys, shows that a connection is lost, and shows foreign text as text."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, expect
+
+from botyard.geometry import Pose
+from botyard.model.obstacles import BoxObject
+from botyard.model.scene import Area, Place, Scene
+from botyard.simulation import Simulation
+from tests.page.pages import PageObject, page
+from tests.page.serving import TOKEN, Served, served
+from tests.waiting import PATIENCE
+
+pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
+
+ROOM = np.array([[0, 0, 16, 0], [16, 0, 16, 10], [16, 10, 0, 10], [0, 10, 0, 0]], float)
+EVIL = '<img src=x onerror="window.hacked=1">\x1b[31m\n\u202e' + "long" * 100
+
+
+def world(robots: int = 3) -> Simulation:
+    sim = Simulation(Scene(name="room", segments=ROOM), step=0.05, odometry_error="none")
+    for k in range(robots):
+        sim.add_robot("p3dx", f"r{k}", pose=(2 + 1.5 * k, 3, 0))
+    return sim
+
+
+@pytest.fixture
+def run(browser: Browser) -> Iterator[tuple[Served, PageObject]]:
+    with served(world()) as simulator, page(browser, simulator.url) as one:
+        yield simulator, one
+
+
+def toast(one: PageObject, text: str) -> None:
+    """Wait for a message; it lies in the browser's top layer, as dialogs do."""
+    found = one.tab.locator(".toasts:popover-open .toast", has_text=text).first
+    found.wait_for()
+
+
+# -- acts on all that is selected
+
+
+def test_the_red_button_is_for_all_that_are_selected(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    robots = list(simulator.sim.robots.values())
+    one.press("Control+a")
+    one.button("Emergency stop: 3 robots").click()
+    simulator.wait(lambda: all(r.electrics.estop_pressed for r in robots))
+    toast(one, "emergency stop: 3 robots")
+    one.button("Release 3").click()
+    simulator.wait(lambda: not any(r.electrics.estop_pressed for r in robots))
+    one.button("Motors off: 3").click()
+    simulator.wait(lambda: not any(r.motors_on for r in robots))
+    one.button("Motors on: 3").click()
+    simulator.wait(lambda: all(r.motors_on for r in robots))
+
+
+def test_one_robot_that_cannot_keeps_nothing_from_the_others(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    robots = simulator.sim.robots
+    simulator.do(lambda: robots["r0"].press_estop(True))
+    simulator.wait(lambda: robots["r0"].electrics.estop_pressed)
+    one.press("Control+a")
+    one.button("Motors off: 3").click()
+    simulator.wait(lambda: not any(r.motors_on for r in robots.values()))
+    one.button("Motors on: 3").click()
+    simulator.wait(lambda: robots["r1"].motors_on and robots["r2"].motors_on)
+    toast(one, "1 of 3 robots: r0: the motors cannot be enabled")
+    assert not simulator.do(lambda: robots["r0"].motors_on)
+
+
+def test_obstacles_among_the_selected_do_not_hinder_a_stop(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    simulator.do(lambda: simulator.yard.add("box", "crate", Pose(8, 8, 0)))
+    one.until("__sim.bodies.some(b => b.name === 'crate')")
+    one.js("__sim.setSelection(['crate', 'r0', 'r2'])")
+    one.button("Emergency stop: 2 robots").click()
+    simulator.wait(
+        lambda: [r.electrics.estop_pressed for r in list(simulator.sim.robots.values())[:3]] == [True, False, True]
+    )
+
+
+# -- what is typed is what comes
+
+
+@pytest.mark.parametrize(("typed", "comes"), [("seekur", "seekur"), ("SEEKURJR", "seekurjr"), ("peopleb", "peoplebot")])
+def test_a_model_that_is_typed_is_the_one_that_comes(run: tuple[Served, PageObject], typed: str, comes: str) -> None:
+    simulator, one = run
+    one.press("Insert")
+    one.tab.get_by_role("listbox", name="Models").get_by_role("option").first.wait_for()
+    one.tab.get_by_role("searchbox", name="Model").fill(typed)
+    one.button(f"Add {comes}").click()
+    simulator.wait(lambda: len(simulator.sim.robots) == 4)
+    assert simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name) == comes
+
+
+def test_a_model_that_is_not_there_is_not_added(run: tuple[Served, PageObject]) -> None:
+    _, one = run
+    one.press("Insert")
+    one.tab.get_by_role("searchbox", name="Model").fill("no such thing")
+    one.tab.get_by_text('No model is called "no such thing".').wait_for()
+    expect(one.button("Add")).to_be_disabled()
+
+
+# -- what is destroyed is said
+
+
+def test_removing_many_is_asked_about_and_few_are_said(browser: Browser) -> None:
+    with served(world(8)) as simulator, page(browser, simulator.url) as one:
+        one.js("__sim.setSelection(['r0', 'r1'])")
+        one.press("Backspace")
+        toast(one, "2 removed")
+        simulator.wait(lambda: len(simulator.sim.robots) == 6)
+        one.press("Control+a")
+        one.until("__sim.selection.length === 6")
+        one.press("Backspace")
+        dialog = one.tab.get_by_role("dialog", name="Remove 6?")
+        dialog.get_by_text("r2, r3, r4, r5, r6, r7").wait_for()
+        one.tab.keyboard.press("Enter")  # what has the focus is "Keep them"
+        one.until("__sim.dialog === 'none'")
+        assert simulator.do(lambda: len(simulator.sim.robots)) == 6
+        one.press("Delete")
+        one.tab.get_by_role("button", name="Remove 6", exact=True).click()
+        simulator.wait(lambda: not simulator.sim.robots)
+        toast(one, "6 removed")
+
+
+# -- tokens
+
+
+def test_a_new_token_in_the_address_of_the_same_tab_is_taken_up(browser: Browser) -> None:
+    with served(world()) as simulator:
+        context = browser.new_context()
+        one = PageObject(context.new_page())
+        one.tab.goto(f"{simulator.base}/#token=wrong")
+        one.tab.get_by_text("The simulator refused this page").wait_for()
+        one.tab.goto(simulator.url)  # as one that is pasted: the page is not loaded again
+        one.until("__sim.status === 'open' && __sim.world.frame")
+        assert TOKEN not in one.tab.url
+        one.tab.reload()
+        one.until("window.__sim?.status === 'open'")
+        context.close()
+
+
+def test_a_token_can_be_pasted_where_there_is_none(browser: Browser) -> None:
+    with served(world()) as simulator:
+        context = browser.new_context()
+        one = PageObject(context.new_page())
+        one.tab.goto(simulator.base)
+        field = one.tab.get_by_role("textbox", name="Token")
+        expect(one.button("Connect")).to_be_disabled()
+        field.fill("not it")
+        expect(one.button("Connect")).to_be_disabled()
+        field.fill("wrong")
+        one.button("Connect").click()
+        field.wait_for()
+        field.fill(simulator.url)  # the whole address, as it was printed
+        one.button("Connect").click()
+        one.until("__sim.status === 'open' && __sim.world.frame")
+        assert field.count() == 0
+        one.tab.reload()
+        one.until("window.__sim?.status === 'open'")
+        context.close()
+
+
+# -- messages, the wheel, files
+
+
+def test_messages_lie_above_dialogs(run: tuple[Served, PageObject]) -> None:
+    _, one = run
+    # what the top layer was given last lies above the rest of it
+    one.js("""(() => {
+      window.layer = [];
+      for (const [kind, show] of [[HTMLDialogElement, "showModal"], [HTMLElement, "showPopover"]]) {
+        const shown = kind.prototype[show];
+        kind.prototype[show] = function () { layer.push(show); return shown.call(this); };
+      }
+    })()""")
+    one.press("?")
+    one.tab.get_by_role("dialog", name="Help").wait_for()
+    one.js("__sim.say('look at this', false, 60)")
+    toast(one, "look at this")
+    assert one.js("layer.at(-1)") == "showPopover"
+    one.tab.keyboard.press("Escape")
+    one.until("__sim.dialog === 'none'")
+    one.press("Insert")  # a dialog that comes after the message does not hide it either
+    one.tab.get_by_role("dialog", name="Add a robot or an obstacle").wait_for()
+    one.until("layer.filter((s) => s === 'showModal').length === 2 && layer.at(-1) === 'showPopover'")
+    toast(one, "look at this")
+
+
+def test_the_wheel_zooms_where_the_view_follows(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.tab.mouse.dblclick(*one.at(2, 3))
+    one.until("__sim.follow === 'r0' && __sim.isSelected(0)")
+    scale, heading = one.js("__sim.camera.scale"), simulator.do(lambda: simulator.sim.robots["r0"].truth.th)
+    one.tab.mouse.move(*one.at(2, 3))
+    one.tab.mouse.wheel(0, -300)
+    one.until(f"__sim.camera.scale > 1.2 * {scale}")
+    assert simulator.do(lambda: simulator.sim.robots["r0"].truth.th) == heading
+    assert one.js("__sim.follow") == "r0"
+
+
+def test_a_picture_and_what_describes_it_are_dropped_together(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    drop = """() => {
+      const data = new DataTransfer();
+      const pixels = new Uint8Array(20 * 10).fill(254);
+      pixels.fill(0, 0, 40);
+      data.items.add(new File([new TextEncoder().encode("P5\\n20 10\\n255\\n"), pixels], "floor.pgm"));
+      data.items.add(new File([
+        "image: floor.pgm\\nresolution: 0.5\\norigin: [0, 0, 0]\\nnegate: 0\\noccupied_thresh: 0.65\\nfree_thresh: 0.196\\n"
+      ], "lab.yaml"));
+      document.querySelector(".page").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }"""
+    one.tab.evaluate(drop)
+    simulator.wait(lambda: simulator.sim.scene.bounds is not None and simulator.sim.scene.name != "room")
+    toast(one, "lab.zip loaded")
+    x0, y0, x1, y1 = simulator.do(lambda: simulator.sim.scene.bounds)
+    assert (x1 - x0, y1 - y0) == pytest.approx((10.0, 1.0), abs=0.6)
+
+
+def test_a_file_that_is_too_large_is_not_sent(run: tuple[Served, PageObject]) -> None:
+    _, one = run
+    one.tab.evaluate(
+        "() => __sim.upload([{name: 'big.map', size: 65 * 2 ** 20, arrayBuffer: () => { throw new Error('it was read'); }}])"
+    )
+    toast(one, "big.map: 65 MiB; at most 64 MiB are taken")
+
+
+# -- a connection that is lost
+
+
+def test_a_lost_connection_looks_lost(browser: Browser) -> None:
+    with served(world()) as simulator:
+        context = browser.new_context(viewport={"width": 1000, "height": 700})
+        one = PageObject(context.new_page())
+        one.open(simulator.url)
+        one.tab.get_by_text("sim/real 1").wait_for()
+        assert one.js("getComputedStyle(document.querySelector('.stage')).filter") == "none"
+    one.tab.get_by_text("Connection lost, trying again").first.wait_for()
+    bar = one.tab.locator("footer")
+    expect(bar).to_contain_text("connection lost, trying again")
+    expect(bar).to_contain_text("sim/real –")
+    assert "grayscale" in one.js("getComputedStyle(document.querySelector('.stage')).filter")
+    assert one.button("Pause").is_disabled()
+    context.close()
+
+
+def test_a_simulator_that_stands_still_is_not_taken_for_alive(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    go = threading.Event()
+    simulator._loop.call_soon_threadsafe(go.wait, PATIENCE)
+    try:
+        one.tab.get_by_text("Connection lost, trying again").first.wait_for()
+    finally:
+        go.set()
+    one.until("__sim.status === 'open'")
+    assert one.tab.get_by_text("Connection lost, trying again").count() == 0
+
+
+# -- foreign text
+
+
+def test_names_of_files_and_things_are_text_escaped_and_cut(browser: Browser) -> None:
+    scene = Scene(
+        name=EVIL,
+        segments=ROOM,
+        boxes=(BoxObject(name=EVIL, pose=Pose(8, 5, 0), length=1.0, width=0.6),),
+        places=(Place(kind="Goal", name=EVIL, pose=Pose(4, 6, 0)),),
+        areas=(Area(kind="ForbiddenArea", name=EVIL, corners=((1.0, 7.0), (3.0, 7.0), (3.0, 9.0), (1.0, 9.0))),),
+    )
+    sim = Simulation(scene, step=0.05)
+    sim.add_robot("p3dx", "<b>r0</b>&amp;", pose=(2, 3, 0))
+    with served(sim) as simulator, page(browser, simulator.url) as one:
+        one.js(
+            "(async () => { window.drawn = []; const f = CanvasRenderingContext2D.prototype.fillText;"
+            " CanvasRenderingContext2D.prototype.fillText = function (t, ...a) { drawn.push(t); return f.call(this, t, ...a); }; })()"
+        )
+        one.press("Control+a")
+        one.js("__sim.setSelection(__sim.bodies.map(b => b.name))")
+        one.tab.mouse.move(*one.at(8, 5))
+        one.js("__sim.say(__sim.bodies[1].name, true, 60)")
+        one.until("drawn.length > 3")
+        text = one.tab.locator("body").inner_text()
+        assert "<b>r0</b>&amp;" in text
+        assert "<img src=x" in text and "\\x1b[31m" in text and "longlonglong" * 20 not in text
+        assert "\x1b" not in text and "\u202e" not in text
+        assert one.tab.locator("img[src=x]").count() == 0 and one.js("window.hacked") is None
+        drawn = json.loads(one.js("JSON.stringify(drawn)"))
+        assert any(t.startswith("<img") for t in drawn)
+        assert all(t.isprintable() and len(t) <= 80 for t in drawn)

@@ -1,0 +1,39 @@
+// Foreign text: names of robots and of things of a map, lines of the log, what the simulator says. It comes from files and clients. It is always
+// shown as text, never as HTML, with everything that cannot be printed written as an escape, and cut (src/botyard/names.py does the same).
+
+export const MAX_NAME = 64;
+
+/** Other than letters, marks, numbers, punctuation, symbols and the plain space: controls, directions, line ends, other blanks. */
+const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
+
+function escape(char: string): string {
+  const code = char.codePointAt(0)!;
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, "0")}`;
+  if (code < 0x10000) return `\\u${code.toString(16).padStart(4, "0")}`;
+  return `\\U${code.toString(16).padStart(8, "0")}`;
+}
+
+/** Text with all that cannot be printed written as an escape. */
+export function escaped(text: string): string {
+  return text.replace(UNPRINTABLE, escape);
+}
+
+/** Text as it may be shown: escaped, and cut to `limit` characters with an ellipsis. */
+export function shown(text: string, limit = MAX_NAME): string {
+  const chars = [...text.slice(0, 2 * limit + 2)];
+  const safe = [...escaped(chars.slice(0, limit + 1).join(""))];
+  return chars.length <= limit && safe.length <= limit ? safe.join("") : `${safe.slice(0, limit - 1).join("")}…`;
+}
+
+/** "1 robot", "3 robots". */
+export function count(n: number, what: string): string {
+  return `${n} ${what}${n === 1 ? "" : "s"}`;
+}
+
+/** The token in what somebody pasted: the token itself, or the address that the simulator printed. */
+export function tokenIn(pasted: string): string {
+  const text = pasted.trim();
+  const hash = text.indexOf("#");
+  const found = new URLSearchParams(hash < 0 ? text : text.slice(hash + 1)).get("token");
+  return found ?? (hash < 0 && !/[\s/=]/.test(text) ? text : "");
+}
