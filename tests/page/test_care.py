@@ -100,6 +100,21 @@ def test_a_model_that_is_typed_is_the_one_that_comes(run: tuple[Served, PageObje
     assert simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name) == comes
 
 
+def test_what_is_typed_before_the_models_are_there_counts_too(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.js("""(() => {
+      const load = __sim.loadCatalog.bind(__sim);
+      __sim.loadCatalog = async () => { await new Promise((r) => (window.goOn = r)); await load(); };
+    })()""")
+    one.press("Insert")
+    one.tab.get_by_text("Loading").wait_for()
+    one.tab.get_by_role("searchbox", name="Model").fill("seekur")
+    one.js("goOn()")
+    one.button("Add seekur").click()
+    simulator.wait(lambda: len(simulator.sim.robots) == 4)
+    assert simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name) == "seekur"
+
+
 def test_a_model_that_is_not_there_is_not_added(run: tuple[Served, PageObject]) -> None:
     _, one = run
     one.press("Insert")

@@ -574,4 +574,5 @@ def test_hundreds_are_moved_and_removed_at_once(browser: Browser) -> None:
         simulator.wait(lambda: sim.snapshot.state.held.sum() == 0)
         simulator.wait(lambda: abs(sim.poses[339] - (19 + 1, 16.5, 0)).max() < 0.15)
         one.press("Delete")
+        one.button("Remove 340").click()
         simulator.wait(lambda: not sim.robots)

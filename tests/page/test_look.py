@@ -140,7 +140,7 @@ def test_the_page_comes_back_with_the_simulator(browser: Browser) -> None:
         one = PageObject(context.new_page())
         one.open(first.url)
     one.until("__sim.status === 'lost'")
-    one.tab.get_by_text("Connection lost, trying again").wait_for()
+    one.tab.get_by_text("Connection lost, trying again").first.wait_for()
     second = office(4)
     again = first.__class__(second)
     again.port = first.port
