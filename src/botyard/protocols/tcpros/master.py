@@ -2,6 +2,9 @@
 
 Calls are answered at once; whom to tell of a change is collected in `notices`, to be carried out by the server. A node that registers
 again under its name from another address replaces the old one, which is told to shut down.
+
+Anybody may call. `botyard.protocols.tcpros.api` looks at the arguments; here all that is kept has a bound, and what is handed out is never
+changed afterwards, so that it can be said in pieces.
 """
 
 from __future__ import annotations
@@ -11,20 +14,48 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from botyard.errors import PeerError
+from botyard.protocols.tcpros import api
 
 MASTER_PORT: Final = 11311
 """Where a master is, unless ROS_MASTER_URI says otherwise."""
 Answer = list[Any]
-MAX_DEPTH: Final = 50
+MAX_DEPTH: Final = 28
+"""Levels of the parameter tree; what holds it in an answer makes less than `xmlrpc.MAX_DEPTH` of them."""
+MAX_PARAMETERS: Final = 16_000
+"""Values of the parameter tree …"""
+MAX_PARAMETER_TEXT: Final = 4 << 20
+"""… and characters of their names and texts."""
+MAX_ENTRIES: Final = 100_000
+"""Registrations of all nodes together: a simulator with thousands of robots has so many."""
+MAX_OF_TOPIC: Final = 1000
+"""Publishers, subscribers or listeners to a parameter, of one name."""
+MAX_TYPES: Final = 20_000
+"""Types of topics that are remembered when nobody has the topic any more."""
+MAX_CALLS: Final = 5000
+"""Calls in one ``system.multicall`` …"""
+_ALONE: Final = frozenset(
+    ["getParam", "getParamNames", "getPublishedTopics", "getSystemState", "getTopicTypes", "subscribeParam", "system.multicall"]
+)
+"""… and those that are not taken there, because their answers are long."""
 NO_NODE: Final = "unknown node"
 
 
 class Notice(NamedTuple):
-    """A call that is to be made to a node."""
+    """A call that is to be made to a node: what it says is asked for when it is made, so the newest of each kind is enough.
+
+    Attributes
+    ----------
+    uri : str
+        The node.
+    method : str
+        ``publisherUpdate``, ``paramUpdate`` or ``shutdown``.
+    about : str
+        The topic, the key, or the reason.
+    """
 
     uri: str
     method: str
-    args: tuple[Any, ...]
+    about: str
 
 
 def resolved(name: str, caller: str = "/") -> str:
@@ -36,11 +67,47 @@ def resolved(name: str, caller: str = "/") -> str:
     return "/" + "/".join(part for part in name.split("/") if part)
 
 
+class _Size(NamedTuple):
+    """How much a value is: values, characters, levels, and the length of the longest key in it."""
+
+    values: int = 0
+    text: int = 0
+    depth: int = 0
+    key: int = 0
+
+
+_NOTHING: Final = object()
+
+
+def _size(value: Any) -> _Size:
+    if value is _NOTHING:
+        return _Size()
+    if isinstance(value, dict | list):
+        inner = [_size(v) for v in (value.values() if isinstance(value, dict) else value)]
+        keys = [len(k) + 1 for k in value] if isinstance(value, dict) else [0] * len(inner)
+        return _Size(
+            1 + sum(s.values for s in inner),
+            sum(s.text for s in inner) + sum(keys),
+            1 + max((s.depth for s in inner), default=0),
+            max((k + s.key for k, s in zip(keys, inner, strict=True)), default=0),
+        )
+    return _Size(1, len(value) if isinstance(value, str | bytes) else 0)
+
+
+def _with(node: Any, parts: list[str], value: Any) -> Any:
+    """A tree with another value somewhere; the old one stays as it is."""
+    if not parts:
+        return value
+    below = node if isinstance(node, dict) else {}
+    return {**below, parts[0]: _with(below.get(parts[0]), parts[1:], value)}
+
+
 class Parameters:
-    """The parameter server's tree."""
+    """The parameter server's tree. Dictionaries are never changed: a change makes new ones on its way."""
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
+        self._values, self._text = 1, 0
 
     def get(self, key: str) -> Any:
         """The value of a key. KeyError when there is none."""
@@ -57,34 +124,52 @@ class Parameters:
         Raises
         ------
         PeerError
-            The root must be a dictionary; the key is nested too deeply.
+            The root must be a dictionary; too deep, too long, or more than is kept.
         """
-        if key == "/":
-            if not isinstance(value, dict):
-                raise PeerError("cannot set the root of the parameter tree to what is no dictionary")
-            self._root = value
-            return
-        *way, last = key.split("/")[1:]
-        if len(way) > MAX_DEPTH:
+        if key == "/" and not isinstance(value, dict):
+            raise PeerError("cannot set the root of the parameter tree to what is no dictionary")
+        parts = key.split("/")[1:] if key != "/" else []
+        new = _size(value)
+        if len(parts) + new.depth > MAX_DEPTH:
             raise PeerError(f"a parameter of more than {MAX_DEPTH} levels")
-        node = self._root
-        for part in way:
-            below = node.get(part)
-            if not isinstance(below, dict):
-                below = node[part] = {}
-            node = below
-        node[last] = value
+        if len(key) + new.key > api.MAX_KEY:
+            raise PeerError(f"a parameter whose key has more than {api.MAX_KEY} characters")
+        values, text = self._more(parts)
+        values, text = self._values + values + new.values, self._text + text + new.text
+        if values > MAX_PARAMETERS or text > MAX_PARAMETER_TEXT:
+            raise PeerError(f"no room: at most {MAX_PARAMETERS} parameters with {MAX_PARAMETER_TEXT} characters are kept")
+        self._root = _with(self._root, parts, value)
+        self._values, self._text = values, text
+
+    def _more(self, parts: list[str]) -> tuple[int, int]:
+        """How many values and characters the tree has more when something that is nothing is set: what is new on the way to it, less
+        what it takes the place of.
+        """
+        values = text = 0
+        node: Any = self._root
+        for part in parts:
+            if not isinstance(node, dict):  # a dictionary takes the place of nothing, or of a value
+                gone = _size(node)
+                values, text, node = values + 1 - gone.values, text - gone.text, {}
+            if part not in node:
+                text += len(part) + 1
+            node = node.get(part, _NOTHING)
+        gone = _size(node)
+        return values - gone.values, text - gone.text
 
     def delete(self, key: str) -> None:
         """Take a key away. KeyError when there is none."""
         if key == "/":
-            self._root = {}
+            self._root, self._values, self._text = {}, 1, 0
             return
         above, _, last = key.rpartition("/")
         node = self.get(above or "/")
         if not isinstance(node, dict):
             raise KeyError(key)
-        del node[last]
+        gone = _size(node[last])
+        without = {k: v for k, v in node.items() if k != last}
+        self._root = _with(self._root, above.split("/")[1:] if above else [], without)
+        self._values, self._text = self._values - gone.values, self._text - gone.text - len(last) - 1
 
     def names(self) -> list[str]:
         """All keys with values that are no dictionaries, sorted."""
@@ -121,14 +206,6 @@ class Parameters:
         return True
 
 
-def _calls(args: tuple[Any, ...]) -> list[dict[str, Any]]:
-    """The calls of a multicall that are well-formed."""
-    listed = args[0] if args and isinstance(args[0], list) else []
-    return [
-        one for one in listed if isinstance(one, dict) and "methodName" in one and isinstance(one.get("params"), list)
-    ]
-
-
 class Master:
     """A master.
 
@@ -148,88 +225,160 @@ class Master:
         self._services: dict[str, tuple[str, str]] = {}
         self._types: dict[str, str] = {}
         self._watchers: dict[str, dict[str, str]] = {}
+        self._holdings: dict[str, int] = {}
+        """How much each node has registered …"""
+        self._entries = 0
+        """… and all of them together."""
 
     def call(self, method: str, args: tuple[Any, ...]) -> Answer:
         """Answer a call: [code, status, value]; −1 is a fault of the caller, 0 a failure, 1 success."""
         if method == "system.multicall":  # how rospy takes back what it registered
-            return [[self.call(str(one["methodName"]), tuple(one["params"]))] for one in _calls(args)]
-        handler: Callable[..., Answer] | None = getattr(self, f"_x_{method}", None)
-        if handler is None:
-            return [-1, f"the master has no method {method}", 0]
+            return self._multicall(args)
         try:
-            return handler(*args)
-        except TypeError:
-            return [-1, f"{method}: wrong number or kind of arguments", 0]
-        except (PeerError, ValueError, AttributeError) as error:
-            return [-1, f"{method}: {error}", 0]
+            arguments = api.checked(api.MASTER, method, args)
+            handler: Callable[..., Answer] = getattr(self, f"_x_{method}")
+            return handler(*arguments)
+        except PeerError as error:
+            return [-1, str(error), 0]
+
+    def _multicall(self, args: tuple[Any, ...]) -> Answer:
+        listed = args[0] if len(args) == 1 and isinstance(args[0], list) else []
+        if len(listed) > MAX_CALLS:
+            return [{"faultCode": 1, "faultString": f"more than {MAX_CALLS} calls in one"}]
+        answers: Answer = []
+        for one in listed:
+            method, params = (one.get("methodName"), one.get("params")) if isinstance(one, dict) else (None, None)
+            if isinstance(method, str) and isinstance(params, list) and method not in _ALONE:
+                answers.append([self.call(method, tuple(params))])
+            else:
+                answers.append({"faultCode": 1, "faultString": "expected methodName and params of a call with a short answer"})
+        return answers
+
+    def words(self, notice: Notice) -> tuple[Any, ...]:
+        """The arguments of a call that is to be made to a node, as things are now."""
+        if notice.method == "publisherUpdate":
+            return "/master", notice.about, list(self._publishers.get(notice.about, {}).values())
+        if notice.method == "paramUpdate":
+            try:
+                value = self.parameters.get(notice.about.rstrip("/") or "/")
+            except KeyError:
+                value = {}
+            return "/master", notice.about, value
+        return "/master", notice.about
 
     # -- nodes
 
-    def _register(self, caller: str, uri: str) -> None:
-        old = self._nodes.get(caller)
-        if old is not None and old != uri:
-            self.notices.append(Notice(old, "shutdown", ("/master", f"[{caller}] new node registered with same name")))
-            for table in (self._publishers, self._subscribers, self._watchers):
-                for entries in table.values():
-                    entries.pop(caller, None)
-            for name in [n for n, (node, _) in self._services.items() if node == caller]:
-                del self._services[name]
-        self._nodes[caller] = uri
+    def _put(self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str) -> None:
+        """Register a node under a name.
 
-    def _forget_idle(self, caller: str) -> None:
-        """A node that has nothing registered any more is gone."""
-        tables = (*self._publishers.values(), *self._subscribers.values(), *self._watchers.values())
-        if not any(caller in t for t in tables) and not any(n == caller for n, _ in self._services.values()):
+        Raises
+        ------
+        PeerError
+            There are too many already.
+        """
+        entries = table.get(name, {})
+        if caller not in entries and len(entries) >= MAX_OF_TOPIC:
+            raise PeerError(f"[{name}] has {MAX_OF_TOPIC} nodes already")
+        self._register(caller, uri, caller not in entries)
+        table.setdefault(name, {})[caller] = uri
+
+    def _take(self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str) -> bool:
+        """Undo that; whether it was so."""
+        if table.get(name, {}).get(caller) != uri:
+            return False
+        del table[name][caller]
+        if not table[name]:
+            del table[name]
+        self._release(caller)
+        return True
+
+    def _register(self, caller: str, uri: str, is_new: bool) -> None:
+        """A node is there, with one registration more if `is_new`."""
+        old = self._nodes.get(caller)
+        if is_new and self._entries >= MAX_ENTRIES:
+            raise PeerError(f"no room: {MAX_ENTRIES} registrations are there already")
+        if old is not None and old != uri:
+            self.notices.append(Notice(old, "shutdown", f"[{caller}] new node registered with same name"))
+            self._forget(caller)
+            is_new = True
+        self._nodes[caller] = uri
+        self._holdings[caller] = self._holdings.get(caller, 0) + is_new
+        self._entries += is_new
+
+    def _forget(self, caller: str) -> None:
+        """Take away all that a node has registered."""
+        for table in (self._publishers, self._subscribers, self._watchers):
+            for name in [n for n, entries in table.items() if caller in entries]:
+                del table[name][caller]
+                if not table[name]:
+                    del table[name]
+        for name in [n for n, (node, _) in self._services.items() if node == caller]:
+            del self._services[name]
+        self._entries -= self._holdings.pop(caller, 0)
+
+    def _release(self, caller: str) -> None:
+        """A node has one registration less; without any it is gone."""
+        self._entries -= 1
+        self._holdings[caller] -= 1
+        if not self._holdings[caller]:
+            del self._holdings[caller]
             self._nodes.pop(caller, None)
 
     def _tell_subscribers(self, topic: str) -> None:
-        uris = list(self._publishers.get(topic, {}).values())
-        for uri in self._subscribers.get(topic, {}).values():
-            self.notices.append(Notice(uri, "publisherUpdate", ("/master", topic, uris)))
+        self.notices += [Notice(uri, "publisherUpdate", topic) for uri in self._subscribers.get(topic, {}).values()]
+
+    def _tell_watchers(self, key: str) -> None:
+        """A parameter has changed: those who listen to it, to what is above it or to what is in it are to know."""
+        for watched, nodes in self._watchers.items():
+            above, below = f"{watched.rstrip('/')}/", f"{key.rstrip('/')}/"
+            if f"{key}/".startswith(above) or watched.startswith(below):
+                name = key if key.startswith(watched) else watched
+                self.notices += [Notice(uri, "paramUpdate", f"{name.rstrip('/')}/") for uri in nodes.values()]
 
     # -- registration
 
     def _x_registerPublisher(self, caller: str, topic: str, type_name: str, uri: str) -> Answer:
         topic = resolved(topic, caller)
-        self._register(caller, uri)
-        self._publishers.setdefault(topic, {})[caller] = uri
+        self._put(self._publishers, topic, caller, uri)
         if type_name != "*" or topic not in self._types:
-            self._types[topic] = type_name
+            self._know(topic, type_name)
         self._tell_subscribers(topic)
         return [1, f"registered [{caller}] as publisher of [{topic}]", list(self._subscribers.get(topic, {}).values())]
 
+    def _know(self, topic: str, type_name: str) -> None:
+        """Keep the type of a topic, also when its last publisher has gone; of those that nobody has, not too many."""
+        self._types[topic] = type_name
+        if len(self._types) > MAX_TYPES:
+            known = self._publishers.keys() | self._subscribers.keys()
+            spare = [t for t in self._types if t not in known]
+            for old in spare[: len(spare) // 2]:
+                del self._types[old]
+
     def _x_unregisterPublisher(self, caller: str, topic: str, uri: str) -> Answer:
         topic = resolved(topic, caller)
-        gone = self._publishers.get(topic, {}).get(caller) == uri
+        gone = self._take(self._publishers, topic, caller, uri)
         if gone:
-            del self._publishers[topic][caller]
-            if not self._publishers[topic]:
-                del self._publishers[topic]
             self._tell_subscribers(topic)
-            self._forget_idle(caller)
         return [1, f"unregistered [{caller}] as publisher of [{topic}]", int(gone)]
 
     def _x_registerSubscriber(self, caller: str, topic: str, type_name: str, uri: str) -> Answer:
         topic = resolved(topic, caller)
-        self._register(caller, uri)
-        self._subscribers.setdefault(topic, {})[caller] = uri
+        self._put(self._subscribers, topic, caller, uri)
         if topic not in self._types and type_name != "*":
-            self._types[topic] = type_name
+            self._know(topic, type_name)
         return [1, f"subscribed to [{topic}]", list(self._publishers.get(topic, {}).values())]
 
     def _x_unregisterSubscriber(self, caller: str, topic: str, uri: str) -> Answer:
         topic = resolved(topic, caller)
-        gone = self._subscribers.get(topic, {}).get(caller) == uri
-        if gone:
-            del self._subscribers[topic][caller]
-            if not self._subscribers[topic]:
-                del self._subscribers[topic]
-            self._forget_idle(caller)
+        gone = self._take(self._subscribers, topic, caller, uri)
         return [1, f"unregistered [{caller}] as subscriber of [{topic}]", int(gone)]
 
     def _x_registerService(self, caller: str, service: str, service_uri: str, uri: str) -> Answer:
         service = resolved(service, caller)
-        self._register(caller, uri)
+        before = self._services.get(service)
+        self._register(caller, uri, before is None or before[0] != caller)
+        if before is not None and before[0] != caller:
+            self._release(before[0])
         self._services[service] = (caller, service_uri)
         return [1, f"registered [{caller}] as provider of [{service}]", 1]
 
@@ -238,7 +387,7 @@ class Master:
         gone = self._services.get(service) == (caller, service_uri)
         if gone:
             del self._services[service]
-            self._forget_idle(caller)
+            self._release(caller)
         return [1, f"unregistered [{caller}] as provider of [{service}]", int(gone)]
 
     # -- looking up
@@ -276,15 +425,7 @@ class Master:
     def _x_setParam(self, caller: str, key: str, value: Any) -> Answer:
         key = resolved(key, caller)
         self.parameters.set(key, value)
-        for watched, nodes in self._watchers.items():
-            if watched == key or watched.startswith(f"{key.rstrip('/')}/") or key.startswith(f"{watched.rstrip('/')}/"):
-                name = key if key.startswith(watched) else watched
-                try:
-                    current = self.parameters.get(name)
-                except KeyError:
-                    current = {}
-                for uri in nodes.values():
-                    self.notices.append(Notice(uri, "paramUpdate", ("/master", f"{name.rstrip('/')}/", current)))
+        self._tell_watchers(key)
         return [1, f"parameter {key} set", 0]
 
     def _x_getParam(self, caller: str, key: str) -> Answer:
@@ -301,8 +442,8 @@ class Master:
         except KeyError:
             return [-1, f"parameter [{key}] is not set", 0]
         for watched, nodes in self._watchers.items():
-            if watched == key or watched.startswith(f"{key}/"):
-                self.notices += [Notice(uri, "paramUpdate", ("/master", f"{watched}/", {})) for uri in nodes.values()]
+            if watched == key or watched.startswith(f"{key.rstrip('/')}/"):
+                self.notices += [Notice(uri, "paramUpdate", f"{watched.rstrip('/')}/") for uri in nodes.values()]
         return [1, f"parameter [{key}] deleted", 0]
 
     def _x_hasParam(self, caller: str, key: str) -> Answer:
@@ -322,8 +463,7 @@ class Master:
 
     def _x_subscribeParam(self, caller: str, uri: str, key: str) -> Answer:
         key = resolved(key, caller)
-        self._register(caller, uri)
-        self._watchers.setdefault(key, {})[caller] = uri
+        self._put(self._watchers, key, caller, uri)
         try:
             return [1, f"subscribed to parameter [{key}]", self.parameters.get(key)]
         except KeyError:
@@ -331,6 +471,5 @@ class Master:
 
     def _x_unsubscribeParam(self, caller: str, uri: str, key: str) -> Answer:
         key = resolved(key, caller)
-        gone = self._watchers.get(key, {}).pop(caller, None) is not None
-        self._forget_idle(caller)
+        gone = self._take(self._watchers, key, caller, uri)
         return [1, f"unsubscribed from parameter [{key}]", int(gone)]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from botyard.errors import PeerError
-from botyard.protocols.tcpros import wire
+from botyard.names import shown
+from botyard.protocols.tcpros import api, wire
 
 ANY: Final = "*"
+MAX_PROBLEM: Final = 500
+"""So much is told of why a connection is refused, characters."""
 
 
 class Offer(Protocol):
@@ -85,39 +87,43 @@ class Incoming:
         self._node = node
         self._topics = topics
         self._services = services
-        self._frames = wire.Frames()
+        self._frames = wire.Frames(wire.MAX_REQUEST)
         self._out = bytearray()
-        self._events: deque[Event] = deque()
+        self._subscribed: Subscribed | None = None
         self.header: dict[str, str] | None = None
         self.topic: TopicOffer | None = None
         self.service: Offer | None = None
         self.problem = ""
-        """Why the connection was refused or given up."""
+        """Why the connection was refused or given up; it may be shown as it is."""
         self.is_closing = False
         """The connection ends when everything is written."""
 
     @property
     def caller(self) -> str:
-        """Name of the node at the other end, as it says."""
-        return (self.header or {}).get("callerid", "?")
+        """Name of the node at the other end, as it says; it may be shown as it is."""
+        return shown((self.header or {}).get("callerid", "?"), api.MAX_NAME)
 
     @property
     def wants_no_delay(self) -> bool:
         """The peer prefers small delays to few packets."""
         return (self.header or {}).get("tcp_nodelay") == "1"
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the peer has begun something that it has yet to end: its header, or a request."""
+        return self.header is None or (self.service is not None and not self._frames.is_empty)
+
     def receive_data(self, data: bytes) -> None:
         """Bytes came from the peer."""
-        if self.is_closing:
+        if self.is_closing or self.topic is not None:  # a subscriber has nothing more to say
+            return
+        self._frames.add(data)
+        if self.header is not None:
             return
         try:
-            for body in self._frames.receive(data):
-                if self.header is None:
-                    self._greet(wire.decode_header(body))
-                elif self.service is not None:
-                    self._events.append(Requested(self.service, body))
-                if self.problem or (self.header or {}).get("probe") == "1":
-                    return
+            body = self._frames.next()
+            if body is not None:
+                self._greet(wire.decode_header(body))
         except PeerError as error:
             self._refuse(str(error))
 
@@ -174,11 +180,11 @@ class Incoming:
             }
         )
         self.topic = offer
-        self._events.append(Subscribed(offer, self.caller))
+        self._subscribed = Subscribed(offer, self.caller)
 
     def _refuse(self, reason: str) -> None:
-        self.problem = reason
-        self._out += wire.encode_header({"error": reason})
+        self.problem = shown(reason, MAX_PROBLEM)
+        self._out += wire.encode_header({"error": self.problem}) if self.service is None else wire.failure(self.problem)
         self.is_closing = True
 
     # -- what the server writes
@@ -204,8 +210,18 @@ class Incoming:
         return data
 
     def next_event(self) -> Event | None:
-        """The next event, if there is one."""
-        return self._events.popleft() if self._events else None
+        """The next event, if there is one. A request is looked for only now: those that follow wait until somebody has time for them."""
+        if self._subscribed is not None:
+            event, self._subscribed = self._subscribed, None
+            return event
+        if self.service is None or self.is_closing:
+            return None
+        try:
+            body = self._frames.next()
+        except PeerError as error:
+            self._refuse(str(error))
+            return None
+        return None if body is None else Requested(self.service, body)
 
 
 def subscriber_header(node: str, topic: str, type_name: str, md5: str, definition: str) -> bytes:
@@ -231,12 +247,16 @@ class Subscription:
         Who wants what.
     type_name, md5, definition : str
         Of the message.
+    limit : int
+        Longest message, bytes.
     """
 
-    def __init__(self, node: str, topic: str, type_name: str, md5: str, definition: str) -> None:
+    def __init__(
+        self, node: str, topic: str, type_name: str, md5: str, definition: str, limit: int = wire.MAX_MESSAGE
+    ) -> None:
         self._md5 = md5
         self._topic = topic
-        self._frames = wire.Frames()
+        self._frames = wire.Frames(limit)
         self._greeted = False
         self.caller = "?"
         self.hello = subscriber_header(node, topic, type_name, md5, definition)
@@ -254,10 +274,10 @@ class Subscription:
             header = wire.decode_header(messages.pop(0))
             self._greeted = True
             if "error" in header:
-                raise PeerError(f"topic {self._topic}: the publisher refuses: {header['error'][:300]}")
+                raise PeerError(f"topic {self._topic}: the publisher refuses: {shown(header['error'], MAX_PROBLEM)}")
             if header.get("md5sum", ANY) not in (ANY, self._md5):
                 raise PeerError(
-                    f"topic {self._topic}: md5sums do not match: [{header.get('md5sum')}] vs. [{self._md5}]"
+                    f"topic {self._topic}: md5sums do not match: [{shown(header.get('md5sum'))}] vs. [{self._md5}]"
                 )
-            self.caller = header.get("callerid", "?")
+            self.caller = shown(header.get("callerid", "?"), api.MAX_NAME)
         return messages

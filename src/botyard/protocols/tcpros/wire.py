@@ -12,9 +12,14 @@ from typing import Final
 
 from botyard.errors import PeerError
 
-MAX_HEADER: Final = 1 << 20
-MAX_MESSAGE: Final = 1 << 28
-"""Longer frames are taken for garbage: 256 MiB."""
+MAX_HEADER: Final = 64 << 10
+"""Longest connection header, bytes: most of it is the definition of a message."""
+MAX_FIELDS: Final = 64
+"""Fields of a connection header; six are in use."""
+MAX_REQUEST: Final = 64 << 10
+"""Longest request of a service, bytes."""
+MAX_MESSAGE: Final = 1 << 20
+"""Longest message that is listened to, bytes, unless its reader expects longer ones."""
 _LENGTH: Final = struct.Struct("<I")
 
 
@@ -30,7 +35,7 @@ def decode_header(body: bytes) -> dict[str, str]:
     Raises
     ------
     PeerError
-        A field that stands out, or has no "=".
+        A field that stands out, or has no "="; too many fields.
     """
     fields: dict[str, str] = {}
     at = 0
@@ -41,6 +46,8 @@ def decode_header(body: bytes) -> dict[str, str]:
         at += 4
         if at + size > len(body):
             raise PeerError(f"connection header: a field of {size} bytes at byte {at} stands out")
+        if len(fields) >= MAX_FIELDS:
+            raise PeerError(f"connection header: more than {MAX_FIELDS} fields")
         name, equals, value = body[at : at + size].partition(b"=")
         if not equals:
             raise PeerError("connection header: expected name=value, found no =")
@@ -65,11 +72,50 @@ def failure(reason: str) -> bytes:
 
 
 class Frames:
-    """Cuts a stream into frames; the result does not depend on how the stream is cut into pieces."""
+    """Cuts a stream into frames; the result does not depend on how the stream is cut into pieces.
 
-    def __init__(self) -> None:
+    No more is kept than has come: a length is only a promise.
+
+    Parameters
+    ----------
+    limit : int
+        Longest frame after the first, which is a header, bytes.
+    """
+
+    def __init__(self, limit: int = MAX_MESSAGE) -> None:
         self._buffer = bytearray()
+        self._limit = limit
         self._first = True
+
+    def add(self, data: bytes) -> None:
+        """Take bytes."""
+        self._buffer += data
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no frame has begun."""
+        return not self._buffer
+
+    def next(self) -> bytes | None:
+        """The body of the next frame, if it is complete.
+
+        Raises
+        ------
+        PeerError
+            A length that no header or message has; nothing of the stream can be understood from then on.
+        """
+        if len(self._buffer) < 4:
+            return None
+        (size,) = _LENGTH.unpack_from(self._buffer)
+        limit = MAX_HEADER if self._first else self._limit
+        if size > limit:
+            raise PeerError(f"a frame of {size} bytes; at most {limit} are taken")
+        if len(self._buffer) < 4 + size:
+            return None
+        body = bytes(self._buffer[4 : 4 + size])
+        del self._buffer[: 4 + size]
+        self._first = False
+        return body
 
     def receive(self, data: bytes) -> list[bytes]:
         """Take bytes, return the bodies that they complete.
@@ -77,19 +123,10 @@ class Frames:
         Raises
         ------
         PeerError
-            A length that no header or message has; nothing of the stream can be understood from then on.
+            See `next`.
         """
-        self._buffer += data
+        self.add(data)
         found = []
-        while len(self._buffer) >= 4:
-            (size,) = _LENGTH.unpack_from(self._buffer)
-            if size > (MAX_HEADER if self._first else MAX_MESSAGE):
-                raise PeerError(
-                    f"a frame of {size} bytes; at most {MAX_HEADER if self._first else MAX_MESSAGE} are taken"
-                )
-            if len(self._buffer) < 4 + size:
-                break
-            found.append(bytes(self._buffer[4 : 4 + size]))
-            del self._buffer[: 4 + size]
-            self._first = False
+        while (body := self.next()) is not None:
+            found.append(body)
         return found

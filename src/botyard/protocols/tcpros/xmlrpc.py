@@ -1,173 +1,362 @@
-"""XML-RPC over HTTP, as ROS's master and nodes speak it (wiki.ros.org/ROS/Master_API, Slave_API): bytes to calls and back, no sockets."""
+"""XML-RPC documents, as ROS's master and nodes exchange them: bytes to calls and values and back (xmlrpc.com/spec; wiki.ros.org/ROS/Master_API).
+
+A document is read while its bytes come, so that a long one costs a little at a time, and every limit is checked before memory is taken:
+its length, how many values it has, how deeply they lie in each other. What can be read can be said again: whole numbers have 32 bits, and text
+holds only what XML can. Document types and entities of one's own are refused, which are how a small document becomes a huge one.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-import xmlrpc.client
-from dataclasses import dataclass
-from typing import Any, Final
-from urllib.parse import urlsplit
-from xml.parsers.expat import ExpatError
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from xml.parsers import expat
+from xml.sax.saxutils import escape
 
 from botyard.errors import PeerError
+from botyard.names import shown
 
-MAX_HEAD: Final = 16 << 10
-MAX_BODY: Final = 16 << 20
-_LENGTH = re.compile(rb"(?im)^content-length:[ \t]*(\d{1,9})[ \t]*\r?$")
-_CLOSE = re.compile(rb"(?im)^connection:[ \t]*close[ \t]*\r?$")
+MAX_BODY: Final = 4 << 20
+"""Longest document, bytes."""
+MAX_VALUES: Final = 20_000
+"""Values of a document, those inside of others counted too."""
+MAX_DEPTH: Final = 32
+"""So many arrays and structures lie in each other, at most."""
+MAX_MARKUP: Final = 4096
+"""Longest tag, comment or instruction, bytes: the longest tag of the format has 20."""
+MAX_NAME: Final = 256
+"""Longest name of a method or of a member, characters."""
+PIECE: Final = 256
+"""Values that are said at a time."""
+_LONG: Final = 2**31
+_SCALARS: Final = frozenset(
+    ["i4", "int", "i8", "boolean", "string", "double", "dateTime.iso8601", "base64", "nil"]
+)  # fmt: skip
+_INSIDE: Final[dict[str, frozenset[str]]] = {
+    "": frozenset(["methodCall", "methodResponse"]), "methodCall": frozenset(["methodName", "params"]),
+    "methodResponse": frozenset(["params", "fault"]), "params": frozenset(["param"]), "param": frozenset(["value"]),
+    "fault": frozenset(["value"]), "value": _SCALARS | {"array", "struct"}, "array": frozenset(["data"]), "data": frozenset(["value"]),
+    "struct": frozenset(["member"]), "member": frozenset(["name", "value"]),
+}  # fmt: skip
+_WITH_TEXT: Final = _SCALARS | {"methodName", "name", "value"}
+_ROOM: Final = {"params": MAX_BODY, "data": MAX_BODY, "struct": MAX_BODY, "methodCall": 2, "member": 2}
+"""So many elements stand in one; in others there is one."""
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,12}\Z")
+_REAL: Final = re.compile(r"[+-]?(inf(inity)?|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)\Z", re.IGNORECASE)
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML document can hold (XML 1.0 §2.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A method call.
+class Document(NamedTuple):
+    """What was read.
 
     Attributes
     ----------
-    method : str
-        Its name.
-    args : tuple
-        Its arguments.
-    keep_alive : bool
-        More calls may come on the same connection.
+    method : str or None
+        Name of the method that is called; None: it is a response.
+    values : tuple
+        Arguments of the call; the one value of a response. Each is None, a bool, an int of 32 bits, a float, str, bytes or datetime, a
+        list of values, or a dict of them by str.
     """
 
-    method: str
-    args: tuple[Any, ...]
-    keep_alive: bool
+    method: str | None
+    values: tuple[Any, ...]
 
 
-class _Http:
-    """Cuts a stream into HTTP messages with bodies."""
+class _Element:
+    """An element that is being read: its tag, its text, and the values or parts inside."""
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
+    __slots__ = ("inside", "tag", "text")
 
-    def _next(self) -> tuple[bytes, bytes] | None:
-        """Head and body of the next complete message.
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.text: list[str] = []
+        self.inside: list[Any] = []
+
+
+class Reader:
+    """Reads one document.
+
+    Parameters
+    ----------
+    limit : int
+        Longest document, bytes.
+    """
+
+    def __init__(self, limit: int = MAX_BODY) -> None:
+        self._limit = limit
+        self._length = self._values = self._depth = 0
+        self._stack = [_Element("")]
+        self._done: Document | None = None
+        parser = self._parser = expat.ParserCreate("utf-8")  # whatever it says of itself: ROS speaks nothing else
+        parser.buffer_text = True
+        parser.buffer_size = 1 << 16
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._text
+        parser.StartDoctypeDeclHandler = self._doctype
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes.
 
         Raises
         ------
         PeerError
-            The head is too long, or does not say how long the body is.
+            They are not XML-RPC, or more than the limits allow; nothing can be read any more then.
         """
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            if len(self._buffer) > MAX_HEAD:
-                raise PeerError(f"an HTTP head of more than {MAX_HEAD} bytes")
-            return None
-        head = bytes(self._buffer[:end])
-        size = self._body_size(head)
-        if len(self._buffer) < end + 4 + size:
-            return None
-        body = bytes(self._buffer[end + 4 : end + 4 + size])
-        del self._buffer[: end + 4 + size]
-        return head, body
+        self._length += len(data)
+        if self._length > self._limit:
+            raise PeerError(f"an XML-RPC document of more than {self._limit} bytes")
+        self._parse(data, False)
+        if self._length - max(0, self._parser.CurrentByteIndex) > MAX_MARKUP and not self._done:
+            raise PeerError(f"XML-RPC: a tag of more than {MAX_MARKUP} bytes")
 
-    @staticmethod
-    def _body_size(head: bytes) -> int:
-        found = _LENGTH.search(head)
-        if found is None:
-            raise PeerError("an HTTP message without Content-Length")
-        if int(found[1]) > MAX_BODY:
-            raise PeerError(f"an HTTP message of {int(found[1])} bytes; at most {MAX_BODY} are taken")
-        return int(found[1])
-
-
-class Calls(_Http):
-    """The server's side: cuts a stream into calls."""
-
-    def receive(self, data: bytes) -> list[Call]:
-        """Take bytes, return the calls that they complete.
+    def finish(self) -> Document:
+        """The document, of which all bytes are there now.
 
         Raises
         ------
         PeerError
-            Not HTTP, or not XML-RPC.
+            It is cut short, or reports a fault.
         """
-        self._buffer += data
-        calls = []
-        while (message := self._next()) is not None:
-            head, body = message
-            if not head.startswith(b"POST "):
-                raise PeerError("expected POST")
-            try:
-                args, method = xmlrpc.client.loads(body, use_builtin_types=True)
-            except (xmlrpc.client.Error, ExpatError, ValueError, TypeError, LookupError, RecursionError) as error:
-                raise PeerError(f"not XML-RPC: {error}") from None
-            old = b"HTTP/1.0" in head.split(b"\r\n", 1)[0]
-            calls.append(Call(method or "", tuple(args), not (old or _CLOSE.search(head))))
-        return calls
+        self._parse(b"", True)
+        if self._done is None:
+            raise PeerError("not XML-RPC: expected a call or a response")
+        return self._done
+
+    def _parse(self, data: bytes, last: bool) -> None:
+        try:
+            self._parser.Parse(data, last)
+        except expat.ExpatError as error:
+            raise PeerError(f"not XML-RPC: {error}") from None
+        except (ValueError, LookupError) as error:  # what no handler of ours expects
+            raise PeerError(f"not XML-RPC: {shown(error, 200)}") from None
+
+    # -- what the parser tells
+
+    def _doctype(self, *_: object) -> None:
+        raise PeerError("XML-RPC: a document type is not taken: entities could make a small document huge")
+
+    def _start(self, tag: str, _attributes: object) -> None:
+        above = self._stack[-1]
+        if tag not in _INSIDE.get(above.tag, ()):
+            raise PeerError(f"XML-RPC: <{shown(tag)}> in <{above.tag or 'document'}>")
+        if len(above.inside) >= _ROOM.get(above.tag, 1):
+            raise PeerError(f"XML-RPC: too much in <{above.tag or 'document'}>")
+        if tag == "value":
+            self._values += 1
+            if self._values > MAX_VALUES:
+                raise PeerError(f"XML-RPC: more than {MAX_VALUES} values")
+        elif tag in ("array", "struct"):
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                raise PeerError(f"XML-RPC: more than {MAX_DEPTH} arrays and structures in each other")
+        self._stack.append(_Element(tag))
+
+    def _text(self, text: str) -> None:
+        element = self._stack[-1]
+        if element.tag in _WITH_TEXT:
+            element.text.append(text)
+
+    def _end(self, tag: str) -> None:
+        element = self._stack.pop()
+        if tag in ("array", "struct"):
+            self._depth -= 1
+        self._stack[-1].inside.append(_MADE[tag](element))
+        if len(self._stack) == 1:
+            self._done = self._stack[0].inside[0]
 
 
-def encode_response(value: Any) -> bytes:
-    """An HTTP response with a value.
+# -- what each element says
 
-    Raises
-    ------
-    PeerError
-        XML-RPC has no such values.
-    """
+
+def _only(element: _Element, what: str) -> Any:
+    if len(element.inside) != 1:
+        raise PeerError(f"XML-RPC: expected {what} in <{element.tag}>")
+    return element.inside[0]
+
+
+def _string(element: _Element) -> str:
+    return "".join(element.text)
+
+
+def _name(element: _Element) -> str:
+    text = _string(element).strip() if element.tag == "methodName" else _string(element)
+    if len(text) > MAX_NAME:
+        raise PeerError(f"XML-RPC: a name of {len(text)} characters; at most {MAX_NAME} are taken")
+    return text
+
+
+def _whole(element: _Element) -> int:
+    text = _string(element).strip()
+    if not _WHOLE.match(text) or not -_LONG <= (number := int(text)) < _LONG:
+        raise PeerError(f"XML-RPC: expected a whole number of 32 bits, found {shown(text, 20)}")
+    return number
+
+
+def _boolean(element: _Element) -> bool:
+    text = _string(element).strip()
+    if text not in ("0", "1"):
+        raise PeerError(f"XML-RPC: expected 0 or 1, found {shown(text, 20)}")
+    return text == "1"
+
+
+def _double(element: _Element) -> float:
+    text = _string(element).strip()
+    if len(text) > 512 or not _REAL.match(text):
+        raise PeerError(f"XML-RPC: expected a number, found {shown(text, 20)}")
+    return float(text)
+
+
+def _time(element: _Element) -> datetime:
+    text = _string(element).strip()
     try:
-        body = xmlrpc.client.dumps((value,), methodresponse=True, allow_none=True).encode()
-    except (TypeError, OverflowError, ValueError) as error:
-        raise PeerError(f"XML-RPC cannot say this: {error}") from None
-    return (
-        b"HTTP/1.1 200 OK\r\nServer: botyard\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    )
-
-
-def encode_call(uri: str, method: str, args: tuple[Any, ...]) -> bytes:
-    """An HTTP request that calls a method of a peer at an address.
-
-    Raises
-    ------
-    PeerError
-        XML-RPC has no such values.
-    """
-    parts = urlsplit(uri)
-    try:
-        body = xmlrpc.client.dumps(args, method, allow_none=True).encode()
-    except (TypeError, OverflowError, ValueError) as error:
-        raise PeerError(f"XML-RPC cannot say this: {error}") from None
-    head = f"POST {parts.path or '/'} HTTP/1.1\r\nHost: {parts.netloc}\r\nUser-Agent: botyard\r\nContent-Type: text/xml\r\n"
-    return f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-
-
-def decode_response(data: bytes) -> Any:
-    """The value of a whole HTTP response.
-
-    Raises
-    ------
-    PeerError
-        An HTTP error, a fault, or not XML-RPC.
-    """
-    head, _, body = data.partition(b"\r\n\r\n")
-    status = head.split(b"\r\n", 1)[0]
-    if b" 200" not in status:
-        raise PeerError(f"expected HTTP status 200, found {status[:60]!r}")
-    try:
-        (value,), _ = xmlrpc.client.loads(body, use_builtin_types=True)
-    except xmlrpc.client.Fault as fault:
-        raise PeerError(f"the peer reports: {fault.faultString[:300]}") from None
-    except (xmlrpc.client.Error, ExpatError, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise PeerError(f"not XML-RPC: {error}") from None
-    return value
-
-
-def address(uri: str, scheme: str = "http") -> tuple[str, int]:
-    """Host and port of an address.
-
-    Raises
-    ------
-    PeerError
-        It is not of this scheme, or has no port.
-    """
-    try:
-        parts = urlsplit(uri)
-        host, port = parts.hostname, parts.port
+        return datetime.strptime(text, "%Y%m%dT%H:%M:%S")
     except ValueError:
-        host = port = None
-        parts = urlsplit("")
-    if parts.scheme != scheme or not host or not port:
-        raise PeerError(f"expected an address {scheme}://host:port, found {uri[:100]!r}")
-    return host, port
+        raise PeerError(f"XML-RPC: expected a time as 20260131T12:00:00, found {shown(text, 20)}") from None
+
+
+def _bytes(element: _Element) -> bytes:
+    try:
+        return binascii.a2b_base64(_string(element).encode())
+    except (binascii.Error, UnicodeError) as error:
+        raise PeerError(f"XML-RPC: expected base64: {error}") from None
+
+
+def _value(element: _Element) -> Any:
+    return element.inside[0] if element.inside else _string(element)
+
+
+def _member(element: _Element) -> tuple[str, Any]:
+    if len(element.inside) != 2 or not isinstance(element.inside[0], str):
+        raise PeerError("XML-RPC: expected a name and a value in <member>")
+    return element.inside[0], element.inside[1]
+
+
+def _call(element: _Element) -> Document:
+    method, *params = element.inside or [None]
+    if not isinstance(method, str) or not all(isinstance(p, list) for p in params):
+        raise PeerError("XML-RPC: expected the name of a method and its parameters in <methodCall>")
+    return Document(method, tuple(params[0]) if params else ())
+
+
+def _response(element: _Element) -> Document:
+    found = _only(element, "values")
+    if isinstance(found, _Fault):
+        raise PeerError(f"the peer reports: {shown(found.text, 300)}")
+    if len(found) > 1:
+        raise PeerError(f"XML-RPC: expected one value in a response, found {len(found)}")
+    return Document(None, tuple(found) or (None,))
+
+
+class _Fault(NamedTuple):
+    text: str
+
+
+def _fault(element: _Element) -> _Fault:
+    value = _only(element, "a value")
+    return _Fault(str(value.get("faultString", "")) if isinstance(value, dict) else str(value))
+
+
+_MADE: Final[dict[str, Callable[[_Element], Any]]] = {
+    "methodCall": _call, "methodResponse": _response, "methodName": _name, "params": lambda e: e.inside,
+    "param": lambda e: _only(e, "a value"), "fault": _fault, "value": _value, "array": lambda e: _only(e, "<data>"),
+    "data": lambda e: e.inside, "struct": lambda e: dict(e.inside), "member": _member, "name": _name,
+    "i4": _whole, "int": _whole, "i8": _whole, "boolean": _boolean, "double": _double, "string": _string,
+    "dateTime.iso8601": _time, "base64": _bytes, "nil": lambda e: None,
+}  # fmt: skip
+
+
+# -- saying values
+
+
+def _said(text: str) -> str:
+    """Text as it stands in a document; what XML cannot hold is left out."""
+    return escape(text if text.isprintable() else _NOT_XML.sub("", text))
+
+
+def pieces(value: Any) -> Iterator[str]:
+    """A value as XML, in pieces of about `PIECE` values, so that whoever says a long one can do other things in between.
+
+    Raises
+    ------
+    PeerError
+        XML-RPC has no such values.
+    """
+    out: list[str] = []
+    todo: list[Any] = [value]
+    while todo:
+        one = todo.pop()
+        kind = type(one)
+        if kind is _Raw:
+            out.append(one.text)
+        elif kind is str:
+            out.append(f"<value><string>{_said(one)}</string></value>")
+        elif kind is bool:
+            out.append(f"<value><boolean>{one:d}</boolean></value>")
+        elif kind is int:
+            if not -_LONG <= one < _LONG:
+                raise PeerError(f"XML-RPC has no whole numbers of more than 32 bits: {one}")
+            out.append(f"<value><int>{one}</int></value>")
+        elif kind is float:
+            out.append(f"<value><double>{one!r}</double></value>")
+        elif kind is list or kind is tuple:
+            out.append("<value><array><data>")
+            todo.append(_ARRAY_END)
+            todo += reversed(one)
+        elif kind is dict:
+            out.append("<value><struct>")
+            todo.append(_STRUCT_END)
+            for key, inner in reversed(one.items()):
+                if not isinstance(key, str):
+                    raise PeerError(f"XML-RPC has only text for names of members, not {key!r}")
+                todo += (_MEMBER_END, inner, _Raw(f"<member><name>{_said(key)}</name>"))
+        elif one is None:
+            out.append("<value><nil/></value>")
+        elif kind is bytes:
+            out.append(f"<value><base64>{base64.b64encode(one).decode()}</base64></value>")
+        elif kind is datetime:
+            out.append(f"<value><dateTime.iso8601>{one:%Y%m%dT%H:%M:%S}</dateTime.iso8601></value>")
+        else:
+            raise PeerError(f"XML-RPC has no values of the type {kind.__name__}")
+        if len(out) >= PIECE:
+            yield "".join(out)
+            out.clear()
+    yield "".join(out)
+
+
+class _Raw(NamedTuple):
+    """Markup."""
+
+    text: str
+
+
+_ARRAY_END: Final = _Raw("</data></array></value>")
+_STRUCT_END: Final = _Raw("</struct></value>")
+_MEMBER_END: Final = _Raw("</member>")
+_HEAD: Final = "<?xml version='1.0'?>\n"
+
+
+def response(value: Any) -> Iterator[str]:
+    """A response, in pieces, see `pieces`."""
+    yield f"{_HEAD}<methodResponse>\n<params>\n<param>\n"
+    yield from pieces(value)
+    yield "\n</param>\n</params>\n</methodResponse>\n"
+
+
+def encode_call(method: str, args: tuple[Any, ...]) -> bytes:
+    """A call.
+
+    Raises
+    ------
+    PeerError
+        XML-RPC has no such values.
+    """
+    params = "".join(f"<param>\n{''.join(pieces(a))}</param>\n" for a in args)
+    return f"{_HEAD}<methodCall>\n<methodName>{_said(method)}</methodName>\n<params>\n{params}</params>\n</methodCall>\n".encode()
+
+
+__all__ = ["MAX_BODY", "MAX_DEPTH", "MAX_VALUES", "Document", "Reader", "encode_call", "pieces", "response"]

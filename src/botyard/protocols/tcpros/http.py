@@ -1,0 +1,303 @@
+"""XML-RPC over HTTP/1.1, both sides, without sockets: h11 does the framing, so keep-alive, Content-Length, chunks and interim answers are its.
+
+A caller asks for the connection to be closed, but has its answer when the message is complete, whether the peer closes or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import h11
+
+from botyard.errors import PeerError
+from botyard.names import shown
+from botyard.protocols.tcpros import xmlrpc
+
+MAX_HEAD: Final = 16 << 10
+"""Longest head of a message, bytes."""
+MAX_URI: Final = 1024
+"""Longest address, characters."""
+_FREE_CHUNKS, _LEAST_CHUNK = 64, 256
+"""Chunks that an answer may have anyway, and the average length of more, bytes: each costs as much as hundreds of bytes do."""
+_INTERIM: Final = 8
+"""Interim answers (1xx) that are taken before the answer."""
+
+
+class HttpError(PeerError):
+    """A request that is not obeyed.
+
+    Parameters
+    ----------
+    status : int
+        HTTP status.
+    text : str
+        What was expected and what was found.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A method call.
+
+    Attributes
+    ----------
+    method : str
+        Its name.
+    args : tuple
+        Its arguments, see `botyard.protocols.tcpros.xmlrpc.Document`.
+    """
+
+    method: str
+    args: tuple[Any, ...]
+
+
+class Calls:
+    """The server's side of one connection: calls come out, one at a time; the next one when the last one has been answered."""
+
+    def __init__(self) -> None:
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self._reader: xmlrpc.Reader | None = None
+        self._told_to_go_on = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is under way: no byte of one has come that was not answered."""
+        return self._http.their_state is h11.IDLE and not self._http.trailing_data[0]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further call can come: the connection is to be closed when everything is written."""
+        return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.SEND_BODY)
+
+    def receive(self, data: bytes) -> None:
+        """Bytes came."""
+        if data:
+            self._http.receive_data(data)
+
+    def next_call(self) -> Call | None:
+        """The next call that is complete; None: more bytes are needed, or the last one is not answered yet.
+
+        Raises
+        ------
+        HttpError
+            What came is no call, or not one of ours; `refuse` says so to the peer.
+        """
+        while True:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                raise HttpError(error.error_status_hint, f"not HTTP: {shown(error, 200)}") from None
+            if event is h11.NEED_DATA or event is h11.PAUSED:
+                return None
+            if isinstance(event, h11.Request):
+                self._begin(event)
+            elif isinstance(event, h11.Data) and self._reader is not None:
+                try:
+                    self._reader.feed(bytes(event.data))
+                except PeerError as error:
+                    raise HttpError(400, str(error)) from None
+            elif isinstance(event, h11.EndOfMessage) and self._reader is not None:
+                reader, self._reader = self._reader, None
+                try:
+                    document = reader.finish()
+                except PeerError as error:
+                    raise HttpError(400, str(error)) from None
+                if document.method is None:
+                    raise HttpError(400, "XML-RPC: expected a call, found a response")
+                return Call(document.method, document.values)
+            else:  # the peer has closed
+                return None
+
+    def _begin(self, request: h11.Request) -> None:
+        headers = dict(request.headers)
+        if request.method != b"POST":
+            raise HttpError(405, f"expected POST, found {shown(request.method.decode('ascii', 'replace'), 20)}")
+        if b"origin" in headers:  # a browser: a page from anywhere must not speak to what trusts its own machine
+            raise HttpError(403, "calls from web pages are not taken")
+        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise HttpError(415, "compressed calls are not taken")
+        length = headers.get(b"content-length")
+        if length is None:  # xmlrpc.com/spec: it must be there
+            raise HttpError(411, "an HTTP request without Content-Length")
+        if int(length) > xmlrpc.MAX_BODY:
+            raise HttpError(413, f"an HTTP request of {int(length)} bytes; at most {xmlrpc.MAX_BODY} are taken")
+        self._reader = xmlrpc.Reader()
+
+    def interim(self) -> bytes:
+        """What a peer wants to hear before it goes on with its call; mostly nothing."""
+        if not self._http.they_are_waiting_for_100_continue:
+            return b""
+        return self._sent(h11.InformationalResponse(status_code=100, headers=[]))
+
+    def answer(self, body: bytes) -> bytes:
+        """The answer to the call that came last.
+
+        Parameters
+        ----------
+        body : bytes
+            A response, see `botyard.protocols.tcpros.xmlrpc.response`.
+        """
+        head = [("Server", "botyard"), ("Content-Type", "text/xml"), ("Content-Length", str(len(body)))]
+        sent = self._sent(h11.Response(status_code=200, headers=head, reason=b"OK"), h11.Data(data=body), h11.EndOfMessage())
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+        return sent
+
+    def refuse(self, error: HttpError) -> bytes:
+        """The answer to what is no call; nothing more is taken. Empty if nothing can be said."""
+        if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            return b""
+        body = f"{error}\n".encode()
+        head = [
+            ("Server", "botyard"), ("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body))),
+            ("Connection", "close"),
+        ]  # fmt: skip
+        reason = b"Method Not Allowed" if error.status == 405 else b"Bad Request"
+        return self._sent(h11.Response(status_code=error.status, headers=head, reason=reason), h11.Data(data=body), h11.EndOfMessage())
+
+    def _sent(self, *events: Any) -> bytes:
+        try:
+            return b"".join(self._http.send(e) or b"" for e in events)
+        except h11.LocalProtocolError as error:
+            raise HttpError(500, f"nothing can be said any more: {error}") from None
+
+
+def encode_response(value: Any) -> bytes:
+    """A response's document at once.
+
+    Raises
+    ------
+    PeerError
+        XML-RPC has no such values.
+    """
+    return "".join(xmlrpc.response(value)).encode("utf-8", "replace")
+
+
+class Asking:
+    """The caller's side: one call, and what comes back.
+
+    Parameters
+    ----------
+    uri : str
+        Address of the peer.
+    method : str
+        Name of the method.
+    args : tuple
+        Its arguments.
+
+    Raises
+    ------
+    PeerError
+        XML-RPC has no such values; the address is none.
+    """
+
+    def __init__(self, uri: str, method: str, args: tuple[Any, ...]) -> None:
+        self.address = address(uri)
+        parts = urlsplit(uri)
+        body = xmlrpc.encode_call(method, args)
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+        self._reader = xmlrpc.Reader()
+        self._chunks = self._length = self._interim = 0
+        self._status = 0
+        head = [
+            ("Host", parts.netloc.rpartition("@")[2]), ("User-Agent", "botyard"), ("Content-Type", "text/xml"),
+            ("Content-Length", str(len(body))), ("Connection", "close"),
+        ]  # fmt: skip
+        try:
+            self.request: bytes = b"".join(
+                self._http.send(e) or b""
+                for e in (
+                    h11.Request(method="POST", target=parts.path or "/", headers=head),
+                    h11.Data(data=body),
+                    h11.EndOfMessage(),
+                )
+            )
+        except (h11.LocalProtocolError, UnicodeError) as error:
+            raise PeerError(f"{shown(uri, 100)}: no address: {error}") from None
+        self.is_complete = False
+        """Whether the answer is there."""
+
+    def receive(self, data: bytes) -> None:
+        """Bytes came; none: the peer has closed.
+
+        Raises
+        ------
+        PeerError
+            It is no answer, an error, or longer than is taken.
+        """
+        try:
+            self._http.receive_data(data)
+            while not self.is_complete:
+                event = self._http.next_event()
+                if event is h11.NEED_DATA:
+                    return
+                if isinstance(event, h11.InformationalResponse):
+                    self._interim += 1
+                    if self._interim > _INTERIM:
+                        raise PeerError("more interim answers than anybody sends")
+                elif isinstance(event, h11.Response):
+                    self._begin(event)
+                elif isinstance(event, h11.Data):
+                    self._more(event)
+                elif isinstance(event, h11.EndOfMessage):
+                    self.is_complete = True
+                else:
+                    raise PeerError("the connection ended before the answer")
+        except h11.RemoteProtocolError as error:
+            raise PeerError(f"no HTTP answer: {shown(error, 200)}") from None
+
+    def _begin(self, answer: h11.Response) -> None:
+        if answer.status_code != 200:
+            raise PeerError(f"expected HTTP status 200, found {answer.status_code}")
+        headers = dict(answer.headers)
+        if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+            raise PeerError("the answer is compressed, which was not asked for")
+
+    def _more(self, event: h11.Data) -> None:
+        self._chunks += event.chunk_start
+        self._length += len(event.data)
+        if self._chunks > _FREE_CHUNKS + self._length // _LEAST_CHUNK:
+            raise PeerError(f"an answer in {self._chunks} chunks of a few bytes")
+        self._reader.feed(bytes(event.data))
+
+    def value(self) -> Any:
+        """What was answered.
+
+        Raises
+        ------
+        PeerError
+            A fault, or no XML-RPC.
+        """
+        document = self._reader.finish()
+        if document.method is not None:
+            raise PeerError("XML-RPC: expected a response, found a call")
+        return document.values[0]
+
+
+def address(uri: str, scheme: str = "http") -> tuple[str, int]:
+    """Host and port of an address.
+
+    Raises
+    ------
+    PeerError
+        It is not of this scheme, or has no port.
+    """
+    host, port, found = None, None, ""
+    if isinstance(uri, str) and len(uri) <= MAX_URI and uri.isascii() and uri.isprintable() and " " not in uri:
+        try:
+            parts = urlsplit(uri)
+            host, port, found = parts.hostname, parts.port, parts.scheme
+        except ValueError:
+            pass
+    if found != scheme or not host or not port:
+        raise PeerError(f"expected an address {scheme}://host:port, found {shown(uri, 100)!r}")
+    return host, port
+
+
+__all__ = ["MAX_HEAD", "MAX_URI", "Asking", "Call", "Calls", "HttpError", "address", "encode_response"]
