@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import os
 import random
+import re
 import subprocess
 import time
+import tracemalloc
 import xmlrpc.client
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,9 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.errors import PeerError
-from botyard.protocols.tcpros import wire
+from botyard.protocols.tcpros import api, http, wire
 from botyard.protocols.tcpros import xmlrpc as rpc
+from botyard.protocols.tcpros import master as master_module
 from botyard.protocols.tcpros.master import Master, Parameters, resolved
+from botyard.protocols.tcpros.master import size as size_of
 from botyard.protocols.tcpros.session import Incoming, Requested, Subscribed, Subscription
 from tests.ports import free_port
 from tests.waiting import PATIENCE
@@ -65,67 +72,298 @@ def test_frames_that_nobody_sends_are_refused() -> None:
         frames.receive(b"\xff\xff\xff\x7f")
 
 
+def test_headers_have_bounds() -> None:
+    with pytest.raises(PeerError, match="more than 64 fields"):
+        wire.decode_header(b"".join(b"\x04\0\0\0%03d=" % i for i in range(100)))
+    with pytest.raises(PeerError, match="at most 65536 are taken"):
+        wire.Frames().receive((100 << 20).to_bytes(4, "little"))
+
+
+def test_a_length_is_only_a_promise() -> None:
+    """No memory is taken for what is announced, only for what has come."""
+    frames = wire.Frames(limit=1 << 30)
+    frames.receive(wire.frame(b"header"))
+    tracemalloc.start()
+    frames.receive((1 << 30).to_bytes(4, "little") + b"x" * 1000)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100_000
+
+
 # -- XML-RPC
 
 plain = st.none() | st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(
     st.characters(codec="utf-8", categories=["L", "N", "P", "Zs"]), max_size=8
-)  # fmt: skip
+) | st.binary(max_size=8) | st.datetimes(datetime(1000, 1, 1)).map(lambda t: t.replace(microsecond=0))  # fmt: skip
 values = st.recursive(
     plain, lambda v: st.lists(v, max_size=4) | st.dictionaries(st.text("abc", max_size=3), v, max_size=3), max_leaves=8
 )
+URI = "http://127.0.0.1:11311/"
+
+
+def calls_of(server: http.Calls, data: bytes) -> list[http.Call]:
+    """The calls that some bytes complete, each answered at once."""
+    found = []
+    server.receive(data)
+    while (call := server.next_call()) is not None:
+        found.append(call)
+        server.answer(http.encode_response(0))
+    return found
 
 
 @given(
     st.text("abcD", min_size=1, max_size=6), st.lists(values, max_size=4), st.lists(st.integers(0, 5000), max_size=5)
 )
 def test_calls_come_back_however_the_stream_is_cut(method: str, args: list[object], cuts: list[int]) -> None:
-    data = rpc.encode_call("http://127.0.0.1:11311/", method, tuple(args))
-    calls = rpc.Calls()
-    (found,) = [c for piece in pieces(data, cuts) for c in calls.receive(piece)]
-    assert (found.method, list(found.args), found.keep_alive) == (method, args, False)
+    data = http.Asking(URI, method, tuple(args)).request
+    server = http.Calls()
+    (found,) = [c for piece in pieces(data, cuts) for c in calls_of(server, piece)]
+    assert (found.method, list(found.args), server.is_over) == (method, args, True)
 
 
-@given(values)
-def test_responses_come_back(value: object) -> None:
-    assert rpc.decode_response(rpc.encode_response(value)) == value
+def answered(data: bytes, cuts: list[int] = [], closes: bool = True) -> object:  # noqa: B006
+    """What a caller makes of an answer."""
+    asking = http.Asking(URI, "m", ())
+    for piece in pieces(data, cuts):
+        if piece and not asking.is_complete:
+            asking.receive(piece)
+    if closes and not asking.is_complete:
+        asking.receive(b"")
+    assert asking.is_complete
+    return asking.value()
+
+
+def chunked(body: bytes, size: int) -> bytes:
+    parts = [body[a : a + size] for a in range(0, len(body), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in parts) + b"0\r\n\r\n"
+
+
+@given(values, st.lists(st.integers(0, 5000), max_size=5))
+def test_responses_come_back_however_they_are_framed(value: object, cuts: list[int]) -> None:
+    """A peer may keep the connection, send chunks, say 100 first, or just close: the answer is there when it is complete."""
+    body = http.encode_response(value)
+    for data, closes in (
+        (b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body, False),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body, False),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body, 40), False),
+        (b"HTTP/1.0 200 OK\r\n\r\n" + body, True),
+        (b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n" % len(body) + body + b"more", False),
+    ):
+        assert answered(data, cuts, closes) == value
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_a_connection_is_kept_when_the_caller_wants_that(version: bytes) -> None:
+    body = rpc.encode_call("getPid", ("/me",))
+    request = b"POST /RPC2 HTTP/%s\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (version, len(body)) + body
+    server = http.Calls()
+    server.receive(request + (request if version == b"1.1" else b""))
+    first = server.next_call()
+    assert first == http.Call("getPid", ("/me",))
+    assert server.next_call() is None, "the next one when the last one is answered"
+    said = b"".join(server.answer(http.encode_response([1, "", 5])))
+    assert answered(said) == [1, "", 5]
+    if version == b"1.0":
+        assert server.is_over and b"onnection: close" in said
+        return
+    assert server.next_call() == first
+    assert not server.is_over and not server.is_idle
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_out_of_the_parser(data: bytes) -> None:
-    head = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(data)
-    for act in (rpc.Calls().receive, rpc.decode_response, lambda d: rpc.Calls().receive(head + d)):
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(data)
+    ok = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data)
+    for act in (
+        lambda: calls_of(http.Calls(), data),
+        lambda: answered(data),
+        lambda: calls_of(http.Calls(), head + data),
+        lambda: answered(ok + data),
+    ):
         try:
-            act(data)
+            act()
         except PeerError:
             continue
+
+
+TAGS = ["methodCall", "methodName", "params", "param", "value", "array", "data", "struct", "member", "name", "i4", "double", "nil", "x"]
+
+
+@given(st.lists(st.sampled_from([f"<{t}>" for t in TAGS] + [f"</{t}>" for t in TAGS] + ["5", "x", "<!--", "<![CDATA[", "&lt;"]), max_size=40))
+def test_no_tags_raise_out_of_the_reader(parts: list[str]) -> None:
+    reader = rpc.Reader()
+    try:
+        for part in ["<methodCall><methodName>m</methodName><params>", *parts]:
+            reader.feed(part.encode())
+        reader.finish()
+    except PeerError:
+        return
+
+
+def refused(request: bytes) -> http.HttpError:
+    server = http.Calls()
+    with pytest.raises(http.HttpError) as caught:
+        calls_of(server, request)
+    said = server.refuse(caught.value)
+    assert said.startswith(b"HTTP/1.1 %d " % caught.value.status)
+    assert server.is_over
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "complaint"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 405, "expected POST"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 411, "without Content-Length"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n", 413, "at most"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415, "compressed"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nOrigin: http://evil\r\nContent-Length: 3\r\n\r\nabc", 403, "web pages"),
+        (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 400, "not HTTP"),
+        (b"x" * 20000, 431, "not HTTP"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 400, "not XML-RPC"),
+        (b"\xff\xfe\r\n\r\n", 400, "not HTTP"),
+    ],
+)
+def test_what_is_no_call_is_refused(data: bytes, status: int, complaint: str) -> None:
+    error = refused(data)
+    assert error.status == status and complaint in str(error)
+
+
+def document(inside: str) -> bytes:
+    return f"<?xml version='1.0'?><methodCall><methodName>m</methodName><params><param>{inside}</param></params></methodCall>".encode()
+
+
+def read(data: bytes, piece: int = 1000) -> rpc.Document:
+    reader = rpc.Reader()
+    for at in range(0, len(data), piece):
+        reader.feed(data[at : at + piece])
+    return reader.finish()
+
+
+LAUGHS = """<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>
+<methodCall><methodName>&b;</methodName></methodCall>"""
+NESTED = "<value><array><data>" * 3000 + "</data></array></value>" * 3000
+OUTSIDE = """<?xml version="1.0"?><!DOCTYPE m SYSTEM "file:///etc/passwd"><methodCall><methodName>m</methodName></methodCall>"""
 
 
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", "expected POST"),
-        (b"POST / HTTP/1.1\r\n\r\n", "without Content-Length"),
-        (b"POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n", "at most"),
-        (b"x" * 20000, "an HTTP head of more than"),
-        (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "not XML-RPC"),
+        (LAUGHS.encode(), "document type"), (OUTSIDE.encode(), "document type"),
+        (document(NESTED), "more than 32 arrays"),
+        (document("<value><struct><member><name>a</name>" * 40), "more than 32 arrays"),
+        (document("<value><array><data>" + "<value/>" * 30_000 + "</data></array></value>"), "more than 20000 values"),
+        (document("<value><i8>99999999999</i8></value>"), "32 bits"), (document("<value><int>1e3</int></value>"), "32 bits"),
+        (document("<value><int>" + "9" * 100_000 + "</int></value>"), "32 bits"),
+        (document("<value><double>1_0</double></value>"), "expected a number"),
+        (document("<value><boolean>yes</boolean></value>"), "0 or 1"), (document("<value><base64>a</base64></value>"), "base64"),
+        (document("<value><dateTime.iso8601>now</dateTime.iso8601></value>"), "expected a time"),
+        (document("<value><i4>1</i4><i4>2</i4></value>"), "too much in <value>"),
+        (document("<value><struct><member><name>a</name></member></struct></value>"), "a name and a value"),
+        (document("<value><struct><member><name>" + "a" * 300 + "</name><value/></member></struct></value>"), "300 characters"),
+        (document("<value><i4 " + "a" * 10_000 + "='1'>1</i4></value>"), "a tag of more than"),
+        (document("<value>" + "a" * (5 << 20) + "</value>"), "more than 4194304 bytes"),
+        (b"<methodCall><params></params></methodCall>", "the name of a method"), (b"<a/>", "<a> in <document>"),
+        (b"<methodCall><methodName>m", "not XML-RPC"), (b"", "not XML-RPC"),
+        (document("<value>\x00</value>"), "not XML-RPC"), (document("<value>&lol;</value>"), "not XML-RPC"),
     ],
-)
-def test_what_is_no_call_is_refused(data: bytes, complaint: str) -> None:
+    ids=lambda v: "" if isinstance(v, bytes) else v,
+)  # fmt: skip
+def test_documents_beyond_a_limit_are_refused(data: bytes, complaint: str) -> None:
+    with pytest.raises(PeerError, match=re.escape(complaint)):
+        read(data)
+
+
+def test_limits_are_checked_before_the_rest_has_come() -> None:
+    """What is refused costs only what has come so far: the reader says so in the middle of the document."""
+    reader = rpc.Reader()
+    with pytest.raises(PeerError, match="more than 32"):
+        reader.feed(document(NESTED)[:2000])
+
+
+def test_values_of_all_kinds_are_read() -> None:
+    inside = """<value><array><data><value>plain</value><value><string>a&lt;b</string></value><value><i4>-5</i4></value><value><int> 7 </int>
+    </value><value><boolean>1</boolean></value><value><double>-1.5e3</double></value><value><nil/></value><value><base64>aGk=</base64></value>
+    <value><dateTime.iso8601>20260131T12:00:00</dateTime.iso8601></value><value><array><data/></array></value><value><struct/></value>
+    <value/><value><double>nan</double></value><value><i8>12</i8></value></data></array></value>"""
+    (found,) = read(document(inside), 7).values
+    assert found[:7] == ["plain", "a<b", -5, 7, True, -1500.0, None]
+    assert found[7:12] == [b"hi", datetime(2026, 1, 31, 12), [], {}, ""]
+    assert math.isnan(found[12]) and found[13] == 12
+
+
+def test_what_xml_cannot_hold_is_left_out_or_refused() -> None:
+    assert answered(b"HTTP/1.0 200 OK\r\n\r\n" + http.encode_response("a\x00\x1b\ud800b\n")) == "ab\n"
+    for bad in (2**31, object(), {1: 2}, {"a": {"b": [2**40]}}):
+        with pytest.raises(PeerError, match="XML-RPC has"):
+            http.encode_response(bad)
+
+
+def test_a_long_answer_comes_in_pieces() -> None:
+    value = [[f"/topic{i}", ["/node"]] for i in range(2000)]
+    parts = list(rpc.response(value))
+    assert len(parts) > 10 and max(map(len, parts)) < 100_000
+    assert answered(b"HTTP/1.0 200 OK\r\n\r\n" + "".join(parts).encode()) == value
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"HTTP/1.1 404 no\r\n\r\n", "status 200, found 404"), (b"", "the connection ended"), (b"nonsense\r\n\r\n", "no HTTP answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort", "the connection ended"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", "compressed"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 9, "interim"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(b" " * 200, 1), "chunks of a few bytes"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b" " * (5 << 20), "more than 4194304 bytes"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 20_000, "no HTTP answer"),
+        (b"HTTP/1.0 200 OK\r\n\r\n" + rpc.encode_call("m", ()), "found a call"),
+    ],
+    ids=lambda v: "" if isinstance(v, bytes) else v,
+)  # fmt: skip
+def test_answers_that_are_none(data: bytes, complaint: str) -> None:
     with pytest.raises(PeerError, match=complaint):
-        rpc.Calls().receive(data)
+        answered(data)
 
 
 def test_faults_and_addresses() -> None:
-    body = xmlrpc.client.dumps(xmlrpc.client.Fault(1, "no"), methodresponse=True).encode()
-    with pytest.raises(PeerError, match="the peer reports: no"):
-        rpc.decode_response(b"HTTP/1.1 200 OK\r\n\r\n" + body)
-    with pytest.raises(PeerError, match="status 200"):
-        rpc.decode_response(b"HTTP/1.1 404 no\r\n\r\n")
-    assert rpc.address("http://[::1]:5/x") == ("::1", 5)
-    assert rpc.address("rosrpc://host:6", "rosrpc") == ("host", 6)
-    for bad in ("http://host", "ftp://host:1", "http://host:99999999", "", "http://:5"):
+    body = xmlrpc.client.dumps(xmlrpc.client.Fault(1, "no\nway"), methodresponse=True).encode()
+    with pytest.raises(PeerError, match=r"the peer reports: no\\nway"):
+        answered(b"HTTP/1.0 200 OK\r\n\r\n" + body)
+    assert http.address("http://[::1]:5/x") == ("::1", 5)
+    assert http.address("rosrpc://host:6", "rosrpc") == ("host", 6)
+    for bad in ("http://host", "ftp://host:1", "http://host:99999999", "", "http://:5", 7, ["http://h:1"], "http://h\n:5/", "http://h:1/" + "a" * 2000):
         with pytest.raises(PeerError, match="expected an address"):
-            rpc.address(bad)
+            http.address(bad)  # type: ignore[arg-type]
+
+
+# -- arguments
+
+
+@given(st.sampled_from([*api.MASTER, *api.SLAVE, "x"]), st.lists(values, max_size=5))
+def test_no_arguments_raise_out_of_the_check(method: str, args: list[object]) -> None:
+    for table in (api.MASTER, api.SLAVE):
+        try:
+            found = api.checked(table, method, tuple(args))
+        except PeerError:
+            continue
+        assert all(isinstance(a, str) for a in found[:1]), "who calls is a text"
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "complaint"),
+    [
+        ("registerPublisher", ("/n", "/t", "a/B", 5), "argument 4: expected an address"),
+        ("registerPublisher", ("/n", "/t", "a/B", ["http://h:1"]), "argument 4"),
+        ("registerSubscriber", ("/n", "/t\n", "a/B", URI), "argument 2: expected a name"),
+        ("registerService", ("/n", "/s", URI, URI), "argument 3"), ("setParam", ("/n", 5, 5), "argument 2: expected the key"),
+        ("setParam", ("/n", "k" * 2000, 5), "argument 2"), ("registerPublisher", ("/n\x1b[2J", "/t", "a/B", URI), "argument 1"),
+        ("getPid", (), "expected 1 arguments, found 0"), ("getPid", ("/n", 1, 2), "found 3"), ("__init__", (), "no method"),
+        ("call", ("getPid", ()), "no method"), ("words", (), "no method"),
+    ],
+)  # fmt: skip
+def test_arguments_that_are_not_what_is_expected(method: str, args: tuple[object, ...], complaint: str) -> None:
+    answer = Master(URI).call(method, args)
+    assert answer[0] == -1 and complaint in answer[1]
 
 
 # -- sessions
@@ -205,12 +443,58 @@ def test_a_probe_gets_the_header_and_no_more() -> None:
     assert session.is_closing and session.service is None
 
 
-@given(st.lists(st.binary(max_size=60), max_size=5))
-def test_no_bytes_raise_out_of_a_session(data: list[bytes]) -> None:
+@given(
+    st.lists(st.binary(max_size=60), max_size=5),
+    st.sampled_from([b"", wire.encode_header({"topic": "/pose"}), wire.encode_header({"service": "/go", "persistent": "1"})]),
+)
+def test_no_bytes_raise_out_of_a_session(data: list[bytes], before: bytes) -> None:
     session = incoming()
-    for piece in data:
+    for piece in [before, *data]:
         session.receive_data(piece)
+        while isinstance(event := session.next_event(), Requested):
+            session.answer(event.body)
         session.data_to_send()
+    assert session.problem.isprintable() and session.caller.isprintable()
+
+
+def test_requests_wait_until_somebody_has_time_for_them() -> None:
+    session = incoming()
+    session.receive_data(wire.encode_header({"service": "/go", "persistent": "1"}) + wire.frame(b"a") * 100)
+    for _ in range(100):
+        assert session.next_event() == Requested(SERVICE, b"a")
+        session.answer(b"b")
+    assert session.next_event() is None and not session.is_waited_for
+
+
+def test_a_request_that_is_too_long_is_refused_as_a_request() -> None:
+    session = incoming()
+    session.receive_data(wire.encode_header({"service": "/go", "callerid": "/x\n\x1b[2Jforged"}))
+    said(session)
+    session.receive_data((1 << 20).to_bytes(4, "little"))
+    assert session.next_event() is None and session.is_closing
+    assert session.data_to_send().startswith(b"\x00") and "at most 65536" in session.problem
+    assert session.caller == r"/x\n\x1b[2Jforged"
+
+
+def test_what_a_subscriber_says_is_not_kept() -> None:
+    session = incoming()
+    session.receive_data(wire.encode_header({"topic": "/pose"}))
+    tracemalloc.start()
+    for _ in range(100):
+        session.receive_data(b"\0\0\0\1" + b"x" * 10_000)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 20_000
+
+
+@given(st.lists(st.binary(max_size=60), max_size=5), st.booleans())
+def test_no_bytes_raise_out_of_a_subscription_but_that_they_are_wrong(data: list[bytes], greeted: bool) -> None:
+    session = Subscription("/node", "/cmd", "a/B", "123", "")
+    try:
+        for piece in [wire.encode_header({"callerid": "/pub"}) if greeted else b"", *data]:
+            session.receive_data(piece)
+    except PeerError:
+        return
 
 
 def test_a_subscription() -> None:
@@ -268,6 +552,102 @@ def test_parameters_are_a_tree(given_values: dict[str, int]) -> None:
 def test_no_call_raises_out_of_the_master(method: str, args: list[object]) -> None:
     answer = Master("http://h:1/").call(method, tuple(args))
     assert isinstance(answer, list)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["setParam", "deleteParam"]),
+            st.sampled_from(["/", "/a", "/a/b", "/a/b/c", "/b", "/ab"]),
+            st.recursive(st.integers(0, 9) | st.text("xy", max_size=3), lambda v: st.dictionaries(st.sampled_from("abc"), v, max_size=2) | st.lists(v, max_size=2)),
+        ),
+        max_size=12,
+    )
+)  # fmt: skip
+def test_what_parameters_take_is_counted(steps: list[tuple[str, str, object]]) -> None:
+    """The bounds are kept by differences, which must always be what counting anew gives; and what was handed out never changes."""
+    master = Master(URI)
+    for method, key, value in steps:
+        before = master.call("getParam", ("/n", "/"))[2]
+        kept = copy.deepcopy(before)
+        master.call(method, ("/n", key, value) if method == "setParam" else ("/n", key))
+        tree = master.parameters
+        size = size_of(tree.get("/"))
+        assert (tree.values, tree.text) == (size.values, size.text)
+        assert before == kept
+
+
+def test_parameters_have_bounds() -> None:
+    master = Master(URI)
+
+    def put(key: str, value: object) -> str:
+        code, text, _ = master.call("setParam", ("/n", key, value))
+        return "" if code == 1 else text
+
+    deep: object = 1
+    for _ in range(27):
+        deep = {"a": deep}
+    assert put("/a", deep) == ""
+    assert "more than 28 levels" in put("/a/b", deep), "levels of the key count too"
+    assert http.encode_response(master.call("getParam", ("/n", "/"))), "what was set can be said"
+    assert read(rpc.encode_call("paramUpdate", ("/n", "/", master.call("getParam", ("/n", "/"))[2]))).method
+    assert "at most 16000 parameters" in put("/many", list(range(16_000)))
+    assert "at most 16000 parameters" in put("/text", "x" * (4 << 20))
+    long = {"k" * 250: {"l" * 250: {"m" * 250: {"n" * 250: 1}}}}
+    assert "key has more than 1024" in put("/" + "o" * 100, long)
+    assert put("/many", list(range(10_000))) == put("/many", list(range(10_000))) == "", "setting again takes no more"
+    assert master.call("deleteParam", ("/n", "/many"))[0] == 1
+    assert put("/other", list(range(10_000))) == ""
+
+
+def test_registrations_have_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(master_module, "MAX_ENTRIES", 20)
+    monkeypatch.setattr(master_module, "MAX_OF_TOPIC", 5)
+    monkeypatch.setattr(master_module, "MAX_TYPES", 10)
+    master = Master(URI)
+    codes = [master.call("registerSubscriber", (f"/n{i}", "/t", "*", f"http://h:{i + 1}/"))[0] for i in range(8)]
+    assert codes == [1] * 5 + [-1] * 3
+    for i in range(40):
+        master.call("registerPublisher", ("/p", f"/t{i}", "a/B", "http://p:1/"))
+    assert sum(len(nodes) for _, nodes in master.call("getSystemState", ("/n",))[2][0]) == 15
+    assert "no room" in master.call("registerService", ("/q", "/s", "rosrpc://h:1", "http://q:1/"))[1]
+    for i in range(40):
+        master.call("unregisterPublisher", ("/p", f"/t{i}", "http://p:1/"))
+        master.call("registerPublisher", ("/p", f"/u{i}", "a/B", "http://p:1/"))
+        master.call("unregisterPublisher", ("/p", f"/u{i}", "http://p:1/"))
+    assert len(master.call("getTopicTypes", ("/n",))[2]) <= 11
+    assert master.call("lookupNode", ("/n", "/p"))[0] == -1, "a node that has nothing is gone, and its room is free"
+    assert master.call("registerService", ("/q", "/s", "rosrpc://h:1", "http://q:1/"))[0] == 1
+
+
+def test_one_bad_address_poisons_nothing() -> None:
+    master = Master(URI)
+    master.call("registerSubscriber", ("/listener", "/t", "a/B", "http://listener:1/"))
+    for bad in (5, None, [], {"a": 1}, "nonsense", "http://nowhere", True):
+        assert master.call("registerPublisher", ("/bad", "/t", "a/B", bad))[0] == -1
+    assert master.call("registerPublisher", ("/good", "/t", "a/B", "http://good:1/"))[0] == 1
+    (notice,) = master.notices
+    assert master.words(notice) == ("/master", "/t", ["http://good:1/"])
+
+
+def test_calls_in_calls_are_small() -> None:
+    """``system.multicall`` is for taking registrations back; it must not make one call a thousand long answers."""
+    master = Master(URI)
+    one = {"methodName": "registerPublisher", "params": ["/n", "/t", "a/B", "http://h:1/"]}
+    long = {"methodName": "getSystemState", "params": ["/n"]}
+    nested = {"methodName": "system.multicall", "params": [[one]]}
+    answers = master.call("system.multicall", ([one, long, nested, 5],))
+    assert answers[0][0][0] == 1 and all("faultCode" in a for a in answers[1:])
+    assert len(master.call("system.multicall", ([one] * 6000,))) == 1
+
+
+def test_notices_tell_what_is_so_when_they_are_said() -> None:
+    master = Master(URI)
+    master.call("subscribeParam", ("/n", "http://n:1/", "/a"))
+    for value in range(3):
+        master.call("setParam", ("/m", "/a/b", value))
+    assert len(set(master.notices)) == 1, "the newest of each kind is enough"
+    assert master.words(master.notices[0]) == ("/master", "/a/b/", 2)
 
 
 def test_a_node_that_registers_again_replaces_the_old_one() -> None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from botyard.protocols.ros_messages.types import Types
     from botyard.servers.ambf import Ambf
     from botyard.servers.ambf.link import Link
-    from botyard.servers.ros1 import Ros1, Ros1Master
+    from botyard.servers.ros1 import Ros1
+    from botyard.servers.ros1master import Ros1Master
     from botyard.servers.ros2 import Ros2
     from botyard.servers.ros2zenoh import Ros2Zenoh
     from botyard.servers.rosgraph import RosGraph, Transport
@@ -148,7 +149,10 @@ class RosInterfaces:
             self._yard.interfaces["rosmaster"].on = True
             uri = self._master.uri
             log.info("ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri)
-        ros = Ros1(graph.types, uri, bound=o.bind_to_address, on_shutdown=self._killed, sim_time=graph.sim_time)
+        ros = Ros1(
+            graph.types, uri, bound=o.bind_to_address, on_shutdown=self._killed, sim_time=graph.sim_time,
+            allow_exit=o.allow_client_exit, read_only=o.read_only,
+        )  # fmt: skip
         try:
             await ros.start()
         except PeerError as error:
@@ -171,7 +175,7 @@ class RosInterfaces:
         PortError
             There is none, and its port is taken.
         """
-        from botyard.servers.ros1 import call
+        from botyard.servers.xmlrpc import call
 
         try:
             await call(self._master_name(), "getPid", "/botyard")
@@ -337,7 +341,7 @@ async def embedded_master(name: str, bound: str) -> Ros1Master:
     PortError
         The port is taken.
     """
-    from botyard.servers.ros1 import Ros1Master
+    from botyard.servers.ros1master import Ros1Master
 
     port = name.partition(":")[2]
     if port and not port.isdigit():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import socket
 
 
 def is_loopback(address: str) -> bool:
@@ -11,3 +13,25 @@ def is_loopback(address: str) -> bool:
         return ipaddress.ip_address(address.strip("[]")).is_loopback
     except ValueError:
         return address == "localhost"
+
+
+def advertised_host(bound: str) -> str:
+    """How other machines reach us: ROS_HOSTNAME, ROS_IP, else the address that is listened on, or that of this machine."""
+    named = os.environ.get("ROS_HOSTNAME") or os.environ.get("ROS_IP")
+    if named:
+        return named
+    if bound in ("0.0.0.0", "::", ""):
+        return _own_address()
+    return bound
+
+
+def _own_address() -> str:
+    """The address of this machine on the way out; loopback if there is none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(
+                ("192.0.2.1", 9)
+            )  # sends nothing: a datagram socket only looks for a route (RFC 5737 address)
+        except OSError:
+            return "127.0.0.1"
+        return str(probe.getsockname()[0])

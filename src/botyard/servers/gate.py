@@ -10,8 +10,8 @@ from __future__ import annotations
 import ipaddress
 import time
 import types
-from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from botyard.protocols.tokenbucket import Budget, TokenBucket
 
@@ -97,18 +97,53 @@ class Caller:
             self.deadline = None if self.deadline is None else now + GUEST_TIME
 
 
-class _Pool:
-    """Connections in the order in which they came, by their sources."""
+class Member(Protocol):
+    """A connection: where it comes from, and until when it must have done something, s of wall time."""
+
+    @property
+    def source(self) -> str:
+        """Its address."""
+        ...
+
+    @property
+    def deadline(self) -> float | None:
+        """Its time; None: it has as long as it likes."""
+        ...
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it has said something and waits for us to look at it."""
+        ...
+
+
+M = TypeVar("M", bound=Member)
+
+
+class Pool(Generic[M]):
+    """Connections in the order in which they came, by their sources.
+
+    Parameters
+    ----------
+    most, most_each : int
+        So many may be there, and of one source.
+    """
 
     def __init__(self, most: int, most_each: int) -> None:
         self._most, self._most_each = most, most_each
-        self._callers: dict[str, dict[Caller, None]] = {}
+        self._callers: dict[str, dict[M, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def add(self, caller: Caller) -> Caller | None:
+    def __iter__(self) -> Iterator[M]:
+        return iter([c for its in self._callers.values() for c in its])
+
+    def has_room(self, source: str) -> bool:
+        """Whether one more of a source may come without another having to go."""
+        return self._count < self._most and len(self._callers.get(source, ())) < self._most_each
+
+    def add(self, caller: M) -> M | None:
         """One comes; the one that has to go for it, if there are too many."""
         its = self._callers.setdefault(caller.source, {})
         its[caller] = None
@@ -120,7 +155,7 @@ class _Pool:
             return _first_idle(self._callers[crowded], caller)
         return None
 
-    def remove(self, caller: Caller) -> bool:
+    def remove(self, caller: M) -> bool:
         """One goes; whether it was here."""
         its = self._callers.get(caller.source)
         if its is None or caller not in its:
@@ -133,14 +168,14 @@ class _Pool:
 
     def held_up(self) -> int:
         """How many wait for us."""
-        return sum(c.is_held_up for its in self._callers.values() for c in its)
+        return sum(c.is_held_up for c in self)
 
-    def overdue(self, now: float) -> list[Caller]:
+    def overdue(self, now: float) -> list[M]:
         """Those whose time is over."""
-        return [c for its in self._callers.values() for c in its if c.deadline is not None and now > c.deadline]
+        return [c for c in self if c.deadline is not None and now > c.deadline]
 
 
-def _first_idle(callers: dict[Caller, None], newest: Caller) -> Caller:
+def _first_idle(callers: dict[M, None], newest: M) -> M:
     """The oldest that has had its chance; if all are held up by us, the oldest."""
     return next((c for c in callers if not c.is_held_up and c is not newest), next(iter(callers)))
 
@@ -155,8 +190,8 @@ class Gate:
     """
 
     def __init__(self, now: float) -> None:
-        self._strangers = _Pool(MAX_STRANGERS, MAX_STRANGERS_EACH)
-        self._guests = _Pool(MAX_GUESTS, MAX_GUESTS)
+        self._strangers = Pool[Caller](MAX_STRANGERS, MAX_STRANGERS_EACH)
+        self._guests = Pool[Caller](MAX_GUESTS, MAX_GUESTS)
         self._shared = {who: TokenBucket(*together, now) for who, (_, together) in WORK.items()}
         self._accepting = TokenBucket(*ACCEPTING, now)
         self.dropped = 0
@@ -240,4 +275,4 @@ def source_of(address: str) -> str:
     return str(ipaddress.IPv6Network((ip, 64), strict=False))
 
 
-__all__ = ["Caller", "Gate", "booked", "source_of"]
+__all__ = ["Caller", "Gate", "Pool", "booked", "source_of"]

@@ -1,330 +1,50 @@
-"""ROS 1 over sockets: nodes that a master knows, publishers, subscribers and services; and a master of our own.
+"""ROS 1: nodes that a master knows, with their publishers, subscribers and services.
 
 A node has a port for XML-RPC and one for TCPROS, because a subscriber's header names only the topic (reference ros.md §3). All calls to the
 master go through one queue, in order; a watch sees when the master comes, goes or is another one, and registers everything again.
+
+What others say of the master is not believed: ``publisherUpdate`` is only the news that there is news, which is asked of the master itself.
+``shutdown`` is obeyed as exits of Pioneer clients are: from this machine, from the master's, and from others if the user wants that; never
+when nobody may change the world.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import os
-import socket
-from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from botyard.errors import BotyardError, PeerError, PortError
+from botyard.errors import PeerError
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import ServiceType, Types
-from botyard.protocols.tcpros import wire, xmlrpc
-from botyard.protocols.tcpros.master import MASTER_PORT, Master
-from botyard.protocols.tcpros.session import Incoming, Requested, Subscribed, Subscription
+from botyard.protocols.tcpros import api, wire
+from botyard.servers.addresses import advertised_host
+from botyard.servers.fence import Seldom
+from botyard.servers.ros1input import Ears, Listening
 from botyard.servers.rosgraph import Once
+from botyard.servers.tcpros import SHARE, Connection, TcprosServer
+from botyard.servers.timeshare import TimeShare
+from botyard.servers.xmlrpc import SHARE as RPC_SHARE
+from botyard.servers.xmlrpc import Peer, RpcServer, ask
 
-CALL_TIMEOUT: Final = 3.0
-"""Longest wait for an answer of the master or a node, s."""
 WATCH: Final = 1.0
 """Time between two looks at the master, s."""
-LONGEST_PAUSE: Final = 5.0
-"""Longest wait before a lost publisher is tried again, s."""
-BUFFER: Final = 256 << 10
-"""Bytes that the system's buffers may lag behind before messages wait in the queue of a topic."""
-MAX_CONNECTIONS: Final = 2000
-MAX_ANSWER: Final = 16 << 20
+NEWS_PAUSE: Final = 0.02
+"""Least time between two questions to the master who publishes a topic, s."""
+MAX_HOSTS: Final = 8
+"""Addresses of the master that are remembered."""
 
 log = logging.getLogger("botyard.ros")
-
-
-async def call(uri: str, method: str, *args: Any) -> Any:
-    """Call a method of a node or a master.
-
-    Raises
-    ------
-    PeerError
-        It cannot be reached, does not answer in time, or answers nonsense.
-    """
-    host, port = xmlrpc.address(uri)
-    request = xmlrpc.encode_call(uri, method, args)
-    try:
-        async with asyncio.timeout(CALL_TIMEOUT):
-            reader, writer = await asyncio.open_connection(host, port)
-            try:
-                writer.write(request)
-                data = await reader.read(MAX_ANSWER)
-                while len(data) < MAX_ANSWER and (more := await reader.read(MAX_ANSWER - len(data))):
-                    data += more
-            finally:
-                writer.close()
-    except TimeoutError:
-        raise PeerError(f"{uri} does not answer") from None
-    except OSError as error:
-        raise PeerError(f"{uri} cannot be reached: {error.strerror or error}") from None
-    return xmlrpc.decode_response(data)
-
-
-def listening_socket(host: str, port: int = 0) -> socket.socket:
-    """A bound socket.
-
-    Raises
-    ------
-    PortError
-        The address is not ours, or the port is taken.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=128)
-    except OSError as error:
-        raise PortError(f"cannot listen on {host}:{port}: {error.strerror}") from None
-
-
-class _Rpc(asyncio.Protocol):
-    """One XML-RPC connection to us."""
-
-    def __init__(self, answer: Callable[[str, tuple[Any, ...]], Any], connections: set[_Rpc]) -> None:
-        self._answer = answer
-        self._connections = connections
-        self._calls = xmlrpc.Calls()
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        if len(self._connections) >= MAX_CONNECTIONS:
-            self._transport.abort()
-        self._connections.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connections.discard(self)
-
-    def close(self) -> None:
-        """End it."""
-        if self._transport is not None:
-            self._transport.close()
-
-    def data_received(self, data: bytes) -> None:
-        transport = self._transport
-        if transport is None:
-            return
-        try:
-            for one in self._calls.receive(data):
-                transport.write(xmlrpc.encode_response(self._answer(one.method, one.args)))
-                if not one.keep_alive:
-                    transport.close()
-                    return
-        except PeerError as error:
-            log.debug("an XML-RPC connection is given up: %s", error)
-            transport.close()
-        except Exception:
-            log.exception("internal error in an XML-RPC call")
-            transport.close()
-
-
-class _RpcServer:
-    """Answers XML-RPC calls on a port."""
-
-    def __init__(self, host: str, port: int, answer: Callable[[str, tuple[Any, ...]], Any]) -> None:
-        self._socket = listening_socket(host, port)
-        self.port: int = self._socket.getsockname()[1]
-        self._answer = answer
-        self._connections: set[_Rpc] = set()
-        self._server: asyncio.Server | None = None
-
-    async def start(self) -> None:
-        """Accept connections."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Rpc(self._answer, self._connections), sock=self._socket)
-
-    def close(self) -> None:
-        """Accept no more, and end those that are open."""
-        if self._server is not None:
-            self._server.close()
-        else:
-            self._socket.close()
-        for one in tuple(self._connections):
-            one.close()
-
-
-class Ros1Master:
-    """A ROS master in the simulator (``--ros-master embedded``).
-
-    Parameters
-    ----------
-    host : str
-        Address to listen on.
-    port : int
-        TCP port.
-
-    Raises
-    ------
-    PortError
-        The port is taken.
-    """
-
-    def __init__(self, host: str, port: int = MASTER_PORT) -> None:
-        self._rpc = _RpcServer(host, port, self._call)
-        named = advertised_host(host)
-        self.uri = f"http://{named}:{self._rpc.port}/"
-        self.master = Master(self.uri)
-        self._queues: dict[str, deque[tuple[str, tuple[Any, ...]]]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def start(self) -> None:
-        """Serve."""
-        await self._rpc.start()
-
-    def close(self) -> None:
-        """Serve no more."""
-        self._rpc.close()
-        for task in tuple(self._tasks):
-            task.cancel()
-
-    def _call(self, method: str, args: tuple[Any, ...]) -> Any:
-        answer = self.master.call(method, args)
-        notices, self.master.notices = self.master.notices, []
-        for notice in notices:
-            queue = self._queues.get(notice.uri)
-            if queue is not None:
-                queue.append((notice.method, notice.args))
-                continue
-            self._queues[notice.uri] = deque([(notice.method, notice.args)])
-            task = asyncio.ensure_future(self._tell(notice.uri))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        return answer
-
-    async def _tell(self, uri: str) -> None:
-        """Make the calls to one node, in order; a node that cannot be reached misses them."""
-        queue = self._queues[uri]
-        try:
-            while queue:
-                method, args = queue.popleft()
-                with contextlib.suppress(PeerError):
-                    await call(uri, method, *args)
-        finally:
-            self._queues.pop(uri, None)
-
-
-def advertised_host(bound: str) -> str:
-    """How other machines reach us: ROS_HOSTNAME, ROS_IP, else the address that is listened on, or that of this machine."""
-    named = os.environ.get("ROS_HOSTNAME") or os.environ.get("ROS_IP")
-    if named:
-        return named
-    if bound in ("0.0.0.0", "::", ""):
-        return _own_address()
-    return bound
-
-
-def _own_address() -> str:
-    """The address of this machine on the way out; loopback if there is none."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(
-                ("192.0.2.1", 9)
-            )  # sends nothing: a datagram socket only looks for a route (RFC 5737 address)
-        except OSError:
-            return "127.0.0.1"
-        return str(probe.getsockname()[0])
-
-
-class _Connection(asyncio.Protocol):
-    """A subscriber or a client of a service that has connected to a node."""
-
-    _numbers = itertools.count(1)
-
-    def __init__(self, node: _Node) -> None:
-        self._node = node
-        self.number = next(self._numbers)
-        self.session = Incoming(node.name, node.topics, node.services)
-        self.sent = self.dropped = 0
-        self._transport: asyncio.Transport | None = None
-        self._paused = False
-        self._waiting: deque[bytes] = deque()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=BUFFER)
-        if len(self._node.connections) >= MAX_CONNECTIONS:
-            self._transport.abort()
-        self._node.connections.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._node.connections.discard(self)
-        topic = self.session.topic
-        if isinstance(topic, _Publication):
-            topic.lost(self)
-
-    def pause_writing(self) -> None:
-        self._paused = True
-
-    def resume_writing(self) -> None:
-        self._paused = False
-        while self._waiting and not self._paused:
-            self._write(self._waiting.popleft())
-
-    def close(self) -> None:
-        """End it."""
-        if self._transport is not None:
-            self._transport.close()
-
-    def data_received(self, data: bytes) -> None:
-        session = self.session
-        session.receive_data(data)
-        while (event := session.next_event()) is not None:
-            if isinstance(event, Subscribed):
-                self._flush()
-                cast(_Publication, event.offer).welcome(self)
-            elif isinstance(event, Requested):
-                self._serve(cast(_Service, event.offer), event.body)
-        self._flush()
-        if session.problem:
-            log.warning("ROS 1: %s is refused: %s", session.caller, session.problem[:300])
-        if session.is_closing:
-            self.close()
-
-    def _serve(self, service: _Service, body: bytes) -> None:
-        try:
-            self.session.answer(service.run(body))
-        except BotyardError as error:
-            self.session.fail(str(error))
-        except Exception as error:
-            log.exception("internal error in the service %s", service.name)
-            self.session.fail(f"internal error: {error!r}")
-
-    def no_delay(self) -> None:
-        """Send small messages at once."""
-        sock = self._transport.get_extra_info("socket") if self._transport is not None else None
-        if sock is not None:
-            with contextlib.suppress(OSError):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def send(self, frame: bytes, queue: int) -> None:
-        """Send a message; while the peer is slow, at most `queue` wait, and the oldest is dropped for a new one."""
-        if not self._paused:
-            self._write(frame)
-            return
-        while len(self._waiting) >= max(1, queue):
-            self._waiting.popleft()
-            self.dropped += 1
-        self._waiting.append(frame)
-
-    def _write(self, frame: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self.sent += len(frame)
-            self._transport.write(frame)
-
-    def _flush(self) -> None:
-        data = self.session.data_to_send()
-        if data and self._transport is not None:
-            self._transport.write(data)
 
 
 class _Publication:
     """A topic of a node; a `Publication` of the graph and a `TopicOffer` of sessions."""
 
     def __init__(
-        self, node: _Node, topic: Topic, types: Types, fresh: Callable[[], Once | None], changed: Callable[[], None]
+        self, node: Node, topic: Topic, types: Types, fresh: Callable[[], Once | None], changed: Callable[[], None]
     ) -> None:
         self._node = node
         self._fresh = fresh
@@ -332,7 +52,9 @@ class _Publication:
         self.name, self.type_name = topic.name, topic.type_name
         self.definition, self.md5 = types.definition(topic.type_name)
         self.latched, self.queue = topic.latched, topic.queue
-        self.readers: set[_Connection] = set()
+        self.readers: set[Connection] = set()
+        self._last: tuple[Once | None, bytes] = (None, b"")
+        """The message that new subscribers got last, and its frame."""
 
     greets = True
 
@@ -341,7 +63,7 @@ class _Publication:
         """Whether there is a subscriber."""
         return bool(self.readers)
 
-    def welcome(self, reader: _Connection) -> None:
+    def welcome(self, reader: Connection) -> None:
         """A subscriber is there."""
         if reader.session.wants_no_delay:
             reader.no_delay()
@@ -350,9 +72,11 @@ class _Publication:
         if self.latched:
             last = self._fresh()
             if last is not None:
-                reader.send(wire.frame(last.ros1), self.queue)
+                if last is not self._last[0]:
+                    self._last = last, wire.frame(last.ros1)
+                reader.send(self._last[1], self.queue)
 
-    def lost(self, reader: _Connection) -> None:
+    def lost(self, reader: Connection) -> None:
         """A subscriber has gone."""
         self.readers.discard(reader)
         self._changed()
@@ -378,7 +102,7 @@ class _Publication:
 class _Service:
     """A service of a node."""
 
-    def __init__(self, node: _Node, service: Service, types: Types) -> None:
+    def __init__(self, node: Node, service: Service, types: Types) -> None:
         self._node = node
         self._serve = service.serve
         self._types = types
@@ -400,120 +124,39 @@ class _Service:
         return "registerService", self.name, self._node.service_uri, self._node.uri
 
 
-class _Input:
-    """A topic that a node listens to: a connection to each of its publishers."""
+class Node:
+    """A ROS node.
 
-    def __init__(self, node: _Node, entry: Input, types: Types) -> None:
-        self._node = node
-        self._entry = entry
-        self._types = types
-        self.name, self.type_name = entry.name, entry.type_name
-        self.definition, self.md5 = types.definition(entry.type_name)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
-
-    @property
-    def publishers(self) -> list[str]:
-        """Addresses of the publishers."""
-        return list(self._tasks)
-
-    def update(self, uris: list[str]) -> None:
-        """These are the publishers now."""
-        for uri in [u for u in self._tasks if u not in uris]:
-            self._tasks.pop(uri).cancel()
-        for uri in uris:
-            if uri not in self._tasks:
-                self._tasks[uri] = asyncio.ensure_future(self._listen(uri))
-
-    async def _listen(self, uri: str) -> None:
-        """Listen to one publisher for as long as the master names it."""
-        pause, last = 0.1, ""
-        while True:
-            try:
-                await self._receive(uri)
-                pause = 0.1
-            except (PeerError, OSError, TimeoutError) as error:
-                if str(error) != last:
-                    log.warning("ROS 1: %s: %s", self.name, error)
-                last = str(error)
-            await asyncio.sleep(pause)
-            pause = min(2.0 * pause, LONGEST_PAUSE)
-
-    async def _receive(self, uri: str) -> None:
-        code, status, protocol = _answer(await call(uri, "requestTopic", self._node.name, self.name, [["TCPROS"]]))
-        if code != 1 or not (isinstance(protocol, list) and len(protocol) >= 3 and protocol[0] == "TCPROS"):
-            raise PeerError(f"{uri} does not publish it: {status}")
-        async with asyncio.timeout(CALL_TIMEOUT):
-            reader, writer = await asyncio.open_connection(str(protocol[1]), int(protocol[2]))
-        session = Subscription(self._node.name, self.name, self.type_name, self.md5, self.definition)
-        try:
-            writer.write(session.hello)
-            while data := await reader.read(65536):
-                for body in session.receive_data(data):
-                    self._take(body, session.caller)
-        finally:
-            writer.close()
-
-    def _take(self, body: bytes, caller: str) -> None:
-        try:
-            self._entry.take(self._types.decode_ros1(body, self.type_name))
-        except BotyardError as error:
-            log.warning("ROS 1: %s from %s: %s", self.name, caller, error)
-        except Exception:
-            log.exception("internal error while taking a message of %s", self.name)
-
-    def close(self) -> None:
-        """Listen no longer."""
-        self.update([])
-        self._node.inputs.pop(self.name, None)
-        self._node.tell("unregisterSubscriber", self.name, self._node.uri)
-
-    def register(self) -> tuple[Any, ...]:
-        """The call that makes it known."""
-        return "registerSubscriber", self.name, self.type_name, self._node.uri
-
-
-def _answer(value: Any) -> tuple[int, str, Any]:
-    """The three parts of an answer of the ROS APIs.
-
-    Raises
-    ------
-    PeerError
-        It has not three.
+    Parameters
+    ----------
+    ros : Ros1
+        The transport.
+    name : str
+        Its name.
     """
-    if not (isinstance(value, list | tuple) and len(value) == 3 and isinstance(value[0], int)):
-        raise PeerError(f"expected [code, status, value], found {str(value)[:100]}")
-    return value[0], str(value[1]), value[2]
-
-
-class _Node:
-    """A ROS node."""
 
     def __init__(self, ros: Ros1, name: str) -> None:
         self._ros = ros
         self.name = name
         self.topics: dict[str, _Publication] = {}
         self.services: dict[str, _Service] = {}
-        self.inputs: dict[str, _Input] = {}
-        self.connections: set[_Connection] = set()
-        self._rpc = _RpcServer(ros.bound, 0, self._call)
-        self._socket = listening_socket(ros.bound)
-        self.tcp_port: int = self._socket.getsockname()[1]
+        self.inputs: dict[str, Listening] = {}
+        self._rpc = RpcServer(ros.bound, 0, self._call, ros.rpc_turns)
+        self._server = TcprosServer(ros.bound, name, self.topics, self.services, ros.service_turns)
         self.uri = f"http://{ros.host}:{self._rpc.port}/"
-        self.service_uri = f"rosrpc://{ros.host}:{self.tcp_port}"
-        self._server: asyncio.Server | None = None
+        self.service_uri = f"rosrpc://{ros.host}:{self._server.port}"
         ros.spawn(self._start())
 
     async def _start(self) -> None:
         await self._rpc.start()
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), sock=self._socket)
+        await self._server.start()
 
     def tell(self, method: str, *args: Any) -> None:
         """Call the master in this node's name."""
         self._ros.tell(self, method, args)
 
     @property
-    def entries(self) -> list[_Publication | _Service | _Input]:
+    def entries(self) -> list[_Publication | _Service | Listening]:
         """Everything that the master is to know."""
         return [*self.topics.values(), *self.inputs.values(), *self.services.values()]
 
@@ -521,22 +164,20 @@ class _Node:
         """End all connections."""
         for entry in self.inputs.values():
             entry.update([])
-        for connection in tuple(self.connections):
-            connection.close()
         self._rpc.close()
-        if self._server is not None:
-            self._server.close()
+        self._server.close()
 
     # -- the slave API
 
-    def _call(self, method: str, args: tuple[Any, ...]) -> Any:
-        handler = getattr(self, f"_x_{method}", None)
-        if handler is None:
-            return [-1, f"{self.name} has no method {method}", 0]
+    def _call(self, method: str, args: tuple[Any, ...], peer: Peer) -> Any:
         try:
-            return handler(*args)
-        except TypeError:
-            return [-1, f"{method}: wrong number or kind of arguments", 0]
+            arguments = api.checked(api.SLAVE, method, args)
+            if method == "shutdown":
+                return self._shutdown(peer, *arguments)
+            handler: Callable[..., Any] = getattr(self, f"_x_{method}")
+            return handler(*arguments)
+        except PeerError as error:
+            return [-1, str(error), 0]
 
     def _x_getBusStats(self, caller: str) -> Any:
         published = [
@@ -567,20 +208,31 @@ class _Node:
     def _x_paramUpdate(self, caller: str, key: str, value: Any) -> Any:
         return [1, "", 0]
 
-    def _x_publisherUpdate(self, caller: str, topic: str, uris: list[str]) -> Any:
+    def _x_publisherUpdate(self, caller: str, topic: str, _uris: Any) -> Any:
         if topic in self.inputs:
-            self.inputs[topic].update([str(u) for u in uris])
+            self._ros.ask_for_publishers(self, topic)
         return [1, "", 0]
 
-    def _x_requestTopic(self, caller: str, topic: str, protocols: list[Any]) -> Any:
+    def _x_requestTopic(self, caller: str, topic: str, protocols: list[str]) -> Any:
         if topic not in self.topics:
             return [0, f"{self.name} does not publish [{topic}]", []]
-        if any(isinstance(p, list) and p and p[0] == "TCPROS" for p in protocols):
-            return [1, "ready", ["TCPROS", self._ros.host, self.tcp_port]]
+        if "TCPROS" in protocols:
+            return [1, "ready", ["TCPROS", self._ros.host, self._server.port]]
         return [0, "no protocol in common: only TCPROS", []]
 
-    def _x_shutdown(self, caller: str, reason: str = "") -> Any:
-        log.warning("ROS 1: %s asks node %s to shut down: %s", caller, self.name, reason)
+    def _shutdown(self, peer: Peer, caller: str, reason: str = "") -> Any:
+        if not self._ros.obeys(peer):
+            text = "the world is read-only" if self._ros.read_only else "not from another machine (--allow-client-exit)"
+            self._ros.seldom.log(
+                logging.WARNING,
+                "ROS 1: %s (%s) asks node %s to shut down, which is not obeyed: %s",
+                caller,
+                peer.address,
+                self.name,
+                text,
+            )
+            return [0, f"not obeyed: {text}", 0]
+        log.warning("ROS 1: %s (%s) asks node %s to shut down: %s", caller, peer.address, self.name, reason)
         self._ros.on_shutdown()
         return [1, "shutdown", 0]
 
@@ -597,9 +249,13 @@ class Ros1:
     bound : str
         Address to listen on.
     on_shutdown : callable
-        A peer (``rosnode kill``) wants us to go.
+        A peer that may (``rosnode kill``) wants us to go.
     sim_time : bool
         Set ``/use_sim_time`` at the master.
+    allow_exit : bool
+        Such peers may be on any machine.
+    read_only : bool
+        No peer may.
     """
 
     def __init__(
@@ -610,6 +266,8 @@ class Ros1:
         bound: str = "127.0.0.1",
         on_shutdown: Callable[[], None] = lambda: None,
         sim_time: bool = True,
+        allow_exit: bool = False,
+        read_only: bool = False,
     ) -> None:
         self.types = types
         self.wire = "ros1"
@@ -617,9 +275,17 @@ class Ros1:
         self.bound = bound
         self.host = advertised_host(bound)
         self.on_shutdown = on_shutdown
+        self.read_only = read_only
+        self._allow_exit = allow_exit
         self._sim_time = sim_time
-        self._nodes: dict[str, _Node] = {}
-        self._todo: asyncio.Queue[tuple[_Node | None, str, tuple[Any, ...]]] = asyncio.Queue()
+        self.rpc_turns, self.service_turns = TimeShare(RPC_SHARE), TimeShare(SHARE)
+        self.seldom = Seldom(log, burst=5)
+        self._ears = Ears()
+        self._hosts: dict[str, None] = {}
+        self._news: dict[tuple[str, str], None] = {}
+        self._is_news = asyncio.Event()
+        self._nodes: dict[str, Node] = {}
+        self._todo: asyncio.Queue[tuple[Node | None, str, tuple[Any, ...]]] = asyncio.Queue()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._pid: object = None
         self.is_registered = False
@@ -633,14 +299,14 @@ class Ros1:
         PeerError
             It is not there; `wait` goes on trying.
         """
-        _, _, self._pid = _answer(await call(self.master_uri, "getPid", "/botyard"))
+        _, _, self._pid = api.answer(await self._ask("getPid", "/botyard"))
         await self._begin()
         self.wait()
 
     async def _begin(self) -> None:
         """A master is there that does not know us."""
         if self._sim_time:
-            await call(self.master_uri, "setParam", "/botyard", "/use_sim_time", True)
+            await self._ask("setParam", "/botyard", "/use_sim_time", True)
         self.is_registered = True
         for node in self._nodes.values():
             for entry in node.entries:
@@ -650,6 +316,42 @@ class Ros1:
         """Keep looking at the master, and carry out what is to be told to it."""
         self.spawn(self._work())
         self.spawn(self._watch())
+        self.spawn(self._hear_news())
+
+    async def _ask(self, method: str, *args: Any) -> Any:
+        """Call the master; where it answers from is remembered."""
+        value, host = await ask(self.master_uri, method, *args)
+        self._hosts.pop(host, None)
+        self._hosts[host] = None
+        if len(self._hosts) > MAX_HOSTS:
+            del self._hosts[next(iter(self._hosts))]
+        return value
+
+    def obeys(self, peer: Peer) -> bool:
+        """Whether a peer may end what we do: one on this machine, or on the master's, or any if the user wants that."""
+        return not self.read_only and (peer.is_local or self._allow_exit or peer.address in self._hosts)
+
+    def ask_for_publishers(self, node: Node, topic: str) -> None:
+        """Somebody says that the publishers of a topic are others now: the master is asked, soon and once."""
+        self._news[node.name, topic] = None
+        self._is_news.set()
+
+    async def _hear_news(self) -> None:
+        while True:
+            await self._is_news.wait()
+            self._is_news.clear()
+            while self._news:
+                name, topic = next(iter(self._news))
+                del self._news[name, topic]
+                node = self._nodes.get(name)
+                if node is not None and topic in node.inputs and self.is_registered:
+                    try:
+                        await self._carry_out(node, *_split(node.inputs[topic].register()))
+                    except PeerError as error:
+                        self.seldom.log(logging.WARNING, "ROS 1: publishers of %s: %s", topic, error)
+                        self.ask_for_publishers(node, topic)
+                        await asyncio.sleep(WATCH)
+                await asyncio.sleep(NEWS_PAUSE)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run something beside."""
@@ -662,7 +364,7 @@ class Ros1:
         while True:
             await asyncio.sleep(WATCH)
             try:
-                _, _, pid = _answer(await call(self.master_uri, "getPid", "/botyard"))
+                _, _, pid = api.answer(await self._ask("getPid", "/botyard"))
                 if pid != self._pid or not self.is_registered:
                     log.info("ROS 1: the master at %s is there", self.master_uri)
                     await self._begin()
@@ -672,7 +374,7 @@ class Ros1:
                     log.warning("ROS 1: the master is gone: %s", error)
                 self.is_registered = False
 
-    def tell(self, node: _Node, method: str, args: tuple[Any, ...]) -> None:
+    def tell(self, node: Node, method: str, args: tuple[Any, ...]) -> None:
         """Queue a call to the master; without one it is left out: everything is told to the next one."""
         if self.is_registered:
             self._todo.put_nowait((node, method, args))
@@ -683,17 +385,17 @@ class Ros1:
             try:
                 await self._carry_out(node, method, args)
             except PeerError as error:
-                log.warning("ROS 1: %s: %s", method, error)
+                self.seldom.log(logging.WARNING, "ROS 1: %s: %s", method, error)
             finally:
                 self._todo.task_done()
 
-    async def _carry_out(self, node: _Node | None, method: str, args: tuple[Any, ...]) -> None:
+    async def _carry_out(self, node: Node | None, method: str, args: tuple[Any, ...]) -> None:
         caller = node.name if node is not None else "/botyard"
-        code, status, value = _answer(await call(self.master_uri, method, caller, *args))
+        code, status, value = api.answer(await self._ask(method, caller, *args))
         if code != 1:
-            log.warning("ROS 1: %s is refused by the master: %s", method, status)
+            self.seldom.log(logging.WARNING, "ROS 1: %s is refused by the master: %s", method, status)
         elif method == "registerSubscriber" and node is not None and args[0] in node.inputs:
-            node.inputs[args[0]].update([str(u) for u in value])
+            node.inputs[args[0]].update(value)
 
     async def close(self) -> None:
         """Take everything back from the master, and end all connections."""
@@ -712,9 +414,9 @@ class Ros1:
 
     # -- what the graph asks for
 
-    def _node(self, name: str) -> _Node:
+    def _node(self, name: str) -> Node:
         if name not in self._nodes:
-            self._nodes[name] = _Node(self, name)
+            self._nodes[name] = Node(self, name)
         return self._nodes[name]
 
     def advertise(
@@ -726,10 +428,10 @@ class Ros1:
         owner.tell(*made.register())
         return made
 
-    def listen(self, node: str, entry: Input) -> _Input:
+    def listen(self, node: str, entry: Input) -> Listening:
         """Listen to a topic."""
         owner = self._node(node)
-        made = owner.inputs[entry.name] = _Input(owner, entry, self.types)
+        made = owner.inputs[entry.name] = Listening(owner, entry, self.types, self._ears)
         owner.tell(*made.register())
         return made
 
@@ -743,3 +445,6 @@ class Ros1:
 
 def _split(entry: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     return str(entry[0]), entry[1:]
+
+
+__all__ = ["Ros1"]

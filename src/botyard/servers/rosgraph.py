@@ -162,6 +162,8 @@ class _Live:
     wanted: bool = False
     due_us: int = 0
     said: Hashable = None
+    last: tuple[Hashable, Once] | None = None
+    """Of a latched topic: what was said last, and of which version it is. It is the same for all who come."""
     fence: Fence = field(init=False)
 
     def __post_init__(self) -> None:
@@ -646,6 +648,8 @@ class RosGraph:
                 return
             live.due_us = time_us + round(topic.period * 1e6)
         once = Once(self.types, topic, stamp)
+        if topic.version is not None:
+            live.last = live.said, once
         if once.is_nothing:
             return
         for publication in live.readers:
@@ -653,7 +657,10 @@ class RosGraph:
 
     def _fresh(self, live: _Live) -> Once | None:
         """The present message of a latched topic, for a reader that has just come."""
-        once = Once(self.types, live.topic, self.stamp())
+        version = live.topic.version() if live.topic.version is not None else None
+        if live.last is None or version is None or live.last[0] != version:
+            live.last = version, Once(self.types, live.topic, self.stamp())
+        once = live.last[1]
         return None if once.is_nothing else once
 
     # -- for people

@@ -10,6 +10,7 @@ from botyard.formats.occupancy import message_to_scene
 from botyard.model.scene import Scene
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.naming import topic_name
+from botyard.protocols.ros_messages.limits import MAX_MAP
 from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import Types, full
 
@@ -82,7 +83,7 @@ async def map_of_ros1(name: str, types: Types, master_uri: str, bound: str) -> S
     ros, waiting = Ros1(types, master_uri, bound=bound, sim_time=False), _Waiting(name, types)
     try:
         await ros.start()
-        ros.listen(_NODE, Input(waiting.topic, _TYPE, waiting.take, "the map"))
+        ros.listen(_NODE, Input(waiting.topic, _TYPE, waiting.take, "the map", MAX_MAP))
         return await waiting.scene()
     finally:
         await ros.close()

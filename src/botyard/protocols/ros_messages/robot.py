@@ -14,6 +14,7 @@ from botyard.devices.battery import ChargeState
 from botyard.engine import commands as cmd
 from botyard.geometry import Pose
 from botyard.protocols.robotport import RobotPort
+from botyard.protocols.ros_messages.limits import MAX_INPUT
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
 from botyard.protocols.ros_messages.quick import QuickCloud, QuickOdometry, QuickScan
@@ -72,12 +73,13 @@ class Topic:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """A topic that is listened to."""
+    """A topic that is listened to. `limit`: longer messages are not decoded, bytes."""
 
     name: str
     type_name: str
     take: Callable[[Any], None]
     about: str
+    limit: int = MAX_INPUT
 
 
 @dataclass(slots=True, eq=False)

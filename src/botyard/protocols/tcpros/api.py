@@ -67,7 +67,9 @@ def service_uri(value: Any) -> str:
 def key(value: Any) -> str:
     """Key of a parameter."""
     if not (value and _is_text(value, MAX_KEY)):
-        raise PeerError(f"expected the key of a parameter, at most {MAX_KEY} printable characters, found {shown(value)!r}")
+        raise PeerError(
+            f"expected the key of a parameter, at most {MAX_KEY} printable characters, found {shown(value)!r}"
+        )
     return str(value)
 
 

@@ -1,4 +1,4 @@
-"""XML-RPC over HTTP/1.1, both sides, without sockets: h11 does the framing, so keep-alive, Content-Length, chunks and interim answers are its.
+"""XML-RPC over HTTP/1.1, both sides, without sockets. h11 does the framing: keep-alive, Content-Length, chunks, interim answers.
 
 A caller asks for the connection to be closed, but has its answer when the message is complete, whether the peer closes or not.
 """
@@ -63,7 +63,6 @@ class Calls:
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self._reader: xmlrpc.Reader | None = None
-        self._told_to_go_on = False
 
     @property
     def is_idle(self) -> bool:
@@ -88,7 +87,7 @@ class Calls:
         HttpError
             What came is no call, or not one of ours; `refuse` says so to the peer.
         """
-        while True:
+        while not self.is_over:
             try:
                 event = self._http.next_event()
             except h11.RemoteProtocolError as error:
@@ -113,6 +112,7 @@ class Calls:
                 return Call(document.method, document.values)
             else:  # the peer has closed
                 return None
+        return None
 
     def _begin(self, request: h11.Request) -> None:
         headers = dict(request.headers)
@@ -133,18 +133,24 @@ class Calls:
         """What a peer wants to hear before it goes on with its call; mostly nothing."""
         if not self._http.they_are_waiting_for_100_continue:
             return b""
-        return self._sent(h11.InformationalResponse(status_code=100, headers=[]))
+        return b"".join(self._sent(h11.InformationalResponse(status_code=100, headers=[])))
 
-    def answer(self, body: bytes) -> bytes:
-        """The answer to the call that came last.
+    def answer(self, body: bytes | bytearray) -> list[bytes]:
+        """The answer to the call that came last, in parts.
 
         Parameters
         ----------
         body : bytes
-            A response, see `botyard.protocols.tcpros.xmlrpc.response`.
+            A response, see `botyard.protocols.tcpros.xmlrpc.response`; it is a part as it is.
+
+        Raises
+        ------
+        HttpError
+            None can be given any more.
         """
         head = [("Server", "botyard"), ("Content-Type", "text/xml"), ("Content-Length", str(len(body)))]
-        sent = self._sent(h11.Response(status_code=200, headers=head, reason=b"OK"), h11.Data(data=body), h11.EndOfMessage())
+        data = h11.Data(data=body)  # type: ignore[arg-type]  # passed through as it is
+        sent = self._sent(h11.Response(status_code=200, headers=head, reason=b"OK"), data, h11.EndOfMessage())
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
         return sent
@@ -159,11 +165,12 @@ class Calls:
             ("Connection", "close"),
         ]  # fmt: skip
         reason = b"Method Not Allowed" if error.status == 405 else b"Bad Request"
-        return self._sent(h11.Response(status_code=error.status, headers=head, reason=reason), h11.Data(data=body), h11.EndOfMessage())
+        said = h11.Response(status_code=error.status, headers=head, reason=reason)
+        return b"".join(self._sent(said, h11.Data(data=body), h11.EndOfMessage()))
 
-    def _sent(self, *events: Any) -> bytes:
+    def _sent(self, *events: Any) -> list[bytes]:
         try:
-            return b"".join(self._http.send(e) or b"" for e in events)
+            return [part for e in events for part in self._http.send_with_data_passthrough(e) or ()]
         except h11.LocalProtocolError as error:
             raise HttpError(500, f"nothing can be said any more: {error}") from None
 
@@ -190,6 +197,8 @@ class Asking:
         Name of the method.
     args : tuple
         Its arguments.
+    limit : int
+        Longest answer that is taken, bytes.
 
     Raises
     ------
@@ -197,12 +206,13 @@ class Asking:
         XML-RPC has no such values; the address is none.
     """
 
-    def __init__(self, uri: str, method: str, args: tuple[Any, ...]) -> None:
+    def __init__(self, uri: str, method: str, args: tuple[Any, ...], limit: int = xmlrpc.MAX_BODY) -> None:
+        self.uri = uri
         self.address = address(uri)
         parts = urlsplit(uri)
         body = xmlrpc.encode_call(method, args)
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
-        self._reader = xmlrpc.Reader()
+        self._reader = xmlrpc.Reader(limit)
         self._chunks = self._length = self._interim = 0
         self._status = 0
         head = [
@@ -250,6 +260,8 @@ class Asking:
                 else:
                     raise PeerError("the connection ended before the answer")
         except h11.RemoteProtocolError as error:
+            if not data:
+                raise PeerError("the connection ended before the answer was complete") from None
             raise PeerError(f"no HTTP answer: {shown(error, 200)}") from None
 
     def _begin(self, answer: h11.Response) -> None:

@@ -34,7 +34,15 @@ MAX_TYPES: Final = 20_000
 MAX_CALLS: Final = 5000
 """Calls in one ``system.multicall`` …"""
 _ALONE: Final = frozenset(
-    ["getParam", "getParamNames", "getPublishedTopics", "getSystemState", "getTopicTypes", "subscribeParam", "system.multicall"]
+    [
+        "getParam",
+        "getParamNames",
+        "getPublishedTopics",
+        "getSystemState",
+        "getTopicTypes",
+        "subscribeParam",
+        "system.multicall",
+    ]
 )
 """… and those that are not taken there, because their answers are long."""
 NO_NODE: Final = "unknown node"
@@ -67,7 +75,7 @@ def resolved(name: str, caller: str = "/") -> str:
     return "/" + "/".join(part for part in name.split("/") if part)
 
 
-class _Size(NamedTuple):
+class Size(NamedTuple):
     """How much a value is: values, characters, levels, and the length of the longest key in it."""
 
     values: int = 0
@@ -79,19 +87,20 @@ class _Size(NamedTuple):
 _NOTHING: Final = object()
 
 
-def _size(value: Any) -> _Size:
+def size(value: Any) -> Size:
+    """How much a value is."""
     if value is _NOTHING:
-        return _Size()
+        return Size()
     if isinstance(value, dict | list):
-        inner = [_size(v) for v in (value.values() if isinstance(value, dict) else value)]
+        inner = [size(v) for v in (value.values() if isinstance(value, dict) else value)]
         keys = [len(k) + 1 for k in value] if isinstance(value, dict) else [0] * len(inner)
-        return _Size(
+        return Size(
             1 + sum(s.values for s in inner),
             sum(s.text for s in inner) + sum(keys),
             1 + max((s.depth for s in inner), default=0),
             max((k + s.key for k, s in zip(keys, inner, strict=True)), default=0),
         )
-    return _Size(1, len(value) if isinstance(value, str | bytes) else 0)
+    return Size(1, len(value) if isinstance(value, str | bytes) else 0)
 
 
 def _with(node: Any, parts: list[str], value: Any) -> Any:
@@ -107,7 +116,8 @@ class Parameters:
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
-        self._values, self._text = 1, 0
+        self.values, self.text = 1, 0
+        """How much there is."""
 
     def get(self, key: str) -> Any:
         """The value of a key. KeyError when there is none."""
@@ -129,17 +139,19 @@ class Parameters:
         if key == "/" and not isinstance(value, dict):
             raise PeerError("cannot set the root of the parameter tree to what is no dictionary")
         parts = key.split("/")[1:] if key != "/" else []
-        new = _size(value)
+        new = size(value)
         if len(parts) + new.depth > MAX_DEPTH:
             raise PeerError(f"a parameter of more than {MAX_DEPTH} levels")
         if len(key) + new.key > api.MAX_KEY:
             raise PeerError(f"a parameter whose key has more than {api.MAX_KEY} characters")
         values, text = self._more(parts)
-        values, text = self._values + values + new.values, self._text + text + new.text
+        values, text = self.values + values + new.values, self.text + text + new.text
         if values > MAX_PARAMETERS or text > MAX_PARAMETER_TEXT:
-            raise PeerError(f"no room: at most {MAX_PARAMETERS} parameters with {MAX_PARAMETER_TEXT} characters are kept")
+            raise PeerError(
+                f"no room: at most {MAX_PARAMETERS} parameters with {MAX_PARAMETER_TEXT} characters are kept"
+            )
         self._root = _with(self._root, parts, value)
-        self._values, self._text = values, text
+        self.values, self.text = values, text
 
     def _more(self, parts: list[str]) -> tuple[int, int]:
         """How many values and characters the tree has more when something that is nothing is set: what is new on the way to it, less
@@ -149,27 +161,27 @@ class Parameters:
         node: Any = self._root
         for part in parts:
             if not isinstance(node, dict):  # a dictionary takes the place of nothing, or of a value
-                gone = _size(node)
+                gone = size(node)
                 values, text, node = values + 1 - gone.values, text - gone.text, {}
             if part not in node:
                 text += len(part) + 1
             node = node.get(part, _NOTHING)
-        gone = _size(node)
+        gone = size(node)
         return values - gone.values, text - gone.text
 
     def delete(self, key: str) -> None:
         """Take a key away. KeyError when there is none."""
         if key == "/":
-            self._root, self._values, self._text = {}, 1, 0
+            self._root, self.values, self.text = {}, 1, 0
             return
         above, _, last = key.rpartition("/")
         node = self.get(above or "/")
         if not isinstance(node, dict):
             raise KeyError(key)
-        gone = _size(node[last])
+        gone = size(node[last])
         without = {k: v for k, v in node.items() if k != last}
         self._root = _with(self._root, above.split("/")[1:] if above else [], without)
-        self._values, self._text = self._values - gone.values, self._text - gone.text - len(last) - 1
+        self.values, self.text = self.values - gone.values, self.text - gone.text - len(last) - 1
 
     def names(self) -> list[str]:
         """All keys with values that are no dictionaries, sorted."""
@@ -251,7 +263,9 @@ class Master:
             if isinstance(method, str) and isinstance(params, list) and method not in _ALONE:
                 answers.append([self.call(method, tuple(params))])
             else:
-                answers.append({"faultCode": 1, "faultString": "expected methodName and params of a call with a short answer"})
+                answers.append(
+                    {"faultCode": 1, "faultString": "expected methodName and params of a call with a short answer"}
+                )
         return answers
 
     def words(self, notice: Notice) -> tuple[Any, ...]:

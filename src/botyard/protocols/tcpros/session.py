@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from botyard.errors import PeerError
 from botyard.names import shown
+from botyard.protocols.ros_messages.limits import MAX_REQUEST
 from botyard.protocols.tcpros import api, wire
 
 ANY: Final = "*"
@@ -87,7 +88,7 @@ class Incoming:
         self._node = node
         self._topics = topics
         self._services = services
-        self._frames = wire.Frames(wire.MAX_REQUEST)
+        self._frames = wire.Frames(MAX_REQUEST)
         self._out = bytearray()
         self._subscribed: Subscribed | None = None
         self.header: dict[str, str] | None = None
@@ -252,12 +253,12 @@ class Subscription:
     """
 
     def __init__(
-        self, node: str, topic: str, type_name: str, md5: str, definition: str, limit: int = wire.MAX_MESSAGE
+        self, node: str, topic: str, type_name: str, md5: str, definition: str, limit: int = wire.MAX_FRAME
     ) -> None:
         self._md5 = md5
         self._topic = topic
         self._frames = wire.Frames(limit)
-        self._greeted = False
+        self.is_greeted = False
         self.caller = "?"
         self.hello = subscriber_header(node, topic, type_name, md5, definition)
 
@@ -270,9 +271,9 @@ class Subscription:
             The publisher refuses, or what it says makes no sense.
         """
         messages = self._frames.receive(data)
-        if messages and not self._greeted:
+        if messages and not self.is_greeted:
             header = wire.decode_header(messages.pop(0))
-            self._greeted = True
+            self.is_greeted = True
             if "error" in header:
                 raise PeerError(f"topic {self._topic}: the publisher refuses: {shown(header['error'], MAX_PROBLEM)}")
             if header.get("md5sum", ANY) not in (ANY, self._md5):

@@ -16,10 +16,8 @@ MAX_HEADER: Final = 64 << 10
 """Longest connection header, bytes: most of it is the definition of a message."""
 MAX_FIELDS: Final = 64
 """Fields of a connection header; six are in use."""
-MAX_REQUEST: Final = 64 << 10
-"""Longest request of a service, bytes."""
-MAX_MESSAGE: Final = 1 << 20
-"""Longest message that is listened to, bytes, unless its reader expects longer ones."""
+MAX_FRAME: Final = 1 << 20
+"""Longest frame after it, bytes, unless its reader says otherwise."""
 _LENGTH: Final = struct.Struct("<I")
 
 
@@ -82,7 +80,7 @@ class Frames:
         Longest frame after the first, which is a header, bytes.
     """
 
-    def __init__(self, limit: int = MAX_MESSAGE) -> None:
+    def __init__(self, limit: int = MAX_FRAME) -> None:
         self._buffer = bytearray()
         self._limit = limit
         self._first = True

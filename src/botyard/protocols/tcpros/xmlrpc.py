@@ -1,8 +1,8 @@
-"""XML-RPC documents, as ROS's master and nodes exchange them: bytes to calls and values and back (xmlrpc.com/spec; wiki.ros.org/ROS/Master_API).
+"""XML-RPC documents, as ROS's master and nodes exchange them: bytes to calls and values and back (xmlrpc.com/spec).
 
 A document is read while its bytes come, so that a long one costs a little at a time, and every limit is checked before memory is taken:
-its length, how many values it has, how deeply they lie in each other. What can be read can be said again: whole numbers have 32 bits, and text
-holds only what XML can. Document types and entities of one's own are refused, which are how a small document becomes a huge one.
+its length, how many values it has, how deeply they lie in each other. What can be read can be said again: whole numbers have 32 bits,
+and text holds only what XML can. Document types and entities of one's own are refused: they make a small document a huge one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _WITH_TEXT: Final = _SCALARS | {"methodName", "name", "value"}
 _ROOM: Final = {"params": MAX_BODY, "data": MAX_BODY, "struct": MAX_BODY, "methodCall": 2, "member": 2}
 """So many elements stand in one; in others there is one."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,12}\Z")
-_REAL: Final = re.compile(r"[+-]?(inf(inity)?|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)\Z", re.IGNORECASE)
+_REAL: Final = re.compile(
+    r"[+-]?(inf(inity)?|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)\Z", re.IGNORECASE
+)
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML document can hold (XML 1.0 §2.2)."""
 

@@ -1,0 +1,18 @@
+"""How long what others send may be, whatever it comes by. Lengths are looked at before anything is decoded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_INPUT: Final = 64 << 10
+"""Longest message that is listened to unless its topic says otherwise, bytes: a velocity has 48."""
+MAX_REQUEST: Final = 64 << 10
+"""Longest request of a service, bytes."""
+MAX_MAP: Final = 128 << 20
+"""Longest message with a map (``-m ros:``), bytes: a cell has one."""
+MAX_WAITING: Final = 10
+"""Messages of a topic, from threads of a library, that wait for the loop: the oldest are dropped for new ones."""
+MAX_REQUESTS: Final = 100
+"""Requests of a service that wait; more are not answered."""
+MAX_LISTED: Final = 1000
+"""Names in one request."""

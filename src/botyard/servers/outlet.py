@@ -1,0 +1,81 @@
+"""What is written to a peer that reads slowly, or not at all: a little at a time, and nobody waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Final
+
+BUFFER: Final = 32 << 10
+"""Bytes that lie in a connection's own buffer, at most …"""
+PIECE: Final = 32 << 10
+"""… and one piece more. What is longer stays where it is, and many connections may have the same."""
+
+
+class Outlet:
+    """Writes to a transport as its peer reads; the protocol hands on `pause_writing` and `resume_writing`.
+
+    Parameters
+    ----------
+    transport : asyncio.Transport
+        Where to.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._pieces: deque[memoryview] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._is_last = False
+        self.is_paused = False
+        self.since = 0.0
+        """When the peer began not to read, by the loop's clock, s."""
+        transport.set_write_buffer_limits(high=BUFFER)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what was written last is not all on its way."""
+        return self.is_paused or bool(self._pieces)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write; what does not go now goes when the peer reads."""
+        if self._transport.is_closing() or not len(data):
+            return
+        if not self.is_full and len(data) <= PIECE:  # nearly always
+            self._transport.write(data)
+            return
+        view = memoryview(data)
+        self._pieces += (view[at : at + PIECE] for at in range(0, len(view), PIECE))
+        self._go_on()
+
+    def pause(self) -> None:
+        """The transport's buffer is full."""
+        if not self.is_paused:
+            self.is_paused, self.since = True, self._loop.time()
+
+    def resume(self) -> bool:
+        """It is empty enough; whether all was written."""
+        self.is_paused = False
+        self._go_on()
+        return not self.is_full
+
+    def stuck(self, now: float) -> float:
+        """For how long the peer has not read, s."""
+        return now - self.since if self.is_paused else 0.0
+
+    def finish(self) -> None:
+        """Close the transport when all is written."""
+        self._is_last = True
+        self._go_on()
+
+    def drop(self) -> None:
+        """Nothing more is written."""
+        self._pieces.clear()
+
+    def _go_on(self) -> None:
+        while self._pieces and not self.is_paused and not self._transport.is_closing():
+            self._transport.write(self._pieces.popleft())
+        if self._is_last and not self._pieces:
+            self._transport.close()  # what is in its own buffer still goes
+
+
+__all__ = ["BUFFER", "Outlet"]

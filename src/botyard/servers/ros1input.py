@@ -1,0 +1,214 @@
+"""A topic that a node of ROS 1 listens to: a connection to each of its publishers, whose addresses the master tells.
+
+Whoever registers as a publisher names an address that is connected to. So they are few for each topic, and few attempts are made at a
+time and a second; those that cannot be heard make place for others of the same topic. What comes is decoded in the part of the time that
+messages of all publishers get together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from botyard.errors import BotyardError, PeerError
+from botyard.names import shown
+from botyard.protocols.ros_messages.limits import MAX_INPUT
+from botyard.protocols.ros_messages.robot import Input
+from botyard.protocols.ros_messages.types import Types
+from botyard.protocols.tcpros import api
+from botyard.protocols.tcpros.http import address
+from botyard.protocols.tcpros.session import Subscription
+from botyard.protocols.tokenbucket import TokenBucket
+from botyard.servers.fence import Fence, Seldom
+from botyard.servers.gate import source_of
+from botyard.servers.timeshare import TimeShare
+from botyard.servers.xmlrpc import CALL_TIMEOUT, Peer, call, connected
+
+if TYPE_CHECKING:
+    from botyard.servers.ros1 import Node
+
+MAX_PUBLISHERS: Final = 32
+"""Publishers of a topic that are heard at a time; the others wait."""
+MAX_LISTED: Final = 1000
+"""Publishers of a topic that are known."""
+ATTEMPTS: Final = 16
+"""Attempts to reach a publisher at a time …"""
+ATTEMPT_RATE: Final = 100.0
+"""… and a second, of all topics together."""
+LONGEST_PAUSE: Final = 5.0
+"""Longest wait before a lost publisher is tried again, s."""
+PIECE: Final = 4096
+"""Bytes that are decoded in a turn."""
+SHARE: Final = 0.2
+"""Part of the time that messages of all publishers get together."""
+
+log = logging.getLogger("botyard.ros")
+
+
+class Ears:
+    """What all topics that are listened to have in common."""
+
+    def __init__(self) -> None:
+        self.turns = TimeShare(SHARE)
+        self.seldom = Seldom(log, burst=20)
+        self._attempts = asyncio.Semaphore(ATTEMPTS)
+        self._rate: TokenBucket | None = None
+
+    @contextlib.asynccontextmanager
+    async def attempt(self) -> Any:
+        """Something that reaches out to another machine."""
+        async with self._attempts:
+            loop = asyncio.get_running_loop()
+            if self._rate is None:
+                self._rate = TokenBucket(ATTEMPT_RATE, ATTEMPT_RATE, loop.time())
+            while not self._rate.take(loop.time()):
+                await asyncio.sleep(1.0 / ATTEMPT_RATE)
+            yield
+
+
+class Listening:
+    """A topic that is listened to.
+
+    Parameters
+    ----------
+    node : Node
+        Who listens.
+    entry : Input
+        Takes messages.
+    types : Types
+        Message types.
+    ears : Ears
+        What all have in common.
+    """
+
+    def __init__(self, node: Node, entry: Input, types: Types, ears: Ears) -> None:
+        self._node = node
+        self._entry = entry
+        self._types = types
+        self._ears = ears
+        self.name, self.type_name = entry.name, entry.type_name
+        self.definition, self.md5 = types.definition(entry.type_name)
+        self._fence = Fence(log, f"taking a message of {entry.name}")
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._waiting: deque[str] = deque()
+
+    @property
+    def publishers(self) -> list[str]:
+        """Addresses of the publishers that are heard, or tried."""
+        return list(self._tasks)
+
+    def update(self, uris: Any) -> None:
+        """These are the publishers now; what is no address is passed over."""
+        given = uris if isinstance(uris, list) else []
+        wanted = {u: None for u in given[: 2 * MAX_LISTED] if _is_address(u)}
+        if len(wanted) < len(given):
+            self._ears.seldom.log(
+                logging.WARNING,
+                "ROS 1: %s: %d of %d publishers have no address",
+                self.name,
+                len(given) - len(wanted),
+                len(given),
+            )
+        for uri in [u for u in self._tasks if u not in wanted]:
+            self._tasks.pop(uri).cancel()
+        self._waiting = deque([u for u in wanted if u not in self._tasks][:MAX_LISTED])
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._tasks) < MAX_PUBLISHERS:
+            uri = self._waiting.popleft()
+            self._tasks[uri] = asyncio.ensure_future(self._listen(uri))
+
+    async def _listen(self, uri: str) -> None:
+        """Listen to one publisher for as long as the master names it; one that cannot be heard makes place for those who wait."""
+        pause = 0.1
+        while True:
+            try:
+                await self._receive(uri)
+                pause = 0.1
+            except (PeerError, OSError, TimeoutError, UnicodeError) as error:
+                self._ears.seldom.log(logging.WARNING, "ROS 1: %s: %s", self.name, shown(error, api.MAX_TEXT))
+            await asyncio.sleep(pause)
+            pause = min(2.0 * pause, LONGEST_PAUSE)
+            if self._waiting:
+                del self._tasks[uri]
+                self._waiting.append(uri)
+                self._fill()
+                return
+
+    async def _receive(self, uri: str) -> None:
+        async with self._ears.attempt():
+            code, status, protocol = api.answer(
+                await call(uri, "requestTopic", self._node.name, self.name, [["TCPROS"]])
+            )
+            host, port = _where(uri, code, status, protocol)
+            async with asyncio.timeout(CALL_TIMEOUT):
+                reader, writer = await connected(host, port)
+        limit = self._entry.limit
+        session = Subscription(self._node.name, self.name, self.type_name, self.md5, self.definition, limit)
+        source, turns = source_of(Peer.of(writer.transport).address), self._ears.turns
+        try:
+            writer.write(session.hello)
+            async with asyncio.timeout(None) as patience:
+                patience.reschedule(asyncio.get_running_loop().time() + CALL_TIMEOUT)
+                while data := await reader.read(PIECE if limit <= MAX_INPUT else 16 * PIECE):
+                    await turns.admit(source)
+                    begin = turns.clock()
+                    for body in session.receive_data(data):
+                        self._take(body, session.caller)
+                    turns.spend(turns.clock() - begin)
+                    if session.is_greeted:
+                        patience.reschedule(None)
+        finally:
+            writer.transport.abort()
+
+    def _take(self, body: bytes, caller: str) -> None:
+        self._fence.run(self._decode, body, caller)
+
+    def _decode(self, body: bytes, caller: str) -> None:
+        try:
+            self._entry.take(self._types.decode_ros1(body, self.type_name))
+        except BotyardError as error:
+            self._ears.seldom.log(
+                logging.WARNING, "ROS 1: %s from %s: %s", self.name, caller, shown(error, api.MAX_TEXT)
+            )
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self.update([])
+        self._node.inputs.pop(self.name, None)
+        self._node.tell("unregisterSubscriber", self.name, self._node.uri)
+
+    def register(self) -> tuple[Any, ...]:
+        """The call that makes it known."""
+        return "registerSubscriber", self.name, self.type_name, self._node.uri
+
+
+def _is_address(uri: object) -> bool:
+    try:
+        address(uri)  # type: ignore[arg-type]
+    except PeerError:
+        return False
+    return True
+
+
+def _where(uri: str, code: int, status: str, protocol: Any) -> tuple[str, int]:
+    """Host and port of a publisher, by its answer to ``requestTopic``.
+
+    Raises
+    ------
+    PeerError
+        It does not publish the topic, or the answer is none.
+    """
+    if code != 1:
+        raise PeerError(f"{uri} does not publish it: {status}")
+    match protocol:
+        case ["TCPROS", str(host), int(port), *_] if 0 < len(host) <= api.MAX_NAME and 0 < port < 65536:
+            return host, port
+    raise PeerError(f"{uri}: expected TCPROS, a host and a port, found {shown(protocol, 100)}")
+
+
+__all__ = ["Ears", "Listening"]

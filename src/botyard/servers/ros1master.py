@@ -1,0 +1,135 @@
+"""A ROS master in the simulator (``--ros-master embedded``): `botyard.protocols.tcpros.master` on a port, and the calls that it owes nodes.
+
+Whoever registers names the address that is called then. So these calls are few at a time and so many a second, the newest of each kind is
+enough, and nodes that did not answer last time wait for those that do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, Final
+
+from botyard.errors import PeerError
+from botyard.protocols.tcpros.http import Asking
+from botyard.protocols.tcpros.master import MASTER_PORT, Master, Notice
+from botyard.protocols.tokenbucket import TokenBucket
+from botyard.servers.addresses import advertised_host
+from botyard.servers.timeshare import TimeShare
+from botyard.servers.xmlrpc import MAX_OWN_ANSWER, SHARE, Peer, RpcServer, converse
+
+TELLERS: Final = 8
+"""So many nodes are called at a time …"""
+SLOW_TELLERS: Final = 2
+"""… and of those that did not answer last time …"""
+CALLS: Final = 200.0
+"""… and all of them so often a second."""
+MAX_SLOW: Final = 4096
+"""Nodes that did not answer, of which that is remembered."""
+
+
+class Ros1Master:
+    """A ROS master.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen on.
+    port : int
+        TCP port.
+
+    Raises
+    ------
+    PortError
+        The port is taken.
+    """
+
+    def __init__(self, host: str, port: int = MASTER_PORT) -> None:
+        self._turns = TimeShare(SHARE)
+        self._rpc = RpcServer(host, port, self._call, self._turns)
+        named = advertised_host(host)
+        self.uri = f"http://{named}:{self._rpc.port}/"
+        self.master = Master(self.uri)
+        self._todo: dict[str, dict[Notice, None]] = {}
+        self._lines: tuple[deque[str], deque[str]] = (deque(), deque())
+        self._tellers = [0, 0]
+        self._slow: dict[str, None] = {}
+        self._rate: TokenBucket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Serve."""
+        await self._rpc.start()
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._rpc.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    @property
+    def owed(self) -> int:
+        """Calls that are owed to nodes."""
+        return sum(map(len, self._todo.values()))
+
+    def _call(self, method: str, args: tuple[Any, ...], _peer: Peer) -> Any:
+        answer = self.master.call(method, args)
+        notices, self.master.notices = self.master.notices, []
+        for notice in notices:
+            owed = self._todo.get(notice.uri)
+            if owed is None:
+                owed = self._todo[notice.uri] = {}
+                self._queue(notice.uri)
+            owed[notice] = None
+        return answer
+
+    # -- telling nodes
+
+    def _queue(self, uri: str) -> None:
+        lane = int(uri in self._slow)
+        self._lines[lane].append(uri)
+        if self._tellers[lane] < (TELLERS, SLOW_TELLERS)[lane]:
+            self._tellers[lane] += 1
+            task = asyncio.ensure_future(self._tell(lane))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _tell(self, lane: int) -> None:
+        """Call the nodes in a line, one after the other."""
+        line = self._lines[lane]
+        try:
+            while line:
+                await self._tell_one(line.popleft())
+        finally:
+            self._tellers[lane] -= 1
+
+    async def _tell_one(self, uri: str) -> None:
+        """Make the calls that are owed to a node, in order; one that cannot be reached misses them."""
+        owed = self._todo[uri]
+        try:
+            while owed:
+                await self._pace()
+                notice = next(iter(owed))
+                del owed[notice]
+                await self._turns.admit("")
+                begin = self._turns.clock()
+                asking = Asking(uri, notice.method, self.master.words(notice), MAX_OWN_ANSWER)
+                self._turns.spend(self._turns.clock() - begin)
+                await converse(asking)
+            self._slow.pop(uri, None)
+        except PeerError:
+            self._slow[uri] = None
+            if len(self._slow) > MAX_SLOW:
+                del self._slow[next(iter(self._slow))]
+        finally:
+            del self._todo[uri]
+
+    async def _pace(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._rate is None:
+            self._rate = TokenBucket(CALLS, CALLS, loop.time())
+        while not self._rate.take(loop.time()):
+            await asyncio.sleep(1.0 / CALLS)
+
+
+__all__ = ["Ros1Master"]

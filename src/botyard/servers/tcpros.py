@@ -1,0 +1,348 @@
+"""TCPROS over sockets: subscribers of a node's topics and clients of its services (`botyard.protocols.tcpros.session` has the protocol).
+
+Those who have not said what they want are strangers: few, and for some seconds. A subscriber gets what it reads; a service's request is
+carried out when its client has taken the last answer, and in the part of the time that requests get together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import socket
+from collections import deque
+from collections.abc import Mapping
+from typing import Final, Protocol, cast
+
+from botyard.errors import BotyardError
+from botyard.names import shown
+from botyard.protocols.tcpros.session import Incoming, Offer, Requested, Subscribed, TopicOffer
+from botyard.servers.fence import Fence, Seldom
+from botyard.servers.gate import Pool, source_of
+from botyard.servers.outlet import Outlet
+from botyard.servers.timeshare import TimeShare
+from botyard.servers.xmlrpc import Peer, listening_socket
+
+MAX_CONNECTIONS: Final = 4000
+"""Subscribers and clients of a node …"""
+MAX_EACH: Final = 2000
+"""… and of one address; more are refused."""
+MAX_STRANGERS: Final = 256
+"""Connections that have not said what they want …"""
+MAX_STRANGERS_EACH: Final = 128
+"""… and of one address; the one that has been silent for longest goes."""
+HEADER_TIME: Final = 10.0
+"""A peer has so long, s, to say what it wants …"""
+REQUEST_TIME: Final = 30.0
+"""… and for a request, from its first byte to its last."""
+MAX_STUCK: Final = 60.0
+"""A peer that has not read for so long, s, is disconnected."""
+MAX_WAITING: Final = 64 << 10
+"""Nothing more is read from a peer when so many bytes wait for their turn."""
+SWEEP: Final = 0.5
+"""Connections whose time is over are looked for so often, s."""
+SHARE: Final = 0.1
+"""Part of the time that requests of services, and the greeting of subscribers, get together."""
+
+log = logging.getLogger("botyard.ros")
+
+
+class Published(TopicOffer, Protocol):
+    """A topic that is published: told who reads it."""
+
+    def welcome(self, reader: Connection) -> None:
+        """A subscriber is there."""
+        ...
+
+    def lost(self, reader: Connection) -> None:
+        """A subscriber has gone."""
+        ...
+
+
+class Served(Offer, Protocol):
+    """A service."""
+
+    def run(self, body: bytes) -> bytes:
+        """Answer a request."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """A subscriber or a client of a service."""
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, server: TcprosServer) -> None:
+        self._server = server
+        self.number = next(self._numbers)
+        self.session = Incoming(server.name, server.topics, server.services)
+        self.sent = self.dropped = 0
+        self.source = ""
+        self.deadline: float | None = None
+        self.fence = Fence(log, "a TCPROS connection", self.drop)
+        self._transport: asyncio.Transport | None = None
+        self._outlet: Outlet | None = None
+        self._inbox = bytearray()
+        self._is_stranger, self._is_reading_paused = True, False
+        self._messages: deque[bytes] = deque()
+
+    # -- asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A peer has come."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._outlet = Outlet(self._transport)
+        self.source = source_of(Peer.of(transport).address)
+        self.deadline = asyncio.get_running_loop().time() + HEADER_TIME
+        self._server.comes(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has gone."""
+        self._server.goes(self)
+        self._inbox.clear()
+        self._messages.clear()
+        if self._outlet is not None:
+            self._outlet.drop()
+        topic = self.session.topic
+        if topic is not None:
+            self.fence.run(cast(Published, topic).lost, self)
+
+    def pause_writing(self) -> None:
+        """It does not read."""
+        if self._outlet is not None:
+            self._outlet.pause()
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        outlet = self._outlet
+        if outlet is None:
+            return
+        outlet.resume()
+        while self._messages and not outlet.is_full:
+            self._write(self._messages.popleft())
+        if not outlet.is_full:
+            self._server.turns.wants(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        if self.session.topic is not None:  # a subscriber has nothing more to say
+            return
+        self._inbox += data
+        self._read_on()
+        self._server.turns.wants(self)
+
+    def close(self) -> None:
+        """End it when everything is written."""
+        if self._outlet is not None:
+            self._outlet.finish()
+
+    def drop(self) -> None:
+        """End it at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- its turn
+
+    def turn(self) -> bool:
+        """Greet a subscriber, or carry one request out."""
+        session, outlet = self.session, self._outlet
+        if outlet is None or outlet.is_full or not self._is_open():
+            return False
+        event = session.next_event()
+        if event is None and self._inbox:
+            session.receive_data(bytes(self._inbox))
+            self._inbox.clear()
+            self._read_on()
+            event = session.next_event()
+        if isinstance(event, Subscribed):
+            if self._settles():
+                self._flush()
+                cast(Published, event.offer).welcome(self)
+        elif isinstance(event, Requested):
+            self._serve(cast(Served, event.offer), event.body)
+        self._flush()
+        if session.problem:
+            self._server.seldom.log(
+                logging.WARNING, "ROS 1: %s (%s) is refused: %s", session.caller, self.source, session.problem
+            )
+        if session.is_closing:
+            self.close()
+        elif session.service is not None and self._settles():
+            self._wait_for_request(event is not None)
+        return event is not None and self._is_open()
+
+    def _is_open(self) -> bool:
+        """Whether there is anything to be done for the peer."""
+        return not (self._transport is None or self._transport.is_closing() or self.session.is_closing)
+
+    def _settles(self) -> bool:
+        """It has said what it wants: no stranger any more, if there is room."""
+        if not self._is_stranger:
+            return True
+        if self._server.settles(self):
+            self._is_stranger, self.deadline = False, None
+            return True
+        self._server.seldom.log(
+            logging.WARNING, "ROS 1: %s (%s): too many connections", self.session.caller, self.source
+        )
+        self.drop()
+        return False
+
+    def _wait_for_request(self, was_answered: bool) -> None:
+        """A request that has begun must end; the time for it begins with it."""
+        if not self.session.is_waited_for:
+            self.deadline = None
+        elif self.deadline is None or was_answered:
+            self.deadline = asyncio.get_running_loop().time() + REQUEST_TIME
+
+    def _serve(self, service: Served, body: bytes) -> None:
+        try:
+            self.session.answer(service.run(body))
+        except BotyardError as error:
+            self.session.fail(shown(error, 500))
+        except Exception as error:
+            log.exception("internal error in the service %s", service.name)
+            self.session.fail(f"internal error: {error!r}")
+
+    def _read_on(self) -> None:
+        """Read from the peer as long as not too much of it waits."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if len(self._inbox) > MAX_WAITING and not self._is_reading_paused:
+            self._is_reading_paused = True
+            self._transport.pause_reading()
+        elif len(self._inbox) <= MAX_WAITING and self._is_reading_paused:
+            self._is_reading_paused = False
+            self._transport.resume_reading()
+
+    # -- what is sent
+
+    def no_delay(self) -> None:
+        """Send small messages at once."""
+        sock = self._transport.get_extra_info("socket") if self._transport is not None else None
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, frame: bytes, queue: int) -> None:
+        """Send a message; while the peer is slow, at most `queue` wait, and the oldest is dropped for a new one."""
+        outlet = self._outlet
+        if outlet is None:
+            return
+        if not outlet.is_full:
+            self._write(frame)
+            return
+        while len(self._messages) >= max(1, queue):
+            self._messages.popleft()
+            self.dropped += 1
+        self._messages.append(frame)
+
+    def _write(self, frame: bytes) -> None:
+        if self._outlet is not None:
+            self.sent += len(frame)
+            self._outlet.write(frame)
+
+    def _flush(self) -> None:
+        data = self.session.data_to_send()
+        if data and self._outlet is not None:
+            self._outlet.write(data)
+
+    def stuck(self, now: float) -> bool:
+        """Whether the peer has not read for too long."""
+        return self._outlet is not None and self._outlet.stuck(now) > MAX_STUCK
+
+
+class TcprosServer:
+    """The port of a node.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen on.
+    name : str
+        Of the node.
+    topics, services : mapping
+        What it offers, by absolute name; looked at when a peer has said what it wants.
+    turns : TimeShare
+        Shares time among all requests.
+
+    Raises
+    ------
+    PortError
+        The address is not ours.
+    """
+
+    def __init__(
+        self, host: str, name: str, topics: Mapping[str, TopicOffer], services: Mapping[str, Offer], turns: TimeShare
+    ) -> None:
+        self.name, self.topics, self.services, self.turns = name, topics, services, turns
+        self._socket = listening_socket(host)
+        self.port: int = self._socket.getsockname()[1]
+        self.seldom = Seldom(log)
+        self._strangers: Pool[Connection] = Pool(MAX_STRANGERS, MAX_STRANGERS_EACH)
+        self._settled: Pool[Connection] = Pool(MAX_CONNECTIONS, MAX_EACH)
+        self._server: asyncio.Server | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+
+    async def start(self) -> None:
+        """Accept connections."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Connection(self), sock=self._socket)
+
+    def close(self) -> None:
+        """Accept no more, and end those that are open."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        if self._server is not None:
+            self._server.close()
+        else:
+            self._socket.close()
+        for one in (*self._strangers, *self._settled):
+            one.close()
+
+    # -- its connections
+
+    def __len__(self) -> int:
+        return len(self._strangers) + len(self._settled)
+
+    def comes(self, one: Connection) -> None:
+        """A connection is there."""
+        gone = self._strangers.add(one)
+        if gone is not None:
+            gone.drop()
+        if self._sweep is None:
+            self._sweep_later()
+
+    def settles(self, one: Connection) -> bool:
+        """It has said what it wants; whether there is room for it."""
+        if not (self._settled.has_room(one.source) and self._strangers.remove(one)):
+            return False
+        self._settled.add(one)
+        return True
+
+    def goes(self, one: Connection) -> None:
+        """It is gone."""
+        self.turns.forget(one)
+        if not self._strangers.remove(one):
+            self._settled.remove(one)
+
+    def _sweep_later(self) -> None:
+        self._sweep = asyncio.get_running_loop().call_later(SWEEP, self._sweep_now)
+
+    def _sweep_now(self) -> None:
+        self._sweep = None
+        now = asyncio.get_running_loop().time()
+        for one in (*self._strangers.overdue(now), *self._settled.overdue(now)):
+            one.drop()
+        for one in self._settled:
+            if one.stuck(now):
+                self.seldom.log(
+                    logging.WARNING, "ROS 1: %s has not read for %g s: disconnected", one.session.caller, MAX_STUCK
+                )
+                one.drop()
+        if len(self):
+            self._sweep_later()
+
+
+__all__ = ["SHARE", "Connection", "TcprosServer"]
