@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from botyard.errors import PeerError
 from botyard.protocols.tcpros import api, http, wire
-from botyard.protocols.tcpros import xmlrpc as rpc
 from botyard.protocols.tcpros import master as master_module
+from botyard.protocols.tcpros import xmlrpc as rpc
 from botyard.protocols.tcpros.master import Master, Parameters, resolved
 from botyard.protocols.tcpros.master import size as size_of
 from botyard.protocols.tcpros.session import Incoming, Requested, Subscribed, Subscription
@@ -147,7 +147,10 @@ def test_responses_come_back_however_they_are_framed(value: object, cuts: list[i
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body, False),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(body, 40), False),
         (b"HTTP/1.0 200 OK\r\n\r\n" + body, True),
-        (b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n" % len(body) + body + b"more", False),
+        (
+            b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: %d\r\n\r\n" % len(body) + body + b"more",
+            False,
+        ),
     ):
         assert answered(data, cuts, closes) == value
 
@@ -186,10 +189,30 @@ def test_no_bytes_raise_out_of_the_parser(data: bytes) -> None:
             continue
 
 
-TAGS = ["methodCall", "methodName", "params", "param", "value", "array", "data", "struct", "member", "name", "i4", "double", "nil", "x"]
+TAGS = [
+    "methodCall",
+    "methodName",
+    "params",
+    "param",
+    "value",
+    "array",
+    "data",
+    "struct",
+    "member",
+    "name",
+    "i4",
+    "double",
+    "nil",
+    "x",
+]
 
 
-@given(st.lists(st.sampled_from([f"<{t}>" for t in TAGS] + [f"</{t}>" for t in TAGS] + ["5", "x", "<!--", "<![CDATA[", "&lt;"]), max_size=40))
+@given(
+    st.lists(
+        st.sampled_from([f"<{t}>" for t in TAGS] + [f"</{t}>" for t in TAGS] + ["5", "x", "<!--", "<![CDATA[", "&lt;"]),
+        max_size=40,
+    )
+)
 def test_no_tags_raise_out_of_the_reader(parts: list[str]) -> None:
     reader = rpc.Reader()
     try:
@@ -282,9 +305,9 @@ def test_limits_are_checked_before_the_rest_has_come() -> None:
 
 
 def test_values_of_all_kinds_are_read() -> None:
-    inside = """<value><array><data><value>plain</value><value><string>a&lt;b</string></value><value><i4>-5</i4></value><value><int> 7 </int>
-    </value><value><boolean>1</boolean></value><value><double>-1.5e3</double></value><value><nil/></value><value><base64>aGk=</base64></value>
-    <value><dateTime.iso8601>20260131T12:00:00</dateTime.iso8601></value><value><array><data/></array></value><value><struct/></value>
+    inside = """<value><array><data><value>plain</value><value><string>a&lt;b</string></value><value><i4>-5</i4></value>
+    <value><int> 7 </int></value><value><boolean>1</boolean></value><value><double>-1.5e3</double></value><value><nil/></value>
+    <value><base64>aGk=</base64></value><value><dateTime.iso8601>20260131T12:00:00</dateTime.iso8601></value><value><array><data/></array></value><value><struct/></value>
     <value/><value><double>nan</double></value><value><i8>12</i8></value></data></array></value>"""
     (found,) = read(document(inside), 7).values
     assert found[:7] == ["plain", "a<b", -5, 7, True, -1500.0, None]
@@ -331,7 +354,17 @@ def test_faults_and_addresses() -> None:
         answered(b"HTTP/1.0 200 OK\r\n\r\n" + body)
     assert http.address("http://[::1]:5/x") == ("::1", 5)
     assert http.address("rosrpc://host:6", "rosrpc") == ("host", 6)
-    for bad in ("http://host", "ftp://host:1", "http://host:99999999", "", "http://:5", 7, ["http://h:1"], "http://h\n:5/", "http://h:1/" + "a" * 2000):
+    for bad in (
+        "http://host",
+        "ftp://host:1",
+        "http://host:99999999",
+        "",
+        "http://:5",
+        7,
+        ["http://h:1"],
+        "http://h\n:5/",
+        "http://h:1/" + "a" * 2000,
+    ):
         with pytest.raises(PeerError, match="expected an address"):
             http.address(bad)  # type: ignore[arg-type]
 
@@ -445,7 +478,9 @@ def test_a_probe_gets_the_header_and_no_more() -> None:
 
 @given(
     st.lists(st.binary(max_size=60), max_size=5),
-    st.sampled_from([b"", wire.encode_header({"topic": "/pose"}), wire.encode_header({"service": "/go", "persistent": "1"})]),
+    st.sampled_from(
+        [b"", wire.encode_header({"topic": "/pose"}), wire.encode_header({"service": "/go", "persistent": "1"})]
+    ),
 )
 def test_no_bytes_raise_out_of_a_session(data: list[bytes], before: bytes) -> None:
     session = incoming()
@@ -554,12 +589,18 @@ def test_no_call_raises_out_of_the_master(method: str, args: list[object]) -> No
     assert isinstance(answer, list)
 
 
+trees = st.recursive(
+    st.integers(0, 9) | st.text("xy", max_size=3),
+    lambda v: st.dictionaries(st.sampled_from("abc"), v, max_size=2) | st.lists(v, max_size=2),
+)
+
+
 @given(
     st.lists(
         st.tuples(
             st.sampled_from(["setParam", "deleteParam"]),
             st.sampled_from(["/", "/a", "/a/b", "/a/b/c", "/b", "/ab"]),
-            st.recursive(st.integers(0, 9) | st.text("xy", max_size=3), lambda v: st.dictionaries(st.sampled_from("abc"), v, max_size=2) | st.lists(v, max_size=2)),
+            trees,
         ),
         max_size=12,
     )

@@ -38,6 +38,8 @@ REQUEST_TIME: Final = 30.0
 """… and for a request, from its first byte to its last."""
 MAX_STUCK: Final = 60.0
 """A peer that has not read for so long, s, is disconnected."""
+GOODBYE: Final = 3.0
+"""A connection that is being closed is cut off after so long, s."""
 MAX_WAITING: Final = 64 << 10
 """Nothing more is read from a peer when so many bytes wait for their turn."""
 SWEEP: Final = 0.5
@@ -291,14 +293,13 @@ class TcprosServer:
         self._server = await loop.create_server(lambda: Connection(self), sock=self._socket)
 
     def close(self) -> None:
-        """Accept no more, and end those that are open."""
-        if self._sweep is not None:
-            self._sweep.cancel()
+        """Accept no more, and end those that are open; who does not read what was said last is given a moment."""
         if self._server is not None:
             self._server.close()
         else:
             self._socket.close()
         for one in (*self._strangers, *self._settled):
+            one.deadline = asyncio.get_running_loop().time() + GOODBYE
             one.close()
 
     # -- its connections

@@ -308,9 +308,7 @@ class RpcServer:
         self._server = await loop.create_server(lambda: _Rpc(self), sock=self._socket)
 
     def close(self) -> None:
-        """Accept no more, and end those that are open."""
-        if self._sweep is not None:
-            self._sweep.cancel()
+        """Accept no more, and end those that are open; who does not read what was said last is given a moment."""
         if self._server is not None:
             self._server.close()
         else:

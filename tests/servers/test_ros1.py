@@ -1,0 +1,775 @@
+"""ROS 1 over loopback, with peers that do what none should: whatever they send, they cost their own connection only."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from botyard.errors import PeerError
+from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.types import types
+from botyard.protocols.tcpros import http, wire
+from botyard.protocols.tcpros import xmlrpc as rpc
+from botyard.servers import ros1input, tcpros, xmlrpc
+from botyard.servers.ros1 import Ros1
+from botyard.servers.ros1master import Ros1Master
+from botyard.servers.turns import Turns
+from botyard.servers.xmlrpc import Peer, RpcServer, call
+from tests.waiting import PATIENCE
+
+TYPES = types()
+BOOL = TYPES["std_msgs/Bool"]
+EMPTY_MD5 = TYPES.service("std_srvs/Empty").md5
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    """Wait for something to come to hold."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+OPENED: list[asyncio.StreamWriter] = []
+"""What the test's own peers have opened; closed at its end."""
+
+
+async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    OPENED.append(writer)
+    return reader, writer
+
+
+def run(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+    """A test in a loop."""
+
+    def sync() -> None:
+        async def main() -> None:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await test()
+            finally:
+                while OPENED:
+                    writer = OPENED.pop()
+                    writer.transport.abort()
+                await asyncio.sleep(0.01)
+
+        asyncio.run(main())
+
+    sync.__name__, sync.__doc__ = test.__name__, test.__doc__
+    return sync
+
+
+@contextlib.contextmanager
+def limits(module: Any, **values: float) -> Iterator[None]:
+    """Other limits meanwhile."""
+    before = {name: getattr(module, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(module, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
+
+
+class Served:
+    """An XML-RPC server that adds, and remembers who called."""
+
+    def __init__(self, answer: Callable[..., Any] = lambda method, args, peer: [1, "", len(args)]) -> None:
+        self.peers: list[Peer] = []
+
+        def remembered(method: str, args: tuple[Any, ...], peer: Peer) -> Any:
+            self.peers.append(peer)
+            return answer(method, args, peer)
+
+        self.server = RpcServer("127.0.0.1", 0, remembered, Turns(0.5))
+        self.uri = f"http://127.0.0.1:{self.server.port}/"
+
+    async def __aenter__(self) -> Served:
+        await self.server.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.server.close()
+        await until(lambda: not len(self.server))
+
+
+async def said_to(port: int, data: bytes, until_end: bool = True) -> bytes:
+    """What a server says to some bytes, up to the end of the connection."""
+    reader, writer = await connected(port)
+    try:
+        writer.write(data)
+        return await reader.read() if until_end else await reader.read(65536)
+    finally:
+        writer.transport.abort()
+
+
+def request(method: str, *args: Any, close: bool = False) -> bytes:
+    body = rpc.encode_call(method, args)
+    ending = b"Connection: close\r\n" if close else b""
+    return b"POST / HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n" % (ending, len(body)) + body
+
+
+# -- calls to us
+
+
+@run
+async def test_calls_are_answered_and_connections_kept() -> None:
+    async with Served() as served:
+        assert await call(served.uri, "m", "/me", 2) == [1, "", 2]
+        reader, writer = await connected(served.server.port)
+        for n in range(3):
+            writer.write(request("m", *range(n)))
+            asking = http.Asking(served.uri, "m", ())
+            while not asking.is_complete:
+                asking.receive(await reader.read(100))
+            assert asking.value() == [1, "", n]
+        writer.write(request("a") + request("b", 1) + request("c", close=True))
+        assert (await reader.read()).count(b"200 OK") == 3
+        writer.close()
+        assert served.peers[0] == Peer("127.0.0.1", True)
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"405"), (b"\0\1\2 rubbish\r\n\r\n", b"400"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 15000000\r\n\r\n", b"413"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n<lol>", b"400"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nOrigin: http://evil.example\r\nContent-Length: 5\r\n\r\n<lol>", b"403"),
+    ],
+)  # fmt: skip
+def test_what_is_no_call_is_refused_and_the_connection_ends(data: bytes, status: bytes) -> None:
+    @run
+    async def test() -> None:
+        async with Served() as served:
+            assert (await said_to(served.server.port, data)).startswith(b"HTTP/1.1 " + status)
+            assert not served.peers
+            assert await call(served.uri, "m") == [1, "", 0], "others are served"
+
+    test()
+
+
+@run
+async def test_a_long_call_is_read_in_slices_and_others_are_served_in_between() -> None:
+    """The loop is never held for longer than a slice, however long a call is; the limit of values ends it."""
+    held: list[float] = []
+
+    async def watch() -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            begin = loop.time()
+            await asyncio.sleep(0)
+            held.append(loop.time() - begin)
+
+    async with Served() as served:
+        slices = 0
+        reader = rpc.Reader.feed
+
+        def counted(self: rpc.Reader, data: bytes) -> None:
+            nonlocal slices
+            slices += 1
+            assert len(data) <= xmlrpc.SLICE + http.MAX_HEAD
+            reader(self, data)
+
+        rpc.Reader.feed = counted  # type: ignore[method-assign]
+        watcher = asyncio.ensure_future(watch())
+        try:
+            assert await call(served.uri, "m", "/me", ["x" * 100] * 10_000) == [1, "", 2]
+        finally:
+            watcher.cancel()
+            rpc.Reader.feed = reader  # type: ignore[method-assign]
+        assert slices > 100 and len(held) > 10
+
+
+@run
+async def test_long_answers_wait_for_each_other_and_for_their_readers() -> None:
+    """Two at a time: hundreds of callers that never read cost no more memory than two long answers."""
+    value = ["x" * 1000] * 12_000  # more than the system takes for a peer that does not read
+    async with Served(lambda *_: value) as served:
+        greedy = [await connected(served.server.port) for _ in range(10)]
+        for reader, writer in greedy:
+            sock = writer.get_extra_info("socket")
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(request("m"))
+        await until(lambda: len(served.peers) == 10)
+        await until(lambda: served.server._large == xmlrpc.MAX_LARGE)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert served.server._large == xmlrpc.MAX_LARGE
+        connections = list(served.server._connections)
+        assert sum(len(c._body) for c in connections) < 11 * (xmlrpc.LARGE + 100_000)
+        for _, writer in greedy:
+            writer.transport.abort()
+        assert await call_large(served.uri) == value
+        await until(lambda: served.server._large == 0)
+
+
+async def call_large(uri: str) -> Any:
+    asking = http.Asking(uri, "m", (), 1 << 25)
+    reader, writer = await connected(asking.address[1])
+    writer.write(asking.request)
+    while not asking.is_complete:
+        asking.receive(await reader.read(65536))
+    writer.transport.abort()
+    return asking.value()
+
+
+@run
+async def test_a_caller_that_does_not_read_is_asked_no_further() -> None:
+    async with Served(lambda *_: ["x" * 1000] * 100) as served:
+        reader, writer = await connected(served.server.port)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(request("m") * 5000)
+        await until(lambda: any(c._outlet.is_full and c._inbox for c in served.server._connections))
+        before = len(served.peers)
+        for _ in range(500):
+            await asyncio.sleep(0)
+        assert len(served.peers) == before < 200
+        writer.transport.abort()
+
+
+@run
+async def test_the_connection_that_was_silent_for_longest_goes() -> None:
+    with limits(xmlrpc, MAX_EACH=5):
+        async with Served() as served:
+            first = await connected(served.server.port)
+            first[1].write(request("m"))
+            await first[0].read(10)
+            others = [await connected(served.server.port) for _ in range(4)]
+            await until(lambda: len(served.server) == 5)
+            first[1].write(request("m"))
+            await until(lambda: len(served.peers) == 2)
+            others.append(await connected(served.server.port))
+            assert await others[0][0].read() == b"", "the one that never said anything"
+            await until(lambda: len(served.server) == 5)
+            first[1].write(request("m"))
+            await until(lambda: len(served.peers) == 3)
+            for _, writer in [first, *others]:
+                writer.transport.abort()
+
+
+@run
+async def test_what_is_switched_off_does_not_wait_for_those_who_do_not_read() -> None:
+    with limits(xmlrpc, CALL_TIMEOUT=0.05, SWEEP=0.01), limits(tcpros, GOODBYE=0.05, SWEEP=0.01):
+        async with World() as world:
+            world.once = SimpleNamespace(ros1=b"m" * (16 << 20))
+            reader, writer = await subscribed(world)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            await until(lambda: world.topic.readers and all(r._outlet.is_full for r in world.topic.readers))
+            await connected(world.node._server.port)
+            await connected(int(world.node.uri.rsplit(":", 1)[1].strip("/")))
+            world.node.close()
+            await until(lambda: not len(world.node._server) and not len(world.node._rpc))
+            writer.transport.abort()
+
+
+@run
+async def test_half_calls_end() -> None:
+    with limits(xmlrpc, CALL_TIME=0.05, SWEEP=0.01):
+        async with Served() as served:
+            with pytest.raises((ConnectionError, AssertionError)):
+                assert await said_to(served.server.port, request("m")[:-5]) == b"never"
+            assert not served.peers and served.server.under_way == 0
+
+
+@run
+async def test_calls_under_way_have_a_bound_together() -> None:
+    with limits(xmlrpc, MAX_UNDER_WAY=50_000):
+        async with Served() as served:
+            head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
+            half = head + b"<methodCall><methodName>m</methodName><params><param><value>"
+            writers = []
+            for _ in range(4):
+                _, writer = await connected(served.server.port)
+                writer.write(half + b"x" * 16_000)
+                writers.append(writer)
+            await until(lambda: len(served.server) == 3)
+            assert served.server.under_way < 50_000
+            for writer in writers:
+                writer.transport.abort()
+            await until(lambda: served.server.under_way == 0)
+            assert await call(served.uri, "m") == [1, "", 0]
+
+
+@run
+async def test_what_all_calls_take_is_bounded() -> None:
+    """By a clock of its own: each turn costs 10 ms, and there is a tenth of the time for them."""
+    now = 0.0
+
+    def clock() -> float:
+        return now
+
+    class Busy:
+        source = "a"
+        fence = xmlrpc.Fence(logging.getLogger("t"), "x")
+        turns_taken = 0
+
+        def turn(self) -> bool:
+            nonlocal now
+            now += 0.01
+            self.turns_taken += 1
+            return True
+
+    turns, busy = Turns(0.1, clock), Busy()
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    turns.wants(busy)
+    await asyncio.sleep(0.2)
+    took = loop.time() - begin
+    turns.forget(busy)
+    assert 0.01 * busy.turns_taken <= 0.1 * took + 0.05 + 0.02
+
+
+@run
+async def test_each_address_has_its_part_of_the_time() -> None:
+    order: list[str] = []
+
+    class Busy:
+        fence = xmlrpc.Fence(logging.getLogger("t"), "x")
+
+        def __init__(self, source: str) -> None:
+            self.source = source
+
+        def turn(self) -> bool:
+            order.append(self.source)
+            return len(order) < 60
+
+    turns = Turns(1.0, lambda: 0.0)
+    turns._is_working = True  # none is let before all have come
+    workers = [Busy("many") for _ in range(50)] + [Busy("one")]
+    for worker in workers:
+        turns.wants(worker)
+    turns._is_working = False
+    turns._work()
+    assert order[:40].count("one") == 20
+
+
+# -- calls of ours
+
+
+class Peerless:
+    """A node that answers as somebody wants."""
+
+    def __init__(self, answers: Callable[[bytes], bytes], keeps: bool = True) -> None:
+        self._answers, self._keeps = answers, keeps
+        self.calls: list[bytes] = []
+
+    async def __aenter__(self) -> Peerless:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        self.uri = f"http://127.0.0.1:{self.port}/"
+        return self
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        OPENED.append(writer)
+        try:
+            data = b""
+            while b"</methodCall>" not in data and (more := await reader.read(65536)):
+                data += more
+            self.calls.append(data)
+            writer.write(self._answers(data))
+            await writer.drain()
+            if self._keeps:
+                await reader.read()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+
+def plain(value: Any, head: bytes = b"HTTP/1.1 200 OK\r\n") -> bytes:
+    body = http.encode_response(value)
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+@run
+async def test_a_node_that_keeps_the_connection_answers() -> None:
+    """As roscpp does: HTTP/1.1, Content-Length, and the connection stays open."""
+    body = http.encode_response([1, "", 3])
+    chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    for answer in (plain([1, "", 3]), chunks):
+        async with Peerless(lambda _data, answer=answer: answer) as node:  # type: ignore[misc]
+            loop = asyncio.get_running_loop()
+            begin = loop.time()
+            assert await call(node.uri, "getPid", "/me") == [1, "", 3]
+            assert loop.time() - begin < xmlrpc.CALL_TIMEOUT, "it is not waited for the end of the connection"
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 900000000\r\n\r\n" + b" " * (2 << 20), "more than 1048576 bytes"),
+        (b"nonsense\r\n\r\n", "no HTTP answer"), (b"", "ended before"),
+    ],
+)  # fmt: skip
+def test_answers_have_bounds(answer: bytes, complaint: str) -> None:
+    @run
+    async def test() -> None:
+        async with Peerless(lambda _: answer, keeps=False) as node:
+            with pytest.raises(PeerError, match=complaint):
+                await call(node.uri, "m")
+
+    test()
+
+
+@run
+async def test_a_name_that_is_none_is_an_error_like_others() -> None:
+    for uri in ("http://no-such-host.invalid:1/", f"http://{'a' * 70}.example:1/", "http://127.0.0.1:1/"):
+        with pytest.raises(PeerError, match=r"cannot be reached|does not answer"):
+            await call(uri, "m")
+
+
+# -- a node and a master
+
+
+class World:
+    """A master of our own, and a node with a topic, an input and a service."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+        self.taken: list[Any] = []
+        self.made = 0
+        self.served = 0
+        self.killed = 0
+
+    async def __aenter__(self) -> World:
+        self.master = Ros1Master("127.0.0.1", 0)
+        await self.master.start()
+
+        def kill() -> None:
+            self.killed += 1
+
+        self.ros = Ros1(TYPES, self.master.uri, on_shutdown=kill, sim_time=False, **self.options)
+        await self.ros.start()
+        self.latched = BOOL(data=True)
+
+        def fresh() -> Any:
+            self.made += 1
+            return self.once
+
+        self.once = SimpleNamespace(ros1=TYPES.encode_ros1(BOOL(data=True), "std_msgs/Bool"))
+        topic = Topic("/state", "std_msgs/Bool", lambda _: None, "", version=lambda: 0)
+        self.topic = self.ros.advertise("/sim", topic, fresh, lambda: None)
+        self.input = self.ros.listen("/sim", Input("/cmd", "std_msgs/Bool", self.taken.append, ""))
+
+        def serve(_request: Any) -> Any:
+            self.served += 1
+            return TYPES.empty("std_srvs/EmptyResponse")
+
+        self.ros.serve("/sim", Service("/go", "std_srvs/Empty", serve, ""))
+        self.node = self.ros._nodes["/sim"]
+        await until(lambda: self.master.master.call("lookupService", ("/t", "/go"))[0] == 1)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.ros.close()
+        self.master.close()
+
+    def publish(self, caller: str, uri: Any) -> list[Any]:
+        return self.master._call("registerPublisher", (caller, "/cmd", "std_msgs/Bool", uri), Peer("", True))
+
+
+async def publisher(values: list[bool]) -> tuple[asyncio.Server, int]:
+    """The TCPROS side of a node that publishes."""
+    _, md5 = TYPES.definition("std_msgs/Bool")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        OPENED.append(writer)
+        await reader.read(4096)
+        writer.write(wire.encode_header({"callerid": "/pub\n", "md5sum": md5, "type": "std_msgs/Bool"}))
+        for value in values:
+            writer.write(wire.frame(TYPES.encode_ros1(BOOL(data=value), "std_msgs/Bool")))
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    return server, server.sockets[0].getsockname()[1]
+
+
+@run
+async def test_a_publisher_that_keeps_connections_is_heard() -> None:
+    async with World() as world:
+        server, port = await publisher([True, False])
+        async with Peerless(lambda _: plain([1, "", ["TCPROS", "127.0.0.1", port]])) as node:
+            world.publish("/pub", node.uri)
+            await until(lambda: len(world.taken) == 2)
+        server.close()
+
+
+@run
+async def test_publisher_update_is_only_news() -> None:
+    """Whoever says it: what it says is not believed, the master is asked, and nobody else is called."""
+    refuses = plain([0, "", 0])
+    async with World() as world, Peerless(lambda _: refuses) as victim, Peerless(lambda _: refuses) as listed:
+        world.publish("/listed", listed.uri)
+        await until(lambda: listed.calls)
+        for _ in range(20):
+            await call(world.node.uri, "publisherUpdate", "/master", "/cmd", [victim.uri, 5, None])
+            await call(world.node.uri, "publisherUpdate", "/master", "/nothing", [victim.uri])
+        await until(lambda: not world.ros._news)
+        assert world.input.publishers == [listed.uri] and not victim.calls
+        world.master._call("unregisterPublisher", ("/listed", "/cmd", listed.uri), Peer("", True))
+        await until(lambda: world.input.publishers == [])
+
+
+@run
+async def test_a_bad_address_at_another_master_poisons_nothing() -> None:
+    async with World() as world:
+        server, port = await publisher([True])
+        async with Peerless(lambda _: plain([1, "", ["TCPROS", "127.0.0.1", port]])) as node:
+            world.input.update([5, None, ["x"], "nonsense", "http://nowhere", {"a": 1}, node.uri])
+            await until(lambda: world.taken)
+            assert world.input.publishers == [node.uri]
+            world.input.update("http://no.list:1/")
+            assert world.input.publishers == []
+        server.close()
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        5,
+        [],
+        ["UDPROS", "h", 1],
+        ["TCPROS"],
+        ["TCPROS", 5, 5],
+        ["TCPROS", "h", "5"],
+        ["TCPROS", "h", 99999],
+        ["TCPROS", "", 5],
+    ],
+)
+def test_a_publisher_that_says_nonsense(protocol: Any) -> None:
+    @run
+    async def test() -> None:
+        async with World() as world, Peerless(lambda _: plain([1, "", protocol]), keeps=False) as node:
+            world.publish("/pub", node.uri)
+            await until(lambda: len(node.calls) >= 2)  # it is tried again
+
+    test()
+
+
+@run
+async def test_few_publishers_are_tried_at_a_time_and_the_others_have_their_turn() -> None:
+    async with World() as world:
+        server, port = await publisher([True])
+        async with Peerless(lambda _: plain([1, "", ["TCPROS", "127.0.0.1", port]])) as node:
+            dead = [f"http://127.0.0.1:1/{i}" for i in range(100)]
+            world.input.update([*dead, node.uri])
+            assert len(world.input.publishers) == ros1input.MAX_PUBLISHERS
+            await until(lambda: world.taken)
+            assert len(world.input.publishers) <= ros1input.MAX_PUBLISHERS
+        server.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "peer", "obeyed"),
+    [
+        ({}, Peer("127.0.0.1", True), True), ({}, Peer("203.0.113.5", False), False),
+        ({"allow_exit": True}, Peer("203.0.113.5", False), True), ({"read_only": True}, Peer("127.0.0.1", True), False),
+        ({"read_only": True, "allow_exit": True}, Peer("127.0.0.1", True), False),
+    ],
+)  # fmt: skip
+def test_who_may_end_the_interface(options: dict[str, bool], peer: Peer, obeyed: bool) -> None:
+    @run
+    async def test() -> None:
+        async with World(**options) as world:
+            answer = world.node._call("shutdown", ("/who", "go"), peer)
+            assert (answer[0] == 1, world.killed) == (obeyed, int(obeyed))
+            world.ros._hosts["203.0.113.5"] = None  # the master answered from there
+            world.node._call("shutdown", ("/who", "go"), Peer("203.0.113.5", False))
+            assert world.killed == int(obeyed) + (not options.get("read_only"))
+
+    test()
+
+
+@run
+async def test_the_slave_api_checks_what_it_is_given() -> None:
+    async with World() as world:
+        for method, args in (
+            ("requestTopic", ("/me", "/state", "TCPROS")), ("requestTopic", ("/me", ["/state"], [["TCPROS"]])), ("requestTopic", ("/me",)),
+            ("_shutdown", ()), ("getPid", (5,)), ("shutdown", ()), ("publisherUpdate", ("/me", 5, [])), ("close", ()),
+        ):  # fmt: skip
+            assert (await call(world.node.uri, method, *args))[0] == -1, method
+        assert (await call(world.node.uri, "requestTopic", "/me", "/state", [["UDPROS"], ["TCPROS"]]))[0] == 1
+        assert world.killed == 0
+
+
+async def subscribed(world: World, **more: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    reader, writer = await connected(world.node._server.port)
+    writer.write(wire.encode_header({"callerid": "/me", "topic": "/state", "md5sum": "*", **more}))
+    return reader, writer
+
+
+@run
+async def test_subscribers_and_services_are_served() -> None:
+    async with World() as world:
+        reader, writer = await subscribed(world)
+        size = struct.unpack("<I", await reader.readexactly(4))[0]
+        assert wire.decode_header(await reader.readexactly(size))["topic"] == "/state"
+        assert await reader.readexactly(5) == wire.frame(b"\1")
+        writer.write(b"\xff" * 100_000)  # what a subscriber says is not looked at
+        world.topic.send(world.once)
+        assert await reader.readexactly(5) == wire.frame(b"\1")
+        writer.close()
+        await until(lambda: not world.topic.readers)
+        reader, writer = await connected(world.node._server.port)
+        writer.write(
+            wire.encode_header({"service": "/go", "md5sum": EMPTY_MD5, "persistent": "1"}) + wire.frame(b"") * 1000
+        )
+        while not (await reader.read(65536)).endswith(b"\1\0\0\0\0") or world.served < 1000:
+            pass
+        writer.close()
+
+
+@run
+async def test_frames_that_announce_much_cost_little() -> None:
+    async with World() as world:
+        port = world.node._server.port
+        said = await said_to(port, struct.pack("<I", 100 << 20))
+        assert b"at most 65536" in said
+        header = wire.encode_header({"service": "/go", "md5sum": "*", "persistent": "1"})
+        assert b"at most 65536" in await said_to(port, header + struct.pack("<I", 100 << 20))
+
+
+@run
+async def test_strangers_are_few_and_have_little_time() -> None:
+    with limits(tcpros, MAX_STRANGERS_EACH=10, HEADER_TIME=0.3, SWEEP=0.01):
+        async with World() as world:
+            idle = [await connected(world.node._server.port) for _ in range(30)]
+            reader, _writer = await subscribed(world)
+            assert len(await reader.read(4)) == 4, "who says what he wants is served"
+            await until(lambda: len(world.node._server) <= 11)
+            await until(lambda: len(world.node._server) == 1)
+            assert len(world.topic.readers) == 1
+            for _, w in idle:
+                w.transport.abort()
+
+
+@run
+async def test_subscribers_have_a_bound_and_those_that_are_there_stay() -> None:
+    with limits(tcpros, MAX_EACH=5):
+        async with World() as world:
+            first = [await subscribed(world) for _ in range(5)]
+            await until(lambda: len(world.topic.readers) == 5)
+            late, _ = await subscribed(world)
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await late.readexactly(4)
+            assert len(world.topic.readers) == 5
+            for _, writer in first:
+                writer.transport.abort()
+            await until(lambda: not world.topic.readers)
+            again, _ = await subscribed(world)
+            assert await again.readexactly(4)
+
+
+@run
+async def test_a_client_that_does_not_read_is_not_served_further() -> None:
+    """A persistent client that sends requests and never reads: its answers do not pile up."""
+    async with World() as world:
+        reader, writer = await connected(world.node._server.port)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        header = wire.encode_header({"service": "/long", "md5sum": "*", "persistent": "1"})
+        answer = b"x" * 100_000
+        count = 0
+
+        def long(_body: bytes) -> bytes:
+            nonlocal count
+            count += 1
+            return answer
+
+        offer = SimpleNamespace(name="/long", type_name="a/B", md5="*", run=long)
+        world.node.services["/long"] = offer  # type: ignore[assignment]
+        writer.write(header + wire.frame(b"") * 50_000)
+        await until(lambda: count and any(c._outlet.is_full for c in world.node._server._settled))
+        before = count
+        for _ in range(300):
+            await asyncio.sleep(0)
+        assert count == before < 200
+        del world.node.services["/long"]
+        writer.transport.abort()
+
+
+@run
+async def test_a_slow_subscriber_costs_a_piece_and_not_a_message() -> None:
+    """A latched map is one object, however many have asked for it and do not read."""
+    async with World() as world:
+        world.once = SimpleNamespace(ros1=b"m" * (4 << 20))
+        readers = []
+        for _ in range(5):
+            reader, writer = await connected(world.node._server.port)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(wire.encode_header({"topic": "/state", "md5sum": "*"}))
+            readers.append(writer)
+        await until(lambda: len(world.topic.readers) == 5 and all(r._outlet.is_full for r in world.topic.readers))
+        assert all(r._transport.get_write_buffer_size() <= 128 << 10 for r in world.topic.readers)
+        assert len({id(r._outlet._pieces[0].obj) for r in world.topic.readers}) == 1, "all have the same bytes"
+        for writer in readers:
+            writer.transport.abort()
+
+
+def test_names_forge_no_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    @run
+    async def test() -> None:
+        async with World() as world:
+            evil = "/x\n2026 ERROR forged \x1b[2J"
+            await said_to(world.node._server.port, wire.encode_header({"callerid": evil, "topic": evil, "type": evil}))
+            await call(world.node.uri, "shutdown", "/x", evil)
+            await call(world.node.uri, "shutdown", evil, "x")
+            async with Peerless(lambda _: plain([0, evil, 0])) as node:
+                world.publish("/pub", node.uri)
+                await until(lambda: node.calls)
+
+    with caplog.at_level(logging.DEBUG):
+        test()
+    texts = [r.getMessage() for r in caplog.records]
+    assert any("refused" in t for t in texts) and any("shut down" in t for t in texts)
+    assert all(t.isprintable() for t in texts), [t for t in texts if not t.isprintable()]
+
+
+def test_refusals_are_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    @run
+    async def test() -> None:
+        async with World() as world:
+            for _ in range(50):
+                await said_to(world.node._server.port, wire.encode_header({"topic": "/none"}))
+                await said_to(int(world.node.uri.rsplit(":", 1)[1].strip("/")), b"rubbish\r\n\r\n")
+
+    with caplog.at_level(logging.WARNING):
+        test()
+    assert len([r for r in caplog.records if "refused" in r.getMessage()]) < 20
+
+
+@run
+async def test_the_master_calls_few_at_a_time_and_dead_nodes_hold_up_nobody() -> None:
+    master = Ros1Master("127.0.0.1", 0)
+    await master.start()
+    async with Peerless(lambda _: plain([1, "", 0])) as alive:
+        for i in range(200):
+            master._call("registerSubscriber", (f"/dead{i}", "/t", "*", f"http://127.0.0.1:1/{i}"), Peer("", True))
+        master._call("registerSubscriber", ("/alive", "/t", "*", alive.uri), Peer("", True))
+        for _ in range(20):
+            master._call("registerPublisher", ("/p", "/t", "a/B", "http://127.0.0.1:2/"), Peer("", True))
+        assert master.owed == 201, "the newest of each kind is enough"
+        assert sum(master._tellers) <= 8
+        await until(lambda: alive.calls)
+        await until(lambda: master.owed == 0)
+        master._call("registerPublisher", ("/q", "/t", "a/B", "http://127.0.0.1:2/"), Peer("", True))
+        assert len(master._lines[1]) + master._tellers[1] >= 198, "those that did not answer wait apart"
+        await until(lambda: len(alive.calls) == 2)
+    master.close()
