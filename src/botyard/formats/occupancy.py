@@ -178,16 +178,17 @@ def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
     info, q = message.info, message.info.origin.orientation
     yaw = yaw_of_quaternion(q.x, q.y, q.z, q.w)
     cells = np.asarray(message.data, np.int8)
-    if len(cells) != info.width * info.height:
-        raise MapError(f"expected {info.width} × {info.height} cells, found {len(cells)}", name)
+    width, height = int(info.width), int(info.height)  # not numbers of 32 bits, whose product may come out as anything
+    if len(cells) != width * height:
+        raise MapError(f"expected {width} × {height} cells, found {len(cells)}", name)
     origin = Pose(float(info.origin.position.x), float(info.origin.position.y), yaw)
     resolution = float(info.resolution)
     if not (1e-6 <= resolution <= 1e4 and all(abs(v) <= 1e9 for v in origin)):
         raise MapError(f"expected a resolution and an origin in m, found {resolution:g} at {tuple(origin)}", name)
-    return cells.reshape(info.height, info.width), resolution, origin
+    return cells.reshape(height, width), resolution, origin
 
 
-def message_to_scene(message: Any, name: str) -> Scene:
+def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scene:
     """A map that came by ROS as walls.
 
     Parameters
@@ -196,14 +197,17 @@ def message_to_scene(message: Any, name: str) -> Scene:
         nav_msgs/OccupancyGrid, as rosbags has it.
     name : str
         Where it came from.
+    budget : Budget
+        What it may ask for.
 
     Raises
     ------
     MapError
-        Its numbers do not fit together.
+        Its numbers do not fit together, or it asks for more.
     """
     cells, resolution, origin = _parts(message, name)
-    return grid_to_scene(cells, resolution, origin, name=name, source=name)
+    Meter(budget, name).check("cells", cells.size)
+    return grid_to_scene(cells, resolution, origin, name=name, source=name, budget=budget)
 
 
 __all__ = ["BAGS", "OCCUPIED", "fits", "grid_to_scene", "message_to_scene", "parse", "read"]

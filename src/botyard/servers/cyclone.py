@@ -10,6 +10,8 @@ import asyncio
 import ctypes as ct
 import logging
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -18,13 +20,21 @@ from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.naming import ENCLAVE, type_name
+from botyard.protocols.ros_messages.limits import MAX_INPUT
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.fence import Fence
+from botyard.protocols.tokenbucket import TokenBucket
+from botyard.servers.fence import Fence, Seldom
 
 _PATIENCE: Final = 100_000_000
 """The waiting thread looks up so often, ns, to see whether it is to end."""
+SHARE: Final = 0.2
+"""Part of the time that all that comes by DDS gets …"""
+BURST: Final = 0.05
+"""… and at once, s."""
+TURN: Final = 0.002
+"""So long it is looked at what has come, s, before the loop turns to others."""
 _AT_ONCE: Final = 256
-"""Most samples taken from a reader, and most events waited for, at a time."""
+"""Most events waited for at a time."""
 _ANY_STATE: Final = 0xFFFF
 _SIZES: Final = {
     "bool": "bool", "byte": "uint8", "octet": "uint8", "char": "uint8", "int8": "int8", "uint8": "uint8", "int16": "int16",
@@ -141,12 +151,13 @@ class Writer:
         """Send CDR; False when it was dropped, because a reliable reader has not taken what came before. Never blocks."""
         return bool(self._write(self.ref, data + bytes(-len(data) % 4)) >= 0)
 
-    def woken(self) -> None:
-        """Readers have come or gone."""
+    def woken(self) -> bool:
+        """Readers have come or gone; there is never more to do."""
         status = _Matched()
         if self._pipe.library.dds_get_publication_matched_status(self.ref, ct.byref(status)) == 0:
             self.readers = int(status.current_count)
             self._changed()
+        return False
 
     def close(self) -> None:
         """Be no longer there."""
@@ -157,27 +168,35 @@ class Writer:
 class Reader:
     """Receives from a topic; made by `Pipe.reader`."""
 
-    def __init__(self, pipe: Pipe, entity: Any, take: Callable[[bytes], None]) -> None:
+    def __init__(self, pipe: Pipe, entity: Any, take: Callable[[bytes], None], limit: int) -> None:
         from cyclonedds._clayer import ddspy_take
 
         self._pipe = pipe
+        self._limit = limit
         self._entity = entity
         self._read = ddspy_take
         self._take = take
         self.ref: int = entity._ref
         self.gid: bytes = entity.guid.bytes
 
-    def woken(self) -> None:
-        """Something has come."""
-        while self._entity is not None:
-            samples = self._read(self.ref, _ANY_STATE, _AT_ONCE)
-            if not isinstance(samples, list):  # a code: there is nothing
-                return
-            for data, info in samples:
-                if info.valid_data and self._entity is not None:
-                    self._take(bytes(data))
-            if len(samples) < _AT_ONCE:
-                return
+    def woken(self) -> bool:
+        """Something has come: one is taken; whether there may be more."""
+        if self._entity is None:
+            return False
+        samples = self._read(self.ref, _ANY_STATE, 1)
+        if not isinstance(samples, list) or not samples:  # a code: there is nothing
+            return False
+        ((data, info),) = samples
+        if info.valid_data and len(data) <= self._limit:
+            self._take(bytes(data))
+        elif info.valid_data:
+            self._pipe.seldom.log(
+                logging.WARNING,
+                "ROS 2: a sample of %d bytes is not looked at; at most %d are taken",
+                len(data),
+                self._limit,
+            )
+        return True
 
     def close(self) -> None:
         """Be no longer there."""
@@ -235,6 +254,8 @@ class Pipe:
         self._waitset = int(self.library.dds_create_waitset(self._participant._ref))
         self._loop = asyncio.get_running_loop()
         self._fence = Fence(log, "receiving")
+        self.seldom = Seldom(log)
+        self._time = TokenBucket(SHARE, BURST, self._loop.time())
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._wait, name="botyard-dds", daemon=True)
         self._thread.start()
@@ -314,6 +335,7 @@ class Pipe:
         transient: bool = False,
         depth: int = 10,
         request_header: bool = False,
+        limit: int = MAX_INPUT,
     ) -> Reader:
         """A reader; one of best effort can match writers of both sorts.
 
@@ -321,6 +343,8 @@ class Pipe:
         ----------
         take : callable
             Called with each message's CDR.
+        limit : int
+            Longer ones are not taken, bytes.
 
         Raises
         ------
@@ -338,7 +362,7 @@ class Pipe:
         except self._error as error:
             raise PeerError(f"no reader of {name}: {error}") from None
         entity.set_status_mask(self._status.DataAvailable)
-        return self._attached(Reader(self, entity, take))
+        return self._attached(Reader(self, entity, take, limit))
 
     def _attached(self, end: _End) -> _End:
         self._ends[end.ref] = end
@@ -363,7 +387,7 @@ class Pipe:
             if count == 0:
                 continue
             seen.clear()
-            refs = list(events[: min(count, _AT_ONCE)])
+            refs = deque(events[: min(count, _AT_ONCE)])
             try:
                 self._loop.call_soon_threadsafe(self._woken, refs, seen)
             except RuntimeError:  # the loop has ended
@@ -372,14 +396,24 @@ class Pipe:
                 if self._closing.is_set():
                     return
 
-    def _woken(self, refs: list[int], seen: threading.Event) -> None:
-        try:
-            for ref in refs:
-                end = self._ends.get(ref)
-                if end is not None:
-                    self._fence.run(end.woken)
-        finally:
+    def _woken(self, refs: deque[int], seen: threading.Event) -> None:
+        """Look at what has happened, one thing after the other in turns, for a while; the thread waits until all is looked at.
+
+        Meanwhile Cyclone keeps the last few samples of each topic.
+        """
+        begin = time.thread_time()
+        while refs and time.thread_time() - begin < TURN:
+            ref = refs.popleft()
+            end = self._ends.get(ref)
+            if end is not None and self._fence.call(end.woken, otherwise=True):
+                refs.append(ref)
+        now = self._loop.time()
+        self._time.spend(now, time.thread_time() - begin)
+        wait = self._time.wait(now)
+        if not refs and not wait:
             seen.set()
+        elif not self._closing.is_set():
+            self._loop.call_later(wait, self._woken, refs, seen)
 
     def close(self) -> None:
         """Leave the domain."""

@@ -10,21 +10,19 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from typing import Final
 
 from botyard.errors import BotyardError, PeerError
+from botyard.names import shown
 from botyard.protocols.dds import naming
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.graph import Graph
 from botyard.protocols.dds.requests import join_response, split_request
+from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_REQUESTS, MAX_TEXT
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.servers.cyclone import Pipe, Reader, Writer
 from botyard.servers.fence import Fence
 from botyard.servers.rosgraph import Once
-
-_REQUESTS: Final = 100
-"""Requests and responses that wait."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -74,7 +72,11 @@ class _Listening:
         kind = full(entry.type_name)
         # best effort also matches reliable publishers; a velocity that was lost is not worth asking for again
         self._reader = ros.pipe.reader(
-            naming.topic_name(entry.name), kind, self._take, naming.type_hash_data(ros.types.hash(kind))
+            naming.topic_name(entry.name),
+            kind,
+            self._take,
+            naming.type_hash_data(ros.types.hash(kind)),
+            limit=entry.limit,
         )
         ros.know(node, reader=self._reader)
 
@@ -86,7 +88,7 @@ class _Listening:
         try:
             entry.take(self._ros.types.decode_cdr(data, entry.type_name))
         except BotyardError as error:
-            log.warning("ROS 2: %s: %s", entry.name, error)
+            self._ros.pipe.seldom.log(logging.WARNING, "ROS 2: %s: %s", entry.name, shown(error, MAX_TEXT))
 
     def close(self) -> None:
         """Listen no longer."""
@@ -105,7 +107,7 @@ class _Serving:
         self._request, self._response = f"{kind}_Request", f"{kind}_Response"
         data = naming.service_data(os.urandom(16))
         self._writer = ros.pipe.writer(
-            naming.response_topic(service.name), self._response, data, depth=_REQUESTS, request_header=True
+            naming.response_topic(service.name), self._response, data, depth=MAX_REQUESTS, request_header=True
         )
         self._reader = ros.pipe.reader(
             naming.request_topic(service.name),
@@ -113,8 +115,9 @@ class _Serving:
             self._take,
             data,
             reliable=True,
-            depth=_REQUESTS,
+            depth=MAX_REQUESTS,
             request_header=True,
+            limit=MAX_REQUEST,
         )
         self._warned = False
         ros.know(node, reader=self._reader, writer=self._writer)
@@ -130,10 +133,10 @@ class _Serving:
             self._writer.send(join_response(request, types.encode_cdr(response, self._response)))
         except PeerError as error:
             if not self._warned:
-                log.warning("ROS 2: %s: %s", name, error)
+                log.warning("ROS 2: %s: %s", name, shown(error, MAX_TEXT))
             self._warned = True
         except BotyardError as error:
-            log.warning("ROS 2: %s: %s", name, error)
+            self._ros.pipe.seldom.log(logging.WARNING, "ROS 2: %s: %s", name, shown(error, MAX_TEXT))
 
     def close(self) -> None:
         """Serve no longer."""

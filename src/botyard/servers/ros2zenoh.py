@@ -8,20 +8,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from botyard.errors import BotyardError, PeerError, WorldError
 from botyard.extras import lacking
+from botyard.names import shown
+from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_REQUESTS, MAX_TEXT, MAX_WAITING
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.zenoh_keys import GID, LATCHED, ROUTER, VOLATILE, Tokens, attachment, data_key
-from botyard.servers.fence import Fence
+from botyard.servers.fence import Fence, Seldom
 from botyard.servers.handover import Handover
 from botyard.servers.rosgraph import Once
+from botyard.servers.turns import Turns
 
+T = TypeVar("T")
 ROUTER_PORT: Final = 7447
+SHARE: Final = 0.2
+"""Part of the time that all that comes by Zenoh gets."""
+MAX_MESSAGE: Final = 256 << 20
+"""Longest message that Zenoh puts together, also one that it only hands on as a router, bytes."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -92,6 +102,49 @@ class _Publication(_End):
         self._publisher.put(message.cdr, attachment=attachment(self._sequence, time.time_ns(), self._gid))
 
 
+class _Inbox(Generic[T]):
+    """What has come in threads of Zenoh's and waits for the loop: the oldest makes place for what is new.
+
+    Parameters
+    ----------
+    source : str
+        What it comes by; each has its part of the time.
+    most : int
+        So many may wait.
+    work : callable
+        Takes one, in the loop.
+    fence : Fence
+        Around it.
+    """
+
+    def __init__(self, ros: Ros2Zenoh, source: str, most: int, work: Callable[[T], None], fence: Fence) -> None:
+        self._ros = ros
+        self.source = source
+        self.fence = fence
+        self._waiting: deque[T] = deque(maxlen=most)
+        self._work = work
+        self._lock = threading.Lock()
+        self._is_awake = False
+
+    def put(self, one: T) -> None:
+        """Something has come; from any thread."""
+        with self._lock:
+            self._waiting.append(one)
+            is_asleep, self._is_awake = not self._is_awake, True
+        if is_asleep:
+            self._ros.soon(self._ros.turns.wants, self)
+
+    def turn(self) -> bool:
+        """See `botyard.servers.turns.Worker`."""
+        with self._lock:
+            self._is_awake = bool(self._waiting)
+            if not self._waiting:
+                return False
+            one = self._waiting.popleft()
+        self._work(one)
+        return True
+
+
 class _Listening(_End):
     """An input."""
 
@@ -99,20 +152,22 @@ class _Listening(_End):
         super().__init__(ros, node, "MS", entry.name, full(entry.type_name))
         self._entry = entry
         self._fence = Fence(log, f"Zenoh: a message of {entry.name}")
-        self._declared.append(
-            ros.session.declare_subscriber(self.key, lambda sample: ros.soon(self._take, sample.payload.to_bytes()))
-        )
+        self._inbox: _Inbox[bytes] = _Inbox(ros, self.key, MAX_WAITING, self._decode, self._fence)
+        self._declared.append(ros.session.declare_subscriber(self.key, self._come))
 
-    def _take(self, data: bytes) -> None:
-        if self.is_open:
-            self._fence.run(self._decode, data)
+    def _come(self, sample: Any) -> None:
+        """A message, in a thread of Zenoh's."""
+        if len(sample.payload) <= self._entry.limit:
+            self._inbox.put(sample.payload.to_bytes())
 
     def _decode(self, data: bytes) -> None:
         entry = self._entry
+        if not self.is_open:
+            return
         try:
             entry.take(self._ros.types.decode_cdr(data, entry.type_name))
         except BotyardError as error:
-            log.warning("Zenoh: %s: %s", entry.name, error)
+            self._ros.seldom.log(logging.WARNING, "Zenoh: %s: %s", entry.name, shown(error, MAX_TEXT))
 
 
 class _Serving(_End):
@@ -124,23 +179,21 @@ class _Serving(_End):
         self._service = service
         self._fence = Fence(log, f"Zenoh: the service {service.name}")
         self._request, self._response = f"{kind}_Request", f"{kind}_Response"
-        self._declared.append(
-            ros.session.declare_queryable(self.key, lambda query: ros.soon(self._take, query), complete=True)
-        )
-
-    def _take(self, query: Any) -> None:
-        self._fence.run(self._answer, query)
+        self._inbox: _Inbox[Any] = _Inbox(ros, self.key, MAX_REQUESTS, self._answer, self._fence)
+        self._declared.append(ros.session.declare_queryable(self.key, self._inbox.put, complete=True))
 
     def _answer(self, query: Any) -> None:
         types, name = self._ros.types, self._service.name
         try:
             with query:
+                if query.payload is not None and len(query.payload) > MAX_REQUEST:
+                    raise PeerError(f"a request of {len(query.payload)} bytes; at most {MAX_REQUEST} are taken")
                 data = b"" if query.payload is None else query.payload.to_bytes()
                 response = self._service.serve(types.decode_cdr(data, self._request))
                 told = {} if query.attachment is None else {"attachment": query.attachment.to_bytes()}
                 query.reply(query.key_expr, types.encode_cdr(response, self._response), **told)
         except BotyardError as error:
-            log.warning("Zenoh: %s: %s", name, error)
+            self._ros.seldom.log(logging.WARNING, "Zenoh: %s: %s", name, shown(error, MAX_TEXT))
 
 
 class Ros2Zenoh:
@@ -177,6 +230,7 @@ class Ros2Zenoh:
         self.types = types
         self.domain = domain
         self.soon = Handover(asyncio.get_running_loop()).soon
+        self.turns, self.seldom = Turns(SHARE), Seldom(log)
         try:
             self.session: Any = zenoh.open(_configuration(zenoh, router, bound))
         except zenoh.ZError as error:
@@ -234,6 +288,7 @@ def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
     config.insert_json5("scouting/multicast/enabled", "false")
     # what keeps last messages for readers to come tells them apart by their stamps
     config.insert_json5("timestamping/enabled", "true")
+    config.insert_json5("transport/link/rx/max_message_size", str(MAX_MESSAGE))
     if router:
         host = f"[{bound}]" if ":" in bound else bound
         config.insert_json5("mode", '"router"')

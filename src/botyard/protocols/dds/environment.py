@@ -17,6 +17,8 @@ DISTROS: Final = {
 }  # fmt: skip
 """Distributions of ROS 2, and whose types stand for theirs."""
 LAST_DOMAIN: Final = 232
+MAX_SAMPLE: Final = 256 << 20
+"""Longest sample that Cyclone puts together or sends, bytes: a map has a byte for each cell."""
 _PARTICIPANTS: Final = 32
 """How many participants of this machine are looked for where there is no multicast (rmw_cyclonedds looks for as many)."""
 
@@ -90,5 +92,6 @@ class Environment:
             "<CycloneDDS><Domain>"
             f"<General>{general}</General><Discovery>{discovery}</Discovery>"
             "<Compatibility><ExplicitlyPublishQosSetToDefault>true</ExplicitlyPublishQosSetToDefault></Compatibility>"
+            f"<Internal><MaxSampleSize>{MAX_SAMPLE >> 20} MiB</MaxSampleSize></Internal>"
             "</Domain></CycloneDDS>"
         )

@@ -8,8 +8,8 @@ MAX_INPUT: Final = 64 << 10
 """Longest message that is listened to unless its topic says otherwise, bytes: a velocity has 48."""
 MAX_REQUEST: Final = 64 << 10
 """Longest request of a service, bytes."""
-MAX_MAP: Final = 128 << 20
-"""Longest message with a map (``-m ros:``), bytes: a cell has one."""
+MAX_TEXT: Final = 300
+"""So much of an error or of another's text is shown, characters."""
 MAX_WAITING: Final = 10
 """Messages of a topic, from threads of a library, that wait for the loop: the oldest are dropped for new ones."""
 MAX_REQUESTS: Final = 100

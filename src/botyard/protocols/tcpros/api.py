@@ -12,14 +12,13 @@ from typing import Any, Final, NamedTuple
 
 from botyard.errors import PeerError
 from botyard.names import shown
+from botyard.protocols.ros_messages.limits import MAX_TEXT
 from botyard.protocols.tcpros.http import address
 
 MAX_NAME: Final = 256
 """Longest name of a node, topic, service or type, characters."""
 MAX_KEY: Final = 1024
 """Longest key of a parameter, characters."""
-MAX_TEXT: Final = 300
-"""So much of a text is shown."""
 _NAME: Final = re.compile(r"[~/A-Za-z][A-Za-z0-9_/.\-]*\Z")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_/*.\-]*\Z")
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from botyard.protocols.ambf.link import LONGEST
 from botyard.protocols.ambf.messages import PACKAGE
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
@@ -59,7 +60,7 @@ class Channel:
         self._topic = Topic(
             f"{path}/State", f"{PACKAGE}/{state}", lambda _stamp: make(), f"state of {path}", queue=QUEUE, quick=quick
         )
-        self._input = Input(f"{path}/Command", f"{PACKAGE}/{command}", self._commanded, f"command for {path}")
+        self._input = Input(f"{path}/Command", f"{PACKAGE}/{command}", self._commanded, f"command for {path}", LONGEST)
         self._ends: dict[Carrier, tuple[Publication, Handle]] = {}
         self._wanted = wanted
         self._readers: list[Publication] = []

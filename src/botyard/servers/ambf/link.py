@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from botyard.errors import PeerError, PortError
@@ -13,9 +14,16 @@ from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, fra
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 from botyard.servers.ambf.channel import log
-from botyard.servers.fence import Fence
+from botyard.servers.fence import Fence, Seldom
+from botyard.servers.gate import source_of
 from botyard.servers.rosgraph import Once
 
+MAX_CLIENTS: Final = 64
+"""Clients …"""
+MAX_EACH: Final = 32
+"""… and those of one address; more are refused."""
+TURN: Final = 0.005
+"""Frames of a client are worked off for so long, s, before the loop turns to others."""
 MOST_WAITING: Final = 1 << 20
 """A client that has not read so many bytes is sent no further states until it has."""
 
@@ -58,28 +66,59 @@ class _Client(asyncio.Protocol):
         self._reader = FrameReader()
         self._fence = Fence(log, "a client of AMBF's link", self.close)
         self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._frames: Iterator[Frame] | None = None
+        self._held: Frame | None = None
         self.name = ""
+        self.source = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self.name = str(transport.get_extra_info("peername"))
+        peer = transport.get_extra_info("peername")
+        self.name, self.source = str(peer), source_of(str(peer[0]) if peer else "")
+        if not self._link.has_room(self.source):
+            self._link.seldom.log(logging.WARNING, "%s is refused: there are too many clients", self.name)
+            self.close()
+            return
         self._link.clients.append(self)
         transport.write(self._link.topics())
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._frames = self._held = None
         Fence(log, "a client of AMBF's link").run(self._link.left, self)
 
     def data_received(self, data: bytes) -> None:
         self._fence.run(self._received, data)
 
     def _received(self, data: bytes) -> None:
+        self._frames = self._reader.receive(data)  # nothing comes while frames are held: reading is paused
+        self._work()
+
+    def _work(self) -> None:
+        """Work frames off for a while; the rest when others have had their turn."""
+        frames, self._held, held = self._frames, None, self._held
+        if frames is None or self._transport is None or self._transport.is_closing():
+            return
+        begin = self._loop.time()
         try:
-            for found in self._reader.receive(data):
+            found = held or next(frames, None)
+            while found is not None:
                 self._link.received(self, found)
+                found = next(frames, None)
+                if found is not None and self._loop.time() - begin > TURN:
+                    self._held = found
+                    self._transport.pause_reading()
+                    self._loop.call_soon(self._go_on)
+                    return
         except PeerError as error:
-            log.warning("%s: %s; the connection is closed", self.name, error)
+            self._link.seldom.log(logging.WARNING, "%s: %s; the connection is closed", self.name, error)
             self.close()
+
+    def _go_on(self) -> None:
+        self._fence.run(self._work)
+        if self._held is None and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def send(self, data: bytes) -> None:
         """Send it, unless the client does not read."""
@@ -112,6 +151,8 @@ class Link:
         self._publications: dict[int, _Publication] = {}
         self._ears: dict[int, _Ear] = {}
         self._told = False
+        self._topics = b""
+        self.seldom = Seldom(log)
         self.clients: list[_Client] = []
         self._server: asyncio.Server | None = None
         self.port = 0
@@ -165,13 +206,21 @@ class Link:
     # -- clients
 
     def topics(self) -> bytes:
-        """What there is."""
+        """What there is; the same for all who come."""
+        if self._topics:
+            return self._topics
         found = [LinkTopic(n, p.topic.name, p.topic.type_name, True) for n, p in self._publications.items()]
         found += [LinkTopic(n, e.input.name, e.input.type_name, False) for n, e in self._ears.items()]
-        return topics_frame(self._generation, found)
+        self._topics = topics_frame(self._generation, found)
+        return self._topics
+
+    def has_room(self, source: str) -> bool:
+        """Whether a client of an address may come."""
+        return len(self.clients) < MAX_CLIENTS and sum(c.source == source for c in self.clients) < MAX_EACH
 
     def _tell(self) -> None:
         """Tell clients what there is, once for all changes of this moment."""
+        self._topics = b""
         if self.clients and not self._told:
             self._told = True
             asyncio.get_running_loop().call_soon(self._tell_now)
@@ -198,7 +247,7 @@ class Link:
                 try:
                     ear.last = found.data, self._types.decode_ros1(found.data, ear.input.type_name)
                 except PeerError as error:
-                    log.warning("%s: %s: %s: ignored", client.name, ear.input.name, error)
+                    self.seldom.log(logging.WARNING, "%s: %s: %s: ignored", client.name, ear.input.name, error)
                     return
             ear.input.take(ear.last[1])
         elif found.kind in (Kind.READ, Kind.LEAVE):
