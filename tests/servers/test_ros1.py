@@ -21,7 +21,7 @@ from botyard.protocols.tcpros import xmlrpc as rpc
 from botyard.servers import ros1input, tcpros, xmlrpc
 from botyard.servers.ros1 import Ros1
 from botyard.servers.ros1master import Ros1Master
-from botyard.servers.turns import Turns
+from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import Peer, RpcServer, call
 from tests.waiting import PATIENCE
 
@@ -90,7 +90,7 @@ class Served:
             self.peers.append(peer)
             return answer(method, args, peer)
 
-        self.server = RpcServer("127.0.0.1", 0, remembered, Turns(0.5))
+        self.server = RpcServer("127.0.0.1", 0, remembered, TimeShare(0.5))
         self.uri = f"http://127.0.0.1:{self.server.port}/"
 
     async def __aenter__(self) -> Served:
@@ -321,7 +321,7 @@ async def test_what_all_calls_take_is_bounded() -> None:
             self.turns_taken += 1
             return True
 
-    turns, busy = Turns(0.1, clock), Busy()
+    turns, busy = TimeShare(0.1, clock), Busy()
     loop = asyncio.get_running_loop()
     begin = loop.time()
     turns.wants(busy)
@@ -345,7 +345,7 @@ async def test_each_address_has_its_part_of_the_time() -> None:
             order.append(self.source)
             return len(order) < 60
 
-    turns = Turns(1.0, lambda: 0.0)
+    turns = TimeShare(1.0, lambda: 0.0)
     turns._is_working = True  # none is let before all have come
     workers = [Busy("many") for _ in range(50)] + [Busy("one")]
     for worker in workers:

@@ -24,7 +24,7 @@ from botyard.protocols.zenoh_keys import GID, LATCHED, ROUTER, VOLATILE, Tokens,
 from botyard.servers.fence import Fence, Seldom
 from botyard.servers.handover import Handover
 from botyard.servers.rosgraph import Once
-from botyard.servers.turns import Turns
+from botyard.servers.timeshare import TimeShare
 
 T = TypeVar("T")
 ROUTER_PORT: Final = 7447
@@ -135,7 +135,7 @@ class _Inbox(Generic[T]):
             self._ros.soon(self._ros.turns.wants, self)
 
     def turn(self) -> bool:
-        """See `botyard.servers.turns.Worker`."""
+        """See `botyard.servers.timeshare.Worker`."""
         with self._lock:
             self._is_awake = bool(self._waiting)
             if not self._waiting:
@@ -230,7 +230,7 @@ class Ros2Zenoh:
         self.types = types
         self.domain = domain
         self.soon = Handover(asyncio.get_running_loop()).soon
-        self.turns, self.seldom = Turns(SHARE), Seldom(log)
+        self.turns, self.seldom = TimeShare(SHARE), Seldom(log)
         try:
             self.session: Any = zenoh.open(_configuration(zenoh, router, bound))
         except zenoh.ZError as error:
