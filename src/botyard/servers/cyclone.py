@@ -18,9 +18,8 @@ from weakref import WeakValueDictionary
 
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
-from botyard.protocols.dds.environment import Environment
+from botyard.protocols.dds.environment import MAX_SAMPLE, Environment
 from botyard.protocols.dds.naming import ENCLAVE, type_name
-from botyard.protocols.ros_messages.limits import MAX_INPUT
 from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.fence import Fence, Seldom
@@ -335,7 +334,7 @@ class Pipe:
         transient: bool = False,
         depth: int = 10,
         request_header: bool = False,
-        limit: int = MAX_INPUT,
+        limit: int = MAX_SAMPLE,
     ) -> Reader:
         """A reader; one of best effort can match writers of both sorts.
 
