@@ -17,6 +17,7 @@ from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
 from botyard.model.world import THING
 from botyard.names import shown
+from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.naming import NODE, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value
@@ -390,7 +391,7 @@ class RosGraph:
             self._sim.crowd.enter(name, x, y)
             self._sim.put(name, Pose(x, y, yaw), SOURCE)
         except KeyError:
-            raise WorldError(f'there is no robot or thing "{name}"') from None
+            raise WorldError(f'there is no robot or thing "{shown(name)}"') from None
         self._hub.settle()
 
     # -- the world

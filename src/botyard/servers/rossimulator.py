@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -10,13 +11,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.errors import BotyardError
+from botyard.errors import BotyardError, PeerError
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose, Twist
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.world import THING
+from botyard.names import is_name, shown
+from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
+from botyard.protocols.ros_messages.regex import Pattern
 from botyard.protocols.ros_messages.robot import Service
 from botyard.protocols.ros_messages.simulation_interfaces import (
     ALL_BOUNDS,
@@ -44,6 +48,8 @@ FRAMES: Final = frozenset(["", "map", "world"])
 """Frames in which poses can be given."""
 SCHEME: Final = "botyard://"
 """In front of a model's name it is the URI of what can be spawned."""
+
+log = logging.getLogger("botyard.ros")
 
 
 class Refused(Exception):
@@ -145,7 +151,7 @@ class RosSimulator:
 
     def _known(self, name: Any) -> str:
         if str(name) not in self._names():
-            raise Refused(Code.NOT_FOUND, f'there is no robot or thing "{name}"')
+            raise Refused(Code.NOT_FOUND, f'there is no robot or thing "{shown(name)}"')
         return str(name)
 
     def _spec(self, name: str) -> RobotSpec | BoxObject:
@@ -168,12 +174,12 @@ class RosSimulator:
 
     def _filtered(self, filters: Any) -> list[str]:
         try:
-            pattern = re.compile(str(filters.filter)[:1000])
-        except re.error as error:
-            raise Refused(
-                Code.OPERATION_FAILED, f'filter: "{filters.filter}" is no regular expression: {error}'
-            ) from None
-        names = [n for n in self._names() if pattern.search(n)]
+            pattern = Pattern(str(filters.filter))
+            names = [n for n in self._names() if pattern.search(n)]
+        except PeerError as error:
+            raise Refused(Code.OPERATION_FAILED, f"filter: {error}") from None
+        if len(filters.categories) > MAX_LISTED or len(filters.tags.tags) > MAX_LISTED:
+            raise Refused(Code.OPERATION_FAILED, f"filters: at most {MAX_LISTED} tags and categories are taken")
         if categories := {int(c.category) for c in filters.categories}:
             names = [n for n in names if self._category(n) in categories]
         names = [n for n in names if self._has(filters.tags, self._tags(n))]
@@ -212,7 +218,7 @@ class RosSimulator:
 
     def _wanted_pose(self, header: Any, pose: Any, code: Code) -> Pose:
         if str(header.frame_id) not in FRAMES:
-            raise Refused(code, f'pose: expected one in the frame "map", found "{header.frame_id}"')
+            raise Refused(code, f'pose: expected one in the frame "map", found "{shown(header.frame_id)}"')
         found = Pose(float(pose.position.x), float(pose.position.y), yaw_of(pose.orientation))
         if not all(map(math.isfinite, found)):
             raise Refused(code, "pose: expected finite numbers")
@@ -273,9 +279,11 @@ class RosSimulator:
         name = name or space.strip("/")
         if space.strip("/") not in ("", name):
             raise Refused(Code.NAMESPACE_INVALID, "entity_namespace: the topics of a robot are under its name")
+        if name and not is_name(name):
+            raise Refused(Code.NAME_INVALID, f"a robot has a name of 1 to 64 printable characters; found {shown(name)}")
         if name in self._sim.snapshot.rows or name in self._names():
             if not request.allow_renaming:
-                raise Refused(Code.NAME_NOT_UNIQUE, f'there is a "{name}" already')
+                raise Refused(Code.NAME_NOT_UNIQUE, f'there is a "{shown(name)}" already')
             name = self._sim.unique_name(name)
         pose = self._wanted_pose(request.initial_pose.header, request.initial_pose.pose, Code.INVALID_POSE)
         try:
@@ -302,6 +310,9 @@ class RosSimulator:
     def _set_time(self, request: Any) -> dict[str, Any]:
         wanted = int(request.state.state)
         if wanted == Time.QUITTING:
+            if not self._yard.world.allow_exit:  # who asks, and from where, is not told by DDS and Zenoh
+                raise Refused(Code.FEATURE_UNSUPPORTED, "quitting is obeyed with --allow-client-exit only")
+            log.warning("ROS 2: a client ends the simulation")
             self._hub.stop()
             return {}
         if wanted not in (Time.PLAYING, Time.PAUSED):

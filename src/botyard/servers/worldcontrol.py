@@ -147,7 +147,7 @@ class WorldControl:
         self._reading = reading.Limits.of(options, controller_names())
         self._limits = limits
         self._rotate_logs = rotate_logs
-        self._allow_exit = allow_exit
+        self.allow_exit = allow_exit
         self._pictures = Pictures(sim, host, pictures, limits)
         self.read_only = read_only
         self._connections: list[Connection] = []
@@ -236,7 +236,7 @@ class WorldControl:
             self._rotate_logs()
 
     def _exit(self, connection: Connection, request: ExitRequested) -> None:
-        if not (connection.is_local or self._allow_exit):
+        if not (connection.is_local or self.allow_exit):
             connection.log.warning("%s: not obeyed from another machine (--allow-client-exit)", request.command)
             return
         connection.log.warning("%s: the simulation ends with status %d", request.command, request.status)

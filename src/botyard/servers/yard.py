@@ -27,6 +27,8 @@ PORT_PAUSE = 2.0
 """A patient yard tries a taken port so often, with pauses of so many s, before it takes the next one (FRM-015)."""
 PORTION = 50
 """So many robots are added at once while the simulator runs; then the world goes on."""
+MAX_ROBOTS = 2000
+"""When there are so many robots, clients of ROS can add no more."""
 MAX_SKIPPED = 100
 """A robot that is added while the simulator runs passes over so many taken ports."""
 
@@ -143,7 +145,11 @@ class Yard:
             No such model (clients name no files), the name is taken, or the pose is absurd.
         """
         if "/" in model or "\\" in model or model.lower().endswith((".p", ".toml")):
-            raise ModelError(f'no robot model "{model}": clients ask for models by their names')
+            raise ModelError(f'no robot model "{shown(model)}": clients ask for models by their names')
+        if name:
+            check_name(name)
+        if len(self.servers) >= MAX_ROBOTS:
+            raise WorldError(f"no robot is added for a client: there are {len(self.servers)}, and at most {MAX_ROBOTS} are made so")
         robot = self.add(model, name or None, pose)
         task = asyncio.ensure_future(self._open_for([robot]))
         self.hub.tasks.add(task)

@@ -1,0 +1,305 @@
+r"""Extended regular expressions (POSIX.1-2017 §9.4) whose time is bounded: patterns that clients send.
+
+Python's own engine tries one way after the other, and for some short patterns and texts that takes longer than anybody lives. Here all
+ways are followed at once (Thompson's automaton), and what that takes is counted. Beside POSIX's: ``(?:…)``, ``\d``, ``\w``, ``\s`` and
+their opposites. There are no back references.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+from botyard.errors import PeerError
+from botyard.names import shown
+
+MAX_PATTERN: Final = 256
+"""Longest pattern, characters."""
+MAX_STATES: Final = 2000
+"""States of an automaton: ``a{500}`` has 500."""
+MAX_DEPTH: Final = 50
+"""Brackets in each other."""
+MAX_WORK: Final = 300_000
+"""States that may be visited for one pattern, in all texts: about a tenth of a second."""
+_CLASSES: Final[dict[str, Callable[[str], bool]]] = {
+    "alpha": str.isalpha, "digit": str.isdigit, "alnum": str.isalnum, "upper": str.isupper, "lower": str.islower, "space": str.isspace,
+    "blank": " \t".__contains__, "punct": string.punctuation.__contains__, "xdigit": string.hexdigits.__contains__,
+    "print": str.isprintable, "graph": lambda c: c.isprintable() and not c.isspace(),
+    "cntrl": lambda c: not c.isprintable(),
+}  # fmt: skip
+_ESCAPES: Final[dict[str, Callable[[str], bool]]] = {
+    "d": str.isdigit, "w": lambda c: c.isalnum() or c == "_", "s": str.isspace,
+    "D": lambda c: not c.isdigit(), "W": lambda c: not (c.isalnum() or c == "_"), "S": lambda c: not c.isspace(),
+}  # fmt: skip
+_Test = Callable[[str], bool]
+_START, _END = "^", "$"
+
+
+class _Either(NamedTuple):
+    choices: list[_Node]
+
+
+class _Sequence(NamedTuple):
+    parts: list[_Node]
+
+
+class _Repeated(NamedTuple):
+    what: _Node
+    least: int
+    most: int | None
+
+
+_Node: TypeAlias = "_Either | _Sequence | _Repeated | _Test | str"
+
+
+class Pattern:
+    """A pattern.
+
+    Parameters
+    ----------
+    text : str
+        It.
+
+    Raises
+    ------
+    PeerError
+        It is none, or too long.
+    """
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_PATTERN:
+            raise PeerError(f"a regular expression of {len(text)} characters; at most {MAX_PATTERN} are taken")
+        self._text, self._at, self._depth = text, 0, 0
+        # a state: a test of a character, or an anchor, or nothing; and where it goes on
+        self._tests: list[_Test | str | None] = []
+        self._next: list[tuple[int, ...]] = []
+        self._work = 0
+        parsed = self._either()
+        if self._at < len(text):
+            raise self._fail("a closing bracket that closes nothing")
+        first, ends = self._built(parsed)
+        self._last = self._state(None)
+        self._join(ends, self._last)
+        self._first = first
+        self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
+
+    def search(self, text: str) -> bool:
+        """Whether any part of a text matches.
+
+        Raises
+        ------
+        PeerError
+            All searches together took too long.
+        """
+        begin = self._reached({self._first}, at_start=True, at_end=False)
+        again = self._reached({self._first}, at_start=False, at_end=False)
+        now, last = begin, len(text)
+        for at, char in enumerate(text):
+            if self._last in now:
+                return True
+            self._spend(1)
+            following = self._known.get((now, char))
+            if following is None:
+                onward = {n for s in now if callable(test := self._tests[s]) and test(char) for n in self._next[s]}
+                self._spend(len(now))
+                following = self._reached(onward, at_start=False, at_end=False) | again
+                self._known[now, char] = following
+            now = following
+            last = at
+        is_empty = last == len(text)
+        return self._last in self._reached(set(now), at_start=is_empty, at_end=True)
+
+    def _spend(self, states: int) -> None:
+        self._work += states
+        if self._work > MAX_WORK:
+            raise PeerError(f"the regular expression {shown(self._text)} takes too long here")
+
+    def _reached(self, states: set[int], at_start: bool, at_end: bool) -> frozenset[int]:
+        """These states and those that need no character."""
+        found, todo = set(states), list(states)
+        while todo:
+            state = todo.pop()
+            test = self._tests[state]
+            if test is None or (test == _START and at_start) or (test == _END and at_end):
+                todo += [n for n in self._next[state] if n not in found]
+                found.update(self._next[state])
+        self._spend(len(found))
+        return frozenset(found)
+
+    # -- the automaton: each part is its first state, and the states that go on to what follows
+
+    def _state(self, test: _Test | str | None) -> int:
+        if len(self._tests) >= MAX_STATES:
+            raise self._fail("too many repetitions")
+        self._tests.append(test)
+        self._next.append(())
+        return len(self._tests) - 1
+
+    def _join(self, ends: list[int], state: int) -> None:
+        for end in ends:
+            self._next[end] += (state,)
+
+    def _built(self, node: _Node) -> tuple[int, list[int]]:
+        if isinstance(node, _Either):
+            first, ends = self._state(None), []
+            for choice in node.choices:
+                start, more = self._built(choice)
+                self._next[first] += (start,)
+                ends += more
+            return first, ends
+        if isinstance(node, _Sequence):
+            first = self._state(None)
+            ends = [first]
+            for part in node.parts:
+                start, more = self._built(part)
+                self._join(ends, start)
+                ends = more
+            return first, ends
+        if isinstance(node, _Repeated):
+            return self._times(node)
+        first = self._state(node)
+        return first, [first]
+
+    def _times(self, node: _Repeated) -> tuple[int, list[int]]:
+        first = self._state(None)
+        ends = [first]
+        for _ in range(node.least):
+            start, more = self._built(node.what)
+            self._join(ends, start)
+            ends = more
+        if node.most is None:
+            loop = self._state(None)
+            self._join(ends, loop)
+            start, more = self._built(node.what)
+            self._next[loop] += (start,)
+            self._join(more, loop)
+            return first, [loop]
+        leaves = list(ends)
+        for _ in range(node.most - node.least):
+            start, more = self._built(node.what)
+            self._join(ends, start)
+            ends = more
+            leaves += ends
+        return first, leaves
+
+    # -- the text
+
+    def _either(self) -> _Node:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._fail(f"more than {MAX_DEPTH} brackets in each other")
+        choices = [self._sequence()]
+        while self._peek() == "|":
+            self._at += 1
+            choices.append(self._sequence())
+        self._depth -= 1
+        return _Either(choices)
+
+    def _sequence(self) -> _Node:
+        parts: list[_Node] = []
+        while self._peek() not in ("", "|", ")"):
+            parts.append(self._repeated())
+        return _Sequence(parts)
+
+    def _repeated(self) -> _Node:
+        found = self._atom()
+        while (char := self._peek()) and char in "*+?{":
+            if char == "{":
+                found = _Repeated(found, *self._bounds())
+            else:
+                self._at += 1
+                found = _Repeated(found, *{"*": (0, None), "+": (1, None), "?": (0, 1)}[char])
+        return found
+
+    def _bounds(self) -> tuple[int, int | None]:
+        close = self._text.find("}", self._at)
+        low, comma, high = self._text[self._at + 1 : close].partition(",") if close > 0 else ("", "", "")
+        if not (low.isascii() and low.isdigit()) or (high and not (high.isascii() and high.isdigit())):
+            raise self._fail("expected {m}, {m,} or {m,n}")
+        least, most = int(low), (int(high) if high else None) if comma else int(low)
+        if least > MAX_STATES or (most is not None and not least <= most <= MAX_STATES):
+            raise self._fail("expected {m,n} with m at most n, and no more than there is room for")
+        self._at = close + 1
+        return least, most
+
+    def _atom(self) -> _Node:
+        char = self._text[self._at]
+        self._at += 1
+        if char == "(":
+            if self._text.startswith("?:", self._at):
+                self._at += 2
+            inside = self._either()
+            if self._peek() != ")":
+                raise self._fail("a bracket that is not closed")
+            self._at += 1
+            return inside
+        if char in "*+?{":
+            raise self._fail("nothing to repeat")
+        if char == "[":
+            return self._set()
+        if char == ".":
+            return _any
+        if char in "^$":
+            return char
+        if char == "\\":
+            escaped = self._peek()
+            if not escaped or (escaped.isalnum() and escaped not in _ESCAPES):
+                raise self._fail("an escape that means nothing")
+            self._at += 1
+            return _ESCAPES.get(escaped) or escaped.__eq__
+        return char.__eq__
+
+    def _set(self) -> _Test:
+        """A bracket expression."""
+        opposite = self._peek() == "^"
+        self._at += opposite
+        tests: list[_Test] = []
+        begin = self._at
+        while (char := self._peek()) != "]" or self._at == begin:
+            if not char:
+                raise self._fail("a [ that is not closed")
+            if self._text.startswith("[:", self._at):
+                close = self._text.find(":]", self._at)
+                known = _CLASSES.get(self._text[self._at + 2 : close]) if close > 0 else None
+                if known is None:
+                    raise self._fail("no such class of characters")
+                tests.append(known)
+                self._at = close + 2
+                continue
+            self._at += 1
+            if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in ("", "]"):
+                high = self._text[self._at + 1]
+                if high < char:
+                    raise self._fail("a range whose end is before its beginning")
+                tests.append(_between(char, high))
+                self._at += 2
+            else:
+                tests.append(char.__eq__)
+        self._at += 1
+        return _none_of(tests) if opposite else _one_of(tests)
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _fail(self, why: str) -> PeerError:
+        return PeerError(f"no extended regular expression: {shown(self._text)}: {why}, at character {self._at + 1}")
+
+
+def _any(_char: str) -> bool:
+    return True
+
+
+def _between(low: str, high: str) -> _Test:
+    return lambda c: low <= c <= high
+
+
+def _one_of(tests: list[_Test]) -> _Test:
+    return lambda c: any(test(c) for test in tests)
+
+
+def _none_of(tests: list[_Test]) -> _Test:
+    return lambda c: not any(test(c) for test in tests)
+
+
+__all__ = ["MAX_PATTERN", "Pattern"]

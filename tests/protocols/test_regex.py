@@ -1,0 +1,73 @@
+"""Extended regular expressions whose time is bounded: the same answers as Python's engine, where that has any."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.errors import PeerError
+from botyard.protocols.ros_messages.regex import Pattern
+
+atoms = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "[a-c]", "^", "$", r"\.", r"\d", "c"])
+patterns = st.recursive(
+    atoms,
+    lambda p: st.one_of(
+        st.tuples(p, p).map("".join),
+        st.tuples(p, p).map(lambda t: f"({t[0]}|{t[1]})"),
+        st.tuples(p, st.sampled_from(["*", "+", "?", "{2}", "{1,}", "{0,2}"])).map(lambda t: f"({t[0]}){t[1]}"),
+    ),
+    max_leaves=8,
+)
+
+
+@given(patterns, st.text("abc.1", max_size=8))
+def test_it_matches_what_pythons_engine_matches(pattern: str, text: str) -> None:
+    assert Pattern(pattern).search(text) is (re.search(pattern.replace("$", r"\Z"), text) is not None)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("^r[0-9]+$", ["r1", "r22"], ["r", "ar1", "r1a"]), ("ann|bob", ["ann", "xbob"], ["carl"]), ("", ["", "x"], []),
+        ("[[:alpha:]_-]{3}", ["a_-", "xabcx"], ["a1b"]), ("[]a]", ["]", "a"], ["b"]), ("[^]a]", ["b"], ["]", "a", ""]),
+        (r"a\+b", ["a+b"], ["aab"]), ("(?:x|y)z", ["xz"], ["z"]), (r"\w\W\s", ["a- "], ["aaa"]), ("^$", [""], ["a"]),
+        ("()*", ["", "a"], []),
+        ("(a*)*b", ["aaab"], ["aaa"]), ("a{2,3}$", ["aa", "xaaa"], ["a"]), ("a**", ["", "aa"], []),
+    ],
+)  # fmt: skip
+def test_what_it_knows(pattern: str, yes: list[str], no: list[str]) -> None:
+    made = Pattern(pattern)
+    assert all(map(made.search, yes)) and not any(map(made.search, no))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(", ")", "a)", "*", "a{", "a{x}", "a{3,2}", "[a", "[b-a]", "[[:nothing:]]", "\\", r"\1", "(?=a)", "a{99999}", "x" * 300, "(" * 200,
+     "((a{99}){99}){99}"],
+)  # fmt: skip
+def test_what_is_none(pattern: str) -> None:
+    with pytest.raises(PeerError):
+        Pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*b$", "(a|aa)+b$", "a*a*a*a*a*a*a*a*b", "(.*)*(.*)*x"])
+def test_patterns_that_never_end_elsewhere_end(pattern: str) -> None:
+    assert Pattern(pattern).search("a" * 64 + "!") is False
+
+
+def test_what_takes_too_long_says_so() -> None:
+    made = Pattern("(a|b)*a(a|b){300}c")
+    texts = [f"{k:b}".replace("0", "a").replace("1", "b") * 20 for k in range(10_000)]
+    with pytest.raises(PeerError, match="takes too long"):
+        any(map(made.search, texts))
+
+
+@given(st.text("ab()[]{}*+?|^$.\\-:,0", max_size=20), st.text("ab", max_size=10))
+def test_no_pattern_raises_anything_else(pattern: str, text: str) -> None:
+    try:
+        Pattern(pattern).search(text)
+    except PeerError:
+        return
