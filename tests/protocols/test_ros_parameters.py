@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from botyard.errors import WorldError
+from botyard.errors import PeerError, WorldError
 from botyard.protocols.ros_messages.parameters import BOOL, DOUBLE, NOT_SET, Parameters, Value
 from botyard.protocols.ros_messages.types import types
 
@@ -100,3 +100,30 @@ def test_all_or_nothing() -> None:
     assert held == before
     assert call("SetParametersAtomically", parameters=[wanted("bob.trans_accel", 0.9)]).result.successful
     assert held["bob.trans_accel"] == 0.9
+
+
+def test_long_lists_are_refused_and_short_ones_look_once() -> None:
+    """What there is takes long to gather among thousands of robots: once for a request, not for each name in it."""
+    for name, field in (("GetParameters", "names"), ("DescribeParameters", "names"), ("GetParameterTypes", "names")):
+        with pytest.raises(PeerError, match="at most 1000"):
+            call(name, **{field: ["x"] * 1001})
+    with pytest.raises(PeerError, match="at most 1000"):
+        call("ListParameters", prefixes=["x"] * 1001, depth=0)
+    many = [wanted("ann.trans_accel", 0.5)] * 900
+    with pytest.raises(PeerError, match="at most 1000"):
+        call("SetParameters", parameters=many * 2)
+    looked = 0
+
+    def counted() -> dict[str, Value]:
+        nonlocal looked
+        looked += 1
+        return values()
+
+    service = next(s for s in Parameters("/n", TYPES, counted).services() if s.type_name.endswith("/SetParameters"))
+    answer = service.serve(TYPES.two("rcl_interfaces/srv/SetParameters_Request")(parameters=many))
+    assert all(r.successful for r in answer.results) and looked == 1
+
+
+def test_what_is_refused_is_shown_on_one_line() -> None:
+    (result,) = call("SetParameters", parameters=[wanted("x\n\x1b[2J" * 100, 1.0)]).results
+    assert not result.successful and result.reason.isprintable() and len(result.reason) < 200

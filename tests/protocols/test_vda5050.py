@@ -57,6 +57,10 @@ def changed(path: str, value: Any) -> bytes:
         ("nodes", 5, "order.nodes: not as VDA 5050 has it"),
         ("edges", [], "order.edges: expected one between each two of 4 nodes, found 0"),
         ("orderId", 5, "order.orderId"),
+        ("orderId", "x" * 300, "order.orderId: 300 characters"),
+        ("orderUpdateId", 10**30, "more than 64 bits"),
+        ("nodes/0/nodePosition/x", 10**400, "more than 64 bits"),
+        ("nodes/0/nodePosition/y", -1e12, "at most 100000 m"),
         ("orderUpdateId", True, "order.orderUpdateId"),
         ("nodes/1/nodePosition", None, "order.nodes[1].nodePosition"),
         ("nodes/1/released", 1, "order.nodes[1].released"),
@@ -77,6 +81,16 @@ def test_what_is_wrong_is_named(path: str, value: Any, text: str) -> None:
 def test_nothing_else_is_raised(data: bytes) -> None:
     with pytest.raises(OrderError):
         parse_order(data)
+
+
+def test_complaints_are_shown_on_one_line() -> None:
+    for data in (changed("orderId", ["a\n\x1b[2J"]), changed("nodes/0/nodeId", {"\n": 1})):
+        with pytest.raises(OrderError) as caught:
+            parse_order(data)
+        assert str(caught.value).isprintable()
+    with pytest.raises(OrderError) as caught:
+        merge(order(), replace(order(), id="x\ny"))
+    assert str(caught.value).isprintable()
 
 
 def test_updates_go_on_from_the_base() -> None:

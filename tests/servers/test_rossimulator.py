@@ -13,6 +13,7 @@ from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.simulation_interfaces import SERVICES, Code, Time
 from botyard.protocols.ros_messages.types import types
+from botyard.servers import rossimulator
 from botyard.servers.hub import Hub
 from botyard.servers.rossimulator import MAX_STEPS, RosSimulator
 from botyard.servers.tcp import LoopHost
@@ -32,7 +33,7 @@ class Desk:
         self.ann = self.sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.5))
         self.sim.add_robot("p3at", "bob", pose=(12.0, 14.0, 0.0))
         self.hub = Hub(self.sim)
-        yard = Yard(self.hub, WorldControl(self.sim, LoopHost(self.hub)), PioneerSettings())
+        yard = self.yard = Yard(self.hub, WorldControl(self.sim, LoopHost(self.hub)), PioneerSettings())
         stamp = lambda: Stamp.of_us(self.sim.snapshot.time_us)  # noqa: E731
         standard = RosSimulator("/botyard", TYPES, Messages(TYPES), self.hub, yard, stamp, "ros")
         self.services = {s.type_name.split("/")[1]: s for s in standard.services()}
@@ -170,3 +171,70 @@ def test_time_stands_still_and_is_stepped(desk: Desk) -> None:
     )
     assert desk("SetSimulationState", state=message("SimulationState", state=1)).result.result == Code.OK
     assert not desk.hub.is_paused
+
+
+@there
+def test_patterns_that_never_end_elsewhere_hold_nobody_up(desk: Desk) -> None:
+    desk.sim.add_robot("p3dx", "a" * 63 + "!", pose=(14.0, 14.0, 0.0))
+    for pattern in ("(a+)+$", "(a|aa)+b", "(a*)*(a*)*b"):
+        assert desk("GetEntities", filters=message("EntityFilters", filter=pattern)).result.result in (
+            Code.OK,
+            Code.OPERATION_FAILED,
+        )
+    long = desk("GetEntities", filters=message("EntityFilters", filter="a" * 1000))
+    assert long.result.result == Code.OPERATION_FAILED and "at most 256" in long.result.error_message
+    many = message("EntityFilters", tags=message("TagsFilter", tags=["x"] * 2000))
+    assert desk("GetEntities", filters=many).result.result == Code.OPERATION_FAILED
+
+
+@there
+def test_names_are_names_and_models_no_files(desk: Desk) -> None:
+    place = TYPES.two("geometry_msgs/PoseStamped")(**stamped(14.0, 14.0))
+    for name in ("a" * 65, "a\nb", "a\x1b[2J", "  "):
+        answer = desk("SpawnEntity", name=name, uri="botyard://p3dx", initial_pose=place)
+        assert answer.result.result == Code.NAME_INVALID and answer.result.error_message.isprintable()
+    for model in ("/etc/passwd.p", "../x.toml", "x.TOML", "x.P", "a" * 1000, "\n"):
+        answer = desk("SpawnEntity", name="eve", uri=f"botyard://{model}", initial_pose=place)
+        assert answer.result.result == Code.NO_RESOURCE and len(answer.result.error_message) < 300
+    lost = desk("GetEntityState", entity="x\n" * 1000)
+    assert lost.result.error_message.isprintable() and len(lost.result.error_message) < 200
+    assert sorted(desk.sim.robots) == ["ann", "bob"]
+
+
+@there
+def test_who_may_end_the_simulation(desk: Desk) -> None:
+    """DDS and Zenoh do not tell who asks, so it is for the user to allow."""
+    quit_ = message("SimulationState", state=Time.QUITTING)
+    refused = desk("SetSimulationState", state=quit_).result
+    assert refused.result == Code.FEATURE_UNSUPPORTED and "--allow-client-exit" in refused.error_message
+    assert not desk.hub._stop.is_set()
+    desk.yard.world.allow_exit = True
+    assert desk("SetSimulationState", state=quit_).result.result == Code.OK
+    assert desk.hub._stop.is_set()
+
+
+def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer comes when they are done; others are served in between, and may let time go on."""
+    monkeypatch.setattr(rossimulator, "PART", 0.0)
+
+    async def main() -> None:
+        desk = Desk()
+        desk.hub.pause()
+        kind = f"{PACKAGE}/srv/StepSimulation"
+        request = TYPES.filled(f"{kind}_Request", {"steps": 100})
+        later = desk.services["StepSimulation"].serve(request)
+        assert isinstance(later, asyncio.Future) and desk.sim.tick == rossimulator.LEAST
+        turns = 0
+        while not later.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert desk.sim.tick == 100 and turns >= 4
+        assert (await later).result.result == Code.OK
+        later = desk.services["StepSimulation"].serve(request)
+        await asyncio.sleep(0)
+        desk.hub.resume()
+        answer = await later
+        assert answer.result.result == Code.INCORRECT_STATE and "were not made" in answer.result.error_message
+        assert desk.sim.tick < 200
+
+    asyncio.run(main())

@@ -6,10 +6,14 @@ import contextlib
 import socket
 import time
 from dataclasses import dataclass, field
+from typing import Final
 
 from botyard.errors import PeerError
 from botyard.protocols.discovery import PORT, REQUEST, is_reply
 from botyard.protocols.pioneer.packet import Parser, command
+
+MAX_HOSTS: Final = 256
+"""Answers of more computers than these are not looked at: anybody may answer, under any address."""
 
 
 @dataclass(slots=True)
@@ -63,7 +67,7 @@ def find_hosts(
                 data, address = sock.recvfrom(512)
             except OSError:  # time is up, or nobody listens there
                 continue
-            if is_reply(data):
+            if is_reply(data) and len(found) < MAX_HOSTS:
                 found[address[0]] = None
     return list(found)
 

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from botyard.errors import PeerError
+from botyard.names import shown
 
 VERSION: Final = "2.0.0"
 MAX_NODES: Final = 10_000
 """Nodes of an order."""
+MAX_TEXT: Final = 256
+"""Longest name in an order, characters."""
+MAX_PLACE: Final = 100_000.0
+"""Greatest coordinate of a node, m."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,11 @@ class OrderError(PeerError):
 def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
     value = table.get(key) if isinstance(table, dict) else None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise OrderError("validationError", f"{where}.{key}: not as VDA 5050 has it: {str(value)[:60]!r}")
+        raise OrderError("validationError", f"{where}.{key}: not as VDA 5050 has it: {shown(value, 60)}")
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        raise OrderError("validationError", f"{where}.{key}: {len(value)} characters; at most {MAX_TEXT} are taken")
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise OrderError("validationError", f"{where}.{key}: a number of more than 64 bits")
     return value
 
 
@@ -117,11 +125,12 @@ def parse_order(data: bytes) -> Order:
     for k, row in enumerate(rows):
         where = f"order.nodes[{k}]"
         place = _field(row, "nodePosition", dict, where)
-        x, y = (float(_field(place, axis, (int, float), f"{where}.nodePosition")) for axis in "xy")
-        if not (math.isfinite(x) and math.isfinite(y)):
-            raise OrderError("validationError", f"{where}.nodePosition: expected finite numbers")
+        x, y = (_field(place, axis, (int, float), f"{where}.nodePosition") for axis in "xy")
+        if not (abs(x) <= MAX_PLACE and abs(y) <= MAX_PLACE):
+            raise OrderError("validationError", f"{where}.nodePosition: expected numbers of at most {MAX_PLACE:g} m")
         node = Node(
-            _field(row, "nodeId", str, where), _field(row, "sequenceId", int, where), _field(row, "released", bool, where), x, y
+            _field(row, "nodeId", str, where), _field(row, "sequenceId", int, where), _field(row, "released", bool, where),
+            float(x), float(y),
         )  # fmt: skip
         nodes.append(node)
     for k, row in enumerate(edges):
@@ -155,7 +164,7 @@ def merge(old: Order, new: Order) -> Order:
         It does not continue the order.
     """
     if new.id != old.id:
-        raise OrderError("orderError", f"order {old.id} is being driven; found another one, {new.id}")
+        raise OrderError("orderError", f"order {shown(old.id)} is being driven; found another one, {shown(new.id)}")
     if new.update <= old.update:
         if new.update == old.update:
             return old

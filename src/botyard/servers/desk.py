@@ -16,10 +16,9 @@ import msgspec
 
 from botyard import __version__
 from botyard.engine import commands as cmd
-from botyard.errors import BotyardError, ModelError, WorldError, did_you_mean
+from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
-from botyard.model.robot import RobotSpec
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
@@ -52,8 +51,6 @@ MAX_PROBLEM: Final = 300
 """Longest text about what is wrong with a model, characters."""
 MAX_TEXT: Final = 2000
 """Longest message and line of the log that the page gets, characters."""
-MAX_ROBOTS: Final = 10_000
-"""More than these are not added from the page."""
 
 log = logging.getLogger("botyard.page")
 
@@ -399,8 +396,8 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Add, viewer: Viewer) -> Any:
-        spec = self._model(request.model)
-        self._check_room(request.count)
+        spec = self.yard.model_by_client(request.model)
+        self.yard.check_room(request.count)
         pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
         sim = self.hub.sim
         if request.count > 1:
@@ -412,7 +409,7 @@ class PageDesk:
     def _(self, request: msg.Clone, viewer: Viewer) -> Any:
         sim = self.hub.sim
         originals = [sim.robots[n] for n in request.names]
-        self._check_room(len(originals))
+        self.yard.check_room(len(originals))
         return self._clone(originals)
 
     async def _clone(self, originals: Sequence[Robot]) -> list[str]:
@@ -425,15 +422,6 @@ class PageDesk:
 
     async def _add_many(self, model: str, near: Pose, count: int) -> list[str]:
         return await self._opened(await self.yard.add_many(model, near, count))
-
-    def _check_room(self, count: int) -> None:
-        if len(self.hub.sim.robots) + count > MAX_ROBOTS:
-            raise WorldError(f"the page adds no more than {MAX_ROBOTS} robots")
-
-    def _model(self, name: str) -> RobotSpec:
-        if "/" in name or "\\" in name or name.endswith((".p", ".toml")):
-            raise ModelError(f'no robot model "{name}": the page knows models by their names')
-        return find_robot(name)
 
     async def _opened(self, robots: Sequence[Robot]) -> list[str]:
         """Open the ports of robots that were added; their names."""

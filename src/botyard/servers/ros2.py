@@ -10,13 +10,14 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from typing import Any
 
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.dds import naming
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.graph import Graph
-from botyard.protocols.dds.requests import join_response, split_request
+from botyard.protocols.dds.requests import Request, join_response, split_request
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_REQUESTS, MAX_TEXT
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
@@ -120,6 +121,7 @@ class _Serving:
             limit=MAX_REQUEST,
         )
         self._warned = False
+        self._is_open = True
         ros.know(node, reader=self._reader, writer=self._writer)
 
     def _take(self, data: bytes) -> None:
@@ -130,7 +132,10 @@ class _Serving:
         try:
             request = split_request(data)
             response = self._service.serve(types.decode_cdr(request.body, self._request))
-            self._writer.send(join_response(request, types.encode_cdr(response, self._response)))
+            if isinstance(response, asyncio.Future):
+                response.add_done_callback(lambda done: self._fence.run(self._say, request, done))
+            else:
+                self._writer.send(join_response(request, types.encode_cdr(response, self._response)))
         except PeerError as error:
             if not self._warned:
                 log.warning("ROS 2: %s: %s", name, shown(error, MAX_TEXT))
@@ -138,8 +143,14 @@ class _Serving:
         except BotyardError as error:
             self._ros.pipe.seldom.log(logging.WARNING, "ROS 2: %s: %s", name, shown(error, MAX_TEXT))
 
+    def _say(self, request: Request, done: asyncio.Future[Any]) -> None:
+        """A response that took longer is there."""
+        if self._is_open and not done.cancelled():
+            self._writer.send(join_response(request, self._ros.types.encode_cdr(done.result(), self._response)))
+
     def close(self) -> None:
         """Serve no longer."""
+        self._is_open = False
         self._ros.forget(self._node, reader=self._reader, writer=self._writer)
 
 

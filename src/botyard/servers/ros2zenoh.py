@@ -183,17 +183,31 @@ class _Serving(_End):
         self._declared.append(ros.session.declare_queryable(self.key, self._inbox.put, complete=True))
 
     def _answer(self, query: Any) -> None:
-        types, name = self._ros.types, self._service.name
         try:
-            with query:
-                if query.payload is not None and len(query.payload) > MAX_REQUEST:
-                    raise PeerError(f"a request of {len(query.payload)} bytes; at most {MAX_REQUEST} are taken")
-                data = b"" if query.payload is None else query.payload.to_bytes()
-                response = self._service.serve(types.decode_cdr(data, self._request))
-                told = {} if query.attachment is None else {"attachment": query.attachment.to_bytes()}
-                query.reply(query.key_expr, types.encode_cdr(response, self._response), **told)
+            if query.payload is not None and len(query.payload) > MAX_REQUEST:
+                raise PeerError(f"a request of {len(query.payload)} bytes; at most {MAX_REQUEST} are taken")
+            data = b"" if query.payload is None else query.payload.to_bytes()
+            response = self._service.serve(self._ros.types.decode_cdr(data, self._request))
         except BotyardError as error:
-            self._ros.seldom.log(logging.WARNING, "Zenoh: %s: %s", name, shown(error, MAX_TEXT))
+            query.drop()
+            self._ros.seldom.log(logging.WARNING, "Zenoh: %s: %s", self._service.name, shown(error, MAX_TEXT))
+            return
+        if isinstance(response, asyncio.Future):
+            response.add_done_callback(lambda done: self._fence.run(self._say_later, query, done))
+        else:
+            self._say(query, response)
+
+    def _say_later(self, query: Any, done: asyncio.Future[Any]) -> None:
+        """A response that took longer is there."""
+        if self.is_open and not done.cancelled():
+            self._say(query, done.result())
+        else:
+            query.drop()
+
+    def _say(self, query: Any, response: Any) -> None:
+        with query:
+            told = {} if query.attachment is None else {"attachment": query.attachment.to_bytes()}
+            query.reply(query.key_expr, self._ros.types.encode_cdr(response, self._response), **told)
 
 
 class Ros2Zenoh:

@@ -17,7 +17,6 @@ from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
 from botyard.model.world import THING
 from botyard.names import shown
-from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.naming import NODE, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value

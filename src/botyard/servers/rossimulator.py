@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -43,7 +44,11 @@ from botyard.servers.yard import Yard
 from botyard.simulation import Robot
 
 MAX_STEPS: Final = 1000
-"""Steps that one request may ask for: the answer comes when they are done, and everything else waits."""
+"""Steps that one request may ask for: the answer comes when they are done."""
+PART: Final = 0.05
+"""They are made for so long at a time, s, and others are served in between …"""
+LEAST: Final = 20
+"""… but so many at least."""
 FRAMES: Final = frozenset(["", "map", "world"])
 """Frames in which poses can be given."""
 SCHEME: Final = "botyard://"
@@ -100,7 +105,7 @@ class RosSimulator:
 
     def services(self) -> list[Service]:
         """What is served, to ROS 2 only."""
-        serving: list[tuple[str, Callable[[Any], dict[str, Any]], str]] = [
+        serving: list[tuple[str, Callable[[Any], dict[str, Any] | asyncio.Future[dict[str, Any]]], str]] = [
             ("GetSimulatorFeatures", self._features, "what of simulation_interfaces can be asked for"),
             ("GetEntities", lambda r: {"entities": self._filtered(r.filters)}, "names of robots and things"),
             ("GetEntitiesStates", self._states, "where they are"),
@@ -119,15 +124,20 @@ class RosSimulator:
         ]
         return [self._service(*entry) for entry in serving]
 
-    def _service(self, name: str, answer: Callable[[Any], dict[str, Any]], about: str) -> Service:
+    def _service(
+        self, name: str, answer: Callable[[Any], dict[str, Any] | asyncio.Future[dict[str, Any]]], about: str
+    ) -> Service:
         path = re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
         response = f"{PACKAGE}/srv/{name}_Response"
         plain = name == "GetSimulatorFeatures"  # has no result
 
-        def serve(request: Any) -> Any:
+        def said(act: Callable[[], Any]) -> Any:
             code, text, fields = Code.OK, "", {}
             try:
-                fields = dict(answer(request))
+                found = act()
+                if isinstance(found, asyncio.Future):
+                    return self._later(finished(found))
+                fields = dict(found)
                 text = fields.pop("remark", "")
             except Refused as refused:
                 code, text = refused.code, str(refused)
@@ -136,6 +146,13 @@ class RosSimulator:
             if not plain:
                 fields["result"] = self._make("Result", result=int(code), error_message=text)
             return self._types.filled(response, fields)
+
+        async def finished(work: asyncio.Future[dict[str, Any]]) -> Any:
+            await asyncio.wait([work])
+            return said(work.result)
+
+        def serve(request: Any) -> Any:
+            return said(lambda: answer(request))
 
         return Service(
             f"{self._node}/{path}", f"{PACKAGE}/{name}", serve, about, only="cdr", changes=not name.startswith("Get")
@@ -322,14 +339,37 @@ class RosSimulator:
         (self._hub.pause if wanted == Time.PAUSED else self._hub.resume)()
         return {}
 
-    def _step(self, request: Any) -> dict[str, Any]:
+    def _step(self, request: Any) -> dict[str, Any] | asyncio.Future[dict[str, Any]]:
         count = int(request.steps)
         if not self._hub.is_paused:
             raise Refused(Code.INCORRECT_STATE, "steps are for when time stands still")
         if not 1 <= count <= MAX_STEPS:
             raise Refused(Code.OPERATION_FAILED, f"steps: expected 1 … {MAX_STEPS}, found {count}")
-        self._hub.step_now(count)
+        left = self._some_steps(count)
+        return self._later(self._other_steps(left)) if left else {}
+
+    def _some_steps(self, count: int) -> int:
+        """Make steps for a while; how many are left."""
+        now = asyncio.get_running_loop().time
+        end, made = now() + PART, 0
+        while made < count and (made < LEAST or now() < end):
+            self._hub.step_now(1)
+            made += 1
+        return count - made
+
+    async def _other_steps(self, left: int) -> dict[str, Any]:
+        while left:
+            await asyncio.sleep(0)
+            if not self._hub.is_paused:
+                raise Refused(Code.INCORRECT_STATE, f"somebody let time go on; {left} steps were not made")
+            left = self._some_steps(left)
         return {}
+
+    def _later(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
+        task = asyncio.ensure_future(work)
+        self._hub.tasks.add(task)
+        task.add_done_callback(self._hub.tasks.discard)
+        return task
 
     def _reset(self, request: Any) -> dict[str, Any]:
         scope = int(request.scope) or SCOPE_STATE | SCOPE_SPAWNED

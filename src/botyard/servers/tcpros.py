@@ -89,6 +89,11 @@ class Connection(asyncio.Protocol):
         self._is_stranger, self._is_reading_paused = True, False
         self._messages: deque[bytes] = deque()
 
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it has said something and waits for its turn."""
+        return bool(self._inbox)
+
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

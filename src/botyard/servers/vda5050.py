@@ -10,7 +10,9 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy as np
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
-from botyard.servers.fence import Fence
+from botyard.servers.fence import Fence, Seldom
 from botyard.servers.handover import Handover
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.geometry import conflicts_of
@@ -34,6 +36,8 @@ SAY: Final = 5.0
 """States are sent when something has changed, and at least this often, s of the wall."""
 MAX_PAYLOAD: Final = 4_000_000
 """Longer messages are not looked at, bytes."""
+MAX_ORDERS: Final = 4
+"""So many messages for an AGV may wait; others are lost, which their sender learns from the states."""
 _ERRORS: Final = 10
 
 log = logging.getLogger("botyard.traffic")
@@ -89,6 +93,24 @@ class _Agv:
         self.said_at = -math.inf
         self.permitted = 0
         self.fence = Fence(log, f"AGV {name.serial}")
+        self.lost = 0
+        """Messages that were not looked at: too long, or too many waited."""
+        self._orders: deque[bytes] = deque()
+        self._lock = threading.Lock()
+
+    def come(self, payload: bytes, handover: Handover, look: Callable[[_Agv], None]) -> None:
+        """An order, in the thread of the MQTT client; `look` is called in the loop."""
+        with self._lock:
+            if len(payload) > MAX_PAYLOAD or len(self._orders) >= MAX_ORDERS:
+                self.lost += 1
+                return
+            self._orders.append(bytes(payload))
+        handover.soon(look, self)
+
+    def next_order(self) -> bytes | None:
+        """The oldest order that waits."""
+        with self._lock:
+            return self._orders.popleft() if self._orders else None
 
     def number(self) -> int:
         """Of the next message."""
@@ -113,6 +135,7 @@ class MqttFleet:
         self._traffic: Traffic | None = None
         self._task: Task | None = None
         self._client: Any = None
+        self._seldom = Seldom(log, burst=20)
 
     # -- MQTT
 
@@ -145,8 +168,8 @@ class MqttFleet:
                 )
 
         def received(_client: Any, _data: Any, message: Any) -> None:
-            if message.topic in index and len(message.payload) <= MAX_PAYLOAD:
-                handover.soon(self.take, index[message.topic], bytes(message.payload))
+            if message.topic in index:
+                self._agvs[index[message.topic]].come(message.payload, handover, self._look)
 
         client.on_connect, client.on_message = connected, received
         try:
@@ -169,6 +192,17 @@ class MqttFleet:
 
     # -- orders
 
+    def _look(self, agv: _Agv) -> None:
+        """Orders wait for an AGV: take the oldest."""
+        data = agv.next_order()
+        if agv.lost:
+            self._seldom.log(
+                logging.WARNING, "%s: %d messages were too long, or too many waited", agv.name.serial, agv.lost
+            )
+            agv.lost = 0
+        if data is not None:
+            self.take(self._agvs.index(agv), data)
+
     def take(self, i: int, data: bytes) -> None:
         """An order, or an update of one, has come for AGV i."""
         self._agvs[i].fence.run(self._take, i, data)
@@ -182,7 +216,7 @@ class MqttFleet:
                 raise OrderError("orderUpdateError", "the horizon of an order that is being driven cannot change here")
             agv.errors = []
         except OrderError as error:
-            log.warning("%s: %s", agv.name.serial, error)
+            self._seldom.log(logging.WARNING, "%s: %s", agv.name.serial, error)
             agv.errors = [*agv.errors[-_ERRORS:], error]
         self._permit(i)
 

@@ -106,6 +106,11 @@ class _Rpc(asyncio.Protocol):
         self.deadline: float | None = None
         self.fence = Fence(log, "an XML-RPC call", self.drop)
 
+    @property
+    def is_held_up(self) -> bool:
+        """Whether it has said something and waits for its turn."""
+        return bool(self._inbox)
+
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

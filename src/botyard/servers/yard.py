@@ -15,6 +15,7 @@ from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
+from botyard.names import check_name, is_name, shown
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers.factory import FactoryServer, Workshop
 from botyard.servers.hub import Hub
@@ -27,8 +28,8 @@ PORT_PAUSE = 2.0
 """A patient yard tries a taken port so often, with pauses of so many s, before it takes the next one (FRM-015)."""
 PORTION = 50
 """So many robots are added at once while the simulator runs; then the world goes on."""
-MAX_ROBOTS = 2000
-"""When there are so many robots, clients of ROS can add no more."""
+MAX_ROBOTS = 10_000
+"""Up to so many robots can be added by clients: by the page, and by those of ROS."""
 MAX_SKIPPED = 100
 """A robot that is added while the simulator runs passes over so many taken ports."""
 
@@ -136,6 +137,29 @@ class Yard:
         self._prepare(robot)
         return robot
 
+    def model_by_client(self, name: str) -> RobotSpec:
+        """The model that a client names, as it is in the library: clients name no files.
+
+        Raises
+        ------
+        ModelError, ModelFileError
+            There is none, or its file is wrong.
+        """
+        if "/" in name or "\\" in name or not is_name(name) or name.lower().endswith((".p", ".toml")):
+            raise ModelError(f'no robot model "{shown(name)}": clients ask for models by their names')
+        return find_robot(name)
+
+    def check_room(self, count: int) -> None:
+        """Whether clients may add so many robots more.
+
+        Raises
+        ------
+        WorldError
+            There would be more than `MAX_ROBOTS`.
+        """
+        if len(self.hub.sim.robots) + count > MAX_ROBOTS:
+            raise WorldError(f"clients add robots up to {MAX_ROBOTS}; {len(self.hub.sim.robots)} are there")
+
     def add_by_client(self, model: str, name: str, pose: Pose | None) -> Robot:
         """Add a robot that a client asked for, by a model's name, and open its port; see `add`.
 
@@ -144,13 +168,10 @@ class Yard:
         BotyardError
             No such model (clients name no files), the name is taken, or the pose is absurd.
         """
-        if "/" in model or "\\" in model or model.lower().endswith((".p", ".toml")):
-            raise ModelError(f'no robot model "{shown(model)}": clients ask for models by their names')
         if name:
             check_name(name)
-        if len(self.servers) >= MAX_ROBOTS:
-            raise WorldError(f"no robot is added for a client: there are {len(self.servers)}, and at most {MAX_ROBOTS} are made so")
-        robot = self.add(model, name or None, pose)
+        self.check_room(1)
+        robot = self.add(self._equip(self.model_by_client(model)), name or None, pose)
         task = asyncio.ensure_future(self._open_for([robot]))
         self.hub.tasks.add(task)
         task.add_done_callback(self.hub.tasks.discard)

@@ -12,7 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.errors import BotyardError
+from botyard.errors import BotyardError, PeerError
+from botyard.names import shown
+from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.robot import Service
 from botyard.protocols.ros_messages.types import Types
 
@@ -78,6 +80,9 @@ class Parameters:
         response = f"rcl_interfaces/srv/{name}_Response"
 
         def serve(request: Any) -> Any:
+            listed = len(getattr(request, "names", getattr(request, "parameters", getattr(request, "prefixes", ()))))
+            if listed > MAX_LISTED:
+                raise PeerError(f"{self._node}/{path}: {listed} names; at most {MAX_LISTED} are taken at once")
             return self._types.two(response)(**answer(request))
 
         return Service(f"{self._node}/{path}", f"rcl_interfaces/{name}", serve, about, only="cdr")
@@ -105,7 +110,8 @@ class Parameters:
     def _list(self, request: Any) -> dict[str, Any]:
         names = list(self._values())
         if request.prefixes:
-            names = [n for n in names if any(n == p or n.startswith(f"{p}.") for p in request.prefixes)]
+            wanted = set(request.prefixes)
+            names = [n for n in names if n in wanted or not wanted.isdisjoint(_above(n))]
         if request.depth:
             names = [n for n in names if n.count(".") < request.depth]
         prefixes = sorted({n.rpartition(".")[0] for n in names if "." in n})
@@ -128,23 +134,24 @@ class Parameters:
 
     # -- changes
 
-    def _complaint(self, parameter: Any) -> str:
+    def _complaint(self, parameter: Any, values: Mapping[str, Value]) -> str:
         """Why a change is refused; empty: it is not."""
-        value = self._values().get(str(parameter.name))
+        name = shown(parameter.name)
+        value = values.get(str(parameter.name))
         if value is None:
-            return f"there is no parameter {parameter.name}"
+            return f"there is no parameter {name}"
         if value.put is None:
-            return f"{parameter.name} cannot be changed"
+            return f"{name} cannot be changed"
         if parameter.value.type != DOUBLE:
-            return f"{parameter.name}: expected a double"
+            return f"{name}: expected a double"
         number = float(parameter.value.double_value)
         if not (math.isfinite(number) and 0.0 <= number <= value.limit):
-            return f"{parameter.name}: expected 0 … {value.limit:g}, found {number:g}"
+            return f"{name}: expected 0 … {value.limit:g}, found {number:g}"
         return ""
 
-    def _change(self, parameter: Any) -> str:
-        complaint = self._complaint(parameter)
-        put = self._values()[str(parameter.name)].put if not complaint else None
+    def _change(self, parameter: Any, values: Mapping[str, Value]) -> str:
+        complaint = self._complaint(parameter, values)
+        put = values[str(parameter.name)].put if not complaint else None
         if put is None:
             return complaint
         try:
@@ -157,11 +164,19 @@ class Parameters:
         return self._types.two("rcl_interfaces/SetParametersResult")(not complaint, complaint)
 
     def _set(self, request: Any) -> dict[str, Any]:
-        return {"results": [self._result(self._change(p)) for p in request.parameters]}
+        values = self._values()
+        return {"results": [self._result(self._change(p, values)) for p in request.parameters]}
 
     def _set_all(self, request: Any) -> dict[str, Any]:
-        complaint = next((c for c in map(self._complaint, request.parameters) if c), "")
+        values = self._values()
+        complaint = next((c for p in request.parameters if (c := self._complaint(p, values))), "")
         if not complaint:
             for parameter in request.parameters:
-                complaint = complaint or self._change(parameter)
+                complaint = complaint or self._change(parameter, values)
         return {"result": self._result(complaint)}
+
+
+def _above(name: str) -> list[str]:
+    """What a name's prefixes are: of ``a.b.c`` these are ``a`` and ``a.b``."""
+    parts = name.split(".")
+    return [".".join(parts[:k]) for k in range(1, len(parts))]

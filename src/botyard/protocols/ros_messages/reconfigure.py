@@ -121,19 +121,24 @@ class Reconfigure:
         WorldError
             It is not within 0 … `LIMIT`.
         """
-        if not (math.isfinite(value) and 0.0 <= value <= LIMIT):
-            raise WorldError(f"{parameter.name}: expected 0 … {LIMIT:g} {parameter.unit}, found {value:g}")
-        accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
-        self._port.submit(cmd.SetRamp(_AXES[parameter.axis], accel=accel, decel=decel))
-        self._settled()
+        self._change({parameter: value})
+
+    def _change(self, wanted: dict[Parameter, float]) -> None:
+        """Change limits; all, or none if one of them is wrong."""
+        for parameter, value in wanted.items():
+            if not (math.isfinite(value) and 0.0 <= value <= LIMIT):
+                raise WorldError(f"{parameter.name}: expected 0 … {LIMIT:g} {parameter.unit}, found {value:g}")
+        for parameter, value in wanted.items():
+            accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
+            self._port.submit(cmd.SetRamp(_AXES[parameter.axis], accel=accel, decel=decel))
+        if wanted:
+            self._settled()
 
     def _set(self, request: Any) -> Any:
         known = {p.name: p for p in PARAMETERS}
         values = self.values()
-        for entry in request.config.doubles:
-            parameter = known.get(str(entry.name))
-            if parameter is None:
-                continue  # a client may send what other servers have
-            self.change(parameter, float(entry.value))
-            values[parameter.name] = float(entry.value)
+        # a client may send what other servers have, and the same again and again: the last counts
+        wanted = {known[e.name]: float(e.value) for e in request.config.doubles if e.name in known}
+        self._change(wanted)
+        values |= {p.name: value for p, value in wanted.items()}
         return self._types["dynamic_reconfigure/ReconfigureResponse"](config=self.config(values))

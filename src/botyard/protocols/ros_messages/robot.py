@@ -84,7 +84,10 @@ class Input:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """Something that can be called: `serve` takes a request and gives a response, or raises a `BotyardError`. `changes`: the world."""
+    """Something that can be called: `serve` takes a request and gives a response, or raises a `BotyardError`. `changes`: the world.
+
+    Those of ROS 2 (`only` is ``cdr``) may give a future of a response, which is sent when it is there.
+    """
 
     name: str
     type_name: str

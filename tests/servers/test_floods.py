@@ -1,0 +1,283 @@
+"""What comes by libraries' threads and by connections of our own, when it is too much: bounds, short queues, parts of the time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from botyard.errors import MapError, WorldError
+from botyard.formats.budget import Budget
+from botyard.formats.occupancy import message_to_scene
+from botyard.protocols.ambf.link import FrameReader, Kind, frame
+from botyard.protocols.ros_messages.limits import MAX_WAITING
+from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
+from botyard.protocols.ros_messages.robot import Input
+from botyard.protocols.ros_messages.types import types
+from botyard.protocols.vda5050 import Vehicle5050
+from botyard.servers import vda5050
+from botyard.servers.ambf import link
+from botyard.servers.ambf.link import Link
+from botyard.servers.fence import Fence, Seldom
+from botyard.servers.ros2zenoh import _Inbox
+from botyard.servers.timeshare import TimeShare
+from botyard.simulation import Simulation
+from tests.waiting import PATIENCE
+
+TYPES = types()
+log = logging.getLogger("test")
+
+
+async def until(holds: Any) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+# -- Zenoh
+
+
+def test_what_zenoh_brings_waits_in_short_queues() -> None:
+    """Its threads may bring more than the loop can take: the newest stay, and each topic has its part of the time."""
+
+    async def main() -> None:
+        soon: list[Any] = []
+        ros: Any = SimpleNamespace(turns=TimeShare(1.0, lambda: 0.0), soon=lambda act, *args: soon.append((act, args)))
+        taken: list[int] = []
+        inbox: _Inbox[int] = _Inbox(ros, "a", MAX_WAITING, taken.append, Fence(log, "x"))
+        for n in range(100_000):
+            inbox.put(n)
+        assert len(soon) == 1, "the loop is woken once"
+        act, args = soon.pop()
+        act(*args)
+        await until(lambda: len(taken) == MAX_WAITING)
+        assert taken == list(range(100_000 - MAX_WAITING, 100_000))
+        inbox.put(7)
+        ((act, args),) = soon
+        act(*args)
+        await until(lambda: taken[-1] == 7)
+
+    asyncio.run(main())
+
+
+# -- DDS
+
+
+def test_dds_is_looked_at_in_turns_and_long_samples_are_not() -> None:
+    pytest.importorskip("cyclonedds")
+    from botyard.protocols.dds.environment import Environment
+    from botyard.servers.cyclone import Pipe
+
+    async def main() -> None:
+        place = Environment(domain=78, reach="OFF")
+        pipe, peer = Pipe(TYPES, place), Pipe(TYPES, place)
+        try:
+            short: list[bytes] = []
+            pipe.reader("rt/s", "std_msgs/msg/String", short.append, reliable=True, limit=100)
+            writer = peer.writer("rt/s", "std_msgs/msg/String")
+            await until(lambda: writer.readers)
+            for text in ("x" * 1000, "y"):
+                writer.send(TYPES.encode_cdr(TYPES["std_msgs/String"](data=text), "std_msgs/String"))
+            await until(lambda: short)
+            assert len(short) == 1 and b"y" in short[0]
+        finally:
+            pipe.close()
+            peer.close()
+
+    asyncio.run(main())
+
+
+def test_one_busy_topic_of_dds_holds_up_no_other() -> None:
+    """Without a network: ends that always have more to do are asked one after the other, for a while only."""
+    pytest.importorskip("cyclonedds")
+    import threading
+
+    from botyard.protocols.tokenbucket import TokenBucket
+    from botyard.servers import cyclone
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        pipe = object.__new__(cyclone.Pipe)
+        order: list[str] = []
+
+        class End:
+            def __init__(self, name: str, work: int) -> None:
+                self.name, self.work = name, work
+
+            def woken(self) -> bool:
+                order.append(self.name)
+                self.work -= 1
+                return self.work > 0
+
+        pipe._ends = {1: End("busy", 1000), 2: End("quiet", 1)}  # type: ignore[dict-item]
+        pipe._fence, pipe._loop, pipe._closing = Fence(log, "x"), loop, threading.Event()
+        pipe._time = TokenBucket(0.2, 0.05, loop.time())
+        seen = threading.Event()
+        pipe._woken(deque([1, 2]), seen)
+        assert order[:2] == ["busy", "quiet"]
+        await until(seen.is_set)
+        assert order.count("busy") == 1000
+
+    asyncio.run(main())
+
+
+# -- AMBF's link
+
+
+class Peers:
+    """A link, and clients of it."""
+
+    async def __aenter__(self) -> Peers:
+        self.link = Link(TYPES, "2.0")
+        self.taken: list[Any] = []
+        self.link.listen("/n", Input("/cmd", "std_msgs/Bool", self.taken.append, ""))
+        await self.link.start("127.0.0.1", 0)
+        self.writers: list[asyncio.StreamWriter] = []
+        return self
+
+    async def come(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.link.port)
+        self.writers.append(writer)
+        return reader, writer
+
+    async def __aexit__(self, *_: object) -> None:
+        for writer in self.writers:
+            writer.transport.abort()
+        await self.link.close()
+        await asyncio.sleep(0.01)
+
+
+def test_a_flood_on_the_link_is_worked_off_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "TURN", 0.0)
+
+    async def main() -> None:
+        async with Peers() as peers:
+            _, writer = await peers.come()
+            data = frame(Kind.MESSAGE, 1, TYPES.encode_ros1(TYPES["std_msgs/Bool"](data=True), "std_msgs/Bool"))
+            writer.write(data * 500)
+            await until(lambda: peers.taken)
+            assert len(peers.taken) < 100, "the rest waits until others have had their turn"
+            await until(lambda: len(peers.taken) == 500)
+            writer.write(data)
+            await until(lambda: len(peers.taken) == 501)
+
+    asyncio.run(main())
+
+
+def test_clients_of_the_link_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "MAX_EACH", 3)
+
+    async def main() -> None:
+        async with Peers() as peers:
+            for _ in range(3):
+                reader, _ = await peers.come()
+                assert await reader.read(5)
+            reader, _ = await peers.come()
+            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+                await reader.readexactly(5)
+            assert len(peers.link.clients) == 3
+            assert peers.link.topics() is peers.link.topics(), "it is the same for all who come"
+
+    asyncio.run(main())
+
+
+def test_frames_that_announce_much_are_refused_before_they_come() -> None:
+    with pytest.raises(Exception, match="expected a frame of"):
+        list(FrameReader().receive((1 << 30).to_bytes(4, "little") + b"\3"))
+
+
+# -- VDA 5050
+
+
+def test_orders_wait_in_a_short_queue(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(vda5050, "MAX_PAYLOAD", 100)
+
+    async def main() -> None:
+        fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
+        agv = fleet._agvs[0]
+        calls: list[Any] = []
+        handover: Any = SimpleNamespace(soon=lambda act, *args: calls.append((act, args)))
+        taken: list[bytes] = []
+        fleet.take = lambda _i, data: taken.append(data)  # type: ignore[method-assign]
+        agv.come(b"x" * 101, handover, fleet._look)
+        for n in range(50):
+            agv.come(b"%d" % n, handover, fleet._look)
+        assert len(calls) == vda5050.MAX_ORDERS
+        for act, args in calls:
+            act(*args)
+        assert taken == [b"0", b"1", b"2", b"3"]
+        agv.come(b"next", handover, fleet._look)
+        act, args = calls[-1]
+        act(*args)
+        assert taken[-1] == b"next"
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    assert "47 messages" in caplog.text
+
+
+# -- limits of robots, maps
+
+
+def test_limits_are_changed_all_or_none_and_settled_once() -> None:
+    """A request may name a limit thousands of times."""
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", "ann")
+    settled: list[int] = []
+    limits = Reconfigure(robot.port("ros"), "/ann/", TYPES, lambda: settled.append(1))
+    double = TYPES["dynamic_reconfigure/DoubleParameter"]
+
+    def put(*pairs: tuple[str, float]) -> Any:
+        config = limits.config({})
+        config.doubles = [double(n, v) for n, v in pairs]
+        return limits._set(TYPES["dynamic_reconfigure/ReconfigureRequest"](config=config))
+
+    answer = put(*[("trans_accel", 0.1 + k / 1e5) for k in range(3000)], ("x\n", 5.0))
+    assert len(settled) == 1
+    assert {d.name: d.value for d in answer.config.doubles}["trans_accel"] == pytest.approx(0.12999)
+    sim.step()
+    assert limits.values()["trans_accel"] == pytest.approx(0.12999)
+    before = limits.values()
+    for bad in (float("nan"), float("inf"), -1.0, 1e9):
+        with pytest.raises(WorldError, match="expected 0"):
+            put((PARAMETERS[0].name, 0.5), (PARAMETERS[4].name, bad))
+    sim.step()
+    assert limits.values() == before
+
+
+def grid(width: int, height: int, cells: int, resolution: float = 0.05) -> Any:
+    message = TYPES.blank("nav_msgs/OccupancyGrid")
+    message.info.width, message.info.height, message.info.resolution = width, height, resolution
+    message.info.origin.orientation.w = 1.0
+    message.data = np.zeros(cells, np.int8)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("message", "complaint"),
+    [
+        (grid(10**6, 10**6, 0), "expected 1000000 × 1000000 cells, found 0"),
+        (grid(np.uint32(65536), np.uint32(65536), 0), "expected 65536 × 65536 cells, found 0"),  # type: ignore[arg-type]
+        (grid(10, 10, 100, 1e9), "expected a resolution"), (grid(10, 10, 100, float("nan")), "expected a resolution"),
+        (grid(100, 100, 10_000), "cells"), (grid(30, 30, 900, 9999.0), "m across"),
+    ],
+)  # fmt: skip
+def test_maps_from_ros_have_bounds(message: Any, complaint: str) -> None:
+    with pytest.raises(MapError, match=complaint):
+        message_to_scene(message, "ros:/map", Budget(cells=1000))
+
+
+def test_seldom_is_seldom(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        seldom = Seldom(log)
+        for _ in range(1000):
+            seldom.log(logging.WARNING, "the same")
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(main())
+    assert len(caplog.records) == 1
