@@ -157,12 +157,23 @@ def test_a_flood_on_the_link_is_worked_off_a_little_at_a_time(monkeypatch: pytes
 
     async def main() -> None:
         async with Peers() as peers:
+            turns = 0
+
+            async def others() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            task = asyncio.ensure_future(others())
             _, writer = await peers.come()
             data = frame(Kind.MESSAGE, 1, TYPES.encode_ros1(TYPES["std_msgs/Bool"](data=True), "std_msgs/Bool"))
             writer.write(data * 500)
             await until(lambda: peers.taken)
-            assert len(peers.taken) < 100, "the rest waits until others have had their turn"
+            before, taken = turns, len(peers.taken)
             await until(lambda: len(peers.taken) == 500)
+            assert turns - before >= 500 - taken, "between each two of them others have had their turn"
+            task.cancel()
             writer.write(data)
             await until(lambda: len(peers.taken) == 501)
 
