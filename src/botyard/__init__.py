@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _WHERE = {
     "ArgumentError": "errors",
     "BotyardError": "errors",
+    "Budget": "formats.budget",
+    "BudgetError": "errors",
     "CommandError": "errors",
     "DoubtWarning": "errors",
     "FormatError": "errors",
@@ -59,9 +61,9 @@ _WHERE = {
 }
 
 __all__ = [
-    "ArgumentError", "BotyardError", "CommandError", "DoubtWarning", "FormatError", "LaserScan", "LaserSpec", "MapError", "ModelError",
-    "Pose", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "Twist", "UnknownNameError", "WorldError",
-    "__version__", "load_laser", "load_robot", "load_scene", "robot_names",
+    "ArgumentError", "BotyardError", "Budget", "BudgetError", "CommandError", "DoubtWarning", "FormatError", "LaserScan", "LaserSpec",
+    "MapError", "ModelError", "Pose", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "Twist",
+    "UnknownNameError", "WorldError", "__version__", "load_laser", "load_robot", "load_scene", "robot_names",
 ]  # fmt: skip
 
 

@@ -57,6 +57,7 @@ from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNam
 from botyard.fleet import Fleet
 from botyard.formats import scenario
 from botyard.formats.base import Options, Warn
+from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.formats.registry import load_world
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
@@ -214,6 +215,7 @@ class Simulation(Handle):
         range_step: float = 0.0,
         resolution: float | None = None,
         warn: Warn | None = None,
+        budget: Budget = Budget(),
     ) -> Simulation:
         """A simulation of a map, a world file or a scenario, or of a map of the package by its name (``office``, ``warehouse``).
 
@@ -225,13 +227,15 @@ class Simulation(Handle):
             Size of a map point, a pixel, a cell or a unit of a drawing whose file does not give it, m.
         warn : callable, optional
             Receives a line for everything in the file that was skipped, doubted or assumed, and later what it does for `Simulation`.
+        budget : Budget
+            The limits of what is read; ``Budget(cells=10**9)`` raises that one.
 
         The other parameters are those of `Simulation`; what is left out is what the file says.
 
         Raises
         ------
         FormatError
-            No such file, or it is wrong; with file and line.
+            No such file, or it is wrong or too large; with file and line.
         ArgumentError
             A parameter is none that it can have.
         """
@@ -240,7 +244,8 @@ class Simulation(Handle):
             resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
         from botyard.controllers.registry import is_controller  # upward on purpose: a world may need them
 
-        options = Options(resolution=resolution, is_program=is_controller)
+        arguments.instance(budget, "budget", Budget, "botyard.formats.budget.Budget(cells=10**9) is one")
+        options = Options(resolution=resolution, is_program=is_controller, budget=budget)
         world = load_world(map, options if warn is None else replace(options, warn=warn))
         given: dict[str, Any] = {
             "seed": seed, "step": step, "odometry_error": odometry_error, "sensor_noise": sensor_noise, "threads": threads,

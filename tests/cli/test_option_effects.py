@@ -155,7 +155,7 @@ def test_how_maps_are_read(
     plain, fine = assembled("-m p.map"), assembled("-m p.map --resolution 50 --lines-chunksize 7 --points-chunksize 9")
     assert [one.sim.scene.resolution for one in (plain, fine)] == [0.02, 0.05]
     assert fine.sim.scene.bounds == pytest.approx((1.0, 1.0, 1.05, 1.05)), "and a wall is as large"
-    later = fine.yard.world._options
+    later = fine.yard.world._reading
     assert (later.resolution, later.lines_chunk, later.points_chunk) == (0.05, 7, 9)
 
 

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from botyard.errors import BudgetError, CommandLineError, ExitCode, MapError, ModelFileError, WorldFileError
+from botyard.errors import (
+    ArgumentError,
+    BudgetError,
+    CommandLineError,
+    ExitCode,
+    MapError,
+    ModelFileError,
+    WorldFileError,
+)
 from botyard.formats.base import Options, read_bytes, read_source
 from botyard.formats.budget import WHAT, Budget, Meter
 
@@ -60,7 +68,7 @@ def test_limits_are_raised_by_name() -> None:
         with pytest.raises(CommandLineError) as error:
             Budget().raised([text])
         assert complaint in str(error.value)
-    with pytest.raises(CommandLineError, match="limit robots"):
+    with pytest.raises(ArgumentError, match="robots: expected a number of 0 or more, found -1"):
         Budget(robots=-1)
 
 

@@ -6,15 +6,23 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.errors import ModelFileError
+from botyard.devices.sonar import sonar_bundles
+from botyard.errors import ModelError, ModelFileError
+from botyard.formats.base import Source
+from botyard.formats.registry import read_world
 from botyard.formats.stagemodels import ModelLibrary
+from botyard.formats.stageprops import Notes
 from botyard.formats.stageworld import parse, read
-from botyard.model.library import load_robot
+from botyard.model.library import load_robot, robot_of
 from botyard.model.robot import Axes, Drive
+from botyard.model.robotfile import to_table
+from botyard.model.scene import Scene
+from botyard.simulation import Simulation
 
 
 def robot(text: str, name: str = "mine", **options: bool):
@@ -228,7 +236,7 @@ def test_models_of_our_library_can_be_changed() -> None:
         ("define mine a ( ) define a mine ( )", "is based on itself"),
         ("define mine position ( size [1] )", "expected a length and a width, not negative, found 1"),
         ('define mine position ( drive "hover" )', 'expected "diff", "omni" or "car", found hover'),
-        ("define mine position ( laser ( samples 0 ) )", "samples must be at least 1"),
+        ("define mine position ( laser ( samples 0 ) )", "samples must be 1 … 100000, found 0"),
         ("define mine position ( ranger ( scount 2 spose[0] [0 0 0] ) )", "scount is 2, but spose[1] is missing"),
         ('define mine position ( pioneer_distconv "big" )', "expected 1 number, found big"),
         ("define mine position ( polygon[0].point[0] [1 2] )", "polygons of at least 3 points"),
@@ -307,3 +315,96 @@ def test_stage_4_samples_parse(shared: Path) -> None:
     for path in files:
         world = read(path)
         assert world.entities
+
+
+# -- single transducers, and what cannot be simulated
+
+
+SONAR = """define mine position ( ranger (
+  scount 4 sview [0.1 5 30] noise 0.01 projection_type "closest" projection_res 10
+  spose[0] [0.1 0 0] spose[1] [0 0.1 90] spose[2] [0 -0.1 -90] spose[3] [-0.1 0 180]
+  sview[1] [0.2 3 10] sview[3] [0 0 0] noise[2] 0.5 ssize[2] [0.1 0.1]
+) )"""
+
+
+def test_transducers_have_views_and_noise_of_their_own() -> None:
+    ring = robot(SONAR).sonar
+    assert ring is not None
+    assert (ring.range_min, ring.range_max, math.degrees(ring.fov), ring.noise) == (0.1, 5.0, pytest.approx(30), 0.01)
+    assert [ring.limits_of(t) for t in ring.transducers] == [(0.1, 5.0), (0.2, 3.0), (0.1, 5.0), (0.1, 5.0)]
+    assert [t.connected for t in ring.transducers] == [True, True, True, False]
+    assert [ring.rays_of(t) for t in ring.transducers] == [4, 2, 4, 1]
+    bundles = sonar_bundles(ring)
+    assert [(b.r_min, b.r_max, b.r_noise) for b in bundles] == [
+        (0.1, 5.0, 0.01), (0.2, 3.0, 0.01), (0.1, 5.0, 0.5), (5.0, 5.0, 0.0),
+    ]  # fmt: skip
+    spread = [b.angle0 + b.step * (b.count - 1) for b in bundles]
+    assert np.degrees(spread).tolist() == pytest.approx([15, 5, 15, 0])
+
+
+def test_a_robot_measures_with_them() -> None:
+    sim = Simulation(Scene(segments=np.array([[-9.0, 4.0, 9.0, 4.0], [-9.0, -4.0, 9.0, -4.0]])), sensor_noise=False)
+    bot = sim.add_robot(robot(SONAR), pose=(0.0, 0.0, 0.0))
+    ranges = bot.sonar.read().ranges
+    assert ranges[1] == 3.0, "its own greatest range: the wall is 3.9 m away"
+    assert ranges[2] == pytest.approx(3.9 / math.cos(math.radians(5)), abs=1e-6), "the nearest of four rays, 10° apart"
+    assert (ranges[0], ranges[3]) == (5.0, 5.0)
+
+
+def test_sensors_of_stage_4_differ_too() -> None:
+    spec = robot(
+        "define near sensor ( range [0 1] fov 10 noise [0.1 0 0] ) define far sensor ( range [0.5 9] fov 20 )\n"
+        "define mine position ( size [1 1 1] ranger ( near ( pose [1 0 0 0] ) far ( pose [-1 0 0 180] ) ) )"
+    )
+    ring = spec.sonar
+    assert ring is not None
+    assert [ring.limits_of(t) for t in ring.transducers] == [(0.0, 1.0), (0.5, 9.0)]
+    assert [t.noise for t in ring.transducers] == [0.1, 0.0]
+    assert np.degrees([t.fov for t in ring.transducers]).tolist() == pytest.approx([10, 20])
+
+
+def test_a_ring_of_single_transducers_is_saved_whole() -> None:
+    spec = robot(SONAR)
+    table = {k: v for k, v in to_table(spec).items() if k != "name"}
+    again = robot_of(table, "mine")
+    assert again.sonar == spec.sonar
+    text = "botyard: 1\nmodels: " + json.dumps({"mine": table}) + "\nrobots: [{model: mine}]\n"
+    assert read_world(Source("s.yaml", text.encode())).robots[0].spec.sonar == spec.sonar
+    table["sonar"]["single"][0]["index"] = 9
+    with pytest.raises(ModelError, match=r"a transducer of 0 … 3, found 9"):
+        robot_of(table, "mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("ranger ( scount 1 spose[0] [0 0 0] ssize[0] [1 1] )", "ssize"),
+        ("ranger ( scount 1 spose[0] [0 0 0] enable_throwaway 1 )", "enable_throwaway"),
+        ("laser ( samples 3 beam_width 5 )", "beam_width"),
+        ("laser ( samples 3 laser_return_rules 1 laser_return_rule[0].model_lt 5 laser_return_rule[0].detect 4 )", "model_lt"),
+        ("laser ( samples 3 laser_return_rules 1 laser_return_rule[0].model_eq 7 laser_return_rule[0].detect 4 )", "none of"),
+        ("laser ( samples 3 laser_return_rules 1 laser_return_rule[0].model_eq 2 laser_return_rule[0].detect 4 "
+         "laser_return_rule[0].stop 1 )", '"stop"'),
+        ("fiducialfinder ( ignore_zloc 1 )", "ignore_zloc"),
+        ("blobfinder ( ptz [1 2 3] )", "ptz"),
+        ("bumper ( bcount 1 bpose[0] [1 0 0 0] squeak 1 )", "squeak"),
+        ('gripper ( autosnatch 1 )', "autosnatch"),
+        ("velocity [1 0 0]", "velocity"),
+        ("update_interval 10000", "update_interval"),
+        ("pioneer_watchdgo 3", "pioneer_watchdgo"),
+        ("wheelbase 2", "wheelbase"),
+        ("height 2", "height"),
+    ],
+)  # fmt: skip
+def test_what_is_not_simulated_is_noted(text: str, word: str) -> None:
+    notes = Notes()
+    ModelLibrary(parse(f"define mine position ( {text} )", "my.inc"), notes=notes).robot("mine")
+    assert len(notes.texts) == 1 and word in notes.texts[0] and notes.texts[0].startswith("my.inc:1: ")
+
+
+def test_usual_values_are_not_worth_a_word() -> None:
+    notes = Notes()
+    text = "velocity [0 0 0] update_interval 100 friction 0 laser ( samples 3 laser_beam_height 0.1 ) "
+    text += "ranger ( scount 1 spose[0] [0 0 0] ssize [1 1] )"
+    ModelLibrary(parse(f"define mine position ( {text} )"), notes=notes).robot("mine")
+    assert notes.texts == []

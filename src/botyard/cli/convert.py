@@ -11,10 +11,13 @@ import click
 
 from botyard.cli.before import check_can_be_written
 from botyard.cli.needs import require
+from botyard.cli.options import max_read_option
 from botyard.errors import CommandLineError, FormatError, MapError
 from botyard.names import escaped
 
 if TYPE_CHECKING:
+    from botyard.formats.base import Source
+    from botyard.formats.budget import Budget
     from botyard.model.scene import Scene
 
 TARGETS = (".map", ".yaml", ".yml")
@@ -62,9 +65,10 @@ class _Command(click.Command):
 @click.option(
     "--cell", type=click.FloatRange(0.001, 100.0), metavar="M", help="Size of a cell of a ROS map, m. [default: 0.05]"
 )
+@max_read_option
 def command(
     source: str, target: str, resolution: float | None, threshold: float, invert: bool, trace: bool, planar: bool | None,
-    kind: str | None, cell: float | None,
+    kind: str | None, cell: float | None, max_read: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Convert a map, picture, drawing or world file.
 
@@ -73,6 +77,7 @@ def command(
     from botyard.controllers.registry import is_controller
     from botyard.formats import armap, bitmap
     from botyard.formats.base import Options, read_source
+    from botyard.formats.budget import Budget
     from botyard.formats.registry import find_map, format_of, read_world
     from botyard.formats.scenario import save
 
@@ -81,15 +86,16 @@ def command(
 
     require(what=source, also=[source])
     options = Options(
-        resolution=resolution, threshold=threshold, invert=invert, planar=planar, warn=warn, is_program=is_controller
-    )
+        resolution=resolution, threshold=threshold, invert=invert, planar=planar, budget=Budget().raised(max_read), warn=warn,
+        is_program=is_controller,
+    )  # fmt: skip
     path = Path(target)
     kind = kind or kind_of(path)
     check_can_be_written("OUTPUT", path)
-    read = read_source(find_map(source))
+    read = read_source(find_map(source), options.budget)
     name = "" if read.suffix == ".zip" else format_of(read).name
     if kind == "armap" and name == "armap":
-        _written(path, lambda: armap.write(armap.read(read.name), path))  # nothing of it is lost
+        _written(path, lambda: armap.write(armap.read(read.name, options.budget), path))  # nothing of it is lost
         return _done(path)
     if kind == "armap" and name == "bitmap" and not trace:
         scene = bitmap.read_points(read, options)
@@ -183,14 +189,13 @@ def bitmap_tool(
     bare: str | None,
 ) -> int:
     """Convert a PNM picture (or a PNG …) to the points of an ArMap: x to the right, y up, dark pixels are obstacles."""
-    import io
-
     import numpy as np
-    from PIL import Image
 
     from botyard.formats import armap, bitmap
     from botyard.formats.armapscene import from_scene
-    from botyard.formats.base import Options, Source, read_source
+    from botyard.formats.base import Options, read_source
+    from botyard.formats.budget import Budget, Meter
+    from botyard.formats.images import open_picture
     from botyard.model.scene import Scene
 
     name = input_name or bare
@@ -199,14 +204,13 @@ def bitmap_tool(
         return TOOL_USAGE
     size = resolution / 1000.0
     try:
-        source = read_source(name) if name and name != "-" else Source("standard input", sys.stdin.buffer.read())
+        source = read_source(name) if name and name != "-" else _standard_input(Budget())
         if color is None:
             scene = bitmap.read_points(source, Options(resolution=size, invert=invert))
         else:
-            bitmap.solid_pixels(source, Options())  # says what is wrong with it
-            with Image.open(io.BytesIO(source.data)) as image:
-                planes = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"), np.int64)
-            total = planes if planes.ndim == 2 else planes.sum(axis=2)
+            with open_picture(source, Meter(Budget(), source.name), "the picture") as image:
+                planes = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
+            total = planes if planes.ndim == 2 else planes.sum(axis=2, dtype=np.int16)
             rows, columns = np.nonzero((total == color)[::-1])
             points = np.stack([columns, rows], axis=1).astype(np.float64) * size
             scene = Scene(name=source.stem, points=points, resolution=size)
@@ -221,6 +225,16 @@ def bitmap_tool(
         return TOOL_OUTPUT
     click.echo(f"{len(scene.points)} points written to {path}")
     return TOOL_OK
+
+
+def _standard_input(budget: Budget) -> Source:
+    """What comes from a pipe, as much as is allowed."""
+    from botyard.formats.base import Source
+    from botyard.formats.budget import Meter
+
+    data = sys.stdin.buffer.read(budget.bytes + 1)
+    Meter(budget, "standard input").check("bytes", len(data))
+    return Source("standard input", data)
 
 
 @click.command("convertSfWorldToMap")

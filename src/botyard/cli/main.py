@@ -113,7 +113,7 @@ def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
 
 def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
     """The command that was meant by a bare word that is no map either."""
-    if not isinstance(error, MapError) or not typed or not typed[0].isalpha():
+    if not isinstance(error, MapError) or not typed or not typed[0].isalpha() or typed[0] in COMMANDS:
         return ""
     word = typed[0].lower()
     near = OTHER_WORDS.get(word) or next(iter(difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.6)), None)

@@ -13,6 +13,8 @@ from botyard.cli.before import check_can_be_written
 from botyard.cli.convert import kind_of, write_scene
 from botyard.cli.listing import print_table, write_pictures
 from botyard.cli.needs import require
+from botyard.cli.options import max_read_option
+from botyard.formats.budget import Budget
 from botyard.formats.registry import builtin_maps, load_scene
 from botyard.model.mapbuilder import GENERATORS
 from botyard.model.scene import Scene
@@ -41,12 +43,14 @@ def command() -> None:
     metavar="FOLDER",
     help="Write a picture of each map there.",
 )
+@max_read_option
 @click.argument("files", nargs=-1)
-def list_maps(files: tuple[str, ...], png: Path | None) -> None:
+def list_maps(files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...]) -> None:
     """List the shipped maps (or the given FILES, of any format) and what is in them."""
     require(what="maps", also=files)
+    budget = Budget().raised(max_read)
     scenes = [
-        load_scene(f, warn=lambda text: click.echo(f"warning: {escaped(text)}", err=True))
+        load_scene(f, warn=lambda text: click.echo(f"warning: {escaped(text)}", err=True), budget=budget)
         for f in files or builtin_maps()
     ]
     titles = ("map", "size m", "lines", "points", "boxes", "goals and docks", "georeference")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ import click
 from botyard.cli.listing import file_stem, print_table, write_pictures
 from botyard.errors import BotyardError
 from botyard.formats import arparams
-from botyard.formats.models import find_robot, model_names, user_models
+from botyard.formats.models import find_robot, is_model_file, model_names, read_models, user_models
 from botyard.model.robot import RobotSpec
 from botyard.names import escaped, shown
 
@@ -30,8 +31,8 @@ from botyard.names import escaped, shown
 )
 @click.argument("names", nargs=-1)
 def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | None) -> None:
-    """List the robot models (or those NAMED), with their size, speed and sensors."""
-    specs = [find_robot(n) for n in names] if names else _all_models()
+    """List the robot models (or those NAMED, or of files: .p, .toml, .inc), with their size, speed and sensors."""
+    specs = [spec for n in names for spec in _models_of(n)] if names else _all_models()
     titles = ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description")
     print_table(titles, map(_row, specs))
     if png is not None:
@@ -45,6 +46,16 @@ def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | No
             path = parameter_files / f"{file_stem(spec.pioneer.subclass.lower())}.p"
             path.write_text(arparams.from_robot(spec), "utf-8")
             click.echo(f"written: {path}")
+
+
+def _models_of(name: str) -> Sequence[RobotSpec]:
+    """The model of a name, or those of a file."""
+    if not is_model_file(name):
+        return (find_robot(name),)
+    found = read_models(name)
+    for remark in found.remarks:
+        click.echo(f"botyard: warning: {escaped(remark)}", err=True)
+    return found.robots
 
 
 def _all_models() -> list[RobotSpec]:

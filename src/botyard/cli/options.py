@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
+from botyard.errors import CommandLineError
+from botyard.formats.budget import OPTION, WHAT, Budget
 from botyard.geometry import Pose
 from botyard.units import from_deg, from_mm
+
+
+class LimitParam(click.ParamType[str]):
+    """``NAME=NUMBER`` of a limit of reading."""
+
+    name = "NAME=NUMBER"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Look whether there is such a limit."""
+        try:
+            Budget().raised([str(value)])
+        except CommandLineError as error:
+            self.fail(str(error).removeprefix(f"{OPTION}: "), param, ctx)
+        return str(value)
+
+
+MAX_READ_HELP: Final = (
+    f"Another limit of what a file may ask for: {', '.join(WHAT)}. The error of a limit says its name. Repeatable."
+)
+max_read_option: Final = click.option(
+    OPTION, type=LimitParam(), multiple=True, metavar="NAME=NUMBER", help=MAX_READ_HELP
+)
+"""For commands that read files: an argument `max_read`, for `Budget.raised`."""
 
 
 class RobotChoice(NamedTuple):

@@ -275,8 +275,10 @@ def _change_folder(folder: str) -> None:
 def _reading(o: RunOptions) -> Options:
     """How map files are read."""
     from botyard.formats.base import Options
+    from botyard.formats.budget import Budget
 
     return Options(
+        budget=Budget().raised(o.max_read),
         resolution=None if o.resolution is None else o.resolution / 1000.0,
         lines_chunk=o.lines_chunksize,
         points_chunk=o.points_chunksize,

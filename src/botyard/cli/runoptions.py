@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from botyard.cli.options import RobotChoice, RobotParam, StartParam
+from botyard.cli.options import MAX_READ_HELP, LimitParam, RobotChoice, RobotParam, StartParam
 from botyard.errors import CommandLineError, did_you_mean
 from botyard.geometry import Pose
 from botyard.units import deg, mm
@@ -117,6 +117,7 @@ class RunOptions:
     log_packets_received: bool
     log_movement_sent: bool
     record_packets: str | None
+    max_read: tuple[str, ...]
     lines_chunksize: int
     points_chunksize: int
     json: bool
@@ -629,6 +630,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="FILE",
         help="Record all bytes between clients and robots; botyard packets FILE prints them in words.",
     ),
+    _option("--max-read", world=False, type=LimitParam(), multiple=True, metavar="NAME=NUMBER", help=MAX_READ_HELP),
     _option(
         "--lines-chunksize",
         "-lines-chunksize",
@@ -771,7 +773,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 
 GROUPS: Final[tuple[tuple[str, str], ...]] = (
-    ("World", "config print-config map stageworld nomap resolution lines-chunksize points-chunksize adf save-scenario snapshot"),
+    ("World", "config print-config map stageworld nomap resolution max-read lines-chunksize points-chunksize adf save-scenario snapshot"),
     ("Robots", "robot robot-factory start controller joystick robot-name simulate-batteries gripper-layout"),
     ("Time and chance", "update-interval update-sim-time fast duration seed sensor-noise odom-error-mode no-error threads"),
     ("Pioneer clients", "port bind-to-address ignore-command warn-unsupported-commands compat srisim-compat no-srisim-laser-compat "

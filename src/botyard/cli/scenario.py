@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import click
 
+from botyard.cli.options import max_read_option
 from botyard.errors import BotyardError
-from botyard.names import escaped
+from botyard.names import escaped, shown
+
+if TYPE_CHECKING:
+    from botyard.formats.models import FileModels
 
 EXAMPLE = (resources.files("botyard") / "maps" / "visitors.yaml").read_text("utf-8")
 """The shipped scenario, with remarks."""
@@ -21,21 +26,28 @@ def command() -> None:
 
 
 @command.command("check")
+@max_read_option
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-def check(files: tuple[str, ...]) -> int:
-    """Read scenarios, world files or maps and say what is wrong with them."""
+def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
+    """Read scenarios, world files, maps or files with models (.inc, .p, .toml) and say what is wrong with them."""
     from botyard.cli.run import command as run_command
     from botyard.cli.runoptions import RunOptions, with_world_options
     from botyard.controllers.registry import is_controller
     from botyard.formats.base import Options
+    from botyard.formats.budget import Budget
+    from botyard.formats.models import is_model_file, read_models
     from botyard.formats.registry import load_world
     from botyard.simulation import Simulation
 
     status = 0
+    budget = Budget().raised(max_read)
     for name in files:
         remarks: list[str] = []
         try:
-            world = load_world(name, Options(warn=remarks.append, is_program=is_controller))
+            if is_model_file(name):
+                _say(name, read_models(name, budget))
+                continue
+            world = load_world(name, Options(warn=remarks.append, is_program=is_controller, budget=budget))
             context = run_command.make_context("run", ["--nomap"])
             with_world_options(RunOptions(**context.params), world.options, context, world.scene.source)
             sim = Simulation(world.scene)
@@ -56,6 +68,15 @@ def check(files: tuple[str, ...]) -> int:
             f"{moving} moving things, {len(robots)} robots"
         )
     return status
+
+
+def _say(name: str, found: FileModels) -> None:
+    """What is in a file with models."""
+    for text in found.remarks:
+        click.echo(f"note: {escaped(text)}")
+    names = ", ".join(shown(robot.name) for robot in found.robots)
+    rest = f", {len(found.others)} other definitions" if found.others else ""
+    click.echo(f"{escaped(name)}: good. {len(found.robots)} models{f': {names}' if names else ''}{rest}")
 
 
 @command.command("schema")

@@ -41,17 +41,20 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
     """
     bundles = []
     for t in spec.transducers:
-        several = spec.rays > 1 and t.connected
+        low, high = spec.limits_of(t)
+        fov = spec.fov if t.fov is None else t.fov
+        error = spec.noise if t.noise is None else t.noise
+        rays = spec.rays_of(t)
         bundles.append(
             Bundle(
                 mount=t.pose,
-                angle0=-spec.fov / 2 if several else 0.0,
-                step=spec.fov / (spec.rays - 1) if several else 0.0,
-                count=spec.rays if several else 1,
-                r_min=spec.range_min if t.connected else spec.range_max,
-                r_max=spec.range_max,
-                r_noise=spec.noise if noise and t.connected else 0.0,
-                shortest=several,
+                angle0=-fov / 2 if rays > 1 else 0.0,
+                step=fov / (rays - 1) if rays > 1 else 0.0,
+                count=rays,
+                r_min=low if t.connected else spec.range_max,
+                r_max=high if t.connected else spec.range_max,
+                r_noise=error if noise and t.connected else 0.0,
+                shortest=rays > 1,
             )
         )
     return bundles

@@ -364,7 +364,9 @@ class _Reader:
             if not self.sources[""].name:  # several sources need names all
                 self.sources[""] = replace(self.sources[""], name="Default")
         columns = 4 if kind == "LINES" else 2
-        self._meter.add("vertices", columns // 2 * body.count("\n"))
+        self._meter.add(
+            "vertices", columns // 2 * (body.count("\n") - body.endswith("\n"))
+        )  # each row has one before it
         rows = self._rows(number, body, columns, self._chunks[kind], (prefix, kind))
         self._rows_of.setdefault((prefix, kind), []).append(rows)
 

@@ -12,7 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from botyard.errors import BudgetError, CommandLineError, FormatError, MapError, budget_error, did_you_mean
+from botyard.errors import (
+    ArgumentError,
+    BudgetError,
+    CommandLineError,
+    FormatError,
+    MapError,
+    budget_error,
+    did_you_mean,
+)
 from botyard.names import shown
 
 OPTION: Final = "--max-read"
@@ -40,7 +48,7 @@ class Budget:
     references : int
         How often something that is described once is used: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
     cells : int
-        Pixels of a picture or cells of a grid, one picture or grid at a time.
+        Pixels of pictures and cells of grids.
     vertices : int
         Points, and ends of lines: two for a wall, one for each corner of an outline and for each scan point.
     robots : int
@@ -49,6 +57,11 @@ class Budget:
         Beams of all lasers, sonar rings and ray sensors of all robots.
     extent : float
         Width and height of the world, and the distance of anything from its origin, m.
+
+    Raises
+    ------
+    ArgumentError
+        A limit is no number of 0 or more.
     """
 
     bytes: int = 2**29
@@ -69,9 +82,7 @@ class Budget:
             value = getattr(self, field.name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value < math.inf:
-                raise CommandLineError(
-                    f"limit {field.name}: expected a number of 0 or more, found {shown(repr(value), 40)}"
-                )
+                raise ArgumentError(f"{field.name}: expected a number of 0 or more, found {shown(repr(value), 40)}")
 
     def raised(self, texts: Iterable[str]) -> Budget:
         """These limits with others in their place.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import threading
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -41,14 +43,28 @@ def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") ->
     MapError
         It is no image, cut off, or too large.
     """
+    with open_picture(source, meter, what) as image:
+        return _grey(image)
+
+
+@contextlib.contextmanager
+def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Image]:
+    """A picture of the library, of a size that is allowed; what goes wrong while it is open is told as of this file.
+
+    Raises
+    ------
+    MapError
+        It is no image, cut off, or too large.
+    """
     try:
         with _open(source.data) as image:
             meter.add("cells", image.width * image.height, path=source.name)
-            return _grey(image)
+            image.load()
+            yield image
     except FormatError:
         raise
     except Exception as error:  # of damaged files the library raises whatever comes
-        reason = shown(f"{error}", 200) if f"{error}" else type(error).__name__
+        reason = shown(error, 200) if str(error) else type(error).__name__
         raise MapError(f"{what} cannot be read: {reason}", source.name) from None
 
 
@@ -63,7 +79,6 @@ def _open(data: bytes) -> Image.Image:
 
 
 def _grey(image: Image.Image) -> NDArray[np.uint8]:
-    image.load()
     if image.mode in ("1", "L"):
         return np.asarray(image.convert("L"))
     grey = np.empty((image.height, image.width), np.uint8)
@@ -93,4 +108,4 @@ def _mean(image: Image.Image) -> NDArray[np.uint8]:
     return grey
 
 
-__all__ = ["FORMATS", "read_grey"]
+__all__ = ["FORMATS", "open_picture", "read_grey"]

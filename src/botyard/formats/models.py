@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from botyard.errors import FormatError, ModelError, ModelFileError, did_you_mean
-from botyard.formats import arparams, stageworld
-from botyard.formats.base import read_bytes
+from botyard.formats import arparams, stagescene, stageworld
+from botyard.formats.base import Options, read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.stagemodels import ModelLibrary
 from botyard.model.library import load_robot, parse_robot, robot_names
 from botyard.model.robot import RobotSpec
+from botyard.names import shown
 
 USER_FOLDERS: Final = (".botyard", ".AMRISim", ".MobileSim")
 """Folders in the user's home; the first one is ours, the others belong to the originals."""
@@ -28,6 +29,8 @@ VARIABLES: Final = ("AMRISIM", "MOBILESIM")
 """Environment variables that name the folder of an installed original (CFG-002)."""
 STOCK_FILE: Final = "PioneerRobotModels.world.inc"
 """Its model file."""
+INCLUDE: Final = ".inc"
+"""Suffix of files with definitions of Stage, by custom."""
 DEFAULT_MAP: Final = "init.map"
 """A map of this name in a user folder is loaded when none is given (MAP-019)."""
 
@@ -138,6 +141,52 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
         if is_model:
             models.makers.setdefault(name, lambda n=name: library.robot(n))  # type: ignore[misc]
     return models
+
+
+@dataclass(frozen=True, slots=True)
+class FileModels:
+    """What a file with models holds.
+
+    Attributes
+    ----------
+    robots : tuple of RobotSpec
+        Models that can be put into a world.
+    others : tuple of str
+        Names of other definitions: sensors.
+    remarks : tuple of str
+        What cannot be simulated, with file and line.
+    """
+
+    robots: tuple[RobotSpec, ...]
+    others: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def is_model_file(name: str | Path) -> bool:
+    """Whether a file of this name is one with models: ``.p``, ``.toml``, or Stage definitions, ``.inc``."""
+    return Path(name).suffix.lower() in (".p", ".toml", INCLUDE)
+
+
+def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
+    """All models of a file; each is made, so that what is wrong with it comes out.
+
+    Raises
+    ------
+    ModelFileError, ModelError
+        With file, line, what was expected and what was found.
+    """
+    if Path(path).suffix.lower() != INCLUDE:
+        return FileModels((find_robot(path, budget),))
+    file = stageworld.read(path, budget)
+    library = ModelLibrary(file)
+    robots, others = library.all()
+    remarks = list(library.notes.texts)
+    remarks += [
+        f'{p}:{line}: there is a definition "{shown(name)}" before this one, which counts'
+        for name, p, line in file.shadowed
+    ]
+    stagescene.to_world(file, path, Options(budget=budget, warn=remarks.append))  # what it puts into every world
+    return FileModels(robots, others, tuple(dict.fromkeys(remarks)))
 
 
 def user_models() -> UserModels:

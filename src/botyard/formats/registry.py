@@ -202,7 +202,7 @@ def _mounts(spec: RobotSpec) -> Outline:
 
 def _beams(spec: RobotSpec) -> int:
     """Beams of all range sensors of a robot."""
-    sonar = 0 if spec.sonar is None else len(spec.sonar.transducers) * spec.sonar.rays
+    sonar = 0 if spec.sonar is None else sum(map(spec.sonar.rays_of, spec.sonar.transducers))
     return sonar + sum(laser.samples for laser in spec.lasers)
 
 

@@ -230,8 +230,10 @@ class ModelLibrary:
         self._known: dict[str, RobotSpec] = {}
         self._inside: set[int] = set()
         self._totals: dict[int, int] = {}
-        self.meter = world.meter
-        self.pictures = Pictures(world.meter)
+        self.meter = Meter(
+            world.meter.budget, world.meter.path, ModelFileError
+        )  # a file that stays is built from again and again
+        self.pictures = Pictures(self.meter)
         self.dialect = dialect_of(world)
         self.notes = notes if notes is not None else Notes()
 
@@ -315,6 +317,33 @@ class ModelLibrary:
             self._known[name] = self._build(name, links, root)
         return self._known[name]
 
+    def all(self) -> tuple[tuple[RobotSpec, ...], tuple[str, ...]]:
+        """Every definition that can be put into a world, and the names of the others; those are tried on a robot.
+
+        Raises
+        ------
+        ModelFileError
+            What is wrong with the first that is wrong.
+        """
+        robots, others = [], []
+        for name, entity in self._world.definitions.items():
+            if self.is_model(name):
+                robots.append(self.robot(name))
+                continue
+            others.append(name)
+            links, root = self.chain(name)
+            self.count(links)
+            if root == "window" or (root in ("ranger", "sonar") and "scount" not in merged(links)):
+                continue  # of no use by itself, or completed where it is used
+            if root == "sensor":  # in a ranger of Stage 4
+                around = Entity("ranger", entity.path, entity.line, children=[Entity(name, entity.path, entity.line)])
+                self._ranger(_POSITION_4, [around], IDENTITY)
+            elif root in sensors.TYPES or root in UNSEEN:
+                self._child(_POSITION, Entity(name, entity.path, entity.line), IDENTITY)
+            else:  # nothing uses it, so nothing is lost
+                self.notes.add(f"type {name}", entity, f'"{shown(root)}" is not a type of sensor or model')
+        return tuple(robots), tuple(others)
+
     def instance(self, entity: Entity) -> RobotSpec:
         """The model of an entity that stands in the world itself, its own properties included."""
         links, root = self.links(entity)
@@ -397,21 +426,21 @@ class ModelLibrary:
         if len(spec.lasers) > MAX_LASERS:
             raise ModelFileError(f"expected a robot of at most {MAX_LASERS} lasers, found more", child.path, child.line)
         if root == "laser" or root in sensors.LASERS:
-            return replace(spec, lasers=(*spec.lasers, sensors.laser(links, root, mount)))
+            return replace(spec, lasers=(*spec.lasers, sensors.laser(links, root, mount, self.notes)))
         if root == "ranger" and not any("scount" in link.properties for link in links) and self.dialect == STAGE_4:
             return self._ranger(spec, links, mount)
         if root in ("ranger", "sonar", "pioneerSonar"):
-            return replace(spec, sonar=sensors.sonar(links, root))
+            return replace(spec, sonar=sensors.sonar(links, root, self.notes))
         if root in ("fiducial", "fiducialfinder"):
-            return replace(spec, fiducial_finder=sensors.fiducial_finder(links, mount))
+            return replace(spec, fiducial_finder=sensors.fiducial_finder(links, mount, self.notes))
         if root == "blobfinder":
-            return replace(spec, blob_finder=sensors.blob_finder(links, mount))
+            return replace(spec, blob_finder=sensors.blob_finder(links, mount, self.notes))
         if root == "bumper":
-            found = sensors.bumpers(links)
+            found = sensors.bumpers(links, self.notes)
             both = BumperSpec(front=max(found.front, spec.bumpers.front), rear=max(found.rear, spec.bumpers.rear))
             return replace(spec, bumpers=both)
         if root == "gripper":
-            return replace(spec, gripper=sensors.gripper(links))
+            return replace(spec, gripper=sensors.gripper(links, self.notes))
         if root in MODEL_TYPES:
             return self._attached(spec, links, mount) if self.dialect == STAGE_4 else spec
         if root in UNSEEN:

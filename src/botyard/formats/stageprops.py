@@ -12,6 +12,7 @@ from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Pose
 from botyard.model.obstacles import Returns
 from botyard.model.robot import Axes, Drive, RobotSpec
+from botyard.names import shown
 from botyard.units import from_deg, from_mm, wrap_angle
 
 STAGE_2: Final = 2
@@ -20,12 +21,18 @@ JOULES_PER_WH: Final = 3600.0
 
 # Properties that change nothing that can be simulated here: drawing, windows, timing of unread sensors, and what others interpret.
 _SILENT = re.compile(
-    r"""gui_\w+|window|trail_\w+|show_\w+|alwayson|update_interval|name|pose|velocity|mass|friction|stack_children|noblocks
-    |map_resolution|height|height_offset|polygons|polygon\[\d+\].*|blocks?|points?|point\[\d+\]|size|size3|origin|bitmap|boundary
-    |localization_origin|color_rgba|gripper_return|blobfinder_return|max_speed|ctrl|mask|watts_used|pioneer_\w+|id|z
-    |laser_return_rules?.*|add_noise|power_on""",
+    r"""gui_\w+|window|trail_\w+|show_\w+|alwayson|name|pose|mass|stack_children|noblocks|map_resolution
+    |polygons|polygon\[\d+\].*|blocks?|points?|point\[\d+\]|size|size3|origin|bitmap|boundary
+    |color_rgba|gripper_return|blobfinder_return|max_speed|ctrl|mask|watts_used|id|z|laser_return_rules?.*|add_noise|power_on
+    |pioneer_max_readings_per_packet|pioneer_has(front|rear)array""",
     re.VERBOSE,
 )
+
+
+_USUAL: Final[Mapping[str, float]] = {
+    "velocity": 0.0, "localization_origin": 0.0, "friction": 0.0, "height": 0.0, "height_offset": 0.0, "update_interval": 100.0,
+}  # fmt: skip
+"""Properties that mean nothing here either, and change nothing while they have these values."""
 
 
 @dataclass(slots=True)
@@ -361,7 +368,9 @@ def note_unused(notes: Notes, entity: Entity, handled: Iterable[str] = ()) -> No
             key in PROPERTIES or key in _RETURNS or key == "color" or name in handled or _SILENT.fullmatch(key)
             or _ENERGY.fullmatch(key)
         )  # fmt: skip
+        if key in _USUAL and all(v == _USUAL[key] for v in prop.values):
+            continue
         if not known:
-            notes.add(name, prop, f'the property "{name}" is not simulated')
+            notes.add(name, prop, f'the property "{shown(name)}" is not simulated')
         elif key == "drive" and prop.values == ("car",):
             notes.add("drive car", prop, 'drive "car" is simulated as "diff": it can turn on the spot')

@@ -12,11 +12,52 @@ from botyard.formats.stageworld import Entity, Property
 from botyard.geometry import Pose, compose
 from botyard.model.accessories import BumperSpec, GripperSpec
 from botyard.model.library import load_laser
-from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec, ReflectorRule, SonarSpec, Transducer
+from botyard.model.sensors import (
+    MAX_SONAR_RAYS,
+    BlobFinderSpec,
+    FiducialFinderSpec,
+    LaserSpec,
+    ReflectorRule,
+    SonarSpec,
+    Transducer,
+)
 from botyard.units import from_deg
 
 LASERS: Final = {"sicklms200": "lms200", "sicklms100": "lms100", "sicks300": "s300", "sicktim510": "tim510"}
 """The stock sensor definitions of AMRISim's model file, and our models of the same devices."""
+_READ: Final[Mapping[str, tuple[str, ...]]] = {
+    "laser": (
+        "samples",
+        "fov",
+        "range_min",
+        "range_max",
+        "reverse_scan",
+        "noise",
+        "reading_angle_error",
+        "laser_beam_height",
+    ),
+    "ranger": ("scount", "spose", "sview", "ssize", "noise", "projection_type", "projection_res"),
+    "fiducial": ("range_min", "range_max", "range_max_id", "fov"),
+    "blobfinder": ("colors", "channels", "colors_count", "image", "fov", "pan", "range", "range_max"),
+    "bumper": ("bcount", "bpose", "blength"),
+    "gripper": ("paddle_size",),
+}
+"""What is read of each type of sensor, and what is only drawn or about heights: sizes of transducers, heights of beams."""
+TYPES: Final = frozenset(
+    {
+        *LASERS,
+        "laser",
+        "ranger",
+        "sonar",
+        "pioneerSonar",
+        "fiducial",
+        "fiducialfinder",
+        "blobfinder",
+        "bumper",
+        "gripper",
+    }
+)
+"""Types of sensors of Stage."""
 DEFAULT_BEAM: Final = 0.1
 """Field of view of a Stage 4 sensor that does not say its own, rad."""
 
@@ -44,7 +85,13 @@ def _placed(props: Mapping[str, Property], mount: Pose) -> Pose:
     return compose(mount, pose(props["pose"])) if "pose" in props else mount
 
 
-def laser(links: Sequence[Entity], root: str, mount: Pose) -> LaserSpec:
+def _note(notes: Notes, links: Sequence[Entity], root: str) -> None:
+    """Note what is said of a sensor and means nothing here."""
+    for entity in links:
+        note_unused(notes, entity, _READ[root])
+
+
+def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> LaserSpec:
     """A ``laser`` of Stage 2.
 
     Raises
@@ -53,6 +100,7 @@ def laser(links: Sequence[Entity], root: str, mount: Pose) -> LaserSpec:
         With file, line, what was expected and what was found.
     """
     props = merged(links)
+    _note(notes, links, "laser")
     base = load_laser(LASERS[root]) if root in LASERS else LaserSpec(type_name="laser", samples=180, size=(0.15, 0.15))
     try:
         return LaserSpec(
@@ -66,7 +114,7 @@ def laser(links: Sequence[Entity], root: str, mount: Pose) -> LaserSpec:
             flipped=_number(props, "reverse_scan", float(base.flipped)) != 0,
             range_noise=_number(props, "noise", base.range_noise),
             angle_noise=_number(props, "reading_angle_error", base.angle_noise),
-            reflector=_reflector(props) if "laser_return_rules" in props else base.reflector,
+            reflector=_reflector(props, notes) if "laser_return_rules" in props else base.reflector,
         )
     except FormatError:
         raise
@@ -74,23 +122,36 @@ def laser(links: Sequence[Entity], root: str, mount: Pose) -> LaserSpec:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-def _reflector(props: Mapping[str, Property]) -> ReflectorRule:
-    """The documented rules: bright things are plain beyond a range or an angle, and 2 may be reported as another number."""
+def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
+    """The documented rules: bright things are plain beyond a range or an angle, and 2 may be reported as another number.
+
+    Rules of another kind are noted.
+    """
     rule = ReflectorRule()
     for i in range(_count(props, "laser_return_rules", 0, 100)):
         one = {k.rpartition(".")[2]: p for k, p in props.items() if k.startswith(f"laser_return_rule[{i}].")}
+        if not one:
+            continue
         condition = one["condition"].string() if "condition" in one else ""
-        if condition == "outside_range" and "range" in one:
+        # "returns above 1 are 1 then", which a rule need not say
+        dims = _number(one, "model_gt", 1.0) == 1.0 and "model_eq" not in one and _number(one, "detect", 1.0) == 1.0
+        if condition == "outside_range" and "range" in one and dims:
             rule = replace(rule, max_range=one["range"].number())
-        elif condition == "outside_angle" and "angle" in one:
+        elif condition == "outside_angle" and "angle" in one and dims:
             rule = replace(rule, max_incidence=from_deg(one["angle"].number()) / 2.0)
-        elif not condition and "detect" in one:
+        elif not condition and "detect" in one and "model_gt" not in one and _number(one, "model_eq", 2.0) == 2.0:
             rule = replace(rule, strength=_count(one, "detect", 2, 255))
+        else:
+            what = "a rule for laser returns that is none of: returns above 1 are 1 beyond a range, or an angle; 2 is another number"
+            notes.add("laser_return_rule", next(iter(one.values())), f"{what}; it is not simulated")
+        for key in ("stop", "model_lt"):
+            if key in one and one[key].number():
+                notes.add(f"laser_return_rule {key}", one[key], f'"{key}" of a rule for laser returns is not simulated')
     return rule
 
 
-def sonar(links: Sequence[Entity], root: str) -> SonarSpec:
-    """A ``ranger`` of Stage 2 with ``scount`` and ``spose[i]``.
+def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
+    """A ``ranger`` of Stage 2 with ``scount`` and ``spose[i]``; ``sview[i]`` and ``noise[i]`` are those of one transducer.
 
     Raises
     ------
@@ -98,6 +159,14 @@ def sonar(links: Sequence[Entity], root: str) -> SonarSpec:
         With file, line, what was expected and what was found.
     """
     props = merged(links)
+    _note(notes, links, "ranger")
+    sized = next((prop for key, prop in props.items() if key.startswith("ssize[")), None)
+    if sized is not None:
+        notes.add(
+            "ssize",
+            sized,
+            'the size of a single transducer ("ssize[i]") is drawn nowhere, and nothing else depends on it',
+        )
     stock = root == "pioneerSonar"
     count = _count(props, "scount", 0, 1000)
     view = props["sview"].numbers(3) if "sview" in props else ((0.1, 5.0, 30.0) if stock else (0.0, 5.0, 5.0))
@@ -108,22 +177,25 @@ def sonar(links: Sequence[Entity], root: str) -> SonarSpec:
         raise ModelFileError("expected scount and spose[0] … of a ranger, found none", last.path, last.line)
     if None in poses:
         raise ModelFileError(f"scount is {count}, but spose[{poses.index(None)}] is missing", last.path, last.line)
+    seeing = [v for v in views if v[2] > 0.0] or views
     fov = max(v[2] for v in views)
     rays = 1
     if "projection_type" in props and props["projection_type"].string() == "closest":
         step = _number(props, "projection_res", 6.0)
         if not step > 0.0:
             raise props["projection_res"].fail("an angle greater than 0")
-        rays = max(1, min(1000, round(fov / step) + 1))
+        rays = max(1, min(MAX_SONAR_RAYS, round(fov / step) + 1))
     try:
         return SonarSpec(
             type_name=_type_name(links, root) if not stock else "pioneerSonar",
             transducers=tuple(
-                Transducer(pose=pose(p), connected=v[2] > 0.0) for p, v in zip(poses, views, strict=True) if p
+                _transducer(pose(p), v, any(v != w for w in seeing), fov, props.get(f"noise[{i}]"))
+                for i, (p, v) in enumerate(zip(poses, views, strict=True))
+                if p
             ),
             fov=from_deg(fov),
-            range_min=views[0][0],
-            range_max=views[0][1],
+            range_min=min(v[0] for v in seeing),
+            range_max=max(v[1] for v in seeing),
             noise=_number(props, "noise", 0.0005 if stock else 0.0),
             rays=rays,
         )
@@ -131,6 +203,20 @@ def sonar(links: Sequence[Entity], root: str) -> SonarSpec:
         raise
     except ModelError as error:
         raise ModelFileError(str(error), last.path, last.line) from None
+
+
+def _transducer(at: Pose, view: Sequence[float], differs: bool, fov: float, noise: Property | None) -> Transducer:
+    """A transducer; one whose view is not that of all others has its own."""
+    connected = view[2] > 0.0
+    own = differs and connected
+    return Transducer(
+        pose=at,
+        connected=connected,
+        range_min=view[0] if own else None,
+        range_max=view[1] if own else None,
+        fov=from_deg(view[2]) if own and view[2] != fov else None,
+        noise=None if noise is None else noise.number(),
+    )
 
 
 class Ranger(NamedTuple):
@@ -165,8 +251,7 @@ def ranger(
     at = _placed(props, mount)
     size = positive(props["size"]) if "size" in props else (0.02, 0.02)
     lasers: list[LaserSpec] = []
-    beams: list[Transducer] = []
-    fov = least = most = noise = 0.0
+    beams: list[tuple[Pose, tuple[float, float], float, float]] = []
     for sensor in sensors:
         for entity in sensor:
             note_unused(notes, entity, ("range", "fov", "samples", "noise", "view"))
@@ -197,22 +282,33 @@ def ranger(
                     )
                 )
             else:
-                beams.append(Transducer(pose=place))
-                fov, least, most, noise = width, span[0], span[1], errors[0]
+                beams.append((place, (span[0], span[1]), width, errors[0]))
         except ModelError as error:
             raise ModelFileError(str(error), last.path, last.line) from None
     if not beams:
         return Ranger(tuple(lasers), None)
+    fov, noise = max(b[2] for b in beams), max(b[3] for b in beams)
+    same = len({b[1:] for b in beams}) == 1
     try:
         ring = SonarSpec(
-            type_name=name, transducers=tuple(beams), fov=fov, range_min=least, range_max=most, noise=noise
+            type_name=name,
+            transducers=tuple(
+                Transducer(pose=p)
+                if same
+                else Transducer(pose=p, range_min=span[0], range_max=span[1], fov=width, noise=error)
+                for p, span, width, error in beams
+            ),
+            fov=fov,
+            range_min=min(b[1][0] for b in beams),
+            range_max=max(b[1][1] for b in beams),
+            noise=noise,
         )
     except ModelError as error:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
     return Ranger(tuple(lasers), ring)
 
 
-def fiducial_finder(links: Sequence[Entity], mount: Pose) -> FiducialFinderSpec:
+def fiducial_finder(links: Sequence[Entity], mount: Pose, notes: Notes) -> FiducialFinderSpec:
     """A ``fiducial`` or ``fiducialfinder``: it finds what has a ``fiducial_return``.
 
     Raises
@@ -221,6 +317,7 @@ def fiducial_finder(links: Sequence[Entity], mount: Pose) -> FiducialFinderSpec:
         With file, line, what was expected and what was found.
     """
     props = merged(links)
+    _note(notes, links, "fiducial")
     try:
         return FiducialFinderSpec(
             pose=_placed(props, mount),
@@ -235,7 +332,7 @@ def fiducial_finder(links: Sequence[Entity], mount: Pose) -> FiducialFinderSpec:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-def blob_finder(links: Sequence[Entity], mount: Pose) -> BlobFinderSpec:
+def blob_finder(links: Sequence[Entity], mount: Pose, notes: Notes) -> BlobFinderSpec:
     """A ``blobfinder``: it reports patches of its ``colors`` (older files: ``channels``).
 
     Raises
@@ -244,6 +341,7 @@ def blob_finder(links: Sequence[Entity], mount: Pose) -> BlobFinderSpec:
         With file, line, what was expected and what was found.
     """
     props = merged(links)
+    _note(notes, links, "blobfinder")
     colors = props.get("colors", props.get("channels"))
     width, height = props["image"].numbers(2) if "image" in props else (80, 60)
     view = from_deg(props["fov"].number() if "fov" in props else 60.0)
@@ -263,7 +361,7 @@ def blob_finder(links: Sequence[Entity], mount: Pose) -> BlobFinderSpec:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-def bumpers(links: Sequence[Entity]) -> BumperSpec:
+def bumpers(links: Sequence[Entity], notes: Notes) -> BumperSpec:
     """A ``bumper`` of Stage 4: its segments, counted in front of and behind the robot's middle.
 
     Raises
@@ -272,6 +370,7 @@ def bumpers(links: Sequence[Entity]) -> BumperSpec:
         With file, line, what was expected and what was found.
     """
     props = merged(links)
+    _note(notes, links, "bumper")
     count = _count(props, "bcount", 0, 14)
     poses = [pose(props[f"bpose[{i}]"]) for i in range(count) if f"bpose[{i}]" in props]
     front = sum(p.x >= 0.0 for p in poses)
@@ -281,7 +380,7 @@ def bumpers(links: Sequence[Entity]) -> BumperSpec:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-def gripper(links: Sequence[Entity]) -> GripperSpec:
+def gripper(links: Sequence[Entity], notes: Notes) -> GripperSpec:
     """A ``gripper``: paddles as long as ``paddle_size`` says, in parts of the gripper's ``size`` (formats §4.3).
 
     Raises
@@ -290,6 +389,7 @@ def gripper(links: Sequence[Entity]) -> GripperSpec:
         With file, line, what was expected and what was found.
     """
     props = merged(links)
+    _note(notes, links, "gripper")
     length, width = positive(props["size"]) if "size" in props else (0.2, 0.3)
     long, thick = positive(props["paddle_size"]) if "paddle_size" in props else (0.66, 0.1)
     try:

@@ -78,6 +78,15 @@ class LaserMount(Strict):
     reflector: ReflectorPart | UnsetType = UNSET
 
 
+class _Transducer(Strict, kw_only=True):
+    """What one transducer of a ring has of its own."""
+
+    index: int
+    fov_deg: float | None = None
+    range: Pair | None = None
+    noise: float | None = None
+
+
 class _Sonar(Strict):
     type_name: str
     transducers: list[Triple]
@@ -86,6 +95,7 @@ class _Sonar(Strict):
     noise: float = 0.0
     rays: int = 1
     unconnected: list[int] = []
+    single: list[_Transducer] = []
 
 
 class _Limits(Strict):
@@ -239,17 +249,31 @@ def _axes(triple: Triple) -> Axes:
 
 def _sonar(file: _Sonar) -> SonarSpec:
     missing = set(file.unconnected)
+    own = {t.index: t for t in file.single}
+    for index in (*missing, *own):
+        if not 0 <= index < len(file.transducers):
+            raise ModelError(
+                f"sonar {file.type_name}: expected a transducer of 0 … {len(file.transducers) - 1}, found {index}"
+            )
     return SonarSpec(
         type_name=file.type_name,
-        transducers=tuple(
-            Transducer(pose=pose_of(t), connected=i not in missing) for i, t in enumerate(file.transducers)
-        ),
+        transducers=tuple(_transducer(t, i not in missing, own.get(i)) for i, t in enumerate(file.transducers)),
         fov=from_deg(file.fov_deg),
         range_min=file.range[0],
         range_max=file.range[1],
         noise=file.noise,
         rays=file.rays,
     )
+
+
+def _transducer(pose: Triple, connected: bool, own: _Transducer | None) -> Transducer:
+    if own is None:
+        return Transducer(pose=pose_of(pose), connected=connected)
+    low, high = own.range or (None, None)
+    return Transducer(
+        pose=pose_of(pose), connected=connected, range_min=low, range_max=high, noise=own.noise,
+        fov=None if own.fov_deg is None else from_deg(own.fov_deg),
+    )  # fmt: skip
 
 
 def _fiducial_finder(file: _FiducialFinder) -> FiducialFinderSpec:
@@ -476,11 +500,23 @@ def _laser_table(spec: LaserSpec) -> dict[str, Any]:
 
 
 def _sonar_table(spec: SonarSpec) -> dict[str, Any]:
-    return {
+    table = {
         "type_name": spec.type_name, "transducers": [_triple(t.pose) for t in spec.transducers], "fov_deg": _deg(spec.fov),
         "range": [spec.range_min, spec.range_max], "noise": spec.noise, "rays": spec.rays,
         "unconnected": [i for i, t in enumerate(spec.transducers) if not t.connected],
     }  # fmt: skip
+    single = []
+    for i, t in enumerate(spec.transducers):
+        own: dict[str, Any] = {"index": i}
+        if t.fov is not None:
+            own["fov_deg"] = _deg(t.fov)
+        if t.range_min is not None or t.range_max is not None:
+            own["range"] = list(spec.limits_of(t))
+        if t.noise is not None:
+            own["noise"] = t.noise
+        if len(own) > 1:
+            single.append(own)
+    return table | {"single": single} if single else table
 
 
 def returns_table(returns: Returns) -> dict[str, Any]:

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose
 from botyard.names import check_name
+
+MAX_SAMPLES: Final = 100_000
+"""Most rays of a laser."""
+MAX_SONAR_RAYS: Final = 1_000
+"""Most rays of a sonar transducer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +81,8 @@ class LaserSpec:
 
     def __post_init__(self) -> None:
         check_name(self.type_name, "laser model", ModelError)
-        if self.samples < 1:
-            raise ModelError(f"laser {self.type_name}: samples must be at least 1, found {self.samples}")
+        if not 1 <= self.samples <= MAX_SAMPLES:
+            raise ModelError(f"laser {self.type_name}: samples must be 1 … {MAX_SAMPLES}, found {self.samples}")
         if not 0.0 <= self.range_min < self.range_max:
             raise ModelError(
                 f"laser {self.type_name}: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
@@ -100,10 +106,16 @@ class Transducer:
         Mounting in the robot's frame, m and rad.
     connected : bool
         An unconnected slot always reads the greatest range.
+    range_min, range_max, fov, noise : float or None
+        As those of `SonarSpec`, where this one differs from the others of its ring.
     """
 
     pose: Pose
     connected: bool = True
+    range_min: float | None = None
+    range_max: float | None = None
+    fov: float | None = None
+    noise: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +131,12 @@ class SonarSpec:
     fov : float
         Opening angle of a transducer's cone, rad (used by the ``closest`` projection).
     range_min, range_max : float
-        A nearer surface reads `range_min`, none reads `range_max`; m.
+        A nearer surface reads `range_min`, none reads `range_max`; m. The least and the greatest of all transducers.
     noise : float
         Each reading that is not `range_max` errs uniformly within ± this, m.
     rays : int
         Rays cast over the cone by each transducer, of which the shortest counts; 1 is the central ray alone (SEN-017, SEN-018).
+        A transducer with a cone of its own has as many as keep their spacing.
     """
 
     type_name: str
@@ -142,8 +155,32 @@ class SonarSpec:
             raise ModelError(
                 f"sonar {self.type_name}: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
             )
-        if self.rays < 1:
-            raise ModelError(f"sonar {self.type_name}: rays must be at least 1, found {self.rays}")
+        if not 1 <= self.rays <= MAX_SONAR_RAYS:
+            raise ModelError(f"sonar {self.type_name}: rays must be 1 … {MAX_SONAR_RAYS}, found {self.rays}")
+        for i, t in enumerate(self.transducers):
+            low, high = self.limits_of(t)
+            if t.connected and not self.range_min <= low < high <= self.range_max:
+                raise ModelError(
+                    f"sonar {self.type_name}: transducer {i}: range must be within that of the ring, "
+                    f"[{self.range_min}, {self.range_max}], found [{low}, {high}]"
+                )
+            if t.fov is not None and not 0.0 <= t.fov <= 2.0 * math.pi + 1e-9:
+                raise ModelError(
+                    f"sonar {self.type_name}: transducer {i}: expected a cone of 0…360°, found {t.fov:.3f} rad"
+                )
+
+    def limits_of(self, transducer: Transducer) -> tuple[float, float]:
+        """Least and greatest range of a transducer, m."""
+        low, high = transducer.range_min, transducer.range_max
+        return self.range_min if low is None else low, self.range_max if high is None else high
+
+    def rays_of(self, transducer: Transducer) -> int:
+        """Into how many rays the cone of a transducer is cut."""
+        if self.rays == 1 or not transducer.connected:
+            return 1
+        if transducer.fov is None or not self.fov:
+            return self.rays
+        return min(MAX_SONAR_RAYS, max(1, round(transducer.fov / self.fov * (self.rays - 1)) + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

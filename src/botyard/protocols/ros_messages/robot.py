@@ -132,7 +132,9 @@ class RobotTopics:
         ring = port.spec.sonar
         mounts = np.array([t.pose for t in ring.transducers] if ring is not None else [], np.float64).reshape(-1, 3)
         # AMRISim leaves out readings that met nothing, ROSARIA does not
-        farthest = math.inf if names.profile == "rosaria" or ring is None else ring.range_max
+        farthest = np.full(len(mounts), math.inf)
+        if ring is not None and names.profile != "rosaria":
+            farthest = np.array([ring.limits_of(t)[1] if t.connected else ring.range_max for t in ring.transducers])
         self._ring = ring_of(port.name, mounts, farthest)
         data.add(self._ring)
         n = names

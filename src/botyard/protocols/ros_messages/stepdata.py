@@ -25,14 +25,14 @@ class Ring:
         Whose it is.
     mounts, rays : (n, 3) float32
         Origins of the transducers in the robot's frame, m, and their directions.
-    farthest : float
-        Readings from here on met nothing and are left out, m; infinite: none is.
+    farthest : (n,) float64
+        Readings of each from here on met nothing and are left out, m; infinite: none is.
     """
 
     robot: str
     mounts: NDArray[np.float32]
     rays: NDArray[np.float32]
-    farthest: float
+    farthest: F8
 
 
 class StepData:
@@ -111,7 +111,7 @@ class StepData:
                 np.concatenate([np.arange(*span) for _, span in taken]),
                 np.concatenate([ring.rays for ring, _ in taken]),
                 np.concatenate([ring.mounts for ring, _ in taken]),
-                np.concatenate([np.full(len(ring.rays), ring.farthest) for ring, _ in taken]),
+                np.concatenate([ring.farthest for ring, _ in taken]),
                 np.cumsum([len(ring.rays) for ring, _ in taken]) - 1,
             )
         places, rays, mounts, farthest, last = self._laid
@@ -123,7 +123,7 @@ class StepData:
         return {id(ring): data[a:b] for (ring, _), a, b in zip(taken, [0, *ends], ends, strict=False)}
 
 
-def ring_of(robot: str, mounts: F8, farthest: float) -> Ring:
+def ring_of(robot: str, mounts: F8, farthest: F8) -> Ring:
     """The ring of transducers at `mounts` (n, 3): x, y (m), bearing (rad)."""
     flat = np.zeros(len(mounts))
     origins = np.stack([mounts[:, 0], mounts[:, 1], flat], axis=1).astype(np.float32)

@@ -1,0 +1,106 @@
+"""Limits of reading on the command line, and files with models that can be checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from botyard import Budget, BudgetError, Simulation, load_scene
+from botyard.cli.main import main
+from tests.cli.test_cli import FAST, call
+from tests.ports import free_port
+
+MAP = "2D-Map\nNumPoints: 3\nDATA\n1 1\n2 2\n3 3\n"
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
+    """Exit status and all that is printed."""
+    with pytest.raises(SystemExit) as end:
+        main([str(w) for w in words])
+    out = capsys.readouterr()
+    return int(end.value.code or 0), out.out + out.err
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lab.map").write_text(MAP)
+    (tmp_path / "lab.yaml").write_text("botyard: 1\nmap: lab.map\nrobots:\n- {count: 3}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["maps", "lab.map"], 253), (["convert", "lab.map", "out.yaml"], 253), (["convert", "lab.map", "out.map"], 253),
+        (["scenario", "check", "lab.map"], 253),
+    ],
+)  # fmt: skip
+def test_each_command_that_reads_takes_limits(
+    lab: Path, capsys: pytest.CaptureFixture[str], words: list[str], status: int
+) -> None:
+    code, text = said(capsys, *words, "--max-read", "vertices=2")
+    assert code == status
+    assert "lab.map: too large: 3 points and corners, and at most 2 are read (--max-read vertices=NUMBER" in text
+    code, text = said(capsys, *words, "--max-read", "vertixes=2")
+    assert code == 255 and 'did you mean "vertices"' in text
+    assert said(capsys, *words, "--max-read", "vertices=3", "--max-read", "robots=1e3")[0] == 0
+
+
+def test_a_run_takes_limits_from_the_command_line_and_the_users_config_but_not_from_a_world(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = call("-m", "lab.map", "--max-read", "vertices=2", *FAST, str(free_port()), capsys=capsys)
+    assert code == 253 and "lab.map: too large: 3 points and corners" in err
+    (lab / "mine.yaml").write_text("max-read: [vertices=2]\n")
+    code, _, err = call("-m", "lab.map", "--config", "mine.yaml", *FAST, str(free_port()), capsys=capsys)
+    assert code == 253 and "lab.map: too large: 3 points and corners" in err
+    (lab / "lab.yaml").write_text("botyard: 1\noptions: {max-read: [vertices=1e9]}\n")
+    code, text = said(capsys, "scenario", "check", "lab.yaml")
+    assert code == 252 and "a world cannot set this" in text
+
+
+def test_scenarios_keep_their_exit_status(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = said(capsys, "scenario", "check", "lab.yaml", "--max-read", "robots=2")
+    assert code == 252 and "lab.yaml:4: too large: 3 robots" in text
+    code, text = said(capsys, "scenario", "check", "lab.yaml", "--max-read", "vertices=2")
+    assert code == 253 and "lab.map: too large" in text
+
+
+def test_python_takes_them_too(lab: Path) -> None:
+    with pytest.raises(BudgetError, match=r"lab\.map: too large"):
+        load_scene("lab.map", budget=Budget(vertices=2))
+    with pytest.raises(BudgetError, match=r"lab\.yaml:4: too large"):
+        Simulation.load("lab.yaml", budget=Budget(robots=2))
+    assert len(load_scene("lab.map", budget=Budget(vertices=3)).points) == 3
+    with pytest.raises(ValueError, match="budget: expected a Budget"):
+        Simulation.load("lab.map", budget=3)  # type: ignore[arg-type]
+
+
+def test_files_with_models_are_checked_and_listed(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = "define mine p3dx ( size [0.5 0.4] ranger ( enable_throwaway 1 scount 1 spose[0] [0 0 0] ) )\ndefine eye laser ( samples 5 )\n"
+    (lab / "my.inc").write_text(good + "define mine amigo ( )\n")
+    code, text = said(capsys, "scenario", "check", "my.inc")
+    assert code == 0 and "my.inc: good. 1 models: mine, 1 other definitions" in text
+    assert 'my.inc:1: the property "enable_throwaway" is not simulated' in text
+    assert 'my.inc:3: there is a definition "mine" before this one, which counts' in text
+    code, text = said(capsys, "models", "my.inc")
+    assert code == 0 and "mine" in text and "0.50 × 0.40" in text and "enable_throwaway" in text
+    for broken, complaint in (
+        ("define mine p3dx ( size [0.5] )", "my.inc:1: expected a length and a width"),
+        ("define mine p3dx (", "my.inc:1: expected"),
+        ('define eye laser ( samples "many" )', "my.inc:1: expected 1 number, found many"),
+        ("define eye sensor ( samples -1 )", "my.inc:1: expected a whole number"),
+        ("p3dx ( pose [1e12 0 0] )\nnobody ( )", 'my.inc:2: "nobody" is not a model type'),
+    ):
+        (lab / "my.inc").write_text(broken)
+        for command in (["scenario", "check"], ["models"]):
+            code, text = said(capsys, *command, "my.inc")
+            assert code in (250, 252) and complaint in text, (command, text)
+    (lab / "my.p").write_text("Class Pioneer\nRobotWidth 500\n")
+    (lab / "my.toml").write_text('extends = "p3dx"\n')
+    code, text = said(capsys, "scenario", "check", "my.p", "my.toml")
+    assert code == 0 and text.count(": good. 1 models: my") == 2
+    (lab / "my.toml").write_text('extends = "p3dy"\n')
+    assert said(capsys, "scenario", "check", "my.toml")[0] == 250
