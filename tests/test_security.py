@@ -44,4 +44,4 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
             value = getattr(importlib.import_module(f"botyard.{module}"), constant)
             assert number(default) == float(value), f"{what}: {name} is {value}"
             constants += 1
-    assert constants >= 30
+    assert constants >= 60
