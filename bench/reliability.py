@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import badmaps, hostilepage
+from bench import badmaps, hostilepage, hostileros
 from bench.common import reference_loop
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
@@ -315,6 +315,55 @@ def viewer(seconds: float = 20.0) -> None:
             )
             time.sleep(6.0)  # what strangers began ends
         print(f"files {sim.held()[0]}, status at the end {sim.stop()}")
+
+
+def ros(seconds: float = 20.0) -> None:
+    """Honest clients while peers attack the ROS 1 ports; how long honest nodes wait for answers."""
+    master = f"http://127.0.0.1:{PORT - 3}/"
+    options = ("--ros-master", f"embedded:{PORT - 3}", "--start", "random", "--read-only")
+    robots = [a for i in range(20) for a in ("-r", f"p3dx:r{i}")]
+    with Simulator("-m", "office", *options, *robots) as sim:
+        while not _answers(lambda: hostileros.node_of(master)):
+            time.sleep(0.1)
+        node, _ = hostileros.node_of(master)
+        for kind, (what, _, _) in (("", ("nobody else", 0, None)), *hostileros.ATTACKS.items()):
+            honest = Honest(list(range(PORT, PORT + 20)))
+            honest.start()
+            code = f"from bench.hostileros import attack; attack({kind!r}, {master!r}, {seconds})"
+            attackers = subprocess.Popen([sys.executable, "-c", code]) if kind else None
+            begin, used, memory = time.monotonic(), sim.cpu(), [sim.memory()]
+            waits: list[float] = []
+            while time.monotonic() - begin < seconds:
+                for uri, method in ((master, "getPid"), (node, "getPublications")):
+                    asked = time.monotonic()
+                    waits.append(
+                        time.monotonic() - asked
+                        if _answers(lambda u=uri, m=method: hostileros.ask(u, m, "/me"))
+                        else 60.0
+                    )
+                memory.append(sim.memory())
+                time.sleep(0.5)
+            took, cpu = time.monotonic() - begin, sim.cpu() - used
+            if attackers is not None:
+                attackers.kill()
+                attackers.wait()
+            print(
+                f"{what}: honest {honest.end()}; an answer takes {np.median(waits):.2f} s, at most {max(waits):.2f} s; "
+                f"CPU {cpu / took:.2f}, memory {memory[0]:.0f} MB before, {max(memory):.0f} MB at most, exceptions {sim.faults()}",
+                flush=True,
+            )
+            time.sleep(6.0)  # what was begun ends
+        print(
+            f"memory {sim.memory():.0f} MB, files {sim.held()[0]}, log {sim.log.stat().st_size} bytes, status at the end {sim.stop()}"
+        )
+
+
+def _answers(ask: Callable[[], object]) -> bool:
+    try:
+        ask()
+    except (OSError, ValueError, TypeError, IndexError):
+        return False
+    return True
 
 
 # -- soak
@@ -720,6 +769,7 @@ def main() -> None:
     print(f"reference: NumPy workload {reference_loop():.3f} CPU s")
     hostile()
     viewer(5.0)
+    ros(5.0)
     soak()
     day()
     maps()
@@ -732,6 +782,7 @@ if __name__ == "__main__":
     parts: dict[str, Callable[..., None]] = {
         "hostile": hostile,
         "viewer": viewer,
+        "ros": ros,
         "soak": soak,
         "day": day,
         "maps": maps,
@@ -740,5 +791,8 @@ if __name__ == "__main__":
         "faults": faults,
     }
     parts[sys.argv[1]](
-        *[float(a) if sys.argv[1] in ("soak", "day", "viewer", "pictures") else int(float(a)) for a in sys.argv[2:]]
+        *[
+            float(a) if sys.argv[1] in ("soak", "day", "viewer", "ros", "pictures") else int(float(a))
+            for a in sys.argv[2:]
+        ]
     )
