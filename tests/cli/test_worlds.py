@@ -248,8 +248,8 @@ def test_convert_bitmap_to_armap(capsys: pytest.CaptureFixture[str], monkeypatch
     class Stdin:
         class buffer:
             @staticmethod
-            def read() -> bytes:
-                return b"P1\n2 1\n1 0\n"
+            def read(most: int) -> bytes:
+                return b"P1\n2 1\n1 0\n"[:most]
 
     monkeypatch.setattr("sys.stdin", Stdin)
     assert call("convertBitmapToArMap", capsys=capsys)[0] == 0
