@@ -108,7 +108,8 @@ class BudgetError(FormatError):
         self.found = found
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _make_budget_error, (type(self), self.reason, self.path, self.line, self.limit, self.found)
+        kind = next((c for c in type(self).__bases__ if c is not BudgetError), FormatError)
+        return _make_budget_error, (kind, self.reason, self.path, self.line, self.limit, self.found)
 
 
 class MapBudgetError(BudgetError, MapError):
@@ -124,15 +125,18 @@ class ModelBudgetError(BudgetError, ModelFileError):
 
 
 def budget_error(kind: type[FormatError]) -> type[BudgetError]:
-    """The class of `BudgetError` that is also an error of a format."""
-    return next((c for c in (MapBudgetError, WorldBudgetError, ModelBudgetError) if issubclass(c, kind)), BudgetError)
+    """The class of `BudgetError` that is also an error of a format, whichever that is."""
+    if issubclass(BudgetError, kind):
+        return BudgetError
+    known = next((c for c in BudgetError.__subclasses__() if issubclass(c, kind)), None)
+    return known or type(f"{kind.__name__}OfBudget", (BudgetError, kind), {"__doc__": "A file asks for too much."})
 
 
 def _make_budget_error(
-    kind: type[BudgetError], reason: str, path: str | None, line: int | None, limit: str, found: float
+    kind: type[FormatError], reason: str, path: str | None, line: int | None, limit: str, found: float
 ) -> BudgetError:
     """A `BudgetError` again, from what `pickle` kept of it."""
-    return kind(reason, path, line, limit=limit, found=found)
+    return budget_error(kind)(reason, path, line, limit=limit, found=found)
 
 
 class ModelError(BotyardError):

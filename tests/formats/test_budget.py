@@ -13,12 +13,14 @@ from botyard.errors import (
     BudgetError,
     CommandLineError,
     ExitCode,
+    FormatError,
     MapError,
     ModelFileError,
     WorldFileError,
 )
 from botyard.formats.base import Options, read_bytes, read_source
 from botyard.formats.budget import WHAT, Budget, Meter
+from botyard.traffic.task import TaskError
 
 
 def test_a_meter_counts_together_and_says_what_was_passed() -> None:
@@ -39,7 +41,13 @@ def test_a_meter_counts_together_and_says_what_was_passed() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "status"),
-    [(MapError, ExitCode.MAP_LOAD), (WorldFileError, ExitCode.WORLD_INIT), (ModelFileError, ExitCode.PARAMETER_FILE)],
+    [
+        (MapError, ExitCode.MAP_LOAD),
+        (WorldFileError, ExitCode.WORLD_INIT),
+        (ModelFileError, ExitCode.PARAMETER_FILE),
+        (FormatError, ExitCode.WORLD_INIT),
+        (TaskError, ExitCode.WORLD_INIT),
+    ],
 )
 def test_the_error_is_one_of_the_format_and_survives_another_process(kind: type[MapError], status: ExitCode) -> None:
     error = Meter(Budget(cells=1), "a", kind).error("cells", 2, 3)

@@ -25,6 +25,10 @@ from botyard.formats.base import Options, Source
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.formats.registry import load_world, read_world
+from botyard.traffic.gantt import load_result
+from botyard.traffic.graphs import read_graph
+from botyard.traffic.plans import read_plan
+from botyard.traffic.task import load_task
 
 NS = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
 
@@ -439,3 +443,26 @@ def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:
     for name in ("s.yaml", "z.world", "b.world", "m.yaml", "p.yaml"):
         with pytest.raises(FormatError):
             load_world(tmp_path / name)
+
+
+# -- traffic
+
+
+def test_files_of_traffic(tmp_path: Path) -> None:
+    deep, digits = '{"a":' * 100_000, '{"a": ' + "9" * 5000 + "}"
+    bombs = "a: &a [1,1]\n" + "".join(
+        f"{c}: &{c} [{','.join([f'*{p}'] * 99)}]\n" for p, c in zip("abcdef", "bcdefg", strict=True)
+    )
+    path = tmp_path / "t"
+    for reader in (load_task, read_plan, load_result):
+        for text in (deep, digits, "[" * 100_000):
+            path.write_text(text)
+            with pytest.raises(FormatError):
+                reader(path)
+    for text in (bombs, "[" * 10_000):
+        path.write_text(text)
+        with pytest.raises(BudgetError):
+            read_graph(path)
+    for reader in (load_task, read_plan, load_result, read_graph):
+        with pytest.raises(FormatError, match="found a folder, a device or a pipe"):
+            reader(Path("/dev/zero"))

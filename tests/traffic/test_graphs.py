@@ -62,7 +62,7 @@ def test_ways_and_mutex_groups(graph: Path) -> None:
         (("[1, 2, {is", "[1, 9, {is"), r"levels\.L1\.lanes\[1\]: expected two places from 0 to 5, found 1 and 9"),
         (("[30.0, 0.0]", "[30.0]"), "expected vertices"),
         (("vertices:", "places:"), "expected vertices"),
-        (("levels:", "levels: ["), "no YAML"),
+        (("levels:", "levels: ["), "not YAML"),
     ],
 )
 def test_graphs_that_are_none(graph: Path, change: tuple[str, str], message: str) -> None:

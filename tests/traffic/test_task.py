@@ -111,13 +111,13 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="cannot be read"):
         load_task(path)
     path.write_text('{"NumberOfVehicles": 1,\n "Vehicles": }')
-    with pytest.raises(TaskError, match=r"task\.json:2: no JSON"):
+    with pytest.raises(TaskError, match=r"task\.json:2: not JSON"):
         load_task(path)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(TaskError, match="UTF-8"):
         load_task(path)
     path.write_text("[" * 100_000)
-    with pytest.raises(TaskError, match=r"no (JSON|task)"):
+    with pytest.raises(TaskError, match=r"too large: \d+ levels of things in each other|not JSON"):
         load_task(path)
     with pytest.raises(TaskError, match="cannot be written"):
         random_task(1).save(tmp_path / "no" / "task.json")

@@ -78,7 +78,7 @@ def _read_grants(path: Path, n: int) -> list[tuple[int, int]]:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise CommandLineError(f"--grants: {path} cannot be read: {error.strerror}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CommandLineError(f"--grants: {path} is no JSON: {error}") from None
     if not isinstance(data, list):
         raise CommandLineError(f"--grants: {path}: expected [[step, robot], …]")

@@ -117,12 +117,7 @@ def rasterise(scene: Scene, resolution: float) -> Raster:
         return Raster(solid, x0, y0, resolution)
     _draw(solid, _solid_walls(scene), (x0, y0), resolution)
     cells = np.rint((scene.points - (x0, y0)) / resolution * 1e6) / 1e6
-    reach = max(1, round(scene.resolution / resolution))
-    for di in range(reach):
-        for dj in range(reach):
-            at = np.floor(cells).astype(np.int64) + np.array([di, dj])
-            inside = (at[:, 0] < columns) & (at[:, 1] < rows)
-            solid[at[inside, 1], at[inside, 0]] = True
+    _mark_squares(solid, np.floor(cells).astype(np.int64), max(1, round(scene.resolution / resolution)))
     return Raster(solid, x0, y0, resolution)
 
 
@@ -163,6 +158,25 @@ def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[fl
         column = np.clip(np.floor(x + 1e-9).astype(np.int64), 0, solid.shape[1] - 1)
         row = np.clip(np.floor(y + 1e-9).astype(np.int64), 0, solid.shape[0] - 1)
         solid[row, column] = True
+
+
+def _mark_squares(solid: NDArray[np.bool_], corners: NDArray[np.int64], reach: int) -> None:
+    """Mark squares of `reach` cells from their lower left cells (column, row) on, as far as they are in the raster.
+
+    Every square adds 1 where it begins and takes it away behind its end: the time does not depend on its size.
+    """
+    rows, columns = solid.shape
+    first = np.clip(corners, 0, (columns, rows))
+    last = np.clip(corners + min(reach, rows + columns), 0, (columns, rows))
+    if reach == 1:
+        inside = (corners[:, 0] < columns) & (corners[:, 1] < rows)
+        solid[corners[inside, 1], corners[inside, 0]] = True
+        return
+    change = np.zeros((rows + 1, columns + 1), np.int32)
+    for x, y, sign in ((first, first, 1), (last, first, -1), (first, last, -1), (last, last, 1)):
+        np.add.at(change, (y[:, 1], x[:, 0]), sign)
+    np.cumsum(np.cumsum(change, axis=0, out=change), axis=1, out=change)
+    solid |= change[:rows, :columns] > 0
 
 
 def _portions(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

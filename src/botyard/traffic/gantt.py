@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,9 @@ from typing import Any, Final
 
 from botyard.errors import FormatError, WorldError
 from botyard.extras import lacking
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.jsonfile import loads
 from botyard.names import shown
 
 FORMATS: Final = (".svg", ".html", ".png", ".pdf")
@@ -137,12 +139,12 @@ def load_result(path: Path) -> dict[str, Any]:
     FormatError
         It is none.
     """
+    meter = Meter(Budget(), str(path), FormatError)
     try:
-        data = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise FormatError(f"cannot be read: {error.strerror}", path) from None
-    except ValueError as error:
+        text = read_bytes(path, meter, FormatError).decode("utf-8")
+    except UnicodeDecodeError as error:
         raise FormatError(f"no JSON: {error}", path) from None
+    data = loads(text, meter, FormatError)
     if not isinstance(data, dict) or "outcome" not in data:
         raise FormatError('expected a result of "botyard traffic run --result"', path)
     return data

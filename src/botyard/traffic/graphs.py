@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.yamlfile import YamlFile
 from botyard.traffic.geometry import task_of_paths
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
@@ -86,12 +88,11 @@ def read_graph(path: str | Path, level: str | None = None) -> NavGraph:
     TaskError
         It cannot be read, or is no such graph.
     """
+    meter = Meter(Budget(), str(path), TaskError)
     try:
-        data: Any = yaml.safe_load(Path(path).read_text("utf-8"))
-    except OSError as error:
-        raise TaskError(f"cannot be read: {error.strerror}", path) from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise TaskError(f"no YAML: {' '.join(str(error).split())[:150]}", path) from None
+        data: Any = YamlFile(read_bytes(path, meter, TaskError).decode("utf-8"), meter, TaskError).data
+    except UnicodeDecodeError:
+        raise TaskError("no YAML: expected a text in UTF-8, found something else", path) from None
     levels = data.get("levels") if isinstance(data, dict) else None
     if not isinstance(levels, dict) or not levels:
         raise TaskError("expected levels: with vertices and lanes, found none", path)

@@ -7,14 +7,17 @@ them (SMART among them), and the JSON of the League of Robot Runners (``start`` 
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from botyard.errors import BudgetError
 from botyard.formats import movingai
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.jsonfile import loads
 from botyard.traffic.generate import CELL, Cell, shortest_way, task_of_routes
 from botyard.traffic.task import Task, TaskError, Vehicle
 
@@ -34,12 +37,12 @@ def read_plan(path: str | Path) -> list[list[Cell]]:
     TaskError
         It cannot be read, or is no plan.
     """
+    meter = Meter(Budget(), str(path), TaskError)
     try:
-        text = Path(path).read_text("utf-8")
-    except OSError as error:
-        raise TaskError(f"cannot be read: {error.strerror}", path) from None
+        text = read_bytes(path, meter, TaskError).decode("utf-8")
     except UnicodeDecodeError:
         raise TaskError("expected a text in UTF-8, found something else", path) from None
+    meter.add("entities", text.count("\n"))
     if text.lstrip().startswith("{"):
         return _league(text, str(path))
     agents: dict[int, list[Cell]] = {}
@@ -58,8 +61,8 @@ def read_plan(path: str | Path) -> list[list[Cell]]:
 
 
 def _league(text: str, path: str) -> list[list[Cell]]:
+    data: Any = loads(text, Meter(Budget(), path, TaskError), TaskError)
     try:
-        data: Any = json.loads(text)
         starts, moves = data["start"], data["actualPaths"]
         found = []
         for i, (start, line) in enumerate(zip(starts, moves, strict=True)):
@@ -137,10 +140,12 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1) -> list[list[Cel
     MapError
         The map is wrong.
     """
+    meter = Meter(Budget(), str(path), TaskError)
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_bytes(path, meter, TaskError).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
         raise TaskError(f"cannot be read: {error}", path) from None
+    meter.add("entities", len(lines))
     rows = [(n, line.split()) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("version")]
     if len(rows) < robots:
         raise TaskError(f"expected a scenario of at least {robots} robots, found {len(rows)}", path)
@@ -156,9 +161,12 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1) -> list[list[Cel
         if not free:
             beside = Path(path).parent / Path(name).name
             try:
-                solid = movingai.parse(beside.read_text("latin-1"), str(beside))
-            except OSError as error:
-                raise TaskError(f"its map {beside} cannot be read: {error.strerror}", path, number) from None
+                data = read_bytes(beside, meter, TaskError)
+            except BudgetError:
+                raise
+            except TaskError as error:
+                raise TaskError(f"its map {beside} {error.reason}", path, number) from None
+            solid = movingai.parse(data.decode("latin-1"), str(beside), meter)
             height = len(solid)
             free = {(x, y) for y, x in np.argwhere(~solid).tolist()}
         start, goal = (x0, height - 1 - y0), (x1, height - 1 - y1)

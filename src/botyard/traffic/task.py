@@ -22,6 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import FormatError
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.jsonfile import loads
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -362,15 +365,10 @@ def load_task(path: str | Path, warn: Callable[[str], None] = lambda _: None) ->
     TaskError
         It cannot be read, is no JSON, or see `parse_task`.
     """
+    meter = Meter(Budget(), str(path), TaskError)
     try:
-        text = Path(path).read_text("utf-8")
-        data = json.loads(text)
-    except OSError as error:
-        raise TaskError(f"cannot be read: {error.strerror}", path) from None
+        text = read_bytes(path, meter, TaskError).decode("utf-8")
     except UnicodeDecodeError:
         raise TaskError("expected a text in UTF-8, found something else", path) from None
-    except json.JSONDecodeError as error:
-        raise TaskError(f"no JSON: {error.msg}", path, error.lineno) from None
-    except RecursionError:
-        raise TaskError("no task: too deeply nested", path) from None
+    data = loads(text, meter, TaskError)
     return parse_task(data, str(path), warn)
