@@ -117,6 +117,31 @@ def test_headings_arrive_the_short_way(heading: float) -> None:
     assert turned == pytest.approx(math.remainder(heading, 2 * math.pi), abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("start", "heading", "way"), [(3.0, -3.0, 2 * math.pi - 6.0), (-2.5, 2.5, 5.0 - 2 * math.pi), (2.0, 1.0, -1.0)]
+)
+def test_headings_across_the_half_turn_arrive_the_short_way(start: float, heading: float, way: float) -> None:
+    """MOT-005: from ±π a heading on the other side is near."""
+    e = one()
+    run(e, cmd.SetOdometry(Pose(0, 0, start)), steps=1)
+    turned = run(e, cmd.TurnTo(heading), steps=120)[:, 2].sum() * 0.1
+    assert turned == pytest.approx(way, abs=0.01)
+    assert e.state.odom[0, 2] == pytest.approx(heading, abs=0.002)
+
+
+@pytest.mark.parametrize("axis", ["v", "vy", "w"])
+def test_every_axis_obeys_its_limit_and_the_models(axis: str) -> None:
+    """MOT-007: commands beyond a limit are cut to it, both ways."""
+    column = ("v", "vy", "w").index(axis)
+    for sign in (1, -1):
+        e = one()
+        top = float(e.state.top_vel[0, column])
+        v = run(e, cmd.SetLimits(**{axis: 0.3}), cmd.SetVelocity(**{axis: sign * 50.0}), steps=30)
+        assert np.abs(v[:, column]).max() == pytest.approx(0.3)
+        v = run(e, cmd.SetLimits(**{axis: 1e3}), cmd.SetVelocity(**{axis: sign * 50.0}), steps=120)
+        assert np.abs(v[:, column]).max() == pytest.approx(top)
+
+
 def test_relative_headings_are_taken_at_receipt_and_cross_the_half_turn() -> None:
     e = one()
     run(e, cmd.SetOdometry(Pose(0, 0, 3.0)), steps=1)

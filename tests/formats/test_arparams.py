@@ -65,6 +65,50 @@ def test_a_small_file() -> None:
     assert (other.type_name, other.range_max) == ("hokuyourg", 2.0)
 
 
+def test_units_are_repeated_lines() -> None:
+    """PAR-003: one line for each transducer and each infrared unit; the two foremost of those look for tables, left first."""
+    text = "Class Pioneer\nSubclass t\nTableSensingIR true\nNewTableSensingIR true\nSonarNum 3\n"
+    text += "SonarUnit 0 100 50 90\nSonarUnit 2 100 -50 -90\n"
+    text += "IRUnit 0 1 2 70 -40\nIRUnit 1 1 2 70 40\nIRUnit 2 1 2 -70 0\n"
+    spec = to_robot(parse(text), "t")
+    assert spec.table_ir.positions == ((0.07, 0.04), (0.07, -0.04))
+    assert spec.sonar is not None
+    assert [(t.pose.y, t.connected) for t in spec.sonar.transducers] == [(0.05, True), (0.0, False), (-0.05, True)]
+
+
+def test_every_conversion_and_place_of_a_file_counts() -> None:
+    """PAR-007, PAR-010: none is left at its default."""
+    values = {
+        "AngleConvFactor": 0.002, "DistConvFactor": 0.5, "VelConvFactor": 0.6, "RangeConvFactor": 0.3, "DiffConvFactor": 0.008,
+        "Vel2Divisor": 30, "GPSPX": 120, "GPSPY": -80, "RobotLength": 700, "RobotWidth": 300, "MaxVelocity": 900, "MaxRVelocity": 77,
+        "TransAccel": 210, "TransDecel": 220, "RotAccel": 23, "RotDecel": 24,
+    }  # fmt: skip
+    spec = to_robot(parse("Class Pioneer\n" + "".join(f"{k} {v}\n" for k, v in values.items())), "t")
+    p = spec.pioneer
+    assert (p.angle_conv, p.dist_conv, p.vel_conv, p.range_conv, p.diff_conv, p.vel2_div) == (
+        0.002,
+        0.5,
+        0.6,
+        0.3,
+        0.008,
+        30,
+    )
+    assert (spec.gps.x, spec.gps.y) == (0.12, -0.08)
+    assert sorted(spec.outline) == [(-0.35, -0.15), (-0.35, 0.15), (0.35, -0.15), (0.35, 0.15)]
+    limits = spec.limits
+    assert (limits.max_speed.x, deg(limits.max_speed.a)) == (0.9, pytest.approx(77))
+    assert (limits.accel.x, limits.decel.x) == (0.21, 0.22)
+    assert (deg(limits.accel.a), deg(limits.decel.a)) == pytest.approx((23, 24))
+
+
+def test_a_file_for_an_omnidirectional_robot_says_how_it_goes_sideways() -> None:
+    """PAR-012."""
+    seekur = load_robot("seekur")
+    again = to_robot(parse(from_robot(seekur)), "seekur")
+    assert again.drive is Drive.OMNI
+    assert again.limits.max_speed.y == pytest.approx(seekur.limits.max_speed.y) and again.limits.max_speed.y > 0
+
+
 def test_old_files() -> None:
     spec = to_robot(parse("Class Pioneer\nSubclass old\nLaserPossessed true\nLaserX 17\nSonarNum 0\n"), "old")
     assert (spec.lasers[0].type_name, spec.lasers[0].pose.x) == ("sicklms200", 0.017)

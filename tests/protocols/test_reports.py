@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 from dataclasses import fields, replace
 
 import numpy as np
@@ -13,10 +14,11 @@ from botyard import units
 from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
+from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import Axes, GpsSpec
 from botyard.model.scene import Area, GeoReference, Scene
 from botyard.protocols.pioneer import reportbuilder
-from botyard.protocols.pioneer.packet import Packet, Parser, command
+from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat, build_sip, scan_geometry
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimStat
@@ -252,6 +254,52 @@ def test_config_follows_what_the_client_has_set(model: str) -> None:
         "watchdog_ms",
     )
     assert [getattr(after, n) for n in names] == [getattr(fresh, n) for n in names]
+
+
+def test_laser_packets_byte_by_byte() -> None:
+    """Written out by hand from §7 (LAS-001, LAS-002, LAS-009)."""
+    part = LaserPart(
+        total=0x0105,
+        first=0x0020,
+        ranges_mm=[1, 0x0302],
+        reflectance=[7, 32],
+        device=3,
+        flags=1,
+        x_mm=5,
+        y_mm=-6,
+        th_deg=90,
+    )
+    assert part.encode(0x60)[3:-2].hex(" ") == "60 05 00 fa ff 5a 00 05 01 20 00 02 01 00 02 03"
+    assert part.encode(0x61)[3:-2].hex(" ") == "61 05 01 20 00 02 01 00 07 00 00 02 03 20 00 00 03 01"
+
+
+@pytest.mark.parametrize("clients", [1, 4])
+def test_scans_come_with_odometry_or_with_strengths(clients: int) -> None:
+    """In both kinds of packets, for one client and for several served together (LAS-001, LAS-002, LAS-005)."""
+    bright = BoxObject(name="b", pose=Pose(4.0, 0.0, 0.0), length=0.2, width=1.0, returns=Returns(laser=2))
+    sim = Simulation(Scene(boxes=(bright,)), odometry_error="none", sensor_noise=False)
+    for i in range(clients):
+        sim.add_robot("p3dx", f"r{i}", pose=Pose(0.0, -3.0 * i, 0.0))
+    modem = NullModem(sim)
+    lines = [modem.connect(f"r{i}") for i in range(clients)]
+    for line in lines:
+        odometry = b"\0" + struct.pack("<hhh", 1500, -700, 30)
+        for data in (command(0), command(1), command(2), command(1, 1), frame(7, odometry), command(230, 1)):
+            line.send(data)
+    modem.run(0.5)
+    for line in lines:
+        parts = [LaserPart.decode(p) for p in Parser().receive(line.take()) if p.id == 0x60][-6:]
+        assert [(p.x_mm, p.y_mm, p.th_deg, p.total, p.first) for p in parts] == [
+            (1500, -700, 30, 181, 32 * k) for k in range(6)
+        ]
+        line.send(command(230, 2))
+    modem.run(0.5)
+    for i, line in enumerate(lines):
+        parts = [LaserPart.decode(p) for p in Parser().receive(line.take()) if p.id == 0x61][-6:]
+        strengths = [s for p in parts for s in p.reflectance]
+        assert strengths[90] == (32 if i == 0 else 0), "an LMS-200 reports bright things as 33 − 1"
+        assert {*strengths} <= {0, 32}
+        assert [p.flags for p in parts] == [0] * 6
 
 
 def test_simstat_byte_by_byte() -> None:

@@ -485,6 +485,22 @@ def test_old_and_new_laser_commands(numbers: tuple[int, ...]) -> None:
     assert [r for p in parts for r in p.ranges_mm] == [round(r * 1000) for r in scan.ranges.tolist()]
 
 
+def test_a_scan_begins_and_ends_where_the_client_says() -> None:
+    """HIS-007, LAS-007: also to one side only."""
+    modem, line = opened()
+    for n, value in ((231, -30), (232, 75), (233, 100), (230, 1)):
+        line.send(command(n, value))
+    modem.run(0.1)
+    ranges = [r for p in packets(line) if p.id == 0x60 for r in LaserPart.decode(p).ranges_mm]
+    scan = robot(modem).laser.read()
+    assert (len(ranges), math.degrees(scan.angle_min), math.degrees(scan.angle_max)) == (
+        106,
+        pytest.approx(-30),
+        pytest.approx(75),
+    )
+    assert ranges == [round(r * 1000) for r in scan.ranges.tolist()]
+
+
 def test_flipped_scans_until_configured() -> None:
     modem, line = opened("patrolbot-sh")
     line.send(command(230, 1))
