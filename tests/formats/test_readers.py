@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import random
 import zipfile
 from copy import copy
 from pathlib import Path
@@ -12,14 +14,17 @@ import pytest
 from PIL import Image
 
 from botyard.cli.scenario import EXAMPLE
-from botyard.errors import BudgetError, FormatError, MapError
+from botyard.errors import BudgetError, FormatError, MapError, ModelError
+from botyard.formats.adf import parse_adf
 from botyard.formats.base import Format, Options, Source
 from botyard.formats.budget import Budget
+from botyard.formats.models import find_robot
 from botyard.formats.registry import FORMATS, builtin_maps, find_client_map, format_of, load_world, read_world
 from botyard.model.scene import Scene
 from botyard.model.world import World
 from botyard.simulation import Simulation
 from botyard.testing import check_map_format
+from botyard.testing.formats import _damaged
 from tests.formats.test_drawings import SVG, dxf
 from tests.formats.test_pictures import AS_JSON, BLOCK, FLOW, moving
 
@@ -175,3 +180,71 @@ def test_shipped_maps_and_scenarios_run(name: str) -> None:
     assert told == []
     assert find_client_map(name, ()).is_file()
     assert load_world(name).scene.bounds is not None
+
+
+# -- damaged pictures, archives and parameter files
+
+
+def picture(kind: str) -> bytes:
+    """Some noise, so that every byte counts."""
+    grey = np.random.default_rng(1).integers(0, 2, (40, 30)).astype(np.uint8) * 255
+    if kind == "plain":
+        return b"P2\n30 40\n255\n" + b"\n".join(b" ".join(b"%d" % v for v in row) for row in grey.tolist()) + b"\n"
+    out = io.BytesIO()
+    Image.fromarray(grey).save(out, kind, **({"lossless": True} if kind == "webp" else {}))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["png", "gif", "bmp", "jpeg", "tiff", "webp", "ppm", "plain"])
+def test_a_picture_that_was_cut_off_is_refused_or_whole(kind: str) -> None:
+    data = picture(kind)
+    whole = read_world(Source("a.png", data), Options(resolution=1.0)).scene.segments
+    assert len(whole) > 100
+    refused = 0
+    for end in range(0, len(data), max(1, len(data) // 60)):
+        try:
+            cut = read_world(Source("a.png", data[:end]), Options(resolution=1.0)).scene.segments
+        except MapError:
+            refused += 1
+            continue
+        assert np.array_equal(cut, whole), f"cut at {end} of {len(data)} bytes"
+    assert refused > 30
+
+
+ROS = b"image: p.png\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+
+
+def test_damaged_archives_and_what_is_in_them() -> None:
+    draw = random.Random(7)
+    parts = {
+        "s.yaml": b"botyard: 1\nmap: m.yaml\nrobots: [{model: r.p}]\n",
+        "m.yaml": ROS,
+        "p.png": png(),
+        "r.p": b"Class Pioneer\nSonarNum 2\n",
+    }
+    good = bundle(**{n.replace(".", "_"): d for n, d in parts.items()}).data
+    assert len(read_world(Source("a.zip", good)).robots) == 1
+    for damaged in _damaged(good, draw, 150):
+        with contextlib.suppress(FormatError):
+            read_world(Source("a.zip", damaged))
+    for name, data in parts.items():
+        for damaged in _damaged(data, draw, 40):
+            with contextlib.suppress(FormatError):
+                read_world(bundle(**{n.replace(".", "_"): damaged if n == name else d for n, d in parts.items()}))
+
+
+def test_damaged_descriptions_and_plans(tmp_path: Path) -> None:
+    draw = random.Random(8)
+    adf = b"bodies: [b]\nb: {name: a, shape: Box, geometry: {x: 1, y: 1}, mass: 2, location: {position: {x: 1, y: 2, z: 0}}}\n"
+    for damaged in _damaged(adf, draw, 200):
+        with contextlib.suppress(FormatError):
+            parse_adf(Source("a.yaml", damaged))
+    for suffix, data in (
+        (".p", b"Class Pioneer\nRobotWidth 500\nSonarNum 2\nSonarUnit 0 1 2 3\n"),
+        (".toml", b'extends = "p3dx"\ncolor = "red"\n'),
+    ):
+        path = tmp_path / f"m{suffix}"
+        for damaged in _damaged(data, draw, 150):
+            path.write_bytes(damaged)
+            with contextlib.suppress(FormatError, ModelError):
+                find_robot(path)
