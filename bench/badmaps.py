@@ -30,7 +30,7 @@ def _png(width: int, height: int) -> bytes:
 def _laughs(levels: int) -> bytes:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, levels)]
-    return ("map: office\n" + "\n".join(lines) + f"\nrobots: *a{levels - 1}\n").encode()
+    return ("botyard: 1\nmap: office\n" + "\n".join(lines) + f"\nrobots: *a{levels - 1}\n").encode()
 
 
 def _svg(levels: int) -> bytes:
@@ -73,8 +73,8 @@ def bad_maps() -> dict[str, bytes]:
     return {
         "bomb.zip": _zip({"a.map": bytes(2**31)}),
         "laughs.yaml": _laughs(12),
-        "robots.yaml": b"map: office\nrobots:\n  - {model: p3dx, count: 1000000}\n",
-        "deep.yaml": b"map: office\nrobots: " + b"[" * 100_000 + b"]" * 100_000 + b"\n",
+        "robots.yaml": b"botyard: 1\nmap: office\nrobots:\n  - {model: p3dx, count: 1000000}\n",
+        "deep.yaml": b"botyard: 1\nmap: office\nrobots: " + b"[" * 100_000 + b"]" * 100_000 + b"\n",
         "use.svg": _svg(12),
         "blocks.dxf": _dxf(6),
         "huge.png": _png(60_000, 60_000),
@@ -86,6 +86,7 @@ def bad_maps() -> dict[str, bytes]:
         "noise.map": rng.randbytes(30_000_000),
         "ones.map": b"2D-Map\nDATA\n" + b"1 1\n" * 8_000_000,
         "half.map": _armap(crossing(400_000, 50_000)[:300_000], points=5),
+        "crowd.yaml": b"botyard: 1\nwalls: [[[-50, -50], [50, -50]]]\nrobots:\n  - {model: small-box, count: 900}\n",
         "broken.world": b'define a model ( size [1 1 1] a ( ) )\na ( a ( a ( name "x"\n' * 1000,
     }
 

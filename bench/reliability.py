@@ -36,7 +36,7 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
 
-PORT = 24101
+PORT = int(os.environ.get("BENCH_PORT", "24101"))
 IGNORED = (62, 224, 236, 239, 253, 255)
 """Commands that end the simulator or move robots: hostile clients would send them by chance."""
 SIP = b"\x32"
@@ -492,6 +492,7 @@ def maps(points: int = 200_000) -> None:
             folder,
             folder=tempfile.mkdtemp(dir=folder),
         ) as sim:
+            print(f"49 honest clients alone, 15 s: {_alone(49)}", flush=True)
             for name in ("large.map", "bad.map"):
                 honest = Honest(list(range(PORT + 1, PORT + 50)))
                 honest.start()
@@ -510,6 +511,16 @@ def maps(points: int = 200_000) -> None:
 
 
 # -- files and pictures
+
+
+def _alone(count: int, seconds: float = 15.0) -> str:
+    """What honest clients see while nobody disturbs them but the machine."""
+    honest = Honest(list(range(PORT + 1, PORT + 1 + count)))
+    honest.start()
+    time.sleep(seconds)
+    said = honest.end()
+    time.sleep(1.0)
+    return said
 
 
 def _upload(page: str, name: str, data: bytes) -> tuple[int, str]:
@@ -550,6 +561,7 @@ def uploads(rounds: int = 1) -> None:
             folder=tempfile.mkdtemp(dir=folder), temporary=Path(folder) / "tmp",
         ) as sim:  # fmt: skip
             before = sim.memory()
+            print(f"49 honest clients alone, 15 s: {_alone(49)}", flush=True)
             honest = Honest(list(range(PORT + 1, PORT + 50)))
             honest.start()
             with PioneerClient(port=PORT) as client:
@@ -589,6 +601,7 @@ def pictures(seconds: float = 20.0) -> None:
     for what, wait in (("one a second", 1.05), ("as fast as it can", 0.002)):
         with Simulator("-m", "office", "--start", "random", *["-r", "p3dx"] * 50) as sim:
             before = sim.memory()
+            print(f"49 honest clients alone, 15 s: {_alone(49)}", flush=True)
             honest = Honest(list(range(PORT + 1, PORT + 50)))
             honest.start()
             with PioneerClient(port=PORT) as client:
