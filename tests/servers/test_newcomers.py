@@ -15,7 +15,7 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, Program, World, thing
 from botyard.protocols.pioneer.session import PioneerSettings
-from botyard.servers import worldcontrol
+from botyard.servers import worldcontrol, yard
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
@@ -50,7 +50,7 @@ def test_a_world_of_many_comes_in_portions() -> None:
         sim = Simulation()
         sim.add_robot("p3dx", "r7", pose=(50.0, 50.0, 0.0))
         hub = Hub(sim)
-        yard = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings(), port=free_port(120))
+        place = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings(), port=free_port(120))
         spec = thing()
         follow = Program(name="follow", options={"path": [[0, 0], [1, 0]]})
         robots = [
@@ -58,7 +58,7 @@ def test_a_world_of_many_comes_in_portions() -> None:
             for i in range(PORTION + 20)
         ]  # fmt: skip
         bad = PlacedRobot(spec=spec, name="bad", pose=Pose(0.0, 5.0), program=follow)
-        yard.receive(World(scene=sim.scene, robots=(*robots, bad)))
+        place.receive(World(scene=sim.scene, robots=(*robots, bad)))
         seen = []
         while hub.tasks:
             seen.append(len(sim.robots))
@@ -69,20 +69,38 @@ def test_a_world_of_many_comes_in_portions() -> None:
         assert sim.robots["r7"].truth.x == pytest.approx(7.0), "who was there already is put there"
         walking = {name for name, program in sim.programs.items() if program.name == "walk"}
         assert walking == {f"r{i}" for i in range(1, PORTION + 20, 2)} - {"r7"}
-        assert len(await yard.add_many("amigo", Pose(-100.0, 0.0), PORTION + 5)) == PORTION + 5
+        assert len(await place.add_many("amigo", Pose(-100.0, 0.0), PORTION + 5)) == PORTION + 5
         assert len({tuple(r.truth) for r in sim.robots.values()}) == 2 * PORTION + 26, "each has its own place"
-        yard.close()
+        place.close()
 
     asyncio.run(come())
+
+
+def test_there_is_room_for_so_many_only(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    sim = Simulation()
+    hub = Hub(sim)
+    made = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
+    monkeypatch.setattr(yard, "MAX_ROBOTS", 4)
+    for _ in range(3):  # maps without names of robots bring others each time
+        world = World(scene=Scene(source="a.yaml"), robots=(PlacedRobot(spec=thing(), served=False),) * 2)
+        asyncio.run(received(made, world))
+    assert len(sim.robots) == 4
+    assert "the robots of a.yaml were not added: clients add robots up to 4; 4 are there" in caplog.text
+
+
+async def received(made: Yard, world: World) -> None:
+    made.receive(world)
+    while made.hub.tasks:
+        await asyncio.sleep(0)
 
 
 def test_another_map_ends_the_coming() -> None:
     async def come() -> int:
         sim = Simulation()
         hub = Hub(sim)
-        yard = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
+        place = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
         spec = thing()
-        yard.receive(
+        place.receive(
             World(scene=sim.scene, robots=tuple(PlacedRobot(spec=spec, name=f"r{i}", pose=Pose(i)) for i in range(3 * PORTION)))
         )  # fmt: skip
         await asyncio.sleep(0)

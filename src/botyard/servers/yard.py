@@ -212,6 +212,11 @@ class Yard:
 
     def receive(self, world: World) -> None:
         """A world was loaded while the simulator runs: its robots come, and get ports; the first ones at once, others in portions."""
+        try:
+            self.check_room(sum(p.name not in self.hub.sim.robots for p in world.robots))
+        except WorldError as error:
+            log.warning("the robots of %s were not added: %s", world.scene.source, error)
+            return
         if len(world.robots) <= PORTION:
             robots = self._receive(world.robots)
             if not robots:
