@@ -185,6 +185,27 @@ class CommandLineError(BotyardError):
     exit_code = ExitCode.COMMAND_LINE
 
 
+class KeptFileError(BotyardError):
+    """A file is in the way that this program did not write, so it stays as it is (exit code 255).
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    """
+
+    exit_code = ExitCode.COMMAND_LINE
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = str(path)
+        super().__init__(
+            f"{self.path}: was not written by botyard, and is not replaced (--force, or overwrite=True, does that)"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path,)
+
+
 class FolderError(BotyardError):
     """The working directory cannot be changed as asked (exit code 247)."""
 

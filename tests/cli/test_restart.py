@@ -264,7 +264,7 @@ def test_states_are_kept_as_they_are(tmp_path: Path) -> None:
             SavedRobot(name="a", model="p3dx", pose=Pose(1.25, -2.5, 0.1), port=8101, program=Program(name="wander")),
             SavedRobot(name="b", model="box", pose=Pose()),
         ],
-        factories=[8103], page=[8100, "full", "audience"],
+        factories=[8103], page=(8100, "full", "audience"),
     )  # fmt: skip
     write_state(state, path)
     assert read_state(path, complaints.append) == state

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from botyard.cli.needs import Needs
 from botyard.cli.runoptions import RunOptions
-from botyard.errors import CommandLineError, WorldError, did_you_mean
+from botyard.errors import CommandLineError, KeptFileError, WorldError, did_you_mean
 from botyard.geometry import Pose
 from botyard.names import check_name, shown
+from botyard.safefile import Beginnings, check_replaceable
 from botyard.servers.addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -46,8 +47,12 @@ def check_options(o: RunOptions) -> None:
         find_controller(o.controller)
     if not o.no_gui and o.gui_token == "off" and not is_loopback(o.gui_address):
         raise CommandLineError("--gui-token off: only on this machine; with --gui-address the page needs a token")
-    check_can_be_written("--snapshot", o.snapshot)
-    check_can_be_written("--save-scenario", o.save_scenario)
+    check_can_be_written("--snapshot", o.snapshot, force=o.force)
+    check_can_be_written("--save-scenario", o.save_scenario, force=o.force)
+    if o.record_packets is not None:
+        from botyard.servers.packetlog import BEGINS
+
+        check_can_be_written("--record-packets", o.record_packets, force=o.force, begins=BEGINS)
     if o.snapshot is not None:
         _check_picture(o.snapshot)
 
@@ -147,13 +152,13 @@ def _check_ros(o: RunOptions) -> None:
             raise CommandLineError(f"-m {name}: with a master of our own there is no map before we have started")
 
 
-def check_can_be_written(option: str, name: str | Path | None) -> None:
-    """Whether a file can be made where an option wants one; nothing is written.
+def check_can_be_written(option: str, name: str | Path | None, *, force: bool = False, begins: Beginnings = ()) -> None:
+    """Whether a file can be made where an option wants one; nothing is written. See `botyard.safefile.replacing`.
 
     Raises
     ------
     CommandLineError
-        Its folder is not there, it is a folder itself, or it is not ours to write.
+        Its folder is not there, it is a folder itself, it may not be written, or it is a file that this program did not write.
     """
     if name is None:
         return
@@ -166,7 +171,13 @@ def check_can_be_written(option: str, name: str | Path | None) -> None:
     elif not os.access(path if path.exists() else folder, os.W_OK):
         reason = "permission denied"
     else:
-        return
+        try:
+            check_replaceable(path, force=force, begins=begins)
+            return
+        except KeptFileError as error:
+            raise CommandLineError(f"{option}: {error}") from None
+        except OSError as error:
+            reason = str(error.strerror)
     raise CommandLineError(f"{option}: cannot write {path}: {reason}")
 
 

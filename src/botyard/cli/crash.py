@@ -7,14 +7,14 @@ import faulthandler
 import logging
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TextIO
+from typing import IO, Any
 
 import click
 
 from botyard import __version__
 from botyard.cli.logs import Logs
 from botyard.errors import BotyardError, ExitCode
+from botyard.safefile import open_own
 from botyard.servers.supervise import keep_log
 
 log = logging.getLogger("botyard")
@@ -69,10 +69,10 @@ def crash_handler(logs: Logs, file: str | None, *, traces: bool = True, alone: b
 
 
 def _trace_fatal_signals(stack: contextlib.ExitStack, file: str | None) -> None:
-    target: TextIO = sys.stderr
+    target: IO[Any] = sys.stderr
     with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr may be no file
         if file is not None:
-            target = stack.enter_context(Path(file).open("a", encoding="utf-8"))  # noqa: SIM115  # the stack closes it
+            target = stack.enter_context(open_own(file, append=True))
         faulthandler.enable(target)
         stack.callback(faulthandler.disable)
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import html
+import io
+import itertools
 import json
 import logging
 import logging.handlers
+import os
 import queue
 import sys
 import threading
@@ -20,6 +23,7 @@ from typing import Final
 
 from botyard.errors import CommandLineError
 from botyard.names import escaped
+from botyard.safefile import is_device, is_replaceable_own, open_own
 
 KEPT: Final = 5
 """Old log files that are kept: ``FILE-1``, the newest, to ``FILE-5``."""
@@ -85,6 +89,30 @@ class _Json(logging.Formatter):
         if line.isprintable():
             return line
         return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
+
+
+class _File(logging.handlers.RotatingFileHandler):
+    """A log file, and old ones beside it: ours to make, so links are not followed and only regular files are renamed and replaced."""
+
+    def _open(self) -> io.TextIOWrapper:
+        return io.TextIOWrapper(open_own(self.baseFilename, append=True), encoding=self.encoding, errors=self.errors)
+
+    def doRollover(self) -> None:  # logging's name
+        """Begin a new file; the old ones are renamed: ``FILE`` to ``FILE-1``, that to ``FILE-2`` and so on.
+
+        If something else has one of the names, the log goes on in the same file.
+        """
+        names = [self.baseFilename, *(f"{self.baseFilename}-{n}" for n in range(1, self.backupCount + 1))]
+        if is_device(names[0]) or not all(map(is_replaceable_own, names)):
+            return
+        if self.stream:
+            self.stream.close()
+        try:
+            for new, old in itertools.pairwise(reversed(names)):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(old, new)
+        finally:
+            self.stream = self._open()
 
 
 class Logs(logging.Handler):
@@ -207,11 +235,10 @@ def set_up_logging(
         handler = logging.StreamHandler(sys.stderr)
     else:
         try:
-            rotating = logging.handlers.RotatingFileHandler(file, maxBytes=max_size, backupCount=KEPT, encoding="utf-8")
+            handler = _File(file, maxBytes=max_size, backupCount=KEPT, encoding="utf-8")
         except OSError as error:
             raise CommandLineError(f"--log-file: cannot write {file}: {error.strerror}") from None
-        rotating.namer = lambda name: "-".join(name.rsplit(".", 1))  # FILE.1 → FILE-1
-        handler, stamp = rotating, "%Y-%m-%d %H:%M:%S"
+        stamp = "%Y-%m-%d %H:%M:%S"
     formatters: dict[str, Callable[[], logging.Formatter]] = {
         "plain": lambda: _Plain(stamp), "html": lambda: _Html(stamp), "json": _Json,
     }  # fmt: skip

@@ -167,7 +167,7 @@ def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callabl
         return replace(world, scene=Scene())
     try:
         return replace(world, scene=load_world(saved.map, replace(_reading(o), warn=remark)).scene)
-    except FormatError as error:
+    except (FormatError, OSError, ValueError) as error:
         remark(f"the map that was in place cannot be read any more: {error}")
         return world
 
@@ -443,7 +443,7 @@ def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callabl
     if o.record_packets is not None:
         from botyard.servers.packetlog import PacketLog
 
-        world.packet_log = PacketLog(o.record_packets, lambda: sim.time)
+        world.packet_log = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
     return Yard(
         hub,
         world,

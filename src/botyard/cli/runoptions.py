@@ -67,6 +67,7 @@ class RunOptions:
     duration: float | None
     snapshot: str | None
     save_scenario: str | None
+    force: bool
     robot_name: str
     srisim_compat: bool
     no_srisim_laser_compat: bool
@@ -280,6 +281,12 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         world=False,
         metavar="FILE",
         help="Write the world as it is when the run ends as a scenario, which can be run again.",
+    ),
+    _option(
+        "--force",
+        world=False,
+        is_flag=True,
+        help="Let --snapshot, --save-scenario and --record-packets replace files that botyard did not write.",
     ),
     _option("--seed", world=True, type=int, help="Seed of all random draws: same seed, same run. [default: 1]"),
     _option(
@@ -773,7 +780,8 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 
 GROUPS: Final[tuple[tuple[str, str], ...]] = (
-    ("World", "config print-config map stageworld nomap resolution max-read lines-chunksize points-chunksize adf save-scenario snapshot"),
+    ("World", "config print-config map stageworld nomap resolution max-read lines-chunksize points-chunksize adf save-scenario snapshot "
+     "force"),
     ("Robots", "robot robot-factory start controller joystick robot-name simulate-batteries gripper-layout"),
     ("Time and chance", "update-interval update-sim-time fast duration seed sensor-noise odom-error-mode no-error threads"),
     ("Pioneer clients", "port bind-to-address ignore-command warn-unsupported-commands compat srisim-compat no-srisim-laser-compat "

@@ -68,5 +68,5 @@ def make_controller(robot: Robot, program: Program, seed: int) -> Controller:
             raise WorldError(f'{where}: expected the option "{name}", found none')
     try:
         return factory(robot, seed, **program.options)
-    except (TypeError, ValueError, IndexError, KeyError) as error:
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError) as error:
         raise WorldError(f"{where}: {error}") from None

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from botyard.errors import CommandLineError
+from botyard.safefile import check_replaceable, open_own
 
 Tap = Callable[[bool, bytes], None]
 """Takes bytes that pass: whether they are from the client, and what."""
@@ -36,25 +37,34 @@ PATIENCE: Final = 2.0
 log = logging.getLogger("botyard.pioneer")
 
 
+BEGINS: Final = (b'{"robot": ', b'{"lost": ')
+"""How recordings begin."""
+
+
 class PacketLog:
     """Writes all sessions to a file.
 
     Parameters
     ----------
     path : str or Path
-        The file; an old one is replaced.
+        The file; an old recording is replaced.
     sim_time : callable
         Simulated time, s.
+    force : bool
+        Replace it whatever it is.
 
     Raises
     ------
     CommandLineError
         It cannot be written.
+    KeptFileError
+        Another file is there.
     """
 
-    def __init__(self, path: str | Path, sim_time: Callable[[], float]) -> None:
+    def __init__(self, path: str | Path, sim_time: Callable[[], float], *, force: bool = False) -> None:
         try:
-            self._file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - open as long as the run
+            check_replaceable(path, force=force, begins=BEGINS)
+            self._file = open_own(path)
         except OSError as error:
             raise CommandLineError(f"--record-packets: cannot write {path}: {error.strerror}") from None
         self._path = path

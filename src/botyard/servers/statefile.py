@@ -10,24 +10,38 @@ import asyncio
 import contextlib
 import json
 import logging
-import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
 
 from botyard.controllers.crew import employ
 from botyard.errors import BotyardError
 from botyard.geometry import Pose
 from botyard.model.world import THING, Program
+from botyard.names import MAX_NAME, check_name
+from botyard.safefile import MARK, read_own, remove_own, replace_own
 from botyard.servers.yard import Yard
 from botyard.simulation import Robot
 
 PERIOD: Final = 1.0
 """The file is written so often, s of wall time, if something has changed."""
 VERSION: Final = 1
+MAX_FILE: Final = 256 * 2**20
+"""A state has at most so many bytes; a larger file is none."""
+MAX_THINGS: Final = 1_000_000
+"""It tells of at most so many robots, and as many boxes."""
+MAX_TICK: Final = 10**12
+"""Most steps that a simulator can have done: 30 years of 1 ms."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Triple = tuple[float, float, float]
 
 log = logging.getLogger("botyard")
 
@@ -116,60 +130,78 @@ def state_of(yard: Yard, page: Sequence[Any] = ()) -> SavedState:
     )
 
 
+class _Program(msgspec.Struct):
+    """What drives a robot, as it stands in the file."""
+
+    name: Name
+    options: dict[str, Any]
+
+
+class _Robot(msgspec.Struct):
+    """A robot, as it stands in the file."""
+
+    name: Name
+    model: Name
+    pose: Triple
+    port: Port
+    program: _Program | None
+
+
+class _State(msgspec.Struct):
+    """The file."""
+
+    version: Literal[1]
+    tick: Annotated[int, Meta(ge=0, le=MAX_TICK)]
+    map: Annotated[str, Meta(max_length=4096, pattern=r"^[^\x00]*$")]
+    speed: Annotated[float, Meta(ge=0.0, le=1000.0)]
+    paused: bool
+    robots: Annotated[list[_Robot], Meta(max_length=MAX_THINGS)]
+    visitors: Annotated[dict[Name, Triple], Meta(max_length=MAX_THINGS)]
+    boxes: Annotated[dict[Name, Triple], Meta(max_length=MAX_THINGS)]
+    factories: Annotated[list[Port], Meta(max_length=MAX_THINGS)]
+    page: Annotated[list[int | str], Meta(max_length=3)]
+
+
 def read_state(path: str | os.PathLike[str], warn: Callable[[str], None]) -> SavedState | None:
-    """What a file holds; None, and a warning, if that cannot be used."""
+    """What a file holds; None, and a warning, if that cannot be used: whatever is in it, nothing else comes of it."""
     try:
-        data = json.loads(Path(path).read_bytes())
-        if data.pop("version") != VERSION:
-            raise ValueError(f"expected version {VERSION}")
-        visitors, boxes = ({str(k): _pose(v) for k, v in data[key].items()} for key in ("visitors", "boxes"))
-        port, *tokens = data["page"] or (0,)
+        file = msgspec.json.decode(read_own(path, MAX_FILE), type=_State)
+        ports = [r.port for r in file.robots if r.port] + [p for p in file.factories if p]
+        if len(set(ports)) < len(ports):
+            raise ValueError("a port is there twice")
         return SavedState(
-            tick=int(data["tick"]),
-            map=str(data["map"]),
-            speed=float(data["speed"]),
-            paused=bool(data["paused"]),
-            robots=[_robot(**robot) for robot in data["robots"]],
-            visitors=visitors,
-            boxes=boxes,
-            factories=[int(p) for p in data["factories"]],
-            page=[int(port), *map(str, tokens)] if tokens else [],
+            tick=file.tick,
+            map=file.map,
+            speed=file.speed,
+            paused=file.paused,
+            robots=list(map(_saved_robot, file.robots)),
+            visitors={name: Pose(*pose) for name, pose in file.visitors.items()},
+            boxes={name: Pose(*pose) for name, pose in file.boxes.items()},
+            factories=file.factories,
+            page=msgspec.convert(file.page, tuple[Port, str, str]) if file.page else (),
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        warn(f"the state before the crash cannot be used, {path}: {error}")
+    except (OSError, ValueError, BotyardError, RecursionError) as error:  # msgspec's errors are ValueErrors
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        warn(f"the state before the crash cannot be used, {path}: {reason}")
         return None
 
 
-def _pose(values: Any) -> Pose:
-    pose = Pose(*map(float, values))
-    if not all(map(math.isfinite, pose)):
-        raise ValueError("a pose that is not finite")
-    return pose
-
-
-def _robot(*, name: Any, model: Any, pose: Any, port: Any, program: Any) -> SavedRobot:
-    drives = None if program is None else Program(**program)
-    return SavedRobot(name=str(name), model=str(model), pose=_pose(pose), port=int(port), program=drives)
+def _saved_robot(r: _Robot) -> SavedRobot:
+    program = r.program
+    drives = None if program is None else Program(name=check_name(program.name, "controller"), options=program.options)
+    name, model = check_name(r.name), check_name(r.model, "robot model")
+    return SavedRobot(name=name, model=model, pose=Pose(*r.pose), port=r.port, program=drives)
 
 
 def write_state(state: SavedState, path: str | os.PathLike[str]) -> None:
-    """Write a file; whoever reads it sees the old or the new one.
+    """Write a file, for its owner only: the page's tokens are in it. Whoever reads it sees the old or the new one.
 
     Raises
     ------
     OSError
-        It cannot be written.
+        It cannot be written, or something else than a file is in its place.
     """
-    fresh = Path(f"{path}-new")
-    data = json.dumps({"version": VERSION, **asdict(state)}, default=str).encode()
-    with open(fresh, "wb", opener=_private) as file:
-        file.write(data)
-    fresh.replace(path)
-
-
-def _private(path: str, flags: int) -> int:
-    """For the owner only: the page's tokens are in it."""
-    return os.open(path, flags, 0o600)
+    replace_own(path, json.dumps({"version": VERSION, **asdict(state), "about": MARK}, default=str).encode())
 
 
 def restore(yard: Yard, state: SavedState) -> dict[str, int]:
@@ -190,12 +222,16 @@ def restore(yard: Yard, state: SavedState) -> dict[str, int]:
             else:
                 sim.put(robot.name, robot.pose, "restart")
         except BotyardError as error:
-            log.warning("%s is not there any more: %s", robot.name, error)
+            log.warning("%s is not where it was: %s", robot.name, error)
+    boxes = set(sim.box_names)
     for name, pose in state.boxes.items():
-        if name in sim.box_names:
-            sim.put(name, pose, "restart")
-        else:
+        if name not in boxes:
             log.warning("the box %s is not there any more", name)
+            continue
+        try:
+            sim.put(name, pose, "restart")
+        except BotyardError as error:
+            log.warning("the box %s is not where it was: %s", name, error)
     sim.settle()
     for factory in yard.factories:
         factory.remembered.update(state.visitors)
@@ -252,7 +288,7 @@ class StateKeeper:
         self.close()
         if self._writing.acquire(timeout=PERIOD):  # else the disk is stuck
             with contextlib.suppress(OSError):
-                self._path.unlink(missing_ok=True)
+                remove_own(self._path)
             self._writing.release()
 
     async def _run(self) -> None:

@@ -6,8 +6,8 @@ The process that was started waits for another one, which simulates and keeps it
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Final
 
 from botyard.errors import DaemonError, ExitCode, TempFileError
+from botyard.safefile import PRIVATE, copy_own, is_device, is_ours, open_own, remove_own
 
 MOST: Final = 5
 """A simulator that dies so often …"""
@@ -53,8 +54,8 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
     """
     with contextlib.ExitStack() as stack:
         state = _state_path(stack, log_file, state_file)
-        state.unlink(missing_ok=True)
-        stack.callback(state.unlink, missing_ok=True)
+        remove_own(state)
+        stack.callback(_forget, state)
         command = [
             sys.executable, "-m", "botyard", "run", *args, "--state-file", str(state), "--supervisor", str(os.getpid()),
         ]  # fmt: skip
@@ -92,15 +93,20 @@ def keep_log(file: str | None) -> str:
         return ""
     kept = f"{file}-crash"
     try:
-        shutil.copyfile(file, kept)
+        copy_own(file, kept)
     except OSError:
         return ""
     return kept
 
 
+def _forget(state: Path) -> None:
+    with contextlib.suppress(OSError):
+        remove_own(state)
+
+
 def _state_path(stack: contextlib.ExitStack, log_file: str | None, state_file: str | None) -> Path:
     """Where the user says; else beside the log, or, where that cannot be written, in a folder for temporary files."""
-    if state_file is None and log_file is not None:
+    if state_file is None and log_file is not None and not is_device(log_file):
         with contextlib.suppress(OSError):
             return _writable(f"{log_file}-state")
     try:
@@ -116,9 +122,19 @@ def _state_path(stack: contextlib.ExitStack, log_file: str | None, state_file: s
 
 
 def _writable(name: str) -> Path:
+    """The path of a file for the state: one that is not there yet, is empty, or holds a state.
+
+    Raises
+    ------
+    OSError
+        It cannot be written, or something else is there.
+    """
     path = Path(name).absolute()
-    with path.open("ab"):
-        return path
+    with open_own(path, append=True, mode=PRIVATE):
+        pass
+    if not is_ours(path):
+        raise OSError(errno.EEXIST, "it is a file of another kind, which is not replaced", name)
+    return path
 
 
 class _Worker:

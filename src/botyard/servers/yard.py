@@ -325,7 +325,9 @@ class Yard:
         return [*self.servers.values(), *self.factories]
 
     async def open(self, wanted: Mapping[RobotPortServer, int] = MappingProxyType({})) -> None:
-        """Open the ports of the robots and factories that have none, one after the other; those in `wanted` get theirs.
+        """Open the ports of the robots and factories that have none, one after the other.
+
+        Those in `wanted` get theirs if they can be had, else others.
 
         Raises
         ------
@@ -334,11 +336,19 @@ class Yard:
         """
         if not self.interfaces["pioneer"].on:
             return
+        for server, port in wanted.items():
+            try:
+                await server.listen(self.host, port)
+                self.port_changes += 1
+            except PortError as error:
+                log.warning("%s; it gets another port", error)
         used = {s.address[1] for s in self.all_servers if s.is_open}
         port = max(used, default=self.port - 1) + 1
         for server in self.all_servers:
-            if not server.is_open:
-                port = await self._open_one(server, wanted.get(server) or port) + 1
+            if not server.is_open and wanted:
+                await self.open_somewhere(server)
+            elif not server.is_open:
+                port = await self._open_one(server, port) + 1
 
     async def _open_one(self, server: RobotPortServer, port: int) -> int:
         """Open one, on `port` or, if the yard is patient, on a later one; the port."""
@@ -368,6 +378,7 @@ class Yard:
         if not self.interfaces["pioneer"].on:
             return
         first = max((s.address[1] for s in self.all_servers if s.is_open), default=self.port - 1) + 1
+        first = first if first <= 65535 else self.port
         last = min(first + MAX_SKIPPED, 65535)
         for port in range(first, last + 1):
             try:

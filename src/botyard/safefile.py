@@ -1,0 +1,280 @@
+"""Writing files so that nobody's file is lost. A leaf: imports only the errors.
+
+Two kinds of files. Those that a user names (pictures, scenarios, maps, results) are replaced only if this program wrote them, which it
+knows by a mark in the file (`MARK`), or if the user insists; a reader sees the old or the new one, never half of one. Those that are
+the program's own to make (state, logs, recordings, copies of logs) are opened without following links, and only regular files are
+replaced or deleted. New contents go to a file of the same folder whose name nobody can guess (`tempfile.mkstemp`), which takes the
+other's place when it is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from botyard.errors import KeptFileError
+
+MARK: Final = "Written by botyard"
+"""Somewhere near the beginning or the end of every file that this program writes for a user. Who edits such a file and wants to keep
+it takes the mark out."""
+NEAR: Final = 4096
+"""How near, bytes."""
+PRIVATE: Final = 0o600
+"""Mode of files that hold secrets: for their owner only."""
+
+StrPath = str | os.PathLike[str]
+Beginnings = bytes | tuple[bytes, ...]
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
+
+
+def _mode(path: StrPath, *, follow: bool) -> int | None:
+    """Kind and rights of what is at a path; None: nothing is there."""
+    try:
+        return (os.stat if follow else os.lstat)(path).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _kind(mode: int) -> str:
+    """What a file that is not regular is, in words."""
+    kinds = (
+        (stat.S_ISLNK, "a link"), (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
+    )  # fmt: skip
+    return next((words for test, words in kinds if test(mode)), "no regular file")
+
+
+# -- files that a user names
+
+
+def is_ours(path: StrPath, begins: Beginnings = ()) -> bool:
+    """Whether a file is empty, holds the `MARK`, or begins with these bytes. A regular file; links are followed.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
+    with open(path, "rb") as file:
+        head = file.read(NEAR)
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(size - NEAR, 0))
+        tail = file.read(NEAR)
+    mark = MARK.encode()
+    return not head or mark in head or mark in tail or head.startswith(begins)
+
+
+def check_replaceable(path: StrPath, *, force: bool = False, begins: Beginnings = ()) -> None:
+    """Whether `replacing` would write a file, as far as that can be told; nothing is written.
+
+    Raises
+    ------
+    KeptFileError
+        There is a file that this program did not write, and `force` is False.
+    OSError
+        It cannot be looked into.
+    """
+    mode = _mode(path, follow=True)
+    if mode is not None and stat.S_ISREG(mode) and not force and not is_ours(path, begins):
+        raise KeptFileError(path)
+
+
+@contextlib.contextmanager
+def replacing(path: StrPath, *, force: bool = False, begins: Beginnings = ()) -> Iterator[BinaryIO]:
+    """Write a file that a user has named: in the block, to what is yielded. If the block fails, the old file stays.
+
+    A link is followed; a pipe or a device (``/dev/stdout``) is written to as it is.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    force : bool
+        Replace it whoever wrote it.
+    begins : bytes or tuple of bytes
+        A file that begins so counts as this program's: for formats without room for the `MARK`.
+
+    Raises
+    ------
+    KeptFileError
+        There is a file that this program did not write; it is as it was.
+    OSError
+        It cannot be written.
+    """
+    check_replaceable(path, force=force, begins=begins)
+    mode = _mode(path, follow=True)
+    if mode is not None and not stat.S_ISREG(mode):
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        with open(path, "wb") as file:
+            yield file
+        return
+    with _fresh(Path(path).resolve(), _usual_mode() if mode is None else stat.S_IMODE(mode)) as file:
+        yield file
+
+
+def write_text(path: StrPath, text: str, *, force: bool = False, begins: Beginnings = ()) -> None:
+    """Write a text (UTF-8) into a file that a user has named; see `replacing`."""
+    with replacing(path, force=force, begins=begins) as file:
+        file.write(text.encode())
+
+
+def _usual_mode() -> int:
+    """Rights of a new file: as the user's mask has it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+@contextlib.contextmanager
+def _fresh(target: Path, mode: int) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `target` when the block is done."""
+    number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}-", suffix=".new")
+    try:
+        with open(number, "wb") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(number, mode)
+            yield file
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+# -- files that are the program's own to make
+
+
+def open_own(path: StrPath, *, append: bool = False, mode: int = 0o666) -> BinaryIO:
+    """Open a file of the program's own for writing, at its end or emptied; it is made if it is not there.
+
+    Standard output and the like (files in ``/dev``) may be named, too.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, or is a link, a folder, a pipe or a device.
+    """
+    if is_device(path):
+        return open(path, "wb")
+    number = _open_regular(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0), mode)
+    if not append:
+        os.ftruncate(number, 0)
+    return open(number, "ab" if append else "wb")
+
+
+def is_device(path: StrPath) -> bool:
+    """Whether a path names something in ``/dev``, such as ``/dev/stdout``: written to, but never replaced, renamed or deleted."""
+    return os.name == "posix" and os.path.dirname(os.path.abspath(path)) == "/dev"
+
+
+def read_own(path: StrPath, limit: int) -> bytes:
+    """Contents of a file of the program's own.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, is a link or no regular file, or has more than `limit` bytes.
+    """
+    with open(_open_regular(path, os.O_RDONLY), "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit} bytes", str(path))
+    return data
+
+
+def _open_regular(path: StrPath, flags: int, mode: int = 0o666) -> int:
+    try:
+        number = os.open(path, flags | _NO_LINK | _NO_WAIT, mode)
+    except OSError as error:
+        found = _mode(path, follow=False)
+        if found is not None and not stat.S_ISREG(found):
+            raise OSError(error.errno, f"it is {_kind(found)}", str(path)) from None
+        raise
+    found = os.fstat(number).st_mode
+    if not stat.S_ISREG(found):
+        os.close(number)
+        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+    return number
+
+
+def replace_own(path: StrPath, data: bytes, *, mode: int = PRIVATE) -> None:
+    """Write a file of the program's own; whoever reads it sees the old or the new one. A link in its place is replaced by nothing.
+
+    Raises
+    ------
+    OSError
+        It cannot be written, or something is there that is no regular file.
+    """
+    with _replacing_own(path, mode) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def _replacing_own(path: StrPath, mode: int) -> Iterator[BinaryIO]:
+    found = _mode(path, follow=False)
+    if found is not None and not stat.S_ISREG(found):
+        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+    with _fresh(Path(os.path.abspath(path)), mode) as file:
+        yield file
+
+
+def is_replaceable_own(path: StrPath) -> bool:
+    """Whether nothing or a regular file is at a path; a link is none."""
+    found = _mode(path, follow=False)
+    return found is None or stat.S_ISREG(found)
+
+
+def copy_own(source: StrPath, path: StrPath) -> None:
+    """Make a copy of a file of the program's own, with the same rights; see `replace_own`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read, or the copy not be written; one of them is no regular file.
+    """
+    number = _open_regular(source, os.O_RDONLY)
+    with open(number, "rb") as old, _replacing_own(path, stat.S_IMODE(os.fstat(number).st_mode)) as new:
+        shutil.copyfileobj(old, new)
+
+
+def remove_own(path: StrPath) -> None:
+    """Delete a file of the program's own, if there is one.
+
+    Raises
+    ------
+    OSError
+        It cannot be deleted, or is no regular file.
+    """
+    found = _mode(path, follow=False)
+    if found is None:
+        return
+    if not stat.S_ISREG(found):
+        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+    os.unlink(path)
+
+
+__all__ = [
+    "MARK",
+    "PRIVATE",
+    "Beginnings",
+    "check_replaceable",
+    "copy_own",
+    "is_device",
+    "is_ours",
+    "is_replaceable_own",
+    "open_own",
+    "read_own",
+    "remove_own",
+    "replace_own",
+    "replacing",
+    "write_text",
+]

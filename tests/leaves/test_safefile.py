@@ -1,0 +1,184 @@
+"""Files of users are not lost; files of the program go where they seem to go."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from botyard.errors import KeptFileError
+from botyard.safefile import (
+    MARK,
+    check_replaceable,
+    copy_own,
+    is_device,
+    is_ours,
+    open_own,
+    read_own,
+    remove_own,
+    replace_own,
+    replacing,
+    write_text,
+)
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and rights")
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine"
+    path.write_text("precious")
+    return path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+# -- files that a user names
+
+
+def test_what_the_program_did_not_write_stays(mine: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeptFileError, match=r"mine: was not written by botyard.*--force"):
+        write_text(mine, "new")
+    with pytest.raises(KeptFileError):
+        check_replaceable(mine)
+    assert mine.read_text() == "precious" and names(tmp_path) == ["mine"]
+    write_text(mine, "new", force=True)
+    assert mine.read_text() == "new"
+
+
+@pytest.mark.parametrize("place", ["beginning", "end", "empty", "format"])
+def test_what_it_wrote_is_replaced(place: str, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    big = "x" * 100_000
+    path.write_text(
+        {"beginning": f"# {MARK}\n{big}", "end": f"{big}\n# {MARK}\n", "empty": "", "format": "t,robot\n1,2\n"}[place]
+    )
+    write_text(path, f"{big}{MARK}{big}", begins=b"t,robot\n")
+    assert path.read_text() == f"{big}{MARK}{big}"
+    assert not is_ours(path), "in the middle of something it says nothing"
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_text(path, MARK)
+
+    def fail() -> None:
+        with replacing(path) as file:
+            file.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert path.read_text() == MARK and names(tmp_path) == ["a"]
+
+
+@posix
+def test_rights_and_links_of_the_user_are_kept(tmp_path: Path) -> None:
+    path, link = tmp_path / "a", tmp_path / "link"
+    before = os.umask(0o027)
+    try:
+        write_text(path, MARK)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    path.chmod(0o604)
+    link.symlink_to(path)
+    write_text(link, MARK + "2")
+    assert link.is_symlink() and path.read_text() == MARK + "2"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604
+
+
+@posix
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    code = f"from botyard.safefile import write_text; write_text('/dev/stdout', 'hello')"  # noqa: F541
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "hello"
+    with pytest.raises(IsADirectoryError):
+        write_text(tmp_path, "x")
+
+
+# -- files of the program's own
+
+
+def acts(path: Path) -> dict[str, Callable[[], object]]:
+    return {
+        "append": lambda: open_own(path, append=True).close(),
+        "empty": lambda: open_own(path).close(),
+        "replace": lambda: replace_own(path, b"state"),
+        "remove": lambda: remove_own(path),
+        "read": lambda: read_own(path, 100),
+    }
+
+
+@posix
+@pytest.mark.parametrize("what", ["append", "empty", "replace", "remove", "read"])
+@pytest.mark.parametrize("kind", ["link", "dangling link", "folder", "pipe"])
+def test_only_regular_files_are_touched(what: str, kind: str, mine: Path, tmp_path: Path) -> None:
+    path = tmp_path / "own"
+    if kind == "link":
+        path.symlink_to(mine)
+    elif kind == "dangling link":
+        path.symlink_to(tmp_path / "elsewhere")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    before = names(tmp_path)
+    with pytest.raises(OSError, match=rf"it is a {kind.split()[-1]}"):
+        acts(path)[what]()
+    assert names(tmp_path) == before and mine.read_text() == "precious"
+
+
+@posix
+def test_secrets_are_for_their_owner(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_text("old")
+    path.chmod(0o666)
+    replace_own(path, b"secret")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and read_own(path, 6) == b"secret"
+    with pytest.raises(OSError, match="more than 5 bytes"):
+        read_own(path, 5)
+    copy_own(path, tmp_path / "copy")
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(OSError, match="it is a link"):
+        copy_own(path, tmp_path / "link")
+    with pytest.raises(OSError, match="it is a link"):
+        copy_own(tmp_path / "link", tmp_path / "copy")
+    remove_own(path)
+    remove_own(path)
+    assert names(tmp_path) == ["copy", "link"]
+
+
+@posix
+def test_names_of_new_files_cannot_be_guessed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Path, int]] = []
+    real = os.replace
+
+    def replace(old: str, new: str) -> None:
+        seen.append((Path(old), os.stat(old).st_mode))
+        real(old, new)
+
+    monkeypatch.setattr(os, "replace", replace)
+    for _ in range(2):
+        replace_own(tmp_path / "state", b"x")
+    (first, mode), (second, _) = seen
+    assert first != second and first.parent == tmp_path and stat.S_IMODE(mode) == 0o600
+
+
+@posix
+def test_devices_are_written_to_and_nothing_else() -> None:
+    assert is_device("/dev/null") and not is_device("/tmp/x") and not is_device("dev/null")
+    with open_own("/dev/null", append=True) as file:
+        file.write(b"x")
+    with pytest.raises(OSError, match="it is a device"):
+        remove_own("/dev/null")
+    with pytest.raises(OSError, match="it is a device"):
+        replace_own("/dev/null", b"x")
