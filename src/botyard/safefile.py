@@ -68,8 +68,8 @@ def is_ours(path: StrPath, begins: Beginnings = ()) -> bool:
         size = os.fstat(file.fileno()).st_size
         file.seek(max(size - NEAR, 0))
         tail = file.read(NEAR)
-    mark = MARK.encode()
-    return not head or mark in head or mark in tail or head.startswith(begins)
+    marks = (MARK.encode(), MARK.encode("utf-16-be"))  # the second in PDF
+    return not head or any(mark in head or mark in tail for mark in marks) or head.startswith(begins)
 
 
 def check_replaceable(path: StrPath, *, force: bool = False, begins: Beginnings = ()) -> None:

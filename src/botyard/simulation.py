@@ -55,7 +55,7 @@ from botyard.engine.simulation import Engine, body_name
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNameError, WorldError
 from botyard.fleet import Fleet
-from botyard.formats import scenario
+from botyard.formats import saving
 from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
@@ -195,6 +195,7 @@ class Simulation(Handle):
         object.__setattr__(self, "fleet", Fleet(self))
         self.crowd = Crowd(self._engine)
         """For those who may put robots anywhere and are not the user."""
+        self._unserved: set[str] = set()
         self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
         self._before: list[Callable[[], None]] = []
         self.described = Described()
@@ -275,6 +276,7 @@ class Simulation(Handle):
                 robots += self._add_at_home(group)
             else:
                 robots += [self.add_robot(p.spec, p.name or None, pose=p.pose) for p in group]
+        self._unserved.update(r.name for r, placed in zip(robots, world.robots, strict=True) if not placed.served)
         for robot, placed in zip(robots, world.robots, strict=True):  # when all are there: one may be told of another
             if placed.program is not None:
                 employ(robot, placed.program)
@@ -306,7 +308,7 @@ class Simulation(Handle):
                 name=name,
                 pose=pose(name),
                 program=self._programs[name][0] if name in self._programs else None,
-                served=robot.spec.name != THING,
+                served=robot.spec.name != THING and name not in self._unserved,
             )
             for name, robot in self._robots.items()
         )
@@ -317,17 +319,36 @@ class Simulation(Handle):
             sensor_noise=self.sensor_noise,
             threads=self._devices.threads,
         )
-        return World(scene=replace(self.scene, boxes=boxes), robots=robots, settings=settings)
+        beside = []
+        if self.described.joints or self.described.sensors:
+            beside = [
+                f"{len(self.described.joints)} joints and {len(self.described.sensors)} sensors of description files are left out; "
+                "their bodies are written as obstacles"
+            ]
+        scene = replace(self.scene, boxes=boxes)
+        return World(scene=scene, robots=robots, settings=settings, beside=tuple(beside))
 
-    def save_scenario(self, path: str | Path) -> list[str]:
-        """Write the world as it is now as a scenario (YAML, with its map beside it); what the formats cannot hold is returned in words.
+    def save_scenario(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
+        """Write the world as it is now as a scenario (YAML); what the file cannot hold is returned in words.
+
+        A map that is as its file has it is referred to; another one is written beside the scenario, over no file but the scenario's own
+        map of before.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        overwrite : bool
+            Replace the file even if botyard did not write it.
 
         Raises
         ------
+        KeptFileError
+            There is a file that botyard did not write.
         WorldFileError
             It cannot be written.
         """
-        return scenario.save(self.world(), path)
+        return saving.save(self.world(), arguments.path(path, "path"), overwrite=arguments.flag(overwrite, "overwrite"))
 
     # -- robots
 
@@ -490,6 +511,7 @@ class Simulation(Handle):
         self._engine.remove_bodies(names)
         for name in names:
             robot = self._robots.pop(name, None)
+            self._unserved.discard(name)
             if robot is not None:
                 robot._leave()
             _, act = self._programs.pop(name, (None, None))
@@ -844,7 +866,7 @@ class Simulation(Handle):
 
     # -- pictures
 
-    def render(self, path: str | Path | None = None, *, width: int = 1000) -> Image:
+    def render(self, path: str | Path | None = None, *, width: int = 1000, overwrite: bool = False) -> Image:
         """Draw the world from above.
 
         Parameters
@@ -854,11 +876,17 @@ class Simulation(Handle):
         width : int
             Greatest width, pixels. Of a world that is more than four times as high as wide the picture gets narrower, and so does one that
             would have more than 10⁸ pixels.
+        overwrite : bool
+            Replace a file at `path` that botyard did not write.
 
         Raises
         ------
         ArgumentError
             The width is not from 16 to 20,000, or the suffix is of no format for pictures.
+        KeptFileError
+            There is a file at `path` that botyard did not write.
+        OSError
+            It cannot be written.
         """
         width = arguments.whole(width, "width", low=16, high=20_000)
         if path is not None:
@@ -873,7 +901,9 @@ class Simulation(Handle):
 
         image = render_still(take(self), width=width)
         if path is not None:
-            image.save(path)
+            from botyard.pictures.files import save_picture
+
+            save_picture(image, path, force=overwrite)
         return image
 
 

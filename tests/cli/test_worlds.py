@@ -207,7 +207,7 @@ def test_convert_tells_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     _, _, err = call("convert", "a.world", "a.map", capsys=capsys)
     assert "its 2 robots are left out" in err
     _, _, err = call("convert", "a.world", "a.yaml", capsys=capsys)
-    assert "boxes are left out" in err
+    assert "boxes, the home are left out" in err
     assert call("convert", "a.world", "s.yaml", "--to", "scenario", capsys=capsys)[0] == 0
     assert [r.name for r in load_world("s.yaml").robots] == ["r0", "r1"]
     code, _, err = call("convert", "a.world", "a.doc", capsys=capsys)

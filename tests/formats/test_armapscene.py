@@ -18,6 +18,7 @@ from botyard.formats import armap, rosmap
 from botyard.formats.armapscene import from_scene, to_scene
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject, Returns, disc
 from botyard.model.raster import rasterise
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
@@ -123,12 +124,27 @@ def test_what_the_format_cannot_hold_is_told() -> None:
         special_walls=(SpecialWalls(first=0, last=1, returns=Returns(laser=0)),),
         boxes=(
             BoxObject(name="stone", pose=Pose(), length=1, width=1, parts=(disc(0.5),)),
-            BoxObject(name="bright", pose=Pose(), length=1, width=1, returns=Returns(laser=2)),
+            BoxObject(
+                name="bright",
+                pose=Pose(),
+                length=1,
+                width=1,
+                returns=Returns(laser=2, fiducial=4),
+                dynamics=DynamicsSpec(mass=1),
+            ),
         ),
-        areas=(Area(kind="Zone", name="z", corners=((0, 0), (1, 0), (0, 1))),),
+        areas=(
+            Area(kind="Zone", name="z", corners=((0, 0), (1, 0), (0, 1))),
+            Area(kind="Zone", name="kite", corners=((0, 0), (1, 0), (2, 2), (0, 1))),
+        ),
+        places=(Place(kind="Shelf", name="s", pose=Pose()), Place(kind="Goal", name='a"b', pose=Pose())),
+        view=(0, 0, 1, 1),
     )
     _, notes = from_scene(scene)
-    assert len(notes) == 4
+    for words in ("boxes: names of 2 (stone …)", "boxes: masses of 1 (bright …)", "boxes: fiducials of 1 (bright …)", "kite: written as",
+                  "places: 2 are not read again as they are (Shelf s …)", "what is shown at first is left out"):  # fmt: skip
+        assert any(words in n for n in notes), (words, notes)
+    assert len(notes) == 11
     assert any("1 walls that not everybody sees" in n for n in notes)
     assert any("stone: its shape" in n for n in notes)
 

@@ -136,7 +136,7 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
         ("botyard: 1\nrobots:\n- pose: [1, here, 3]", 3, "expected a number, found a text"),
         ("botyard: 1\nseed: [", 2, "not YAML"),
         ("botyard: 1\nseed: 1.5", 2, "expected a whole number"),
-        ("botyard: 1\nstep: 0", 2, "expected 0.001 … 60, found 0"),
+        ("botyard: 1\nstep: 0", 2, "expected 1e-06 … 60, found 0"),
         ("botyard: 1\nspeed: .nan", 2, "expected a finite number"),
         ("botyard: 2", 1, "expected version 1 of the format, found 2"),
         ("botyard: 1\nmap: nowhere.map", 2, "no such map file"),

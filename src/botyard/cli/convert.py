@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from botyard.cli.before import check_can_be_written
+from botyard.cli.listing import FORCE
 from botyard.cli.needs import require
 from botyard.cli.options import max_read_option
-from botyard.errors import CommandLineError, FormatError, MapError
+from botyard.errors import CommandLineError, FormatError, KeptFileError, MapError
 from botyard.names import escaped
 
 if TYPE_CHECKING:
@@ -66,9 +67,10 @@ class _Command(click.Command):
     "--cell", type=click.FloatRange(0.001, 100.0), metavar="M", help="Size of a cell of a ROS map, m. [default: 0.05]"
 )
 @max_read_option
+@FORCE
 def command(
     source: str, target: str, resolution: float | None, threshold: float, invert: bool, trace: bool, planar: bool | None,
-    kind: str | None, cell: float | None, max_read: tuple[str, ...],
+    kind: str | None, cell: float | None, max_read: tuple[str, ...], force: bool,
 ) -> int:  # fmt: skip
     """Convert a map, picture, drawing or world file.
 
@@ -79,7 +81,7 @@ def command(
     from botyard.formats.base import Options, read_source
     from botyard.formats.budget import Budget
     from botyard.formats.registry import find_map, format_of, read_world
-    from botyard.formats.scenario import save
+    from botyard.formats.saving import save
 
     def warn(text: str) -> None:
         click.echo(f"warning: {escaped(text)}", err=True)
@@ -91,11 +93,11 @@ def command(
     )  # fmt: skip
     path = Path(target)
     kind = kind or kind_of(path)
-    check_can_be_written("OUTPUT", path)
+    check_can_be_written("OUTPUT", path, force=force)
     read = read_source(find_map(source), options.budget)
     name = "" if read.suffix == ".zip" else format_of(read).name
     if kind == "armap" and name == "armap":
-        _written(path, lambda: armap.write(armap.read(read.name, options.budget), path))  # nothing of it is lost
+        _written(path, lambda: armap.write(armap.read(read.name, options.budget), path, force=force))  # nothing of it is lost
         return _done(path)
     if kind == "armap" and name == "bitmap" and not trace:
         scene = bitmap.read_points(read, options)
@@ -105,9 +107,9 @@ def command(
         scene = world.scene
     if kind == "scenario":
         assert world is not None
-        notes = save(world, path)
+        notes = save(world, path, overwrite=force)
     else:
-        notes = write_scene(scene, path, kind=kind, cell=cell)
+        notes = write_scene(scene, path, kind=kind, cell=cell, force=force)
         if world is not None and world.robots:
             notes.append(f"its {len(world.robots)} robots are left out: a map has none (--to scenario keeps them)")
     for note in notes:
@@ -129,7 +131,9 @@ def kind_of(path: Path) -> str:
     return kind
 
 
-def write_scene(scene: Scene, path: Path, *, kind: str = "", cell: float | None = None) -> list[str]:
+def write_scene(
+    scene: Scene, path: Path, *, kind: str = "", cell: float | None = None, force: bool = False
+) -> list[str]:
     """Write a map in the format of its suffix, or another `kind`; what the format cannot hold is returned in words.
 
     Raises
@@ -143,12 +147,16 @@ def write_scene(scene: Scene, path: Path, *, kind: str = "", cell: float | None 
 
     if (kind or kind_of(path)) == "armap":
         made, notes = from_scene(scene)
-        _written(path, lambda: armap.write(made, path))
+        _written(path, lambda: armap.write(made, path, force=force))
         return notes
     usual = scene.resolution if scene.resolution >= 0.03 else 0.05
     raster = rasterise(scene, cell or usual)
-    _written(path, lambda: rosmap.write(path, raster.solid, raster.resolution, (raster.x, raster.y, 0.0)))
-    left = [what for what, some in (("boxes", scene.boxes), ("places", scene.places), ("areas", scene.areas)) if some]
+    _written(path, lambda: rosmap.write(path, raster.solid, raster.resolution, (raster.x, raster.y, 0.0), force=force))
+    lost = (
+        ("boxes", scene.boxes), ("places", scene.places), ("areas", scene.areas), ("the home", scene.start),
+        ("the position on Earth", scene.georeference), ("what walls are to whom", scene.special_walls),
+    )  # fmt: skip
+    left = [what for what, some in lost if some]
     return [f"{', '.join(left)} are left out: a ROS map has none"] if left else []
 
 
@@ -179,6 +187,7 @@ _SINGLE_DASH = {"-resolution": "--resolution", "-color": "--color", "-help": "--
     "-c", "--color", "-color", type=int, metavar="N", help="Only pixels whose planes add up to N. [default: dark ones]"
 )
 @click.option("--invert", is_flag=True, help="Light pixels become points.")
+@FORCE
 @click.argument("bare", required=False, metavar="[FILE]")
 def bitmap_tool(
     input_name: str | None,
@@ -186,6 +195,7 @@ def bitmap_tool(
     resolution: float,
     color: int | None,
     invert: bool,
+    force: bool,
     bare: str | None,
 ) -> int:
     """Convert a PNM picture (or a PNG …) to the points of an ArMap: x to the right, y up, dark pixels are obstacles."""
@@ -219,7 +229,10 @@ def bitmap_tool(
         return TOOL_INPUT
     path = Path(output_name or (str(Path(name).with_suffix(".map")) if name and name != "-" else "out.map"))
     try:
-        armap.write(from_scene(scene)[0], path)
+        armap.write(from_scene(scene)[0], path, force=force)
+    except KeptFileError as error:
+        click.echo(f"convertBitmapToArMap: {error}", err=True)
+        return TOOL_OUTPUT
     except OSError as error:
         click.echo(f"convertBitmapToArMap: {path}: cannot be written: {error.strerror}", err=True)
         return TOOL_OUTPUT
@@ -240,13 +253,14 @@ def _standard_input(budget: Budget) -> Source:
 @click.command("convertSfWorldToMap")
 @click.argument("world_name", metavar="IN.wld")
 @click.argument("map_name", metavar="OUT.map")
-def saphira_tool(world_name: str, map_name: str) -> int:
+@FORCE
+def saphira_tool(world_name: str, map_name: str, force: bool) -> int:
     """Convert a Saphira world to a map: its lines, and its position as a RobotHome."""
     from botyard.formats import armap, saphira
     from botyard.formats.base import Options, read_source
 
     made = saphira.read(read_source(world_name), Options())
-    _written(Path(map_name), lambda: armap.write(made, map_name))
+    _written(Path(map_name), lambda: armap.write(made, map_name, force=force))
     return _done(Path(map_name))
 
 
@@ -254,7 +268,8 @@ def saphira_tool(world_name: str, map_name: str) -> int:
 @click.argument("world_name", metavar="IN.wld")
 @click.argument("map_name", metavar="IN.map")
 @click.argument("out_name", required=False, metavar="[OUT.map]")
-def saphira_lines_tool(world_name: str, map_name: str, out_name: str | None) -> int:
+@FORCE
+def saphira_lines_tool(world_name: str, map_name: str, out_name: str | None, force: bool) -> int:
     """Replace the lines of a map by those of a Saphira world; without OUT.map the map itself is changed."""
     from dataclasses import replace
 
@@ -266,7 +281,7 @@ def saphira_lines_tool(world_name: str, map_name: str, out_name: str | None) -> 
     first, *others = old.sources
     made = replace(old, sources=(replace(first, lines=lines), *(replace(s, lines=s.lines[:0]) for s in others)))
     path = Path(out_name or map_name)
-    _written(path, lambda: armap.write(made, path))
+    _written(path, lambda: armap.write(made, path, force=force or out_name is None))
     return _done(path)
 
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+FORCE = click.option("--force", is_flag=True, help="Replace files that botyard did not write.")
+"""Option of all commands that write files."""
+
+
 def print_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     """Print a table, the first column bold; as wide as the terminal, or 160 columns into a file. Texts are texts: no markup in them."""
     table = Table(box=None, pad_edge=False)
@@ -36,10 +40,18 @@ def file_stem(name: str) -> str:
     return stem or "_"
 
 
-def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image]]) -> None:
-    """Write each picture as ``NAME.png`` into `folder` and print where."""
+def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image]], *, force: bool = False) -> None:
+    """Write each picture as ``NAME.png`` into `folder` and print where.
+
+    Raises
+    ------
+    KeptFileError
+        There is a picture that this program did not write, and `force` is False.
+    """
+    from botyard.pictures.files import save_picture
+
     folder.mkdir(parents=True, exist_ok=True)
     for name, image in pictures:
         path = folder / f"{file_stem(name)}.png"
-        image.save(path)
+        save_picture(image, path, force=force)
         click.echo(path)

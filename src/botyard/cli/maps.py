@@ -11,7 +11,7 @@ import click
 
 from botyard.cli.before import check_can_be_written
 from botyard.cli.convert import kind_of, write_scene
-from botyard.cli.listing import print_table, write_pictures
+from botyard.cli.listing import FORCE, print_table, write_pictures
 from botyard.cli.needs import require
 from botyard.cli.options import max_read_option
 from botyard.formats.budget import Budget
@@ -44,8 +44,9 @@ def command() -> None:
     help="Write a picture of each map there.",
 )
 @max_read_option
+@FORCE
 @click.argument("files", nargs=-1)
-def list_maps(files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...]) -> None:
+def list_maps(files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...], force: bool) -> None:
     """List the shipped maps (or the given FILES, of any format) and what is in them."""
     require(what="maps", also=files)
     budget = Budget().raised(max_read)
@@ -58,7 +59,7 @@ def list_maps(files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...
     if png is not None:
         from botyard.pictures.draw import render_scene
 
-        write_pictures(png, ((scene.name, render_scene(scene)) for scene in scenes))
+        write_pictures(png, ((scene.name, render_scene(scene)) for scene in scenes), force=force)
 
 
 def _row(scene: Scene) -> tuple[str, ...]:
@@ -83,12 +84,12 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
     """A command with an option for every parameter of a function that makes a map."""
     parameters = inspect.signature(make).parameters
 
-    def run(target: str, **values: Any) -> None:
+    def run(target: str, force: bool, **values: Any) -> None:
         path = Path(target)
         kind_of(path)
-        check_can_be_written("OUTPUT", path)
+        check_can_be_written("OUTPUT", path, force=force)
         scene = make(**values)
-        for note in write_scene(scene, path):
+        for note in write_scene(scene, path, force=force):
             click.echo(f"warning: {escaped(note)}", err=True)
         b = scene.bounds
         size = f", {b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else ""
@@ -98,6 +99,7 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
         click.Option([f"--{p.replace('_', '-')}"], type=type(q.default), default=q.default, show_default=True)
         for p, q in parameters.items()
     ]
+    options.append(click.Option(["--force"], is_flag=True, help="Replace files that botyard did not write."))
     about = (make.__doc__ or "").strip().split("\n")[0]
     return click.Command(
         name, callback=run, params=[*options, click.Argument(["target"], metavar="OUTPUT")], help=about

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from botyard.cli.listing import file_stem, print_table, write_pictures
+from botyard.cli.listing import FORCE, file_stem, print_table, write_pictures
 from botyard.errors import BotyardError
 from botyard.formats import arparams
 from botyard.formats.models import find_robot, is_model_file, model_names, read_models, user_models
 from botyard.model.robot import RobotSpec
 from botyard.names import escaped, shown
+from botyard.safefile import write_text
 
 
 @click.command("models")
@@ -29,8 +30,9 @@ from botyard.names import escaped, shown
     metavar="FOLDER",
     help="Write ARIA's parameter file (.p) of each model there; clients of a new subclass need it.",
 )
+@FORCE
 @click.argument("names", nargs=-1)
-def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | None) -> None:
+def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | None, force: bool) -> None:
     """List the robot models (or those NAMED, or of files: .p, .toml, .inc), with their size, speed and sensors."""
     specs = [spec for n in names for spec in _models_of(n)] if names else _all_models()
     titles = ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description")
@@ -38,13 +40,13 @@ def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | No
     if png is not None:
         from botyard.pictures.draw import render_robot
 
-        write_pictures(png, ((s.name, render_robot(s)) for s in specs))
+        write_pictures(png, ((s.name, render_robot(s)) for s in specs), force=force)
 
     if parameter_files is not None:
         parameter_files.mkdir(parents=True, exist_ok=True)
         for spec in (s for s in specs if s.drive):
             path = parameter_files / f"{file_stem(spec.pioneer.subclass.lower())}.p"
-            path.write_text(arparams.from_robot(spec), "utf-8")
+            write_text(path, arparams.from_robot(spec), force=force)
             click.echo(f"written: {path}")
 
 

@@ -14,7 +14,7 @@ import logging
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from botyard.cli.runoptions import (
 )
 from botyard.errors import BotyardError, CommandLineError, FolderError, FormatError, ModelsMissingError, did_you_mean
 from botyard.geometry import Pose
+from botyard.safefile import is_device
 
 if TYPE_CHECKING:
     from botyard.formats.base import Options
@@ -404,7 +405,7 @@ async def _serve(
             status = await hub.run()
             if keeper is not None and not hub.is_crash:
                 keeper.forget()
-            _write_results(sim, o, place.options)
+            _write_results(sim, o, place)
             return status
         finally:
             yard.world.close()
@@ -435,7 +436,7 @@ def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callabl
         options=_reading(o),
         rotate_logs=rotate_logs,
         allow_exit=o.allow_client_exit,
-        pictures=Path(o.log_file).parent if o.log_file is not None else Path(),
+        pictures=Path() if o.log_file is None or is_device(o.log_file) else Path(o.log_file).parent,
         read_only=o.read_only,
         limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
     )
@@ -518,7 +519,7 @@ async def _watch_over(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOption
         logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", o.bind_to_address, port)
 
 
-def _write_results(sim: Simulation, o: RunOptions, options: Mapping[str, Any]) -> None:
+def _write_results(sim: Simulation, o: RunOptions, place: World) -> None:
     """What is to be written at the end: all that can be, whatever else cannot.
 
     Raises
@@ -528,8 +529,8 @@ def _write_results(sim: Simulation, o: RunOptions, options: Mapping[str, Any]) -
     """
     first: BotyardError | None = None
     for name, write in (
-        (o.snapshot, partial(_write_snapshot, sim)),
-        (o.save_scenario, partial(_save_scenario, sim, options=options)),
+        (o.snapshot, partial(_write_snapshot, sim, force=o.force)),
+        (o.save_scenario, partial(_save_scenario, sim, place=place, force=o.force)),
     ):
         try:
             if name is not None:
@@ -542,21 +543,23 @@ def _write_results(sim: Simulation, o: RunOptions, options: Mapping[str, Any]) -
         raise first
 
 
-def _write_snapshot(sim: Simulation, name: str) -> None:
+def _write_snapshot(sim: Simulation, name: str, *, force: bool) -> None:
     """``--snapshot``."""
     try:
-        sim.render(name)
+        sim.render(name, overwrite=force)
     except (OSError, ValueError) as error:  # ValueError: Pillow knows no format of this suffix
         raise CommandLineError(f"--snapshot: cannot write {name}: {error}") from None
     logging.getLogger("botyard").info("picture written to %s", name)
 
 
-def _save_scenario(sim: Simulation, name: str, options: Mapping[str, Any]) -> None:
-    """``--save-scenario``."""
-    from botyard.formats import scenario
+def _save_scenario(sim: Simulation, name: str, *, place: World, force: bool) -> None:
+    """``--save-scenario``; `place` is the world as it was at first: its pace and its options are those of the new one."""
+    from botyard.formats import saving
 
     log = logging.getLogger("botyard")
-    for note in scenario.save(replace(sim.world(), options=options), name):
+    world, before = sim.world(), place.settings
+    settings = replace(world.settings, speed=before.speed, duration=before.duration, paused=before.paused)
+    for note in saving.save(replace(world, settings=settings, options=place.options), name, overwrite=force):
         log.warning("%s: %s", name, note)
     log.info("scenario written to %s", name)
     lost = lost_options(click.get_current_context())

@@ -9,15 +9,16 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from botyard.cli.before import check_can_be_written
-from botyard.cli.listing import print_table
+from botyard.cli.listing import FORCE, print_table
 from botyard.cli.needs import Needs, require
 from botyard.errors import CommandLineError, WorldError
 from botyard.names import escaped
+from botyard.safefile import MARK, Beginnings, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
     from botyard.traffic.task import Task
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+TABLES_BEGIN: Final[tuple[bytes, ...]] = (
+    b"robot,done,",
+    b"robot,sector,visits",
+    b"family,robots,seed",
+    b'[\n {\n  "family"',
+    b"[]",
+)
+"""How tables begin, which have no room for a mark."""
 
 
 @click.group("traffic")
@@ -193,6 +202,7 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
 )
 @click.option("--replay", type=FILE, metavar="FILE", help="Write a page (.html) that plays the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result without its events as JSON.")
+@FORCE
 def run(task: Path, **o: Any) -> int:
     """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock, 12 given up."""
     _check_run(o)
@@ -205,21 +215,21 @@ def run(task: Path, **o: Any) -> int:
     else:
         _print_outcome(out)
     if o["result"] is not None:
-        _write(o["result"], json.dumps(out.to_json(), separators=(",", ":")) + "\n")
+        _write(o["result"], _result_text(out), o["force"])
     if o["events"] is not None:
-        out.events.write_lines(o["events"])
+        out.events.write_lines(o["events"], overwrite=o["force"])
     if o["table"] is not None:
-        _write(o["table"], _csv(out.robot_rows()))
+        _write(o["table"], _csv(out.robot_rows()), o["force"], TABLES_BEGIN)
     if o["sectors"] is not None:
-        _write(o["sectors"], _csv(out.sector_rows()))
+        _write(o["sectors"], _csv(out.sector_rows()), o["force"], TABLES_BEGIN)
     if o["gantt"] is not None:
         from botyard.traffic.gantt import draw
 
-        draw(out, o["gantt"])
+        draw(out, o["gantt"], overwrite=o["force"])
     if o["replay"] is not None:
         from botyard.traffic.replay import write_replay
 
-        write_replay(out, o["replay"])
+        write_replay(out, o["replay"], overwrite=o["force"])
     return out.ending.exit_status
 
 
@@ -245,9 +255,12 @@ def _check_run(o: dict[str, Any]) -> None:
         from botyard.formats.models import find_robot
 
         find_robot(o["on_robots"])
+    from botyard.traffic.outcome import EVENTS_BEGIN
+
     for option, name in (("result", "result"), ("events", "events"), ("csv", "table"), ("sectors", "sectors"), ("gantt", "gantt"),
                          ("replay", "replay")):  # fmt: skip
-        check_can_be_written(f"--{option}", o[name])
+        begins = {"events": (EVENTS_BEGIN,), "csv": TABLES_BEGIN, "sectors": TABLES_BEGIN}.get(option, ())
+        check_can_be_written(f"--{option}", o[name], force=o["force"], begins=begins)
     _check_chart("--gantt", o["gantt"])
 
 
@@ -313,9 +326,14 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _write(path: Path, text: str) -> None:
+def _result_text(out: Outcome) -> str:
+    """What a file with a result holds."""
+    return json.dumps({"generator": MARK, **out.to_json()}, separators=(",", ":")) + "\n"
+
+
+def _write(path: Path, text: str, force: bool, begins: Beginnings = ()) -> None:
     try:
-        path.write_text(text, "utf-8")
+        write_text(path, text, force=force, begins=begins)
     except OSError as error:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -344,12 +362,20 @@ def _write(path: Path, text: str) -> None:
     help="Times real time.",
 )
 @click.option("--result", type=FILE, metavar="FILE", help="Write the result, with all events, as JSON.")
+@FORCE
 def vda5050(
-    broker: str, agvs: int, manufacturer: str, radius: float, velocity: float, speed: float, result: Path | None
+    broker: str,
+    agvs: int,
+    manufacturer: str,
+    radius: float,
+    velocity: float,
+    speed: float,
+    result: Path | None,
+    force: bool,
 ) -> int:
     """Be AGVs of VDA 5050: wait for an order for each, and drive as far as bases are released (extra vda5050)."""
     require("vda5050", what="traffic vda5050")
-    check_can_be_written("--result", result)
+    check_can_be_written("--result", result, force=force)
     from botyard.cli.trafficlive import run_over_mqtt
 
     host, _, port = broker.partition(":")
@@ -360,7 +386,7 @@ def vda5050(
         return 0
     _print_outcome(out)
     if result is not None:
-        _write(result, json.dumps(out.to_json(), separators=(",", ":")) + "\n")
+        _write(result, _result_text(out), force)
     return out.ending.exit_status
 
 
@@ -369,15 +395,16 @@ def vda5050(
 @click.option(
     "-o", "--output", type=FILE, metavar="FILE", help="Picture: .svg, .html, .png or .pdf. [default: RESULT.svg]"
 )
-def gantt(result: Path, output: Path | None) -> None:
+@FORCE
+def gantt(result: Path, output: Path | None, force: bool) -> None:
     """Draw the RESULT of a run (--result) as a chart of robots and sectors over time."""
     from botyard.traffic.gantt import draw, load_result
 
     path = output or result.with_suffix(".svg")
     require("plots", what="traffic gantt")
     _check_chart("--output", path)
-    check_can_be_written("--output", path)
-    draw(load_result(result), path)
+    check_can_be_written("--output", path, force=force)
+    draw(load_result(result), path, overwrite=force)
     click.echo(path)
 
 
@@ -431,7 +458,8 @@ def check(task: Path, leaves: bool, exhaustive: bool | None) -> int:
     "--cell", type=click.FloatRange(0.0, min_open=True), default=2.0, show_default=True, help="Edge of a cell, m."
 )
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Where to write the task. [default: standard output]")
-def make(family: str, robots: int, seed: int, radius: float, cell: float, output: Path | None) -> None:
+@FORCE
+def make(family: str, robots: int, seed: int, radius: float, cell: float, output: Path | None, force: bool) -> None:
     """Make a task of a FAMILY: crossings, ring, corridor, star, warehouse, deadlock."""
     import numpy as np
 
@@ -442,7 +470,7 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     if output is None:
         click.echo(json.dumps(task.to_json(), separators=(",", ":")))
     else:
-        task.save(output)
+        task.save(output, overwrite=force)
         click.echo(f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts")
 
 
@@ -478,9 +506,10 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     "--route", "routes", multiple=True, metavar="A,B,…", help="Graphs: the places that a robot visits. Repeatable."
 )
 @click.option("--level", metavar="NAME", help="Graphs: which level. [default: the first]")
+@FORCE
 def convert(
     source: Path, output: Path, scale: float, cell: float, radius: float, longest: float, robots: int, routes: tuple[str, ...],
-    level: str | None,
+    level: str | None, force: bool,
 ) -> None:  # fmt: skip
     """Make a task of a drawing (.svg: every line is a path), of a navigation graph of Open-RMF (.yaml, with --route), or of a plan of
     multi-agent path finding (.txt, .json).
@@ -492,7 +521,7 @@ def convert(
     vehicle = Vehicle(ends=np.ones(1), radius=radius)
     drawing, graph = source.suffix.lower() == ".svg", source.suffix.lower() in (".yaml", ".yml")
     require(*(("drawings", "traffic") if drawing else ("traffic",) if graph else ()), what=str(source))
-    check_can_be_written("OUTPUT", output)
+    check_can_be_written("OUTPUT", output, force=force)
     if drawing:
         from botyard.traffic.geometry import paths_of_svg, task_of_paths
 
@@ -513,7 +542,7 @@ def convert(
         from botyard.traffic.plans import read_plan, task_of_plan
 
         task = task_of_plan(read_plan(source), str(source), vehicle, cell)
-    task.save(output)
+    task.save(output, overwrite=force)
     click.echo(f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts")
 
 
@@ -542,6 +571,7 @@ def convert(
 @_rules
 @click.option("--csv", "csv_file", type=FILE, metavar="FILE", help="Write every run as a line of a table.")
 @click.option("--json", "json_file", type=FILE, metavar="FILE", help="Write every run as JSON.")
+@FORCE
 def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     """Compare supervisors on the shipped families of tasks, or on TASKS; deadlocks are named with their circles."""
     from botyard.traffic.compare import COLUMNS, Case, run_all, summarise, table
@@ -565,7 +595,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
         for seed in range(o["seed"], o["seed"] + o["seeds"])
     ]
     for option, name in (("--csv", "csv_file"), ("--json", "json_file")):
-        check_can_be_written(option, o[name])
+        check_can_be_written(option, o[name], force=o["force"], begins=TABLES_BEGIN)
     _compile()
     with _progress("runs", len(cases)) as progress:
         done = iter(range(1, len(cases) + 1))
@@ -585,6 +615,6 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
         for r in rows
     ]  # fmt: skip
     if o["csv_file"] is not None:
-        _write(o["csv_file"], _csv(flat))
+        _write(o["csv_file"], _csv(flat), o["force"], TABLES_BEGIN)
     if o["json_file"] is not None:
-        _write(o["json_file"], json.dumps(flat, indent=1) + "\n")
+        _write(o["json_file"], json.dumps(flat, indent=1) + "\n", o["force"], TABLES_BEGIN)

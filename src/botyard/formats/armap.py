@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,12 @@ from botyard.errors import MapError
 from botyard.formats.base import read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.names import shown
+from botyard.safefile import MARK, write_text
 from botyard.units import from_deg, from_mm
 
 FloatArray = NDArray[np.float64]
+_OURS: Final = f"Comment: {MARK}"
+"""A header line that no reader knows, and all pass over (formats §1.3)."""
 
 INFO_KEYWORDS = (
     "MapInfo", "MetaInfo", "TaskInfo", "RouteInfo", "SchedTaskInfo", "SchedInfo", "CairnInfo", "CustomInfo", "MacroInfo",
@@ -223,7 +227,7 @@ class _Reader:
     def header_line(self, number: int, line: str) -> None:
         """Take one line before the first data section."""
         text = line.strip()
-        if not text:
+        if not text or text == _OURS:
             return
         if text.startswith("_"):
             self.inactive.append(text)
@@ -614,6 +618,15 @@ def dumps(armap: ArMap) -> str:
     return "\n".join(out) + "\n"
 
 
-def write(armap: ArMap, path: str | Path) -> None:
-    """Write a map file, see `dumps`."""
-    Path(path).write_text(dumps(armap), "utf-8")
+def write(armap: ArMap, path: str | Path, *, force: bool = False) -> None:
+    """Write a map file, see `dumps`; its second line says that this program wrote it.
+
+    Raises
+    ------
+    KeptFileError
+        There is a file that this program did not write, and `force` is False.
+    OSError
+        It cannot be written.
+    """
+    first, rest = dumps(armap).split("\n", 1)
+    write_text(path, f"{first}\n{_OURS}\n{rest}", force=force)

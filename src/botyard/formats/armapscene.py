@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +17,11 @@ import numpy as np
 from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource, parse
 from botyard.formats.base import POINT, Options, Source
 from botyard.geometry import Pose
+from botyard.model.colors import hex_of
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.scene import Area, GeoReference, Place, Scene
 from botyard.model.world import World
+from botyard.names import shown
 from botyard.units import from_deg, from_mm, wrap_angle
 
 LINE_THICKNESS_MM = 20.0
@@ -263,8 +266,8 @@ class _Writer:
                 "SectorType", f"Name={name}", f"Sim.Obstacle={_word(returns.obstacle)}",
                 f"Sim.LaserReflect={laser}", f"Sim.SonarReflect={_word(returns.sonar)}",
             ]  # fmt: skip
-            if re.fullmatch(r"#[0-9a-fA-F]{6}", color):
-                args.append(f"Color0=0x{color[1:]}")
+            if color != ("magenta" if returns.laser > 1 else "light green"):  # what the reader takes for granted
+                args.append(f"Color0=0x{hex_of(color)[1:]}")
             self.infos.append(InfoLine("MapInfo", tuple(args)))
             self._types[key] = name
         return self._types[key]
@@ -272,14 +275,14 @@ class _Writer:
     def box(self, box: BoxObject) -> None:
         """A movable thing as a rectangle, or as a reflector's line."""
         if box.parts:
-            self.notes.append(f"{box.name}: its shape is written as the rectangle around it")
+            self.notes.append(f"{shown(box.name)}: its shape is written as the rectangle around it")
         if box.returns == Returns(laser=2) and abs(box.width * 1000.0 - LINE_THICKNESS_MM) < 1e-3:
             hx, hy = box.length / 2 * math.cos(box.pose.th), box.length / 2 * math.sin(box.pose.th)
             ends = tuple(_mm(v) for v in (box.pose.x - hx, box.pose.y - hy, box.pose.x + hx, box.pose.y + hy))
             self._object("Reflector", ends, 0.0)
             return
         if box.returns.laser == 2:
-            self.notes.append(f"{box.name}: a laser return of 2 is written as 3; the format has none for a box")
+            self.notes.append(f"{shown(box.name)}: a laser return of 2 is written as 3; the format has none for a box")
         self._object(self.type_of(box.returns, box.color), _turned_corners(box), _deg(box.pose.th))
 
     def _object(self, kind: str, from_to: tuple[float, ...], th: float) -> None:
@@ -296,8 +299,8 @@ class _Writer:
             (x1, y1), (x2, y2) = area.corners
             ends, th = (x1, y1, x2, y2), 0.0
         else:
-            if len(area.corners) != 4:
-                self.notes.append(f"{area.kind} {area.name}: written as the rectangle around it")
+            if len(area.corners) != 4 or not _is_rectangle(area.corners):
+                self.notes.append(f"{shown(area.kind)} {shown(area.name)}: written as the rectangle around it")
             ends, th = _turned_area(area)
         x1, y1, x2, y2 = map(_mm, ends)
         self.cairns.append(
@@ -327,13 +330,22 @@ def _turned_corners(box: BoxObject) -> tuple[float, ...]:
     return tuple(map(_mm, (x - hx, y - hy, x + hx, y + hy)))
 
 
+def _is_rectangle(corners: Sequence[tuple[float, float]]) -> bool:
+    """Whether four corners are those of a rectangle, to a millionth of a metre."""
+    a, b, c, d = (complex(*corner) for corner in corners)
+    side, other = b - a, d - a
+    square = abs((side.conjugate() * other).real) <= 1e-6 * max(abs(side) * abs(other), 1e-12)
+    return square and abs(b + d - a - c) <= 1e-6
+
+
 def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
     """Opposite corners of an area, m, turned back about the map's origin by the direction of its first side; and that direction."""
     (x1, y1), (x2, y2) = area.corners[:2]
-    th = math.atan2(y2 - y1, x2 - x1) if len(area.corners) == 4 else 0.0
+    is_rectangle = len(area.corners) == 4 and _is_rectangle(area.corners)
+    th = math.atan2(y2 - y1, x2 - x1) if is_rectangle else 0.0
     c, s = math.cos(th), math.sin(th)
     corners = [(c * x + s * y, c * y - s * x) for x, y in area.corners]
-    if len(area.corners) == 4:
+    if is_rectangle:
         return (*corners[0], *corners[2]), th
     xs, ys = zip(*corners, strict=True)
     return (min(xs), min(ys), max(xs), max(ys)), th
@@ -374,4 +386,29 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
         infos=tuple(writer.infos),
         cairns=tuple(writer.cairns),
     )
-    return made, writer.notes
+    return made, [*writer.notes, *_losses(scene, to_scene(made))]
+
+
+def _losses(scene: Scene, again: Scene) -> Iterator[str]:
+    """What of a scene is not there any more when it is read again, as far as the writer has not said so."""
+    pairs = list(zip(scene.boxes, again.boxes, strict=False))
+    lost = {
+        "names": [a for a, b in pairs if a.name != b.name],
+        "masses": [a for a, _ in pairs if a.dynamics is not None],
+        "fiducials": [a for a, _ in pairs if a.returns.fiducial],
+        "what blob finders see of them": [a for a, _ in pairs if not a.returns.blob],
+        "colours": [a for a, b in pairs if hex_of(a.color) != hex_of(b.color)],
+    }
+    for what, boxes in lost.items():
+        if boxes:
+            yield f"boxes: {what} of {len(boxes)} ({shown(boxes[0].name)} …) are not kept: the format has none"
+    for kind, before, after in (("places", scene.places, again.places), ("areas", scene.areas, again.areas)):
+        known = Counter((x.kind, x.name) for x in after)
+        gone = [x for x in before if known[x.kind, x.name] < 1 or known.subtract([(x.kind, x.name)])]
+        if gone:
+            yield f"{kind}: {len(gone)} are not read again as they are ({shown(gone[0].kind)} {shown(gone[0].name)} …)"
+    heads = sum(a.has_heading != b.has_heading for a, b in zip(scene.places, again.places, strict=False))
+    if heads:
+        yield f"places: whether {heads} have a heading is not kept: their kinds say so in this format"
+    if scene.view is not None:
+        yield "what is shown at first is left out"

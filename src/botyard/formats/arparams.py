@@ -21,6 +21,7 @@ from botyard.model.library import load_laser
 from botyard.model.robot import Axes, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.names import shown
+from botyard.safefile import MARK
 from botyard.units import deg, from_deg, from_mm, mm, wrap_angle
 
 MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
@@ -339,6 +340,7 @@ def from_robot(spec: RobotSpec) -> str:
     ir = spec.table_ir
     lines = [
         "ConfigVersion 2.0",
+        f"; {MARK}",
         "",
         "Section General settings",
         f"Class {p.class_name}",

@@ -17,7 +17,6 @@ from typing import Any, Final
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from PIL import Image
 
 from botyard.errors import BudgetError, MapError, did_you_mean
 from botyard.formats.base import Options, Source, read_bytes
@@ -29,6 +28,7 @@ from botyard.model.scene import Scene
 from botyard.model.tracing import mask_to_segments, place_segments
 from botyard.model.world import World
 from botyard.names import shown
+from botyard.safefile import MARK, check_replaceable, replacing, write_text
 
 SUFFIXES: Final = (".yaml", ".yml")
 MODES: Final = ("trinary", "scale", "raw")
@@ -227,7 +227,9 @@ FREE: Final = 254
 """Value of a free pixel in the images that map savers write; 0 is an occupied one."""
 
 
-def write(path: Path, solid: NDArray[np.bool_], resolution: float, origin: tuple[float, float, float]) -> None:
+def write(
+    path: Path, solid: NDArray[np.bool_], resolution: float, origin: tuple[float, float, float], *, force: bool = False
+) -> None:
     """Write a map: ``path`` (YAML) and, beside it, the image of the same name in PGM.
 
     Parameters
@@ -239,10 +241,16 @@ def write(path: Path, solid: NDArray[np.bool_], resolution: float, origin: tuple
 
     Raises
     ------
+    KeptFileError
+        One of the files was not written by this program, and `force` is False; then none is.
     OSError
         It cannot be written.
     """
     image = path.with_suffix(".pgm")
+    check_replaceable(path, force=force)
     pixels = np.where(solid[::-1], np.uint8(0), np.uint8(FREE))
-    Image.fromarray(pixels).save(image)
-    path.write_text(dumps(RosMap(image=image.name, resolution=resolution, origin=origin)), "utf-8")
+    rows, columns = pixels.shape
+    with replacing(image, force=force) as file:
+        file.write(b"P5\n# %s\n%d %d\n255\n" % (MARK.encode(), columns, rows))
+        file.write(pixels.tobytes())
+    write_text(path, f"# {MARK}\n{dumps(RosMap(image=image.name, resolution=resolution, origin=origin))}", force=force)

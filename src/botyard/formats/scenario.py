@@ -6,23 +6,16 @@ Metres, seconds and, because people write them, degrees. The schema is published
 
 from __future__ import annotations
 
-import io
-import math
-import tempfile
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import numpy as np
-import yaml
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from botyard.errors import BotyardError, BudgetError, FormatError, ModelError, WorldError, WorldFileError
-from botyard.formats import armap
-from botyard.formats.armapscene import from_scene
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
 from botyard.formats.models import find_robot
@@ -42,16 +35,13 @@ from botyard.model.robotfile import (
     Strict,
     Triple,
     dynamics_of,
-    dynamics_table,
     mounted_laser,
     pose_of,
     returns_of,
-    returns_table,
-    to_table,
 )
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.tracing import closed, place_segments
-from botyard.model.world import THING, PlacedRobot, Program, Settings, World, thing
+from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 from botyard.names import check_name, is_name, shown
 
 OpenMap = Callable[[Source, str, Options], Scene]
@@ -108,6 +98,7 @@ class _Place(Strict, kw_only=True):
     kind: str = "Goal"
     name: str = ""
     pose: list[float]
+    heading: bool | None = None
 
 
 class _Area(Strict, kw_only=True):
@@ -122,12 +113,13 @@ class ScenarioFile(Strict, kw_only=True):
     """A scenario as written."""
 
     botyard: int
-    name: str = ""
+    name: str | None = None
     map: str | None = None
     map_objects: bool = True
     resolution: float | None = None
-    home: Triple | None = None
-    georeference: Triple | None = None
+    home: Triple | UnsetType | None = UNSET
+    georeference: Triple | UnsetType | None = UNSET
+    view: tuple[float, float, float, float] | UnsetType | None = UNSET
     seed: int | None = None
     step: float | None = None
     speed: float | None = None
@@ -216,8 +208,8 @@ class _Reader:
     def _settings(self) -> Settings:
         f = self._file
         limits = (
-            ("step", f.step, 0.001, 60.0), ("speed", f.speed, 0.0, 1000.0), ("duration", f.duration, 1e-6, 1e9),
-            ("threads", f.threads, 1, 256), ("resolution", f.resolution, 1e-6, 1e4), ("seed", f.seed, -(2**63), 2**63 - 1),
+            ("step", f.step, 1e-6, 60.0), ("speed", f.speed, 0.0, 1000.0), ("duration", f.duration, 1e-6, 1e9),
+            ("threads", f.threads, 1, 256), ("resolution", f.resolution, 1e-6, 1e4), ("seed", f.seed, -(2**127), 2**127),
         )  # fmt: skip
         for key, value, low, high in limits:
             if value is not None and not low <= value <= high:
@@ -235,10 +227,10 @@ class _Reader:
 
     def _map(self) -> Scene:
         name, resolution = self._file.map, self._options.resolution
-        if name is None:
-            return Scene()
         if resolution is None:
             resolution = self._file.resolution
+        if name is None:
+            return Scene() if resolution is None else Scene(resolution=resolution)
         try:
             return self._open_map(self._source, name, replace(self._options, resolution=resolution))
         except FormatError as error:
@@ -421,25 +413,36 @@ class _Reader:
             if len(area.corners) < 2:
                 raise self._fail(f"areas[{i}].corners", f"expected at least 2 points, found {len(area.corners)}")
         areas = tuple(Area(kind=a.kind, name=a.name, corners=tuple(a.corners)) for a in f.areas)
-        home = next((p.pose for p in places if p.kind.lower() in ("robothome", "dock")), base.start)
+        home = home_of(places, base.start)
         return replace(
             base,
-            name=f.name or (base.name if f.map is not None else self._source.stem),
+            name=f.name if f.name is not None else base.name if f.map is not None else self._source.stem,
             source=self._source.name,
+            map_file=base.map_file or base.source,
             segments=np.concatenate(segments),
             special_walls=tuple(special),
             boxes=(*(base.boxes if f.map_objects else ()), *self._objects),
             places=(*base.places, *places),
             areas=(*base.areas, *areas),
-            start=home if f.home is None else pose_of(f.home),
-            georeference=base.georeference if f.georeference is None else GeoReference(*f.georeference),
+            start=home if f.home is UNSET else None if f.home is None else pose_of(f.home),
+            georeference=base.georeference
+            if f.georeference is UNSET
+            else None
+            if f.georeference is None
+            else GeoReference(*f.georeference),
+            view=base.view if f.view is UNSET else f.view,
         )
+
+
+def home_of(places: Iterable[Place], otherwise: Pose | None) -> Pose | None:
+    """Where robots start: at the first home or dock of a scenario's own places; else where the map says."""
+    return next((p.pose for p in places if p.kind.lower() in ("robothome", "dock")), otherwise)
 
 
 def _place(p: _Place) -> Place:
     x, y, *heading = p.pose
     pose = pose_of((x, y, heading[0] if heading else 0.0))
-    return Place(kind=p.kind, name=p.name, pose=pose, has_heading=bool(heading))
+    return Place(kind=p.kind, name=p.name, pose=pose, has_heading=bool(heading) if p.heading is None else p.heading)
 
 
 def _laser(mount: str | LaserMount, spec: RobotSpec) -> Any:
@@ -465,144 +468,4 @@ def read(source: Source, options: Options, open_map: OpenMap) -> World:
     return _Reader(source, options, open_map).run()
 
 
-# -- writing
-
-
-def _triple(pose: Pose) -> list[float]:
-    return [float(pose.x), float(pose.y), round(math.degrees(pose.th), 9) + 0.0]
-
-
-def _controller(program: Program) -> str | dict[str, Any]:
-    return {"name": program.name, **program.options} if program.options else program.name
-
-
-def _robot_table(robot: PlacedRobot, models: dict[str, RobotSpec]) -> dict[str, Any]:
-    """What a scenario says of a robot or a moving thing; its model is entered into `models` if the library does not have it."""
-    spec = robot.spec
-    table: dict[str, Any]
-    if spec.name == THING and not robot.served:
-        table = {"name": robot.name, "parts": [[list(c) for c in part] for part in (spec.outline, *spec.parts)]}
-        table |= {"color": spec.color, "max_speed": spec.limits.max_speed.x}
-        if returns_table(spec.returns):
-            table["returns"] = returns_table(spec.returns)
-        if spec.dynamics is not None:
-            table["dynamics"] = dynamics_table(spec.dynamics)
-    else:
-        table = {"model": _model_of(spec, models), "name": robot.name}
-        if not robot.served:
-            table["served"] = False
-    if robot.pose is not None:
-        table["pose"] = _triple(robot.pose)
-    if robot.program is not None:
-        table["controller"] = _controller(robot.program)
-    return table
-
-
-def _model_of(spec: RobotSpec, models: dict[str, RobotSpec]) -> str:
-    """The name of a model, of the library or of `models`; there it is entered if nothing of its name and kind is known."""
-    try:
-        if find_robot(spec.name) == spec:
-            return spec.name
-        taken = True
-    except (ModelError, FormatError):
-        taken = False
-    name, n = spec.name, 1
-    while (taken and name == spec.name) or models.get(name, spec) != spec:
-        n += 1
-        name = f"{spec.name}_{n}"
-    models[name] = spec
-    return name
-
-
-def _obstacle_table(box: BoxObject) -> dict[str, Any]:
-    table: dict[str, Any] = {"name": box.name}
-    if box.parts:
-        table["parts"] = [[list(c) for c in part] for part in box.parts]
-    else:
-        table["box"] = [box.length, box.width]
-    table |= {"pose": _triple(box.pose), "color": box.color}
-    if returns_table(box.returns):
-        table["returns"] = returns_table(box.returns)
-    if box.dynamics is not None:
-        table["dynamics"] = dynamics_table(box.dynamics)
-    return table
-
-
-def to_table_of(world: World, map_name: str | None) -> dict[str, Any]:
-    """The contents of a scenario file of a world whose walls, points, places and areas are in the map `map_name`, if there is one."""
-    scene, s = world.scene, world.settings
-    table: dict[str, Any] = {"botyard": VERSION, "name": scene.name}
-    if map_name is not None:
-        table["map"] = map_name
-        table["map_objects"] = False
-    if scene.start is not None:
-        table["home"] = _triple(scene.start)
-    for key in ("seed", "step", "speed", "duration", "odometry_error", "sensor_noise", "threads"):
-        if getattr(s, key) is not None:
-            table[key] = getattr(s, key)
-    if s.paused:
-        table["paused"] = True
-    moving = [r for r in world.robots if r.spec.name == THING and not r.served]
-    if len(moving) < len(world.robots):
-        models: dict[str, RobotSpec] = {}
-        robots = [_robot_table(r, models) for r in world.robots if r not in moving]
-        if models:
-            table["models"] = {name: to_table(spec) for name, spec in models.items()}
-        table["robots"] = robots
-    if scene.special_walls:
-        table["walls"] = [
-            {"segments": scene.segments[w.first : w.last].tolist(), "returns": returns_table(w.returns)}
-            for w in scene.special_walls
-        ]
-    if scene.boxes or moving:
-        table["obstacles"] = [*map(_obstacle_table, scene.boxes), *(_robot_table(r, {}) for r in moving)]
-    if world.options:
-        table["options"] = dict(world.options)
-    return table
-
-
-def save(world: World, path: str | Path) -> list[str]:
-    """Write a world as a scenario; what the map format cannot hold is told.
-
-    Ordinary walls, points, places and areas go into an ArMap of the same name beside it.
-
-    Raises
-    ------
-    WorldFileError
-        It cannot be written.
-    """
-    path = Path(path)
-    scene, name = world.scene, None
-    notes: list[str] = []
-    try:
-        plain = np.ones(len(scene.segments), np.bool_)
-        for wall in scene.special_walls:
-            plain[wall.first : wall.last] = False
-        if plain.any() or len(scene.points) or scene.places or scene.areas:
-            map_path = path.with_suffix(".map")
-            made, notes = from_scene(
-                replace(scene, boxes=(), segments=scene.segments[plain], special_walls=(), start=None)
-            )
-            armap.write(made, map_path)
-            name = map_path.name
-        text = yaml.safe_dump(
-            to_table_of(world, name), sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
-        )
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise WorldFileError(f"cannot be written: {error.strerror}", path) from None
-    return notes
-
-
-def packed(world: World) -> bytes:
-    """A world as a ``.zip`` of its scenario and its map, which every reader of scenarios takes; see `save`."""
-    out = io.BytesIO()
-    with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
-        save(world, Path(folder) / "world.yaml")
-        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(Path(folder).iterdir()):
-                archive.write(path, path.name)
-    return out.getvalue()
-
-
-__all__ = ["ScenarioFile", "fits", "packed", "read", "save", "schema", "to_table_of"]
+__all__ = ["ScenarioFile", "fits", "home_of", "read", "schema"]

@@ -95,6 +95,8 @@ class Scene:
         Name of the map for people.
     source : str
         File that it came from; empty when it was built in a program.
+    map_file : str
+        The map's file, if `source` is a scenario that adds to it.
     segments : (n, 4) float64 array
         Walls as x1, y1, x2, y2, m.
     special_walls : tuple of SpecialWalls
@@ -119,6 +121,7 @@ class Scene:
 
     name: str = "nomap"
     source: str = ""
+    map_file: str = ""
     segments: Float2D = field(default_factory=lambda: _empty(4))
     special_walls: tuple[SpecialWalls, ...] = ()
     points: Float2D = field(default_factory=lambda: _empty(2))

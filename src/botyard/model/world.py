@@ -103,13 +103,16 @@ class World:
     settings : Settings
         How it is simulated.
     options : mapping of str to value
-        Options of the command line, by their long names, that belong to it: ports, interfaces, the page.
+        Options of the command line, by their long names, that describe it (`botyard.formats.worldoptions`).
+    beside : tuple of str
+        What else there is in a running world that cannot be said here, in words.
     """
 
     scene: Scene
     robots: tuple[PlacedRobot, ...] = ()
     settings: Settings = Settings()
     options: Mapping[str, Any] = field(default_factory=dict)
+    beside: tuple[str, ...] = ()
 
 
 def thing(

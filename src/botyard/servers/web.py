@@ -27,7 +27,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from botyard.errors import PortError, WorldError
-from botyard.formats import scenario
+from botyard.formats import saving
 from botyard.names import shown
 from botyard.protocols.tokenbucket import Budget, TokenBucket
 from botyard.protocols.webgui.frames import encode_map
@@ -435,7 +435,7 @@ class PageServer:
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
         world = self.desk.hub.sim.world()
-        data = await self.desk.world.beside(lambda: scenario.packed(world))
+        data = await self.desk.world.beside(lambda: saving.packed(world))
         return Response(data, media_type="application/zip")
 
     async def _viewer(self, socket: WebSocket) -> None:

@@ -16,6 +16,7 @@ from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import loads
 from botyard.names import shown
+from botyard.safefile import MARK, replacing, write_text
 
 FORMATS: Final = (".svg", ".html", ".png", ".pdf")
 MAX_SECTORS: Final = 60
@@ -106,11 +107,13 @@ def chart_of(
     return Chart(robots, end, goes, waits, sectors, asks, title)
 
 
-def draw(source: Any, path: Path) -> None:
+def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:
     """Draw an outcome, or a result as `Outcome.to_json` has it, into a file by its suffix.
 
     Raises
     ------
+    KeptFileError
+        There is a file that botyard did not write, and `overwrite` is False.
     WorldError
         The extra is not installed; the suffix is unknown; the file cannot be written.
     """
@@ -124,9 +127,11 @@ def draw(source: Any, path: Path) -> None:
     chart = chart_of(result["events"], int(result["metrics"]["robots"]), float(result["time_s"]), title, starts)
     try:
         if path.suffix.lower() == ".html":
-            path.write_text(page(chart, result), "utf-8")
-        else:
-            _figure(chart).savefig(path)
+            write_text(path, page(chart, result), force=overwrite)
+            return
+        kind = path.suffix.lower().removeprefix(".")
+        with replacing(path, force=overwrite) as file:
+            _figure(chart).savefig(file, format=kind, metadata={"Software" if kind == "png" else "Creator": MARK})
     except OSError as error:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -203,8 +208,9 @@ def page(chart: Chart, result: dict[str, Any]) -> str:
         for k, v in result["metrics"].items()
     )
     return (
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>{html.escape(chart.title)}</title><style>body{{font:14px system-ui,sans-serif;margin:24px}}svg{{max-width:100%;"
+        f"<!doctype html><html lang=en><meta charset=utf-8><meta name=generator content='{MARK}'>"
+        f"<meta name=viewport content='width=device-width'><title>{html.escape(chart.title)}</title>"
+        f"<style>body{{font:14px system-ui,sans-serif;margin:24px}}svg{{max-width:100%;"
         f"height:auto}}td{{padding:2px 16px 2px 0}}</style><h1>{html.escape(chart.title)}</h1>{svg}<table>{numbers}</table></html>\n"
     )
 

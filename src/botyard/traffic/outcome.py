@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import WorldError
+from botyard.safefile import replacing
 from botyard.traffic.kernels import events as k
 from botyard.traffic.task import F8, I8, Task
 
 if TYPE_CHECKING:
     from botyard.traffic.supervisors.base import Supervisor
 
+EVENTS_BEGIN: Final = b'{"t":'
+"""How a file of events begins."""
 KINDS: Final = ("release", "critical", "enter", "finish", "grant", "stop", "start", "collision")
 """Kinds of events by their number."""
 
@@ -70,17 +73,19 @@ class Events:
             row["other" if name == "collision" else "sector"] = sector
             yield row
 
-    def write_lines(self, path: str | Path) -> None:
+    def write_lines(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write them as JSON lines.
 
         Raises
         ------
+        KeptFileError
+            There is a file that botyard did not write, and `overwrite` is False.
         WorldError
             The file cannot be written.
         """
         try:
-            with Path(path).open("w", encoding="utf-8") as out:
-                out.writelines(json.dumps(row, separators=(",", ":")) + "\n" for row in self.rows())
+            with replacing(path, force=overwrite, begins=EVENTS_BEGIN) as out:
+                out.writelines(f"{json.dumps(row, separators=(',', ':'))}\n".encode() for row in self.rows())
         except OSError as error:
             raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from botyard.errors import WorldError
+from botyard.safefile import write_text
 from botyard.traffic.motion import Path2, motions
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.task import F8, Task
@@ -129,11 +130,13 @@ def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
     return held, inside, waits
 
 
-def write_replay(outcome: Outcome, path: Path) -> None:
+def write_replay(outcome: Outcome, path: Path, *, overwrite: bool = False) -> None:
     """Write the page.
 
     Raises
     ------
+    KeptFileError
+        There is a file that botyard did not write, and `overwrite` is False.
     WorldError
         It cannot be written; the run's events were not kept.
     """
@@ -142,7 +145,7 @@ def write_replay(outcome: Outcome, path: Path) -> None:
     page = files("botyard.traffic").joinpath("replay.html").read_text("utf-8")
     data = json.dumps(replay_data(outcome), separators=(",", ":")).replace("<", "\\u003c")
     try:
-        path.write_text(page.replace("DATA", data, 1), "utf-8")
+        write_text(path, page.replace("DATA", data, 1), force=overwrite)
     except OSError as error:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -25,6 +25,7 @@ from botyard.errors import FormatError
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import loads
+from botyard.safefile import MARK, write_text
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -163,16 +164,19 @@ class Task:
             out["Order"] = [list(entry) for entry in self.order]
         return out
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write it as a file.
 
         Raises
         ------
+        KeptFileError
+            There is a file that botyard did not write, and `overwrite` is False.
         TaskError
             It cannot be written.
         """
         try:
-            Path(path).write_text(json.dumps(self.to_json(), separators=(",", ":")) + "\n", "utf-8")
+            text = json.dumps(self.to_json() | {"Generator": MARK}, separators=(",", ":"))
+            write_text(path, f"{text}\n", force=overwrite)
         except OSError as error:
             raise TaskError(f"cannot be written: {error.strerror}", path) from None
 

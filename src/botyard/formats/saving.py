@@ -1,0 +1,462 @@
+"""Worlds into scenario files: what is written of a world is read again as the same world (`botyard.formats.scenario`).
+
+A map that is as its file has it is referred to, not written again. No file is replaced that this program did not write.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import yaml
+
+from botyard.errors import BotyardError, FormatError, ModelError, WorldFileError
+from botyard.formats import armap
+from botyard.formats.armapscene import from_scene
+from botyard.formats.base import POINT, Options, read_source
+from botyard.formats.models import find_robot
+from botyard.formats.scenario import VERSION, home_of
+from botyard.formats.worldoptions import WORLD_OPTIONS
+from botyard.geometry import Pose
+from botyard.model.library import robot_of
+from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.robot import RobotSpec
+from botyard.model.robotfile import dynamics_table, returns_table, to_table
+from botyard.model.scene import Area, Place, Scene
+from botyard.model.world import THING, PlacedRobot, World, thing
+from botyard.names import shown
+from botyard.safefile import MARK, StrPath, check_replaceable, is_ours, write_text
+
+MOST_NAMES: Final = 10_000
+"""So many names are tried for a map beside a scenario."""
+
+
+# -- words for YAML
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes texts with characters that are not printable, so that each is written as its escape: plain, some are read as blanks."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
+class _CannotBeWrittenError(Exception):
+    """A value that YAML has no word for."""
+
+
+def _plain(value: Any) -> Any:
+    """A value as YAML can hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        raise _CannotBeWrittenError
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    raise _CannotBeWrittenError
+
+
+def _triple(pose: Pose) -> list[float]:
+    return [float(pose.x), float(pose.y), round(math.degrees(pose.th), 9) + 0.0]
+
+
+def _corners(outline: Sequence[tuple[float, float]]) -> list[list[float]]:
+    return [[float(x), float(y)] for x, y in outline]
+
+
+class _Table:
+    """Makes the contents of a scenario file.
+
+    Attributes
+    ----------
+    notes : list of str
+        What they cannot hold, in words.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.notes: list[str] = []
+        self._world = world
+        self._models: dict[str, RobotSpec] = {}
+        self._names: set[str] = set()
+
+    def made(self, base: Scene, map_name: str | None, resolution: float | None) -> dict[str, Any]:
+        """All of it.
+
+        Parameters
+        ----------
+        base : Scene
+            What the map brings; the rest is written.
+        map_name : str or None
+            The map, as the file calls it.
+        resolution : float or None
+            With which the map is to be read, m.
+        """
+        scene, s = self._world.scene, self._world.settings
+        table: dict[str, Any] = {"botyard": VERSION, "name": scene.name}
+        if map_name is not None:
+            table |= {"map": map_name, "map_objects": False}
+        if resolution is not None:
+            table["resolution"] = float(resolution)
+        places = scene.places[len(base.places) :]
+        if scene.start != (expected := home_of(places, base.start)):
+            table["home"] = None if scene.start is None else _triple(scene.start)
+            if scene.start is not None and expected is not None and table["home"] == _triple(expected):
+                del table["home"]
+        if scene.georeference != base.georeference:
+            g = scene.georeference
+            table["georeference"] = None if g is None else [float(g.latitude), float(g.longitude), float(g.altitude)]
+        if scene.view != base.view:
+            table["view"] = None if scene.view is None else [float(v) for v in scene.view]
+        for key in ("seed", "step", "speed", "duration", "odometry_error", "sensor_noise", "threads"):
+            if getattr(s, key) is not None:
+                table[key] = _plain(getattr(s, key))
+        if s.paused:
+            table["paused"] = True
+        lists = {
+            "walls": list(self._walls(scene, len(base.segments))),
+            "places": [_place(p) for p in places],
+            "areas": list(self._areas(scene.areas[len(base.areas) :])),
+        }
+        things = [r for r in self._world.robots if _is_thing(r)]
+        robots = [self._robot(r) for r in self._world.robots if not _is_thing(r)]
+        obstacles = [*(self._thing(r) for r in things), *map(self._obstacle, scene.boxes)]
+        if self._models:
+            table["models"] = {name: _plain(to_table(spec)) for name, spec in self._models.items()}
+        lists |= {"robots": robots, "obstacles": obstacles}
+        table |= {key: rows for key, rows in lists.items() if rows}
+        options = self._options()
+        if options:
+            table["options"] = options
+        self.notes += self._world.beside
+        return table
+
+    # -- what stands there
+
+    def _walls(self, scene: Scene, first: int) -> Iterator[dict[str, Any]]:
+        """The rows of walls from `first` on, in their order."""
+        at = first
+        ranges = [
+            (w.first, w.last, w.returns) for w in sorted(scene.special_walls, key=lambda w: w.first) if w.last > first
+        ]
+        for begin, end, returns in [*ranges, (len(scene.segments), len(scene.segments), Returns())]:
+            if begin > at:
+                yield {"segments": scene.segments[at:begin].tolist()}
+            if end > begin:
+                yield {"segments": scene.segments[begin:end].tolist(), "returns": returns_table(returns)}
+            at = max(at, end)
+
+    def _areas(self, areas: Sequence[Area]) -> Iterator[dict[str, Any]]:
+        for area in areas:
+            if len(area.corners) < 2:
+                self.notes.append(f"the area {shown(area.name or area.kind)} of fewer than 2 corners is left out")
+                continue
+            yield {"kind": area.kind, "name": area.name, "corners": _corners(area.corners)}
+
+    def _name(self, name: str, base: str) -> str:
+        """A name that the file has only once."""
+        wanted = name or base
+        free, n = wanted, 2
+        while free in self._names:
+            free, n = f"{wanted}_{n:03d}", n + 1
+        if name and free != name:
+            self.notes.append(f'the second "{shown(name)}" is called "{shown(free)}": names are unique')
+        self._names.add(free)
+        return free
+
+    def _obstacle(self, box: BoxObject) -> dict[str, Any]:
+        table: dict[str, Any] = {"name": self._name(box.name, "obstacle")}
+        if box.parts:
+            table["parts"] = [_corners(part) for part in box.parts]
+        elif 0.0 < box.length <= 1e4 and 0.0 < box.width <= 1e4:
+            table["box"] = [float(box.length), float(box.width)]
+        else:
+            table["parts"] = [_corners(part) for part in box.outlines]
+        table |= {"pose": _triple(box.pose), "color": box.color}
+        if returns_table(box.returns):
+            table["returns"] = returns_table(box.returns)
+        if box.dynamics is not None:
+            table["dynamics"] = _plain(dynamics_table(box.dynamics))
+        return table
+
+    # -- what moves there
+
+    def _thing(self, robot: PlacedRobot) -> dict[str, Any]:
+        """An obstacle that moves."""
+        spec = robot.spec
+        table: dict[str, Any] = {"name": self._name(robot.name, "obstacle")}
+        table |= {"parts": [_corners(part) for part in (spec.outline, *spec.parts)], "color": spec.color}
+        table["max_speed"] = float(spec.limits.max_speed.x)
+        if returns_table(spec.returns):
+            table["returns"] = returns_table(spec.returns)
+        if spec.dynamics is not None:
+            table["dynamics"] = _plain(dynamics_table(spec.dynamics))
+        if robot.pose is not None:
+            table["pose"] = _triple(robot.pose)
+        self._add_program(table, robot)
+        return table
+
+    def _robot(self, robot: PlacedRobot) -> dict[str, Any]:
+        table: dict[str, Any] = {"model": self._model(robot.spec)}
+        table["name"] = self._name(robot.name, robot.spec.name)
+        if not robot.served:
+            table["served"] = False
+        if robot.pose is not None:
+            table["pose"] = _triple(robot.pose)
+        self._add_program(table, robot)
+        return table
+
+    def _add_program(self, table: dict[str, Any], robot: PlacedRobot) -> None:
+        program = robot.program
+        if program is None:
+            return
+        options = {}
+        for name, value in program.options.items():
+            try:
+                options[name] = _plain(value)
+            except _CannotBeWrittenError:
+                self.notes.append(
+                    f"{shown(table['name'])}: the option {shown(name)} of its controller cannot be written"
+                )
+        table["controller"] = {"name": program.name, **options} if options else program.name
+
+    def _model(self, spec: RobotSpec) -> str:
+        """The name of a model, of the library or of this file; here it is entered if nothing of its name and kind is known."""
+        try:
+            if find_robot(spec.name) == spec:
+                return spec.name
+            taken = True
+        except (ModelError, FormatError):
+            taken = False
+        name, n = spec.name, 1
+        while (taken and name == spec.name) or self._models.get(name, spec) != spec:
+            n += 1
+            name = f"{spec.name}_{n}"
+        if name not in self._models:
+            self._models[name] = spec
+            self._check_model(name, spec)
+        return name
+
+    def _check_model(self, name: str, spec: RobotSpec) -> None:
+        """Whether a model is read as it was; a file calls it as it likes."""
+        try:
+            again = robot_of(_plain(to_table(spec)), name)
+        except BotyardError as error:
+            self.notes.append(f"the model {shown(spec.name)} cannot be written so that it can be read again: {error}")
+            return
+        if replace(again, name=spec.name).parts != spec.parts or again.outline != spec.outline:
+            self.notes.append(f"the model {shown(spec.name)} is written with another outline")
+
+    def _options(self) -> dict[str, Any]:
+        options = {}
+        for name, value in self._world.options.items():
+            if name not in WORLD_OPTIONS:
+                self.notes.append(f"the option {shown(name)} is left out: a world cannot set it")
+                continue
+            options[name] = _plain(value)
+        return options
+
+
+def _is_thing(robot: PlacedRobot) -> bool:
+    """Whether a robot is written as an obstacle that moves: nothing of it is lost so."""
+    spec = robot.spec
+    if spec.name != THING or robot.served or robot.program is None or robot.pose is None:
+        return False
+    top = spec.limits.max_speed.x
+    made = thing(spec.outline, parts=spec.parts, color=spec.color, returns=spec.returns, max_speed=top)
+    return replace(made, dynamics=spec.dynamics) == spec
+
+
+def _place(place: Place) -> dict[str, Any]:
+    x, y, th = _triple(place.pose)
+    table: dict[str, Any] = {"kind": place.kind, "name": place.name}
+    table["pose"] = [x, y, th] if place.has_heading or th else [x, y]
+    if th and not place.has_heading:
+        table["heading"] = False
+    return table
+
+
+# -- the map
+
+
+def _begins_with(scene: Scene, base: Scene) -> bool:
+    """Whether everything that a map has stands in a scene, in front, and nothing but points and walls may be more."""
+    n, special = len(base.segments), len(base.special_walls)
+    return (
+        np.array_equal(scene.segments[:n], base.segments)
+        and np.array_equal(scene.points, base.points)
+        and scene.resolution == base.resolution
+        and scene.special_walls[:special] == base.special_walls
+        and all(w.first >= n for w in scene.special_walls[special:])
+        and scene.places[: len(base.places)] == base.places
+        and scene.areas[: len(base.areas)] == base.areas
+    )
+
+
+def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
+    """The file of a scene's map, what it holds, and with which resolution it is read, if the scene still has all of it."""
+    from botyard.formats.registry import BUNDLE, format_of  # which imports the reader of scenarios
+
+    path = Path(scene.map_file or scene.source)
+    try:
+        if path.suffix.lower() == BUNDLE or not path.is_file():
+            return None
+        source = read_source(path)
+        one = format_of(source)
+        for resolution in (None, scene.resolution):
+            base = one.read(source, Options(resolution=resolution)).scene
+            if one.name != "scenario" and _begins_with(scene, base):
+                return path, base, resolution
+    except (BotyardError, OSError, ValueError):
+        return None
+    return None
+
+
+def _shipped_name(path: Path) -> str | None:
+    """The name of a map that comes with the package."""
+    from botyard.formats.registry import builtin_maps
+
+    return next((name for name, shipped in builtin_maps().items() if shipped.resolve() == path.resolve()), None)
+
+
+def _called(path: Path, folder: Path) -> str:
+    """What a scenario of a folder calls a map: a shipped one by its name, others by their way from there."""
+    name = _shipped_name(path)
+    if name is not None:
+        return name
+    try:
+        return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+    except ValueError:  # another drive
+        return str(path.resolve())
+
+
+def _free_map(path: Path) -> Path:
+    """Where the map of a scenario goes: beside it, and over no other file than the map of the same scenario before."""
+    before = _map_before(path)
+    for n in range(1, MOST_NAMES):
+        found = path.with_name(f"{path.stem}{'' if n == 1 else f'-{n}'}.map")
+        if not os.path.lexists(found):
+            return found
+        if found.name == before and found.is_file() and is_ours(found):
+            return found
+    raise WorldFileError("there is no name left for its map", path)
+
+
+def _map_before(path: Path) -> str:
+    """The map that a scenario of ours at this place refers to, as it calls it."""
+    try:
+        if is_ours(path):
+            data = yaml.safe_load(path.read_text("utf-8"))
+            return str(data.get("map", "")) if isinstance(data, dict) else ""
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        pass
+    return ""
+
+
+def save(world: World, path: StrPath, *, overwrite: bool = False, refer: bool = True) -> list[str]:
+    """Write a world as a scenario.
+
+    A map that is as it was read is referred to; otherwise walls and points go into an ArMap beside the scenario.
+
+    Parameters
+    ----------
+    path : path-like
+        The scenario.
+    overwrite : bool
+        Replace the scenario even if this program did not write it. A map is never replaced but that of the same scenario.
+    refer : bool
+        Refer to the unchanged map's file; False: to shipped maps only.
+
+    Returns
+    -------
+    list of str
+        What the file cannot hold, in words.
+
+    Raises
+    ------
+    KeptFileError
+        There is a file that this program did not write, and `overwrite` is False.
+    WorldFileError
+        It cannot be written.
+    """
+    path = Path(path)
+    scene = world.scene
+    try:
+        check_replaceable(path, force=overwrite)
+        found = _unchanged_map(scene)
+        if found is not None and not refer and _shipped_name(found[0]) is None:
+            found = None
+        table = _Table(world)
+        name: str | None
+        if found is not None:
+            name, base, resolution = _called(found[0], path.parent), found[1], found[2]
+        else:
+            scene, name, base = _with_own_map(scene, path)
+            resolution = None if len(scene.points) or scene.resolution == POINT else scene.resolution
+            table = _Table(replace(world, scene=scene))
+        contents = table.made(base, name, resolution)
+        text = yaml.dump(
+            contents, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
+        )
+        write_text(path, f"# {MARK}\n{text}", force=overwrite)
+    except OSError as error:
+        raise WorldFileError(f"cannot be written: {error.strerror}", path) from None
+    return table.notes
+
+
+def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
+    """Write the ordinary walls and the points of a scene as a map beside a scenario.
+
+    Returns the scene with those walls first, the map's name, and what the map has.
+    """
+    ordinary = np.ones(len(scene.segments), np.bool_)
+    for wall in scene.special_walls:
+        ordinary[wall.first : wall.last] = False
+    if not ordinary.any() and not len(scene.points):
+        return scene, None, Scene(segments=scene.segments[:0])
+    order = np.concatenate([np.flatnonzero(ordinary), np.flatnonzero(~ordinary)])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    special = [
+        replace(w, first=int(place[w.first]), last=int(place[w.last - 1]) + 1)
+        for w in scene.special_walls
+        if w.last > w.first
+    ]
+    sorted_scene = replace(scene, segments=scene.segments[order], special_walls=tuple(special))
+    base = Scene(segments=scene.segments[ordinary], points=scene.points, resolution=scene.resolution)
+    target = _free_map(path)
+    armap.write(from_scene(base)[0], target)
+    return sorted_scene, target.name, base
+
+
+def packed(world: World) -> bytes:
+    """A world as a ``.zip`` of its scenario and its map, which every reader of scenarios takes; see `save`."""
+    out = io.BytesIO()
+    with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
+        save(world, Path(folder) / "world.yaml", refer=False)
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(Path(folder).iterdir()):
+                archive.write(path, path.name)
+    return out.getvalue()
+
+
+__all__ = ["packed", "save"]

@@ -1,0 +1,53 @@
+"""Pictures into files that users name, with the mark by which this program knows its own."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, Final
+
+from PIL import Image, PngImagePlugin
+
+from botyard.safefile import MARK, StrPath, replacing
+
+_SOFTWARE: Final = 0x0131
+"""Tag of the program that made a picture (TIFF 6.0, "Software"; EXIF uses the same tags)."""
+
+
+def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> None:
+    """Write a picture; the suffix says the format. PNG, JPEG, WebP, TIFF, GIF and PDF have room for the mark, the others do not.
+
+    Raises
+    ------
+    KeptFileError
+        There is a file that this program did not write, and `force` is False.
+    ValueError
+        No format has this suffix.
+    OSError
+        It cannot be written.
+    """
+    suffix = Path(path).suffix.lower()
+    kind = Image.registered_extensions().get(suffix)
+    if kind is None:
+        raise ValueError(f'no format of pictures has the suffix "{suffix}"')
+    out = io.BytesIO()
+    image.save(out, kind, **_marked(kind))
+    with replacing(path, force=force) as file:
+        file.write(out.getbuffer())
+
+
+def _marked(kind: str) -> dict[str, Any]:
+    """What puts the mark into a picture of a format of Pillow's."""
+    if kind == "PNG":
+        info = PngImagePlugin.PngInfo()
+        info.add_text("Software", MARK)
+        return {"pnginfo": info}
+    if kind in ("JPEG", "WEBP", "TIFF"):
+        exif = Image.Exif()
+        exif[_SOFTWARE] = MARK
+        return {"exif": exif}
+    others: dict[str, dict[str, Any]] = {"GIF": {"comment": MARK.encode()}, "PDF": {"producer": MARK}}
+    return others.get(kind, {})
+
+
+__all__ = ["save_picture"]
