@@ -97,7 +97,9 @@ def command(
     read = read_source(find_map(source), options.budget)
     name = "" if read.suffix == ".zip" else format_of(read).name
     if kind == "armap" and name == "armap":
-        _written(path, lambda: armap.write(armap.read(read.name, options.budget), path, force=force))  # nothing of it is lost
+        _written(
+            path, lambda: armap.write(armap.read(read.name, options.budget), path, force=force)
+        )  # nothing of it is lost
         return _done(path)
     if kind == "armap" and name == "bitmap" and not trace:
         scene = bitmap.read_points(read, options)
