@@ -101,7 +101,7 @@ CASES: dict[str, tuple[str, Callable[[Assembled], object], object, object]] = {
     "GEN-021": ("--fast", lambda a: a.yard.hub.interval, 0.1, None),
     "ENG-008": ("--seed 77", lambda a: a.sim.seed, 1, 77),
     "SIM-021": ("--restarting-after-crash", lambda a: a.yard.settings.siminfo_flags & 2, 0, 2),
-    "PIO-109": ("--allow-client-exit", lambda a: a.yard.world._allow_exit, False, True),
+    "PIO-109": ("--allow-client-exit", lambda a: a.yard.world.allow_exit, False, True),
     "UNS-014": ("--simulate-batteries", lambda a: a.yard.find_model("p3dx").battery.capacity_wh > 0, False, True),
 }  # fmt: skip
 
