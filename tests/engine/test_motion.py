@@ -215,6 +215,18 @@ def test_lateral_motion_only_with_an_omnidirectional_drive() -> None:
     assert run(e, cmd.SetVelocity(vy=0.5), steps=20)[-1, 1] == 0
 
 
+@pytest.mark.parametrize(("axis", "snap"), [(0, 0.010), (1, 0.010), (2, 0.05)])
+def test_a_velocity_near_its_target_takes_it_at_once(axis: int, snap: float) -> None:
+    """MOT-011: within 10 mm/s or 0.05 rad/s, and not from farther off."""
+    e = one()
+    name = ("v", "vy", "w")[axis]
+    run(e, cmd.SetRamp(axis, accel=100.0, decel=0.01), cmd.SetVelocity(**{name: 0.4}), steps=2)
+    v = run(e, cmd.SetVelocity(**{name: 0.4 - 1.1 * snap}), steps=1)[0, axis]
+    assert v == pytest.approx(0.399), "by its ramp"
+    v = run(e, cmd.SetVelocity(**{name: v - 0.9 * snap}), steps=1)[0, axis]
+    assert v == pytest.approx(0.399 - 0.9 * snap), "at once"
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_each_axis_has_ramps_of_its_own(axis: int) -> None:
     """Up with its acceleration, down with its deceleration, the others as they were (MOT-008, MOT-009)."""

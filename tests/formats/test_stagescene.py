@@ -173,7 +173,7 @@ def test_robots_of_stage_4() -> None:
           bumper ( bcount 2 bpose[0] [0.1 0.1 0 45] bpose[1] [-0.1 -0.1 0 -135] )
           gripper ( size [0.2 0.3 0.2] ) camera ( ) )
         bot ( name "a" pose [1 2 0 45] ctrl "wander" kjoules 360 joules_capacity 720000
-              fiducial ( range_max 6 fov 90 pose [0.1 0 0 0] )
+              fiducial ( range_min 0.3 range_max 6 range_max_id 4.5 fov 90 pose [0.1 0 0 0] )
               blobfinder ( colors_count 2 colors [ "red" "blue" ] image [40 30] pan 10 ) )
         bot ( ctrl "nothing here" speed_of_light 3 )
         """,
@@ -208,6 +208,7 @@ def test_robots_of_stage_4() -> None:
     assert spec.returns.fiducial == 7
     assert spec.fiducial_finder is not None
     assert (spec.fiducial_finder.range_max, spec.fiducial_finder.fov) == (6.0, pytest.approx(math.pi / 2))
+    assert (spec.fiducial_finder.range_min, spec.fiducial_finder.range_max_id) == (0.3, 4.5)
     assert spec.blob_finder is not None
     assert (spec.blob_finder.colors, spec.blob_finder.image) == (("red", "blue"), (40, 30))
     assert spec.blob_finder.pose.th == pytest.approx(math.radians(10))
@@ -307,6 +308,9 @@ def test_errors_say_where(text: str, complaint: str) -> None:
     assert str(error.value).startswith("my.world:1: ")
     assert complaint in str(error.value)
     assert error.value.exit_code == 252
+    with pytest.raises(WorldFileError) as error:
+        world(f'# a comment\nname "w"\n\n{text}')
+    assert str(error.value).startswith("my.world:4: "), "wherever it stands"
 
 
 WORDS = (

@@ -160,8 +160,10 @@ def test_all_properties() -> None:
         polygons 1 polygon[0].points 3 polygon[0].point[0] [0 0] polygon[0].point[1] [2 1] polygon[0].point[2] [0 2]
         pioneer_robot_type "Odd" pioneer_robot_subtype "odd" pioneer_distconv 0.5 pioneer_watchdog 500 pioneer_batterytype 2
         pioneer_gps_pos_x 0.3 pioneer_gps_dop 2 localization "gps" unknown_thing 5
-        laser ( samples 91 fov 90 range_min 0.1 range_max 4 noise 0.01 reverse_scan 1 pose [0.2 0 90] size [0.05 0.06]
-          laser_return_rules 2 laser_return_rule[0].model_gt 1 laser_return_rule[0].condition "outside_range" laser_return_rule[0].range 12
+        laser ( samples 91 fov 90 range_min 0.1 range_max 4 noise 0.01 reading_angle_error 0.002
+          reverse_scan 1 pose [0.2 0 90] size [0.05 0.06]
+          laser_return_rules 3 laser_return_rule[2].model_gt 1 laser_return_rule[2].condition "outside_angle" laser_return_rule[2].angle 50
+          laser_return_rule[0].model_gt 1 laser_return_rule[0].condition "outside_range" laser_return_rule[0].range 12
           laser_return_rule[1].model_eq 2 laser_return_rule[1].detect 33 )
         ranger ( scount 2 spose[0] [0.1 0.2 90] spose[1] [0.1 -0.2 -90] sview [0.2 3 20] noise 0.002 projection_type "closest" )
     )""")
@@ -186,6 +188,9 @@ def test_all_properties() -> None:
     )
     assert (math.degrees(laser.fov), math.degrees(laser.pose.th)) == (pytest.approx(90), pytest.approx(90))
     assert (laser.reflector.max_range, laser.reflector.strength) == (12.0, 33)
+    assert math.degrees(laser.reflector.max_incidence) == pytest.approx(25), "half of the angle, to each side"
+    assert (laser.angle_noise, laser.size) == (0.002, (0.05, 0.06))
+    assert (laser.pose.x, laser.pose.y) == (0.2, 0.0)
     assert spec.sonar is not None
     assert (spec.sonar.range_min, spec.sonar.range_max, spec.sonar.noise) == (0.2, 3.0, 0.002)
     assert spec.sonar.rays == 4, "20° in steps of 6°"

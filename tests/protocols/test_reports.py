@@ -15,7 +15,7 @@ from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Returns
-from botyard.model.robot import Axes, GpsSpec
+from botyard.model.robot import Axes, GpsSpec, MotionLimits
 from botyard.model.scene import Area, GeoReference, Scene
 from botyard.protocols.pioneer import reportbuilder
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
@@ -201,6 +201,32 @@ def test_config_reports_the_models_true_limits() -> None:
         assert c.trans_vel_max == c.trans_vel_top
         assert c.trans_acc == round(robot.spec.limits.accel.x * 1000)
         assert (c.front_sonar, c.rear_sonar) == ((1, 1) if robot.spec.sonar else (0, 0))
+
+
+@pytest.mark.parametrize("clients", [1, 4])
+def test_what_does_not_fit_into_a_field_is_its_limit(clients: int) -> None:
+    """MOT-012, HIS-001: a robot of 90 m/s; wheels, turn rates and limits saturate, for one client and for several."""
+    model = load_robot("p3dx")
+    fast = MotionLimits(
+        max_speed=Axes(90.0, 0.0, 80.0), accel=Axes(0.0, 0.0, 0.0), decel=Axes(0.0, 0.0, 0.0), heading_speed=1.0
+    )
+    sim = Simulation(odometry_error="none")
+    for i in range(clients):
+        sim.add_robot(replace(model, name="fast", limits=fast), f"r{i}", pose=Pose(0.0, 300.0 * i, 0.0))
+    modem = NullModem(sim)
+    lines = [modem.connect(f"r{i}") for i in range(clients)]
+    for line in lines:
+        for data in (command(0), command(1), command(2), command(1, 1), command(18)):
+            line.send(data)
+        config = next(Config.decode(p) for p in Parser().receive(line.take()) if p.id == 0x20)
+        assert (config.trans_vel_top, config.rot_vel_top) == (65535, round(math.degrees(80.0)))
+    for robot in sim.robots.values():
+        robot.command(v=-90.0)
+    modem.run(0.2)
+    for robot, line in zip(sim.robots.values(), lines, strict=True):
+        assert robot.velocity.vx == -90.0
+        sip = [Sip.decode(p) for p in Parser().receive(line.take()) if p.id == 0x32][-1]
+        assert (sip.left_vel, sip.right_vel) == (-32768, -32768)
 
 
 @pytest.mark.parametrize("model", ["p3dx", "seekur"])
