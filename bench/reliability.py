@@ -24,7 +24,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -366,6 +366,169 @@ def _answers(ask: Callable[[], object]) -> bool:
     return True
 
 
+# -- floods of one kind
+
+
+def _flooded(what: str, seconds: float, robots: Sequence[str], honest: int, attack: Callable[[float], object]) -> None:
+    """Gaps of honest clients alone, and while `attack(seconds)` runs."""
+    with Simulator("-m", "office", "--start", "random", "--metrics-port", str(PORT - 1), *robots) as sim:
+        alone = Honest(list(range(PORT, PORT + honest)))
+        alone.start()
+        time.sleep(min(seconds, 10.0))
+        print(f"{what}: {honest} honest clients alone: {alone.end()}", flush=True)
+        time.sleep(1.0)
+        clients = Honest(list(range(PORT, PORT + honest)))
+        clients.start()
+        begin, used = time.monotonic(), sim.cpu()
+        did = attack(seconds)
+        took = time.monotonic() - begin
+        lines = sim.log.read_text(errors="replace").count("\n")
+        print(
+            f"    {did}; {took:.0f} s, CPU {(sim.cpu() - used) / took:.2f}; honest: {clients.end()}; memory {sim.memory():.0f} MB, "
+            f"{lines} lines in the log, exceptions {sim.faults()}, status {sim.stop()}",
+            flush=True,
+        )
+
+
+def _beside(code: str, seconds: float) -> str:
+    """What a process of attackers says at its end."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"from bench.reliability import {code.partition('(')[0]}; print({code})"], capture_output=True, text=True,
+        timeout=seconds + 300.0, check=False,
+    )  # fmt: skip
+    return done.stdout.strip() or done.stderr.strip()[-300:]
+
+
+def send_for(first: int, count: int, seconds: float, kind: str) -> str:
+    """Clients that send one kind of command as fast as they are let, as a process."""
+    rng = random.Random(1)
+
+    def packets() -> bytes:
+        if kind == "reconfigure":
+            return (
+                command(231, rng.randrange(-180, 0))
+                + command(232, rng.randrange(1, 181))
+                + command(233, rng.randrange(1, 300))
+            )
+        x, y = rng.choice([(6000, 14200), (rng.randrange(0, 50_000), rng.randrange(0, 30_000)), (-(2**31), 2**31 - 1)])
+        return frame(
+            224, b"\0" + x.to_bytes(4, "little", signed=True) + y.to_bytes(4, "little", signed=True) + b"\0\0\0\0"
+        )
+
+    sockets = [opened(port) for port in range(first, first + count)]
+    for s in sockets:
+        s.sendall(command(230, 1))
+        s.setblocking(False)
+    stock = [b"".join(packets() for _ in range(50)) for _ in range(200)]
+    rest: dict[socket.socket, bytes] = {}
+    sent, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        for s in sockets:
+            data = rest.pop(s, b"") or rng.choice(stock)
+            with contextlib.suppress(BlockingIOError):
+                n = s.send(data)
+                sent, data = sent + n, data[n:]
+            if data:
+                rest[s] = data
+            with contextlib.suppress(BlockingIOError):
+                s.recv(1 << 20)
+        time.sleep(0.001)
+    for s in sockets:
+        s.close()
+    return f"{count} clients got {sent / seconds / 1e3:.0f} kB/s through"
+
+
+def come_and_go(port: int, at_once: int, a_second: float, seconds: float) -> str:
+    """Clients of a factory, as a process: so many at once, and then so many a second that come and go."""
+    hello = frame(0) + frame(1) + frame(2) + command(1, 1) + command(4, 1) + command(230, 1)
+    selector = selectors.DefaultSelector()
+    visits, served, most, turn = 0, 0, 0.0, 0.0
+    born: dict[socket.socket, float] = {}
+
+    def come() -> None:
+        nonlocal visits
+        s = socket.create_connection(("127.0.0.1", port), 30)
+        s.sendall(hello)
+        s.setblocking(False)
+        born[s] = time.monotonic()
+        selector.register(s, selectors.EVENT_READ)
+        visits += 1
+
+    def go(s: socket.socket) -> None:
+        selector.unregister(s)
+        born.pop(s, None)
+        s.close()
+
+    known: set[socket.socket] = set()
+    for _ in range(at_once):
+        come()
+    begin = time.monotonic()
+    while time.monotonic() - begin < seconds:
+        for key, _ in selector.select(0.01):
+            s: socket.socket = key.fileobj  # type: ignore[assignment]
+            try:
+                data = s.recv(1 << 16)
+            except OSError:
+                data = b""
+            if not data:
+                go(s)
+                known.discard(s)
+            elif s not in known:
+                known.add(s)
+                served += 1
+                most = max(most, time.monotonic() - born[s])
+                if a_second:
+                    go(s)
+                    known.discard(s)
+        if a_second and time.monotonic() - turn > 1.0 / a_second:
+            turn = time.monotonic()
+            with contextlib.suppress(OSError):
+                come()
+    for s in list(born):
+        go(s)
+    return f"{visits} visits, {served} had a robot, the last after {most:.1f} s"
+
+
+def reconfigure(seconds: float = 20.0) -> None:
+    """100 clients change the rays of their lasers as fast as they are let."""
+    _flooded(
+        "laser settings",
+        seconds,
+        ["-r", "p3dx"] * 150,
+        50,
+        lambda t: _beside(f"send_for({PORT + 50}, 100, {t}, 'reconfigure')", t),
+    )
+
+
+def poses(seconds: float = 20.0) -> None:
+    """100 clients put their robots on top of each other, anywhere, and out of the world."""
+    _flooded(
+        "poses", seconds, ["-r", "p3dx"] * 150, 50, lambda t: _beside(f"send_for({PORT + 50}, 100, {t}, 'poses')", t)
+    )
+
+
+def factory(seconds: float = 20.0) -> None:
+    """Clients of a factory come and go 18 times a second."""
+    _flooded(
+        "factory",
+        seconds,
+        ["-r", "p3dx"] * 50 + ["-R", "p3dx"],
+        50,
+        lambda t: _beside(f"come_and_go({PORT + 50}, 0, 18, {t})", t),
+    )
+
+
+def factory1000(seconds: float = 40.0) -> None:
+    """A thousand clients of a factory come at once, and go at once."""
+
+    def attack(t: float) -> str:
+        did = _beside(f"come_and_go({PORT + 50}, 950, 0, {t})", t)
+        time.sleep(5.0)
+        return did
+
+    _flooded("a thousand at once", seconds, ["-r", "p3dx"] * 50 + ["-R", "p3dx"], 50, attack)
+
+
 # -- soak
 
 
@@ -671,7 +834,17 @@ def _full_disk() -> str:
     ).returncode:
         return "not tried: no right to mount"
     try:
-        sim = Simulator("-m", "office", "-r", "p3dx", "--log-packets-received", folder=folder, supervised=True)
+        sim = Simulator(
+            "-m",
+            "office",
+            "-r",
+            "p3dx",
+            "--log-packets-received",
+            "--record-packets",
+            "talk.jsonl",
+            folder=folder,
+            supervised=True,
+        )
         try:
             with PioneerClient(port=PORT) as c:
                 for _ in range(30):
@@ -765,7 +938,7 @@ FAULTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("kill -9 of the worker", "clients connect again within 3 s, robots where they were", _killed),
     ("SIGSTOP for 5 s, SIGCONT", "sessions go on; lost time is given up, not caught up", _stopped),
     ("clock jumps by an hour and back", "no session ends by it", _clock_jumps),
-    ("disk full (log and state)", "lines and state are lost, nothing else", _full_disk),
+    ("disk full (log, recording of packets, state)", "lines and state are lost, nothing else", _full_disk),
     ("port taken", "status 248, and how to choose another", _port_taken),
     ("map deleted under it", "the old map stays, the client is told", _map_deleted),
     ("client gone at every byte of the handshake", "the robot is free for the next one", _gone_half_way),
@@ -789,6 +962,9 @@ def main() -> None:
     uploads()
     pictures(5.0)
     faults()
+    for flood in (reconfigure, poses, factory):
+        flood(5.0)
+    factory1000(15.0)
 
 
 if __name__ == "__main__":
@@ -802,6 +978,10 @@ if __name__ == "__main__":
         "uploads": uploads,
         "pictures": pictures,
         "faults": faults,
+        "reconfigure": reconfigure,
+        "poses": poses,
+        "factory": factory,
+        "factory1000": factory1000,
     }
     parts[sys.argv[1]](
         *[

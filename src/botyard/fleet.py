@@ -157,6 +157,10 @@ class Fleet(Handle):
         """How many range sensors are read in every step, counted once for each reader."""
         return self._sim._devices.subscriptions
 
+    def refresh(self) -> None:
+        """Take all readings that are wanted in the present state: it has changed since the last step."""
+        self._sim._devices.sense(self._sim._engine)
+
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
         """Where the readings of a sensor stand."""
         return self._sim._devices.span((robot, kind, index))

@@ -21,7 +21,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -436,7 +436,7 @@ class Simulation(Handle):
         engine = self._engine
         rows = np.array([engine.rows[name] for name in names], np.int64)
         stuck = {names[i] for i in np.flatnonzero(engine.touching(rows)).tolist()}
-        bounds = self.scene.bounds
+        bounds = _bounds(self.scene)
         outside: set[str] = set()
         if bounds is not None:
             xy, limits = engine.state.pose[rows, :2], np.array(bounds)
@@ -732,7 +732,7 @@ class Simulation(Handle):
         WorldError
             None was found in 10,000 tries.
         """
-        x0, y0, x1, y1 = self.scene.bounds or (-10.0, -10.0, 10.0, 10.0)
+        x0, y0, x1, y1 = _bounds(self.scene) or (-10.0, -10.0, 10.0, 10.0)
         draw = random.Random(f"{self.seed} start {index}")
         is_free = self._engine.trial(_on_trial(spec))
         for _ in range(10_000):
@@ -1614,6 +1614,12 @@ def warm_up_sensors_and_maps() -> None:
     """The part of `warm_up` that another process can do at the same time."""
     warm_up_ranging()
     build_grid(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0]])))
+
+
+@lru_cache(maxsize=2)
+def _bounds(scene: Scene) -> tuple[float, float, float, float] | None:
+    """`Scene.bounds`, which looks at all walls."""
+    return scene.bounds
 
 
 def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> RobotSpec:

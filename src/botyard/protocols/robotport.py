@@ -109,6 +109,10 @@ class Fleet(Protocol):
         """Which range sensors were read in the last step, in the order of `placed`."""
         ...
 
+    def refresh(self) -> None:
+        """Take all readings that are wanted in the present state, at once: bodies came or went since the last step."""
+        ...
+
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
         """The beams of a sensor: (robot, kind, index)."""
         ...

@@ -30,15 +30,15 @@ SHARE: Final = 0.1
 """Part of the time that making and removing robots may take …"""
 BURST: Final = 0.05
 """… and at once, s."""
-SOURCE_RATE: Final = 5.0
+SOURCE_RATE: Final = 10.0
 """Robots a second that one address gets …"""
-SOURCE_BURST: Final = 250.0
+SOURCE_BURST: Final = 500.0
 """… and at once."""
 MAX_WAITING: Final = 1000
 """Clients that may wait for their robots; further ones are refused."""
 GATHER: Final = 0.02
 """Robots whose clients have gone are removed together, after so long, s: many cost hardly more than one."""
-TOGETHER: Final = 32
+TOGETHER: Final = 16
 """So many robots are made at a time for one address."""
 PAUSE: Final = 0.01
 """Those who wait are looked at so often, s."""
@@ -58,7 +58,7 @@ class Workshop:
         What work costs, s.
     """
 
-    def __init__(self, hub: Hub, clock: Callable[[], float] = time.thread_time) -> None:
+    def __init__(self, hub: Hub, clock: Callable[[], float] = time.perf_counter) -> None:
         self._hub = hub
         self._clock = clock
         self._room: TokenBucket | None = None
@@ -163,6 +163,7 @@ class FactoryServer(RobotPortServer):
     """
 
     max_strangers = MAX_FACTORY_ROBOTS
+    backlog = 128  # clients may come all at once, and one that is not kept tries again only after a second
 
     def __init__(
         self,

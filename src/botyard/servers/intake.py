@@ -191,10 +191,10 @@ class Intake:
     Parameters
     ----------
     clock : callable
-        What work costs, s: the time that this thread has computed, so that others on the machine do not count.
+        What work costs, s: the time for which it keeps the loop, whatever else the machine does meanwhile.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._inlets: deque[Inlet] = deque()
         self._shared: _Allowance | None = None
         self._task: asyncio.Task[None] | None = None

@@ -119,6 +119,8 @@ class RobotPortServer(ABC):
     """
 
     max_strangers = MAX_STRANGERS
+    backlog = 16
+    """Connections that the system keeps until they are accepted, and that are accepted at a time."""
 
     def __init__(self, hub: Hub, name: str, settings: PioneerSettings, world: WorldControl) -> None:
         self.hub = hub
@@ -167,7 +169,7 @@ class RobotPortServer(ABC):
         """
         loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(lambda: RobotClient(self), host, port, backlog=16)
+            self._server = await loop.create_server(lambda: RobotClient(self), host, port, backlog=self.backlog)
         except OSError as error:
             reason = error.strerror or str(error)
             if reason.startswith("error while attempting"):  # asyncio puts the address in front, we do so ourselves

@@ -67,15 +67,10 @@ class Batch:
         fleet = sessions[plain[0]].port.fleet
         if not fleet.is_exact:
             return out
-        # sessions that the arrays were made for are kept by them, so their identities are their own too
-        key = (fleet.layout, *((id(s := sessions[i]), s.report_version) for i in plain))
-        if key != self._key or fleet.rows is not self._robots:
-            self._key, self._robots = (), None
-            if not self._arrange([sessions[i] for i in plain], fleet):
+        if not self._is_ready([sessions[i] for i in plain], fleet):
+            fleet.refresh()  # between two steps, after somebody came or went: all at once, and not one by one
+            if not self._is_ready([sessions[i] for i in plain], fleet):
                 return out
-            self._key, self._robots = key, fleet.rows
-        elif not (all(g.is_current(fleet) for g in self._sips) and all(g.is_current(fleet) for g in self._scans)):
-            return out
         sips, scans = [b""] * len(plain), [b""] * len(plain)
         for group in self._sips:
             for n, sip in group.make(fleet):
@@ -86,6 +81,18 @@ class Batch:
         for i, sip, packets in zip(plain, sips, scans, strict=True):
             out[i] = Made(sip, packets)
         return out
+
+    def _is_ready(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
+        """Have the rows of these sessions as they are now; False when readings that are wanted have not been taken yet."""
+        # sessions that the arrays were made for are kept by them, so their identities are their own too
+        key = (fleet.layout, *((id(s), s.report_version) for s in sessions))
+        if key == self._key and fleet.rows is self._robots:
+            return all(g.is_current(fleet) for g in self._sips) and all(g.is_current(fleet) for g in self._scans)
+        self._key, self._robots = (), None
+        if not self._arrange(sessions, fleet):
+            return False
+        self._key, self._robots = key, fleet.rows
+        return True
 
     def _arrange(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
         """Make the rows of all sessions anew. False when readings that are wanted have not been taken yet."""
