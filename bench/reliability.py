@@ -35,11 +35,14 @@ from bench.common import reference_loop
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
+from botyard.protocols.pioneer.reports import Sip
 
 PORT = int(os.environ.get("BENCH_PORT", "24101"))
 IGNORED = (62, 224, 236, 239, 253, 255)
 """Commands that end the simulator or move robots: hostile clients would send them by chance."""
 SIP = b"\x32"
+MARK = 0xA5
+"""Digital outputs by which a report says that all that came before has been worked off."""
 
 
 class Simulator:
@@ -234,16 +237,23 @@ def attack(first: int, count: int, packets: int, seed: int) -> None:
                     with contextlib.suppress(OSError):
                         join(port)
                         break
-    sockets = [key.fileobj for key in selector.get_map().values()]
-    for s in sockets:  # what the system keeps for the simulator counts when that has taken it
+    ends = [(key.fileobj, rest.get(key.data, b"")) for key in selector.get_map().values()]
+    for (
+        s,
+        data,
+    ) in (
+        ends
+    ):  # what the system keeps for the simulator counts when that has taken it: the outputs are set behind it all
         with contextlib.suppress(OSError):
             s.setblocking(True)  # type: ignore[union-attr]
             s.settimeout(600.0)  # type: ignore[union-attr]
-            s.shutdown(socket.SHUT_WR)  # type: ignore[union-attr]
-    for s in sockets:
+            s.sendall(data + bytes(250) + command(30, 0xFF00 | MARK))  # type: ignore[union-attr]
+    for s, _ in ends:
+        parser = Parser()
         with contextlib.suppress(OSError):
-            while s.recv(1 << 20):  # type: ignore[union-attr]
-                pass
+            while data := s.recv(1 << 20):  # type: ignore[union-attr]
+                if any(p.id == SIP[0] and Sip.decode(p).digout == MARK for p in parser.receive(data)):
+                    break
     print(sent)
 
 
