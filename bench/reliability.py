@@ -994,8 +994,5 @@ if __name__ == "__main__":
         "factory1000": factory1000,
     }
     parts[sys.argv[1]](
-        *[
-            float(a) if sys.argv[1] in ("soak", "day", "viewer", "ros", "pictures") else int(float(a))
-            for a in sys.argv[2:]
-        ]
+        *[float(a) if sys.argv[1] not in ("hostile", "maps", "uploads") else int(float(a)) for a in sys.argv[2:]]
     )
