@@ -180,9 +180,12 @@ def recorded(master: str, count: int, seconds: int, folder: Path) -> str:
     return f"{min(rates):.1f} … {max(rates):.1f} states/s, {gaps} missing"
 
 
-def toggles_by_tcpros(master: str, skips: int, seconds: float) -> tuple[float, int, int]:
-    """Toggles a second by raw TCPROS; steps made and wanted."""
+def toggles_by_tcpros(master: str, skips: int, seconds: float, read_too: int = 0) -> tuple[float, int, int]:
+    """Toggles a second by raw TCPROS, of a client that also reads the states of so many objects after each; steps made and wanted."""
     types = Types(more=definitions("2.0"))
+    streams = [peer(master, f"/ambf/env/b{k}/State", KIND, types).makefile("rb") for k in range(read_too)]
+    for stream in streams:
+        stream.read(struct.unpack("<I", stream.read(4))[0])  # its header
     state = peer(master, "/ambf/env/World/State", "ambf_msgs/WorldState", types)
     stream = state.makefile("rb")
 
@@ -223,6 +226,14 @@ def toggles_by_tcpros(master: str, skips: int, seconds: float) -> tuple[float, i
     def step() -> int:
         return int(struct.unpack_from("<I", read(), offset)[0])
 
+    seen = [0] * read_too
+    step_of = 4 + 8 + 4 + 4 + len("b0")  # seq, stamp, empty frame, name
+
+    def read_objects(until: int) -> None:
+        for k, stream in enumerate(streams):
+            while seen[k] < until:
+                (seen[k],) = struct.unpack_from("<I", stream.read(struct.unpack("<I", stream.read(4))[0]), step_of)
+
     command(False)
     time.sleep(0.3)
     state.setblocking(False)
@@ -243,6 +254,7 @@ def toggles_by_tcpros(master: str, skips: int, seconds: float) -> tuple[float, i
         want = now + skips
         while now < want:
             now = step()
+        read_objects(now)
         count += 1
     took = time.perf_counter() - begin
     server.shutdown()
@@ -316,6 +328,16 @@ def main() -> None:
                         f"   lockstep by {label}, {skips} steps a toggle: {toggles:.0f} toggles/s ({toggles / base:.2f} of the echo), "
                         f"{made} steps made of {wanted}"
                     )
+            assert simulator.process.poll() is None
+        with Simulator(folder, 10, "--update-interval", "1") as simulator:
+            for helped in (False, True):
+                if helped:
+                    simulator.helper(COMMANDER, PORT, 120.0)
+                toggles, made, wanted = toggles_by_tcpros(master, 1, 3.0, read_too=10)
+                print(
+                    f"   lockstep by TCPROS, ten objects read{', and commanded by another program' if helped else ''}: "
+                    f"{toggles:.0f} toggles/s ({toggles / base:.2f} of the echo), {made} steps made of {wanted}"
+                )
             assert simulator.process.poll() is None
 
 

@@ -113,6 +113,11 @@ class Dynamics:
         mass = self._masses.get(name)
         return 0.0 if mass is None else mass.inertia
 
+    def told(self, name: str) -> tuple[float, float, tuple[float, float, float]]:
+        """Mass, kg, moment of inertia, kg·m², and wrench, of a body; zero for one without mass."""
+        mass = self._masses.get(name)
+        return (0.0, 0.0, (0.0, 0.0, 0.0)) if mass is None else (mass.spec.mass, mass.inertia, mass.wrench)
+
     # -- what is there
 
     def rebuild(self, engine: Engine) -> None:

@@ -56,7 +56,11 @@ class Fence:
 
     def run(self, act: Callable[..., object], *args: object) -> None:
         """`call` without a result."""
-        self.call(act, *args, otherwise=None)
+        if not self.is_broken:
+            try:
+                act(*args)
+            except Exception as error:
+                self._fault(error)
 
     def _fault(self, error: Exception) -> None:
         if self._end is not None:

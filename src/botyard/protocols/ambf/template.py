@@ -28,7 +28,6 @@ class Template:
         # two sets of marks: where the bytes of one stand in the first message and those of the other in the second, the group is
         marks = [[self._marks(f, k, salt) for k, f in enumerate(formats)] for salt in (0, 1)]
         first, second = (encode(m) for m in marks)
-        self._data = bytearray(first)
         spots: list[tuple[str, int]] = []
         at = 0
         for k, form in enumerate(formats):
@@ -46,7 +45,16 @@ class Template:
             else:
                 spots.append((form, at))
             at += packer.size
-        self._spots = [(struct.Struct(f"<{form}").pack_into, at, _count(form)) for form, at in spots]
+        # one call packs everything: what stays the same is handed over as bytes between the numbers
+        layout, at, begin = "<", 0, 0
+        pieces: list[tuple[bytes, int, int]] = []
+        for form, where in spots:
+            layout += f"{where - at}s{form}"
+            pieces.append((first[at:where], begin, begin + _count(form)))
+            at, begin = where + struct.calcsize(f"<{form}"), begin + _count(form)
+        self._rest = first[at:]
+        self._pack = struct.Struct(f"{layout}{len(self._rest)}s").pack
+        self._pieces = pieces
 
     @staticmethod
     def _marks(form: str, k: int, salt: int) -> list[Any]:
@@ -60,13 +68,17 @@ class Template:
         Raises
         ------
         struct.error
-            A number does not fit, or there are too few.
+            A number does not fit, or there are not as many as the groups have.
         """
-        data, begin = self._data, 0
-        for pack_into, at, count in self._spots:
-            pack_into(data, at, *numbers[begin : begin + count])
-            begin += count
-        return bytes(data)
+        pieces, rest = self._pieces, self._rest
+        if len(pieces) == 2:  # the header, and what follows the name: nearly all messages
+            (first, _, cut), (second, _, _) = pieces
+            return self._pack(first, *numbers[:cut], second, *numbers[cut:], rest)
+        values: list[float | bytes] = []
+        for constant, begin, end in pieces:
+            values.append(constant)
+            values += numbers[begin:end]
+        return self._pack(*values, rest)
 
 
 def _count(form: str) -> int:

@@ -65,7 +65,7 @@ class WorldObject(AmbfObject):
             template = self._templates[wire] = self._template(wire)
         sim = self.ambf.sim
         rates = (round(1.0 / sim.dt),) if self.ambf.generation != "2.0" else (0, round(1.0 / sim.dt))
-        numbers = (*self.begin(wire, stamp), *rates, sim.tick & 0xFFFFFFFF, self.ambf.now(), sim.time)
+        numbers = (*self.begin(wire, stamp), *rates, *self.ambf.moment(stamp))
         return template.fill(numbers)
 
     def _template(self, wire: str) -> Template:
@@ -138,6 +138,8 @@ class Ambf:
         self._syncing = Fence(log, "AMBF's objects")
         self._taken: object = None
         self._numbers: tuple[list[list[float]], list[list[float]], Mapping[str, int]] = ([], [], {})
+        self._stamp: object = None
+        self._moment = (0, 0.0, 0.0)
         self._rows: object = None
         self._scene: object = None
         self._begin = wall.monotonic()
@@ -173,6 +175,13 @@ class Ambf:
             self._taken = snapshot
             self._numbers = snapshot.state.pose.tolist(), snapshot.state.vel.tolist(), snapshot.rows
         return self._numbers
+
+    def moment(self, stamp: Stamp) -> tuple[int, float, float]:
+        """Step, wall time and simulated time, s, in the states of one stamp: made once for all of them."""
+        if stamp is not self._stamp:
+            self._stamp = stamp
+            self._moment = self.sim.tick & 0xFFFFFFFF, self.now(), self.sim.time
+        return self._moment
 
     def path(self, namespace: str, name: str) -> str:
         """A topic's name before ``/State``, which nobody else has: a running number makes it so (§3)."""
@@ -473,8 +482,11 @@ class Ambf:
     def _say_all(self) -> None:
         """Whoever steps the world waits for it."""
         stamp = stamp_now()
-        for thing in self._objects.values():
-            thing.channel.states.run(thing.channel.publish, self.types, stamp)
+        # the world comes last: by its state a client knows that the step is done, and then all others are there already
+        for thing in (*(t for t in self._objects.values() if t is not self._world), self._world):
+            channel = thing.channel
+            if channel.is_read:
+                channel.states.run(channel.publish, self.types, stamp)
 
     def _publish(self) -> None:
         self._syncing.run(self._sync)

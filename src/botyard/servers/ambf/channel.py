@@ -86,6 +86,11 @@ class Channel:
         if bool(self._readers) != before:
             self._wanted(not before)
 
+    @property
+    def is_read(self) -> bool:
+        """Whether anybody reads the state."""
+        return bool(self._readers)
+
     def publish(self, types: Types, stamp: Stamp) -> None:
         """Send the state to those who read it."""
         if self._readers:
