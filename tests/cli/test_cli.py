@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from botyard.engine.build import robot_body
 from botyard.errors import CommandLineError
 from botyard.geometry import Pose
 from botyard.servers import yard
+from botyard.servers.hub import Hub
 from botyard.simulation import Simulation
 from tests.ports import free_port
 from tests.running import running
@@ -415,3 +417,22 @@ def test_step_and_interval() -> None:
         while robot.simstat is None:
             assert robot.update()
         assert (robot.simstat.sim_ms, robot.simstat.real_ms) == (50, 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds", "said"),
+    [
+        ("--ambf 2.0", 0.005, True), ("--ambf 2.0 --update-interval 20", 0.02, False), ("--ambf 2.0 --update-sim-time 20", 0.02, False),
+        ("", 0.1, False),
+    ],
+)  # fmt: skip
+def test_the_time_of_a_step(
+    options: str, seconds: float, said: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """AMBF's clients expect about 1 kHz; 100 ms is a world that jumps."""
+    steps = []
+    monkeypatch.setattr(Hub, "run", lambda hub: asyncio.sleep(0, steps.append(hub.sim.dt)))
+    port = free_port(6)
+    more = ("--ambf-port", "-1", "--ros-master", f"embedded:{port + 4}") if "ambf" in options else ()
+    code, _, err = call("--nomap", *options.split(), *more, *FAST, str(port), capsys=capsys)
+    assert (code, steps, "5 ms at a time" in err) == (0, [seconds], said), err

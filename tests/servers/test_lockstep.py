@@ -6,6 +6,7 @@ import asyncio
 import struct
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -179,3 +180,54 @@ def test_a_pioneer_client_steps_the_world() -> None:
         while robot.x_mm < seen[2] + 200.0:
             assert time.monotonic() < end
             robot.update(timeout=0.2)
+
+
+def test_the_worlds_state_comes_after_those_of_all_objects() -> None:
+    """By it a client knows that its step is done: then the others are there already, all of the same step."""
+    from botyard.model.scene import Scene
+    from botyard.protocols.ambf.messages import definitions
+    from botyard.protocols.ros_messages.types import Types
+    from botyard.servers.ambf import Ambf
+
+    types = Types(more=definitions("2.0"))
+    sent: list[tuple[str, Any]] = []
+
+    class End:
+        is_wanted, greets = True, False
+
+        def __init__(self, topic: Any) -> None:
+            self.topic = topic
+
+        def send(self, message: Any) -> None:
+            sent.append((self.topic.name, types.decode_ros1(message.ros1, self.topic.type_name)))
+
+        def close(self) -> None:
+            pass
+
+    class Carrier:
+        wire = "ros1"
+
+        def advertise(self, node: str, topic: Any, *_: object) -> End:
+            return End(topic)
+
+        listen = advertise
+
+    async def work() -> None:
+        sim = Simulation(Scene(), step=0.001)
+        for k in range(3):
+            sim.add_robot("p3dx", f"r{k}", pose=(2.0 * k, 0.0, 0.0))
+        hub = Hub(sim, interval=0.001)
+        lockstep = Lockstep(hub, 0.0)
+        ambf = Ambf(hub, lockstep, types, "2.0")
+        ambf.add(Carrier())  # type: ignore[arg-type]
+        lockstep.command("me", True, False, 5)
+        for k in range(1, 4):
+            sent.clear()
+            lockstep.command("me", True, bool(k % 2), 5)
+            names = [name for name, _ in sent]
+            assert names[-1] == "/ambf/env/World/State" and names.count("/ambf/env/World/State") == 1
+            assert {f"/ambf/env/r{n}/State" for n in range(3)} <= set(names)
+            assert {m.sim_step for _, m in sent} == {5 * k}
+        ambf.close()
+
+    asyncio.run(work())

@@ -57,6 +57,8 @@ DEFAULT_LOG_SIZE = 5_000_000
 """A noninteractive run begins a new log file at this size, bytes (CLI-026)."""
 DEFAULT_STEP = 0.1
 """Time of a step, s."""
+AMBF_STEP = 0.005
+"""The same with --ambf, whose clients expect a world of many small steps, s."""
 DEFAULT_CAPACITY = 252.0
 """Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
 
@@ -185,7 +187,9 @@ def _simulate(
 
     sim_ms = o.update_sim_time or o.update_interval
     s = world.settings
-    step = sim_ms / 1000.0 if sim_ms else s.step or DEFAULT_STEP
+    step = sim_ms / 1000.0 if sim_ms else s.step or _usual_step(o)
+    if o.ambf is not None and not (o.update_interval or o.update_sim_time or s.step):
+        log.info("AMBF: the world steps %g ms at a time; --update-interval says otherwise", step * 1000.0)
     settings: dict[str, Any] = {
         "seed": o.seed if o.seed is not None else s.seed,
         "odometry_error": "none" if o.no_error else o.odom_error_mode or s.odometry_error,
@@ -208,6 +212,11 @@ def _simulate(
     )
     sim.describe(described)
     return interrupts.run_loop(_serve(sim, world, o, rotate_logs, saved))
+
+
+def _usual_step(o: RunOptions) -> float:
+    """Time of a step where nobody says it, s."""
+    return DEFAULT_STEP if o.ambf is None or o.update_sim_time else AMBF_STEP
 
 
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
@@ -425,7 +434,7 @@ def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callabl
     from botyard.servers.yard import Yard
 
     settings = place.settings
-    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or DEFAULT_STEP
+    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or _usual_step(o)
     hub = Hub(sim, interval=None if o.fast else interval, duration=o.duration or settings.duration)
     if settings.speed is not None and not o.fast:
         hub.set_speed(settings.speed)

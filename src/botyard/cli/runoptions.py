@@ -252,7 +252,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         world=True,
         type=click.IntRange(1, 60000),
         metavar="MS",
-        help="Wall time between two steps. [default: what the world file says, else 100]",
+        help="Wall time between two steps. [default: what the world file says, else 100; 5 with --ambf]",
     ),
     _option(
         "--update-sim-time",
