@@ -24,7 +24,6 @@ import botyard
 from botyard.cli.listing import file_stem, print_table
 from botyard.cli.logs import INDENT, set_up_logging
 from botyard.clients.pioneer import PioneerClient
-from botyard.engine.simulation import body_name
 from botyard.errors import BotyardError, FormatError, ModelError, WorldError
 from botyard.formats import adf
 from botyard.formats.base import Options, Source
@@ -34,7 +33,7 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.robot import PioneerSpec, RobotSpec
 from botyard.model.scene import Area, Place, Scene
 from botyard.model.sensors import LaserSpec
-from botyard.names import MAX_NAME, is_name
+from botyard.names import MAX_NAME, body_name, is_name
 from botyard.protocols.pioneer.packet import command as packet
 from botyard.protocols.webgui import frames
 from botyard.servers.connection import RobotLog
@@ -42,6 +41,7 @@ from botyard.servers.metrics import metrics_text
 from botyard.servers.nullmodem import NullModem
 from botyard.simulation import Simulation
 from tests.cli.test_cli import FAST, call
+from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import running
 
@@ -112,6 +112,7 @@ def test_description_files_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", BAD)
 def test_programs_cannot_either(name: str) -> None:
+    deviation("names-of-robots")
     sim = Simulation()
     with pytest.raises(WorldError, match="a robot has a name of 1 to 64 printable characters"):
         sim.add_robot("p3dx", name)
@@ -257,6 +258,26 @@ def test_names_of_files_stay_in_their_folder(name: str) -> None:
     stem = file_stem(name)
     assert Path("folder", f"{stem}.png").resolve().parent == Path("folder").resolve()
     assert stem and not stem.startswith(".") and len(stem) <= MAX_NAME and stem.isprintable()
+
+
+def test_the_options_in_force_are_one_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a\nlog-file: b.yaml").write_text("seed: 5\n")
+    code, out, _ = call("--nomap", "--config", "a\nlog-file: b.yaml", "--print-config", capsys=capsys)
+    assert code == 0 and "seed: 5  # a\\nlog-file: b.yaml" in out.splitlines()
+
+
+def test_names_of_64_letters_are_announced() -> None:
+    pytest.importorskip("zeroconf")
+    from botyard.servers.mdns import MAX_LABEL, SERVICE, _service
+
+    for name in ("a" * 64, "日" * 64, "50%d.b"):
+        info = _service(name, "p3dx", "127.0.0.1", 8101)
+        assert len(info.name.removesuffix(f".{SERVICE}").encode()) <= MAX_LABEL
+        assert all(len(k) + 1 + len(v or b"") <= 255 for k, v in info.properties.items())
+        info.dns_pointer().name.encode()
 
 
 def test_tables_know_no_markup(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,4 +63,10 @@ def shown(text: object, limit: int = MAX_NAME) -> str:
     return safe if len(raw) <= limit and len(safe) <= limit else safe[: limit - 1] + "…"
 
 
-__all__ = ["MAX_NAME", "check_name", "escaped", "is_name", "shown"]
+def body_name(name: str) -> str:
+    """The name of the body of a thing of a map: files may call it as they like, its body's name obeys the rule for names."""
+    found = shown(name)
+    return found if is_name(found) else "box"
+
+
+__all__ = ["MAX_NAME", "body_name", "check_name", "escaped", "is_name", "shown"]

@@ -51,7 +51,7 @@ from botyard.engine.build import BodySpec, build_grid, crowding, robot_body
 from botyard.engine.crowd import Crowd
 from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
-from botyard.engine.simulation import Engine, body_name
+from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNameError, WorldError
 from botyard.fleet import Fleet
@@ -70,7 +70,7 @@ from botyard.model.robot import Axes, Drive, RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
-from botyard.names import check_name
+from botyard.names import body_name, check_name
 from botyard.protocols.robotport import RobotState, Timing
 
 if TYPE_CHECKING:

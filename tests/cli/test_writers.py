@@ -24,6 +24,7 @@ from botyard.traffic.gantt import FORMATS, draw, load_result
 from botyard.traffic.generate import generate
 from botyard.traffic.supervisors.registry import find_supervisor
 from tests.cli.test_cli import FAST, call
+from tests.golden import deviation
 from tests.ports import free_port
 
 SOURCES = Path(botyard.__file__).parent
@@ -100,6 +101,7 @@ def inputs(made: Path) -> None:
 
 @pytest.mark.parametrize("what", COMMANDS)
 def test_files_of_the_user_are_kept(what: str, inputs: None, capsys: pytest.CaptureFixture[str]) -> None:
+    deviation("files-are-kept")
     make, names = COMMANDS[what]
     if what == "pictures of maps":  # the picture beside is the input of others
         names = ["in.png"]

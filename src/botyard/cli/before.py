@@ -12,7 +12,7 @@ from botyard.cli.needs import Needs
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import CommandLineError, KeptFileError, WorldError, did_you_mean
 from botyard.geometry import Pose
-from botyard.names import check_name, shown
+from botyard.names import body_name, check_name, shown
 from botyard.safefile import Beginnings, check_replaceable
 from botyard.servers.addresses import is_loopback
 
@@ -96,7 +96,7 @@ def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: b
             f"{len(choices) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
         )
     names = _names(
-        [b.name for b in boxes], [p.name for p in world.robots], [(c.name, s) for c, s in zip(choices, specs, strict=True)]
+        [body_name(b.name) for b in boxes], [p.name for p in world.robots], [(c.name, s) for c, s in zip(choices, specs, strict=True)]
     )  # fmt: skip
     if o.joystick is not None and not asks and o.joystick not in names:
         raise CommandLineError(f'--joystick: no robot "{o.joystick}"{did_you_mean(o.joystick, names)}')

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from botyard.cli.options import MAX_READ_HELP, LimitParam, RobotChoice, RobotParam, StartParam
 from botyard.errors import CommandLineError, did_you_mean
 from botyard.geometry import Pose
+from botyard.names import shown
 from botyard.units import deg, mm
 
 ERROR_MODES = ("random_each_update", "random_init", "constant", "none")
@@ -908,7 +909,7 @@ def config_text(o: RunOptions, context: click.Context, world: Mapping[str, Any],
 
     origins = {
         ParameterSource.COMMANDLINE: "command line",
-        ParameterSource.DEFAULT_MAP: str(o.config),
+        ParameterSource.DEFAULT_MAP: shown(o.config, 500),
         ParameterSource.ENVIRONMENT: "environment",
     }
     lines = []
@@ -917,7 +918,7 @@ def config_text(o: RunOptions, context: click.Context, world: Mapping[str, Any],
         value = getattr(o, name)
         origin = origins.get(context.get_parameter_source(name) or ParameterSource.DEFAULT, "default")
         if origin == "default" and long in world:
-            origin = source
+            origin = shown(source, 500)
         if value is None:
             lines.append(f"# {long}:  # {origin}")
             continue

@@ -38,13 +38,7 @@ from botyard.geometry import Pose, compose, relative, transform_point
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
 from botyard.model.scene import Scene
-from botyard.names import MAX_NAME, is_name, shown
-
-
-def body_name(name: str) -> str:
-    """The name of the body of a thing of the map: the map's files may call it as they like, its body's name is printable and short."""
-    found = shown(name)
-    return found if is_name(found) else "box"
+from botyard.names import MAX_NAME, body_name
 
 
 class ActPhase(Protocol):

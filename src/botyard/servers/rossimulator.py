@@ -269,7 +269,13 @@ class RosSimulator:
         places = [p for p in self._sim.scene.places if self._has(request.tags, (p.kind,))]
         return {
             "poses": [
-                self._make("NamedPose", name=p.name, description=p.kind, tags=[p.kind], pose=self._m.pose(p.pose))
+                self._make(
+                    "NamedPose",
+                    name=shown(p.name),
+                    description=shown(p.kind),
+                    tags=[shown(p.kind)],
+                    pose=self._m.pose(p.pose),
+                )
                 for p in places
             ]
         }
