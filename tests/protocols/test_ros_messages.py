@@ -269,3 +269,23 @@ def test_motors_off_are_told_once() -> None:
     d.twist(twist(0.3))
     one.simulation.step(3)
     assert one.velocity.vx > 0.0
+
+
+def test_with_ros_1_alone_the_types_of_ros_2_are_not_read() -> None:
+    """That takes half a second, in which the first subscriber of a pose would hold everybody up."""
+    own = Types()
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", "ann")
+    topics = RobotTopics(
+        robot.port("ros"), names_of("ann", "default", True), Messages(own), own, lambda: sim.dt, StepData()
+    )
+    for topic in topics.topics():
+        if topic.only in ("", "ros1") and topic.quick is not None:
+            topic.wanted(True)
+    sim.step()
+    quick = [t for t in topics.topics() if t.quick is not None]
+    assert len(quick) >= 3
+    for topic in quick:
+        assert topic.quick is not None
+        topic.quick("ros1", Stamp(1, 2))
+    assert own._two is None

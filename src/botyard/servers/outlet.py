@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from collections import deque
 from typing import Final
 
 BUFFER: Final = 32 << 10
 """Bytes that lie in a connection's own buffer, at most …"""
+SYSTEM: Final = 128 << 10
+"""… which the system's own buffer is beside: else it grows to megabytes for each peer that does not read …"""
 PIECE: Final = 32 << 10
 """… and one piece more. What is longer stays where it is, and many connections may have the same."""
 
@@ -30,6 +34,10 @@ class Outlet:
         self.since = 0.0
         """When the peer began not to read, by the loop's clock, s."""
         transport.set_write_buffer_limits(high=BUFFER)
+        sock = transport.get_extra_info("socket")
+        if sock is not None:
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SYSTEM)
 
     @property
     def is_full(self) -> bool:

@@ -18,7 +18,8 @@ from botyard.geometry import Pose, Twist
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.types import Types
 
-WIRES: Final = ("ros1", "cdr")
+_WIDTH, _ROW = 0x1A2B_3C4D, 0x1A2B_3C4E
+"""Marks of a cloud's width and the length of its row."""
 _SEC, _NSEC, _SEQ = 0x5EC0_5EC1, 0x5AFE_0001, 0x5E90_0001
 """Marks of a header's numbers."""
 _MARKS: Final = tuple(-(7.25e77 + k * 1e74) for k in range(8))
@@ -88,17 +89,22 @@ class QuickOdometry:
         self, types: Types, messages: Messages, frame: str, child: str, *, exact: bool, covariance: bool
     ) -> None:
         self._count = 0
+        self._types = types
         pose, twist = Pose(_MARKS[0], _MARKS[1], 0.0), Twist(_MARKS[4], _MARKS[5], _MARKS[6])
         message = _marked(messages.odometry(_MARKED, pose, twist, frame, child, exact=exact, covariance=covariance))
         turn = message.pose.pose.orientation
         turn.z, turn.w = _MARKS[2], _MARKS[3]
+        self._message = message
         self._made: dict[str, tuple[bytearray, _Header, int, int]] = {}
-        for wire in WIRES:
-            data = _encode(types, wire, message, "nav_msgs/Odometry")
-            x, y, z, w, vx, vy, turning = (_find(data, struct.pack("<d", mark)) for mark in _MARKS[:7])
-            if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):
-                raise TemplateError("a pose is seven numbers in a row, a twist six")
-            self._made[wire] = bytearray(data), _Header.of(data, wire), x, vx
+
+    def _template(self, wire: str) -> tuple[bytearray, _Header, int, int]:
+        """Made when first used: with ROS 1 alone the types of ROS 2, which take half a second to read, are not needed."""
+        data = _encode(self._types, wire, self._message, "nav_msgs/Odometry")
+        x, y, z, w, vx, vy, turning = (_find(data, struct.pack("<d", mark)) for mark in _MARKS[:7])
+        if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):
+            raise TemplateError("a pose is seven numbers in a row, a twist six")
+        made = self._made[wire] = bytearray(data), _Header.of(data, wire), x, vx
+        return made
 
     def bytes(
         self,
@@ -108,7 +114,7 @@ class QuickOdometry:
         velocity: Sequence[float],
     ) -> bytes:
         """The message of x, y (m), yaw (rad); forward, leftward (m/s) and turning velocity (rad/s)."""
-        data, header, at, twist = self._made[wire]
+        data, header, at, twist = self._made.get(wire) or self._template(wire)
         self._count += 1
         header.fill(data, stamp, self._count)
         x, y, yaw = pose
@@ -125,20 +131,24 @@ class QuickScan:
         message = make(_MARKED)
         self.count = len(message.ranges)
         self._sequence = 0
+        self._types = types
         _marked(message)
         message.ranges = np.zeros(0, np.float32)
         message.intensities = np.zeros(0, np.float32)
+        self._message = message
         self._made: dict[str, tuple[bytearray, _Header]] = {}
-        for wire in WIRES:
-            data = _encode(types, wire, message, "sensor_msgs/LaserScan")
-            if data[-8:] != bytes(8):
-                raise TemplateError("a scan ends with its two lengths")
-            self._made[wire] = bytearray(data[:-8]), _Header.of(data, wire)
         self._length = struct.pack("<I", self.count)
+
+    def _template(self, wire: str) -> tuple[bytearray, _Header]:
+        data = _encode(self._types, wire, self._message, "sensor_msgs/LaserScan")
+        if data[-8:] != bytes(8):
+            raise TemplateError("a scan ends with its two lengths")
+        made = self._made[wire] = bytearray(data[:-8]), _Header.of(data, wire)
+        return made
 
     def bytes(self, wire: str, stamp: Stamp, ranges: memoryview, intensities: memoryview) -> bytes:
         """The message of these readings, `count` float32 each."""
-        head, header = self._made[wire]
+        head, header = self._made.get(wire) or self._template(wire)
         self._sequence += 1
         header.fill(head, stamp, self._sequence)
         return b"".join((head, self._length, ranges, self._length, intensities))
@@ -149,22 +159,25 @@ class QuickCloud:
 
     def __init__(self, types: Types, messages: Messages, frame: str) -> None:
         self._sequence = 0
+        self._types = types
         self._made: dict[str, tuple[bytearray, bytes, _Header, int, int]] = {}
         message = _marked(messages.cloud2(_MARKED, np.zeros((1, 3), np.float32), frame))
-        width, row, size = 0x1A2B_3C4D, 0x1A2B_3C4E, 8
-        message.width, message.row_step = width, row
+        message.width, message.row_step = _WIDTH, _ROW
         message.data = np.frombuffer(b"\xfe\xdc\xba\x98\x76\x54\x32\x11", np.uint8)
-        for wire in WIRES:
-            data = _encode(types, wire, message, "sensor_msgs/PointCloud2")
-            at = _find(data, struct.pack("<I", size) + bytes(message.data))
-            self._made[wire] = (
-                bytearray(data[:at]), data[at + 4 + size :], _Header.of(data, wire), _find(data, struct.pack("<I", width)),
-                _find(data, struct.pack("<I", row)),
-            )  # fmt: skip
+        self._message = message
+
+    def _template(self, wire: str) -> tuple[bytearray, bytes, _Header, int, int]:
+        data, size = _encode(self._types, wire, self._message, "sensor_msgs/PointCloud2"), len(self._message.data)
+        at = _find(data, struct.pack("<I", size) + bytes(self._message.data))
+        made = self._made[wire] = (
+            bytearray(data[:at]), data[at + 4 + size :], _Header.of(data, wire), _find(data, struct.pack("<I", _WIDTH)),
+            _find(data, struct.pack("<I", _ROW)),
+        )  # fmt: skip
+        return made
 
     def bytes(self, wire: str, stamp: Stamp, points: bytes) -> bytes:
         """The message of points, three float32 each, m."""
-        head, tail, header, width, row = self._made[wire]
+        head, tail, header, width, row = self._made.get(wire) or self._template(wire)
         self._sequence += 1
         size = len(points)
         header.fill(head, stamp, self._sequence)
