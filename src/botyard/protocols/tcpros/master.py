@@ -91,16 +91,27 @@ def size(value: Any) -> Size:
     """How much a value is."""
     if value is _NOTHING:
         return Size()
-    if isinstance(value, dict | list):
-        inner = [size(v) for v in (value.values() if isinstance(value, dict) else value)]
-        keys = [len(k) + 1 for k in value] if isinstance(value, dict) else [0] * len(inner)
-        return Size(
-            1 + sum(s.values for s in inner),
-            sum(s.text for s in inner) + sum(keys),
-            1 + max((s.depth for s in inner), default=0),
-            max((k + s.key for k, s in zip(keys, inner, strict=True)), default=0),
-        )
-    return Size(1, len(value) if isinstance(value, str | bytes) else 0)
+    if not isinstance(value, dict | list):
+        return Size(1, len(value) if isinstance(value, str | bytes) else 0)
+    values, text, depth, longest = 1, 0, 0, 0
+    todo: list[tuple[Any, int, int]] = [(value, 1, 0)]
+    while todo:
+        holder, level, key = todo.pop()
+        depth = max(depth, level)
+        values += len(holder)
+        named = holder.items() if type(holder) is dict else [("", v) for v in holder]
+        for name, inner in named:
+            long = key
+            if name or type(holder) is dict:
+                long += len(name) + 1
+                text += len(name) + 1
+                longest = max(longest, long)
+            kind = type(inner)
+            if kind is dict or kind is list:
+                todo.append((inner, level + 1, long))
+            elif kind is str or kind is bytes:
+                text += len(inner)
+    return Size(values, text, depth, longest)
 
 
 def _with(node: Any, parts: list[str], value: Any) -> Any:
