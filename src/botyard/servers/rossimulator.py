@@ -118,7 +118,11 @@ class RosSimulator:
             ("SpawnEntity", self._spawn, "another robot"),
             ("DeleteEntity", self._delete, "take one away"),
             ("GetSimulationState", self._time, "whether time goes on"),
-            ("SetSimulationState", self._set_time, "let time go on or stand still, or end the program"),
+            (
+                "SetSimulationState",
+                self._set_time,
+                "let time go on or stand still, or (with `--allow-client-exit`) end the program",
+            ),
             ("StepSimulation", self._step, "so many steps while time stands still; answers when they are done"),
             ("ResetSimulation", self._reset, "robots back to their starts, spawned ones away"),
         ]
