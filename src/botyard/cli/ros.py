@@ -383,18 +383,19 @@ def map_from_ros(name: str, o: RunOptions) -> Scene:
     RosMasterError
         There is no master.
     """
+    from botyard.formats.budget import Budget
     from botyard.protocols.dds.environment import Environment
     from botyard.protocols.ros_messages.types import types
     from botyard.servers import rosmap
 
-    known = types(_distro(o))
+    known, budget = types(_distro(o)), Budget().raised(o.max_read)
     try:
         if o.ros1 or o.ros_master is not None:
             uri = _master_name(o)
             log.info("waiting for the map on %s of ROS 1 (%s)", name.removeprefix(rosmap.SCHEME), uri)
-            return interrupts.run_loop(rosmap.map_of_ros1(name, known, uri, o.bind_to_address))
+            return interrupts.run_loop(rosmap.map_of_ros1(name, known, uri, o.bind_to_address, budget))
         log.info("waiting for the map on %s of ROS 2", name.removeprefix(rosmap.SCHEME))
-        return interrupts.run_loop(rosmap.map_of_ros2(name, known, Environment.read(domain=o.ros_domain_id)))
+        return interrupts.run_loop(rosmap.map_of_ros2(name, known, Environment.read(domain=o.ros_domain_id), budget))
     except PeerError as error:
         raise RosMasterError(f"-m {name}: {error}") from None
 
