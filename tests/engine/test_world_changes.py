@@ -268,3 +268,14 @@ def test_shapes_of_those_that_stay_are_those_made_anew(data: st.DataObject) -> N
         else:
             assert a.dtype == b.dtype, name
             np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+@pytest.mark.parametrize("th", [1e300, -1e300, 1e19, 1e9, 7.0, -math.pi])
+def test_a_body_that_is_added_with_any_heading_stays_where_it_is(th: float) -> None:
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", pose=(1.25, -2.5, th))
+    assert -math.pi < robot.truth.th <= math.pi
+    assert math.isclose(math.cos(robot.truth.th), math.cos(math.remainder(th, math.tau)), abs_tol=1e-9)
+    robot.command(v=0.3, w=0.1)
+    sim.step(5)
+    assert math.dist(robot.truth[:2], (1.25, -2.5)) < 0.2

@@ -39,6 +39,7 @@ from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
 from botyard.model.scene import Scene
 from botyard.names import MAX_NAME, body_name
+from botyard.units import wrap_angle
 
 
 class ActPhase(Protocol):
@@ -285,7 +286,12 @@ class Engine:
 
     def _initialise(self, row: int, spec: BodySpec, pose: Pose) -> None:
         s, limits, error = self.state, spec.limits, spec.odometry_error.as_tuple()
-        s.pose[row] = pose
+        start = (
+            pose.x,
+            pose.y,
+            wrap_angle(pose.th),
+        )  # the step takes headings for wrapped: huge ones would send it anywhere
+        s.pose[row] = start
         s.max_vel[row] = s.top_vel[row] = limits.max_speed.as_tuple()
         s.accel[row] = limits.accel.as_tuple()
         s.decel[row] = limits.decel.as_tuple()
@@ -303,7 +309,7 @@ class Engine:
         if spec.perfect_odometry:
             s.odom[row] = s.pose[row]
         else:
-            s.odom_frame[row] = pose
+            s.odom_frame[row] = start
 
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
         """Give a body another outline; takes effect at once, between two steps or in the act phase."""
