@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from PIL import Image
 
 from botyard.clients.pioneer import PioneerClient
-from botyard.errors import PeerError
+from botyard.errors import ExitCode, PeerError
 from botyard.formats.base import read_source
 from botyard.formats.registry import FORMATS, format_of
 from botyard.simulation import Simulation
@@ -209,3 +210,49 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
     while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else False:
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+ELSEWHERE = {"models", "maps", "discover", "convert", "doctor", "traffic", "--help"}
+"""What follows `botyard` where no robots are simulated."""
+
+
+def readme_lines() -> list[str]:
+    """Each command line of the README's section on use, as printed."""
+    section = (DOCS.parent / "README.md").read_text("utf-8").partition("## Use it")[2].partition("\n## ")[0]
+    return [line.partition("#")[0].strip() for line in section.splitlines() if line.startswith("    botyard")]
+
+
+def test_the_readme_has_command_lines() -> None:
+    assert len(readme_lines()) >= 16
+
+
+@pytest.mark.parametrize("line", readme_lines())
+def test_each_command_line_of_the_readme_runs_as_printed(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a folder with the examples, as a checkout has them; simulators end by themselves after a moment."""
+    shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    words = line.split()[1:]
+    if words and words[0] in ELSEWHERE:
+        code, out, err = call(*words, capsys=capsys)
+        nobody_there = code == ExitCode.PEER and words[0] == "discover"
+        assert (code == 0 and out) or nobody_there, err
+        return
+    ambf = ("--ambf-port", "0", "--ros-master", f"embedded:{free_port(1)}") if "--ambf" in words else ()
+    fast = FAST if words else ("--no-browser", "--fast", "--duration", "0.3", "-p")  # who is asked in the page is there
+    code, out, err = call(*words, *ambf, *fast, str(free_port(5)), capsys=capsys)
+    assert (code, "ready" in out) == (0, True), err
+
+
+@pytest.mark.peer
+def test_the_client_with_a_plain_socket_drives_a_robot(tmp_path: Path) -> None:
+    port = free_port(4)
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
+        done = subprocess.run(
+            [sys.executable, str(DOCS.parent / "examples/plain_sockets.py"), "127.0.0.1", str(port)],
+            capture_output=True, text=True, timeout=PATIENCE, check=True,
+        )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert "p3dx" in lines[0]
+    assert int(lines[-1].split()[1]) > 100  # mm
