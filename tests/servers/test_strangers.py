@@ -6,6 +6,7 @@ import contextlib
 import re
 import socket
 import struct
+import threading
 import time
 from pathlib import Path
 
@@ -75,6 +76,77 @@ def test_after_close_the_robot_is_free_and_the_old_connection_is_read_on() -> No
             assert fresh.update()
         with PioneerClient(port=port) as third:
             assert third.update()
+
+
+def test_who_connects_right_after_close_has_the_robot() -> None:
+    """Although CLOSE may not have been read when the next connection is there."""
+    port = free_port(3)
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
+        holder, old = client(port), []
+        for _ in range(12):
+            holder.sendall(command(2))
+            fresh = connected(port)
+            fresh.sendall(HELLO)
+            old.append(holder)
+            holder, got = fresh, Parser()
+            while True:
+                data = fresh.recv(4096)
+                assert data, "refused"
+                if any(p.id == 0x32 for p in got.receive(data)):
+                    break
+        for s in (holder, *old):
+            s.close()
+
+
+def test_refused_connections_do_not_cut_off_those_who_said_close() -> None:
+    port = free_port(3)
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
+        old = client(port)
+        old.sendall(command(2))
+        holder = client(port)
+        refused = [connected(port) for _ in range(40)]
+        for s in refused:
+            s.sendall(frame(0))
+            assert s.recv(10) == b""
+        old.sendall(command(0))
+        old.settimeout(0.0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                assert old.recv(65536), "closed"
+        assert not is_reset(old)
+        for s in (old, holder, *refused):
+            s.close()
+
+
+def test_half_handshakes_that_come_again_and_again_keep_nobody_out() -> None:
+    port, over = free_port(3), threading.Event()
+
+    def attack() -> None:
+        while not over.is_set():
+            with contextlib.suppress(OSError), connected(port) as s:
+                s.sendall(frame(0))
+                s.settimeout(1.0)
+                while not over.is_set() and s.recv(100):
+                    pass
+
+    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
+        attackers = [threading.Thread(target=attack) for _ in range(24)]
+        for thread in attackers:
+            thread.start()
+        try:
+            came = 0
+
+            def comes_in() -> bool:
+                nonlocal came
+                with contextlib.suppress(PeerError), PioneerClient(port=port, timeout=2.0) as c:
+                    came += c.update()
+                return came >= 3
+
+            wait(comes_in)
+        finally:
+            over.set()
+            for thread in attackers:
+                thread.join()
 
 
 def test_who_does_not_go_after_close_is_put_out() -> None:

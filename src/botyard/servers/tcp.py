@@ -35,7 +35,9 @@ REFUSAL = 1.0
 FAREWELL = 3.0
 """So is one that has sent CLOSE: until then what it sends is read and thrown away, for its threads may go on writing."""
 MAX_LEAVING = 16
-"""So many of these a port keeps; the one that left first is disconnected for one more."""
+"""So many of each of these two a port keeps; the one that left first is disconnected for one more."""
+SECOND_LOOK = 0.1
+"""A connection that comes while the robot has a client is refused at its first packet, or after so long, s."""
 MAX_STRANGERS = 16
 """So many connections whose handshake is not complete a robot's port keeps; the one that was silent for longest makes room for one more."""
 STRANGER = 10.0
@@ -135,8 +137,8 @@ class RobotPortServer(ABC):
         self.address: tuple[str, int] = ("", 0)
         self.connected: dict[RobotClient, None] = {}
         """All connections that are not on their way out, in order."""
-        self.leaving: dict[RobotClient, None] = {}
-        """Those that have said goodbye."""
+        self.leaving: dict[RobotClient, float] = {}
+        """Those that have said goodbye or were refused, and how long each is read at most, s."""
         self._server: asyncio.Server | None = None
 
     def refusal(self) -> str:
@@ -193,12 +195,13 @@ class RobotPortServer(ABC):
             client.shut()
 
     def make_room(self) -> None:
-        """There is one stranger more: if there are too many, the one goes that was silent for longest."""
+        """There is one stranger more: if there are too many, the one goes whose handshake has stood still for longest.
+
+        So neither silence nor half a handshake keeps out one who goes on with his.
+        """
         strangers = [c for c in self.connected if not c.has_robot]
         if len(strangers) > self.max_strangers:
-            next((c for c in strangers if c.is_silent), strangers[0]).refuse(
-                "others came, and it had not finished the handshake"
-            )
+            min(strangers, key=lambda c: c.standing_since).refuse("others came, and it had not finished the handshake")
 
 
 class PioneerServer(RobotPortServer):
@@ -272,6 +275,7 @@ class RobotClient(asyncio.Protocol):
         self._early = b""
         self._early_count = 0
         self._is_settled = self._is_leaving = False
+        self._came = self._loop.time()
         self.peer = "?"
         """Address and port of the other end."""
 
@@ -291,9 +295,9 @@ class RobotClient(asyncio.Protocol):
         return self._is_settled
 
     @property
-    def is_silent(self) -> bool:
-        """No good packet has come yet."""
-        return self._connection is None
+    def standing_since(self) -> float:
+        """When its handshake went on last: at its last packet, or when it came; s of the loop's clock."""
+        return self._came if self._connection is None else max(self._came, self._connection.session.silent_since)
 
     @property
     def dawdles(self) -> bool:
@@ -360,13 +364,25 @@ class RobotClient(asyncio.Protocol):
         self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
         _keep_alive(self._transport.get_extra_info("socket"))
         server = self._server
-        reason = server.refusal()
+        server.connected[self] = None
+        if server.refusal():
+            # what makes room for it may have been sent already, such as another's CLOSE, and not been read: its own first packet, or
+            # this time, comes after that
+            self._timer = self._loop.call_later(SECOND_LOOK, self._look_again)
+        else:
+            self._timer = self._loop.call_later(STRANGER, self._say_nothing)
+        server.make_room()
+
+    def _look_again(self) -> None:
+        """It has said nothing so far: whether it is welcome now."""
+        reason = self._server.refusal()
         if reason:
             self.refuse(reason)
-            return
-        server.connected[self] = None
-        self._timer = self._loop.call_later(STRANGER, self.refuse, f"it said nothing for {STRANGER:g} s")
-        server.make_room()
+        else:
+            self._timer = self._loop.call_later(STRANGER - SECOND_LOOK, self._say_nothing)
+
+    def _say_nothing(self) -> None:
+        self.refuse(f"it said nothing for {STRANGER:g} s")
 
     def _received(self, data: bytes) -> None:
         if self._is_leaving:
@@ -482,9 +498,12 @@ class RobotClient(asyncio.Protocol):
         self._early = b""
         transport.resume_reading()
         self._timer = self._loop.call_later(seconds, transport.abort)
-        leaving[self] = None
-        if len(leaving) > MAX_LEAVING:
-            next(iter(leaving)).shut()
+        leaving[self] = seconds
+        alike = [
+            client for client, time in leaving.items() if time == seconds
+        ]  # the refused do not cut off those who said CLOSE
+        if len(alike) > MAX_LEAVING:
+            alike[0].shut()
 
     def refuse(self, reason: str) -> None:
         """Say no, and why to the log; what it has begun ends."""
