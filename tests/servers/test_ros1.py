@@ -207,7 +207,7 @@ async def test_long_answers_wait_for_each_other_and_for_their_readers() -> None:
             await asyncio.sleep(0)
         assert served.server._large == xmlrpc.MAX_LARGE
         connections = list(served.server._connections)
-        assert sum(len(c._body) for c in connections) < 11 * (xmlrpc.LARGE + 100_000)
+        assert all(len(c._body) < xmlrpc.LARGE + 100_000 for c in connections if not c._is_large)
         for _, writer in greedy:
             writer.transport.abort()
         assert await call_large(served.uri) == value
@@ -300,6 +300,20 @@ async def test_calls_under_way_have_a_bound_together() -> None:
                 writer.transport.abort()
             await until(lambda: served.server.under_way == 0)
             assert await call(served.uri, "m") == [1, "", 0]
+
+
+@run
+async def test_who_holds_calls_back_goes_and_not_who_comes_with_a_short_one() -> None:
+    with limits(xmlrpc, MAX_UNDER_WAY=50_000):
+        async with Served() as served:
+            half = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n<methodCall><methodName>m</methodName>"
+            for size in (12_400, 12_400, 12_400, 12_390):
+                _, writer = await connected(served.server.port)
+                writer.write(half + b" " * (size - len(half)))
+            await until(lambda: served.server.under_way == 49_590)
+            for _ in range(5):
+                assert await call(served.uri, "m", "x" * 500) == [1, "", 1]
+            assert len(served.server) >= 3, "the others stay"
 
 
 @run
@@ -573,6 +587,47 @@ async def test_few_publishers_are_tried_at_a_time_and_the_others_have_their_turn
             await until(lambda: world.taken)
             assert len(world.input.publishers) <= ros1input.MAX_PUBLISHERS
         server.close()
+
+
+@run
+async def test_silent_publishers_make_place_for_those_who_wait() -> None:
+    silent_server, silent_port = await publisher([])
+    server, port = await publisher([True])
+    with limits(ros1input, MAX_PUBLISHERS=2, SILENCE=0.1):
+        async with (
+            World() as world,
+            Peerless(lambda _: plain([1, "", ["TCPROS", "127.0.0.1", silent_port]])) as fake,
+            Peerless(lambda _: plain([1, "", ["TCPROS", "127.0.0.1", port]])) as node,
+        ):
+            world.input.update([*(f"{fake.uri}{i}" for i in range(6)), node.uri])
+            await until(lambda: world.taken)
+            assert len(world.input.publishers) <= 2
+    silent_server.close()
+    server.close()
+
+
+@run
+async def test_nobody_takes_the_names_of_the_simulators_own_nodes() -> None:
+    async with World() as world:
+        world.master.master.is_own = world.ros.is_node
+        stranger = ("/sim", "/zzz", "std_msgs/String", "http://127.0.0.1:1/")
+        answer = world.master._call("registerPublisher", stranger, Peer("", True))
+        assert answer[0] == -1 and "node of the simulator" in answer[1]
+        assert world.master.master.call("lookupNode", ("/t", "/sim"))[2] == world.node.uri
+        assert world.master.master.call("lookupService", ("/t", "/go"))[0] == 1
+        assert not world.killed
+
+
+@run
+async def test_a_node_that_goes_on_although_its_name_was_taken_registers_again() -> None:
+    """As under --read-only: the master has forgotten it, and tells it to shut down."""
+    async with World(read_only=True) as world:
+        stranger = ("/sim", "/zzz", "std_msgs/String", "http://127.0.0.1:1/")
+        assert world.master._call("registerPublisher", stranger, Peer("", True))[0] == 1
+        assert world.master.master.call("lookupService", ("/t", "/go"))[0] != 1
+        await until(lambda: world.master.master.call("lookupService", ("/t", "/go"))[0] == 1)
+        assert world.master.master.call("lookupNode", ("/t", "/sim"))[2] == world.node.uri
+        assert not world.killed
 
 
 @pytest.mark.parametrize(

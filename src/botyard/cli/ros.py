@@ -164,6 +164,8 @@ class RosInterfaces:
             log.warning("no ROS master: %s. It is waited for; --ros-master embedded starts one in the simulator", error)
             ros.wait()
         self._ros1 = ros
+        if self._master is not None:
+            self._master.master.is_own = ros.is_node
         self._join(ros)
         self._yard.interfaces["ros1"].on = True
 

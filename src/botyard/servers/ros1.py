@@ -231,6 +231,7 @@ class Node:
                 self.name,
                 text,
             )
+            self._ros.doubt(self)
             return [0, f"not obeyed: {text}", 0]
         log.warning("ROS 1: %s (%s) asks node %s to shut down: %s", caller, peer.address, self.name, reason)
         self._ros.on_shutdown()
@@ -290,6 +291,7 @@ class Ros1:
         self._pid: object = None
         self.is_registered = False
         """Whether the master knows us."""
+        self._doubted: Node | None = None
 
     async def start(self) -> None:
         """Begin to talk to the master.
@@ -326,6 +328,14 @@ class Ros1:
         if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
         return value
+
+    def is_node(self, uri: str) -> bool:
+        """Whether a node of ours is at this address."""
+        return any(node.uri == uri for node in self._nodes.values())
+
+    def doubt(self, node: Node) -> None:
+        """Somebody says that a node of ours is no more: whether the master still knows it is looked at soon."""
+        self._doubted = node
 
     def obeys(self, peer: Peer) -> bool:
         """Whether a peer may end what we do: one on this machine, or on the master's, or any if the user wants that."""
@@ -369,10 +379,21 @@ class Ros1:
                     log.info("ROS 1: the master at %s is there", self.master_uri)
                     await self._begin()
                 self._pid = pid
+                await self._look_whether_known()
             except PeerError as error:
                 if self.is_registered:
                     log.warning("ROS 1: the master is gone: %s", error)
                 self.is_registered = False
+
+    async def _look_whether_known(self) -> None:
+        """A master forgets a node whose name another one registers; one that goes on all the same registers anew."""
+        node, self._doubted = self._doubted, None
+        if node is None or node.name not in self._nodes:
+            return
+        code, _, uri = api.answer(await self._ask("lookupNode", "/botyard", node.name))
+        if code != 1 or uri != node.uri:
+            log.warning("ROS 1: the master does not know node %s any more: everything is registered again", node.name)
+            await self._begin()
 
     def tell(self, node: Node, method: str, args: tuple[Any, ...]) -> None:
         """Queue a call to the master; without one it is left out: everything is told to the next one."""

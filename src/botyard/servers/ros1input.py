@@ -42,6 +42,8 @@ LONGEST_PAUSE: Final = 5.0
 """Longest wait before a lost publisher is tried again, s."""
 PIECE: Final = 4096
 """Bytes that are decoded in a turn."""
+SILENCE: Final = 5.0
+"""While others wait, a publisher that has sent nothing for so long, s, makes place for one of them."""
 SHARE: Final = 0.2
 """Part of the time that messages of all publishers get together."""
 
@@ -94,6 +96,9 @@ class Listening:
         self._fence = Fence(log, f"taking a message of {entry.name}")
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._waiting: deque[str] = deque()
+        self._heard: dict[str, float] = {}
+        """When each publisher that is heard has sent something last, s of the loop's clock."""
+        self._sweep: asyncio.TimerHandle | None = None
 
     @property
     def publishers(self) -> list[str]:
@@ -114,13 +119,27 @@ class Listening:
             )
         for uri in [u for u in self._tasks if u not in wanted]:
             self._tasks.pop(uri).cancel()
+        self._heard = {u: t for u, t in self._heard.items() if u in wanted}
         self._waiting = deque([u for u in wanted if u not in self._tasks][:MAX_LISTED])
         self._fill()
 
     def _fill(self) -> None:
         while self._waiting and len(self._tasks) < MAX_PUBLISHERS:
             uri = self._waiting.popleft()
+            self._heard[uri] = asyncio.get_running_loop().time()
             self._tasks[uri] = asyncio.ensure_future(self._listen(uri))
+        if self._waiting and self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(SILENCE / 2, self._rotate)
+
+    def _rotate(self) -> None:
+        """Others wait: those who have been silent for long make place for them, and wait themselves."""
+        self._sweep = None
+        now = asyncio.get_running_loop().time()
+        silent = [uri for uri in self._tasks if now - self._heard.get(uri, now) > SILENCE]
+        for uri in silent[: len(self._waiting)]:
+            self._tasks.pop(uri).cancel()
+            self._waiting.append(uri)
+        self._fill()
 
     async def _listen(self, uri: str) -> None:
         """Listen to one publisher for as long as the master names it; one that cannot be heard makes place for those who wait."""
@@ -155,6 +174,7 @@ class Listening:
             async with asyncio.timeout(None) as patience:
                 patience.reschedule(asyncio.get_running_loop().time() + CALL_TIMEOUT)
                 while data := await reader.read(PIECE if limit <= MAX_INPUT else 16 * PIECE):
+                    self._heard[uri] = asyncio.get_running_loop().time()
                     await turns.admit(source)
                     begin = turns.clock()
                     for body in session.receive_data(data):
@@ -179,6 +199,8 @@ class Listening:
     def close(self) -> None:
         """Listen no longer."""
         self.update([])
+        if self._sweep is not None:
+            self._sweep.cancel()
         self._node.inputs.pop(self.name, None)
         self._node.tell("unregisterSubscriber", self.name, self._node.uri)
 

@@ -178,8 +178,23 @@ class _Rpc(asyncio.Protocol):
         self._under_way += len(piece)
         self._server.under_way += len(piece)
         if self._server.under_way > MAX_UNDER_WAY:
-            raise HttpError(503, f"more than {MAX_UNDER_WAY} bytes of calls are under way")
+            self._server.make_room()
         self._calls.receive(piece)
+
+    @property
+    def holds(self) -> int:
+        """Bytes of a call of its that is under way."""
+        return self._under_way
+
+    def give_up(self) -> None:
+        """Its call takes up too much of what all have together."""
+        self._server.seldom.log(
+            logging.WARNING,
+            "ROS 1: a call of %s is given up: more than %d bytes of calls are under way, most of them of it",
+            self.peer.address,
+            MAX_UNDER_WAY,
+        )
+        self.drop()
 
     def _obey(self, call: Call) -> None:
         self._call_ends()
@@ -306,6 +321,17 @@ class RpcServer:
         self._for_large: deque[_Rpc] = deque()
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
+
+    def make_room(self) -> None:
+        """Calls that are under way take up too much: of the source that has most of them the longest is given up.
+
+        So who holds bytes back is cut off, and not who comes with a short call.
+        """
+        held: dict[str, int] = {}
+        for connection in self._connections:
+            held[connection.source] = held.get(connection.source, 0) + connection.holds
+        most = max(held, key=held.__getitem__)
+        max((c for c in self._connections if c.source == most), key=lambda c: c.holds).give_up()
 
     async def start(self) -> None:
         """Accept connections."""

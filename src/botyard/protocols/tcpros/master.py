@@ -242,6 +242,8 @@ class Master:
         self.uri = uri
         self.parameters = Parameters()
         self.notices: list[Notice] = []
+        self.is_own: Callable[[str], bool] = lambda _uri: False
+        """Whether a node at an address is one of the program that this master is in: nobody else gets its name while it is there."""
         self._nodes: dict[str, str] = {}
         self._publishers: dict[str, dict[str, str]] = {}
         self._subscribers: dict[str, dict[str, str]] = {}
@@ -323,6 +325,8 @@ class Master:
         if is_new and self._entries >= MAX_ENTRIES:
             raise PeerError(f"no room: {MAX_ENTRIES} registrations are there already")
         if old is not None and old != uri:
+            if self.is_own(old):
+                raise PeerError(f"[{caller}] is a node of the simulator that this master is in")
             self.notices.append(Notice(old, "shutdown", f"[{caller}] new node registered with same name"))
             self._forget(caller)
             is_new = True
