@@ -289,7 +289,7 @@ def test_exits_from_elsewhere_need_leave() -> None:
         c.send(number, 1)
     assert c.modem.exit_status is None
     assert sum("not obeyed from another machine (--allow-client-exit)" in text for text in c.log) == 3
-    c.modem.world._allow_exit = True
+    c.modem.world.allow_exit = True
     c.send(239, 1)
     assert c.modem.exit_status == 1
 

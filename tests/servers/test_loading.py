@@ -47,17 +47,30 @@ def changed(client: PioneerClient, count: int = 1) -> tuple[str, int]:
     return client.map_changes[-1].name, client.map_changes[-1].loaded
 
 
-def readers(module: str = hangingreader.MODULE) -> list[int]:
-    """The processes that read maps for this user."""
+def readers(module: str = hangingreader.MODULE, parent: int | None = None) -> list[int]:
+    """The processes that read maps for this one, or for `parent`; other tests may run at the same time."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if module.encode() in words and _parent(entry) == (parent or os.getpid()):
+                found.append(int(entry.name))
         except OSError:
             continue
-        if module.encode() in words:
-            found.append(int(entry.name))
     return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+def _parent(process: Path) -> int:
+    """Second field behind the name in /proc/PID/stat (proc(5))."""
+    return int((process / "stat").read_text().rpartition(")")[2].split()[1])
 
 
 def upload(s: Served, name: str, data: bytes) -> tuple[int, str]:
@@ -187,7 +200,8 @@ def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
         assert json.loads(process.stdout.readline())["ready"]
         with PioneerClient(port=port) as ann:
             control(ann, Ctrl.LOAD_MAP, "good.map")
-            wait(lambda: ann.update() and readers("botyard.formats.reading"), pause=0.0)
+            wait(lambda: ann.update() and readers("botyard.formats.reading", process.pid), pause=0.0)
+            reading = readers("botyard.formats.reading", process.pid)
             assert list(left.glob("botyard-*"))
             process.send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE) == 0
@@ -195,7 +209,7 @@ def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
         if process.poll() is None:
             process.kill()
         process.communicate()
-    wait(lambda: not readers("botyard.formats.reading"))
+    wait(lambda: not any(is_alive(pid) for pid in reading))
     assert not list(left.glob("botyard-*")), "its folder for temporary files has gone too"
 
 
