@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from numba.core import event
@@ -33,9 +33,13 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     monkeypatch.setattr(compiling, "TICK", 0.001)
     monkeypatch.setattr(compiling, "LINGER", PATIENCE)  # a busy machine may not come to the line for seconds
     made = Watch()
+    event.unregister(
+        "numba:compile", compiling.watch
+    )  # that of the process, which tests of the command line may have told to speak
     event.register("numba:compile", made)
     yield made
     event.unregister("numba:compile", made)
+    event.register("numba:compile", compiling.watch)
     made.finish()
 
 
@@ -47,6 +51,7 @@ def kernel_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
         return 2 * x
 
     twice.__module__ = "botyard.engine.kernels.twice"
+    monkeypatch.setitem(sys.modules, twice.__module__, ModuleType(twice.__module__))  # code from a cache looks for it
     return KernelCache([Path(__file__)]).decorator()(twice)
 
 
