@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     until = os.environ.get("BOTYARD_FUZZ_UNTIL")
     if PROFILE == "fuzz" and until is not None and time.time() >= float(until):
         pytest.skip("its time is over")
+
+
+@pytest.fixture(autouse=True)
+def _same_logs() -> Iterator[None]:
+    """A test that sets the program's logging up leaves the next one's as it was: else nothing reaches `caplog`, or all of it twice."""
+    root = logging.getLogger("botyard")
+    before = root.handlers[:], root.level, root.propagate
+    yield
+    for handler in root.handlers:
+        if handler not in before[0]:
+            handler.close()
+    root.handlers[:], root.level, root.propagate = before
 
 
 @pytest.fixture(scope="session")

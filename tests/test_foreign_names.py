@@ -303,15 +303,6 @@ def test_errors_and_remarks_are_one_line(
 # -- the log
 
 
-@pytest.fixture(autouse=True)
-def _logs() -> Iterator[None]:
-    yield
-    root = logging.getLogger("botyard")
-    for handler in tuple(root.handlers):
-        handler.close()
-        root.removeHandler(handler)
-
-
 def logged(folder: Path, form: str, write: Callable[[logging.Logger], None]) -> list[str]:
     file = folder / f"log-{form}"
     file.unlink(missing_ok=True)

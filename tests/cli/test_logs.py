@@ -7,7 +7,6 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,15 +21,6 @@ from tests.ports import free_port
 from tests.waiting import Stalls, wait
 
 log = logging.getLogger("botyard.test")
-
-
-@pytest.fixture(autouse=True)
-def _end() -> Iterator[None]:
-    yield
-    root = logging.getLogger("botyard")
-    for handler in tuple(root.handlers):
-        handler.close()
-        root.removeHandler(handler)
 
 
 def test_plain_lines_have_time_level_and_text(tmp_path: Path) -> None:

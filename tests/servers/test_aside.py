@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ AMPLE = JobLimits(time=100.0, memory=1024 * MIB)
 @pytest.fixture(autouse=True)
 def _find_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The process finds this folder's modules, and its folders for temporary files can be looked at."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
     (tmp_path / "t").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "t"))
 
@@ -37,15 +38,15 @@ def answers(how: str, limits: JobLimits = AMPLE) -> list[Any]:
 
 
 def children() -> list[int]:
-    """Processes of this one that run this folder's work."""
-    found = []
+    """Processes that do this test's work; other workers of the suite have theirs."""
+    found, folder = [], os.fsencode(tempfile.gettempdir())
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                line = (entry / "cmdline").read_bytes()
+                line, environment = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if b"tests.servers.childjobs" in line and b"importlib" in line:
+            if b"tests.servers.childjobs" in line and b"importlib" in line and b"TMPDIR=" + folder in environment:
                 found.append(int(entry.name))
     return found
 
@@ -62,6 +63,9 @@ def test_it_inherits_no_files_and_finds_no_modules_in_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(
+        "PYTHONPATH", os.environ["PYTHONPATH"] + os.pathsep
+    )  # nothing after the last colon is the working directory
     (tmp_path / "yaml.py").write_text("raise SystemExit('a stranger’s module was run')")
     with (tmp_path / "secret").open("w") as secret:
         os.set_inheritable(secret.fileno(), True)
@@ -145,7 +149,8 @@ def test_it_ends_with_whoever_has_asked_however_that_ends() -> None:
         "from botyard.servers.aside import *\n"
         "for kind, body in Job('tests.servers.childjobs', JobLimits(time=500.0)).run('how', 'hold', {'text': str}): print(body, flush=True)"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+    environment = os.environ | {"TMPDIR": tempfile.gettempdir()}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "begun\n"
         assert len(children()) == 1

@@ -39,7 +39,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_full_disk_costs_lines_and_says_so(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "botyard")
-    logging.getLogger("botyard").propagate = True
     ballast, path = small_disk / "ballast", small_disk / "talk.jsonl"
     ballast.write_bytes(bytes(40_000))
     record = PacketLog(path, lambda: 1.5)
@@ -76,7 +75,6 @@ def test_a_full_disk_costs_lines_and_says_so(small_disk: Path, caplog: pytest.Lo
 
 def test_what_is_lost_at_the_end_is_told(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "botyard")
-    logging.getLogger("botyard").propagate = True
     (small_disk / "ballast").write_bytes(bytes(65_536))
     record = PacketLog(small_disk / "talk.jsonl", lambda: 1.5)
     record.session("ann")(True, bytes(100))

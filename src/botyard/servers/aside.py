@@ -124,6 +124,10 @@ class Job:
 
     def _begin(self, folder: str, said: IO[bytes]) -> subprocess.Popen[bytes]:
         environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder) | {"OPENBLAS_NUM_THREADS": "1"}
+        if places := os.environ.get(
+            "PYTHONPATH"
+        ):  # an empty one is the working directory, as in PYTHONPATH=/a:$PYTHONPATH
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, places.split(os.pathsep)))
         arguments = [str(self._limits.memory), str(math.ceil(self._limits.time) + 1)]
         with self._lock:
             if self._reason:
