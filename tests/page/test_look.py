@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Playwright
+from playwright.sync_api import Browser, Playwright, expect
 
 from botyard.clients.pioneer import PioneerClient
+from botyard.servers.desk import Question
 from botyard.simulation import Simulation
 from botyard.ui import window
 from tests.page.conftest import missing
@@ -251,6 +252,40 @@ def test_a_cancelled_start_dialog_ends_the_program(browser: Browser) -> None:
         one.button("Cancel and end").click()
         assert process.wait(PATIENCE) == 0
         context.close()
+
+
+def test_missing_models_are_asked_about_and_end_it_when_refused(browser: Browser, tmp_path: Path) -> None:
+    """The folder that the environment names is not there: go on without, or the end with 234."""
+    port = free_port(10)
+    arguments = ("--nomap", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 9))
+    with simulator_process(*arguments, AMRISIM=str(tmp_path / "gone")) as (process, url):
+        context = browser.new_context()
+        one = PageObject(context.new_page())
+        one.open(url)
+        dialog = one.tab.get_by_role("dialog", name="Go on without the models?")
+        expect(dialog).to_contain_text(f"that is not there: {tmp_path / 'gone'}")
+        # it is answered, not left: a second Escape closes a dialog in any case; and keys do not reach the world behind it
+        for key in ("Escape", "Escape", "Control+a", "Backspace"):
+            one.tab.keyboard.press(key)
+        expect(dialog).to_be_visible()
+        assert one.js("__sim.selection.length") == 0
+        one.tab.reload()
+        one.button("End").click()
+        assert process.wait(PATIENCE) == 234
+        context.close()
+
+
+def test_who_goes_on_without_the_models_is_not_asked_again(browser: Browser) -> None:
+    with served(office(1)) as simulator:
+        simulator.desk.question = Question("AMRISIM names a folder that is not there: <b>", 234)
+        with page(browser, simulator.url) as one:
+            expect(one.tab.get_by_text("not there: <b>")).to_be_visible()
+            one.button("Go on without").click()
+            expect(one.tab.get_by_role("dialog")).to_have_count(0)
+            one.tab.reload()
+            one.until("window.__sim?.stats && __sim.status === 'open'")
+            assert one.js("__sim.stats.question") == ""
+            expect(one.tab.get_by_role("dialog")).to_have_count(0)
 
 
 def test_a_model_that_is_not_there_is_said_in_the_dialog(browser: Browser) -> None:

@@ -205,6 +205,28 @@ def test_a_fault_of_ours_ends_no_session(run: Served, monkeypatch: pytest.Monkey
         client.ask("step")
 
 
+def test_a_question_is_answered_once_and_by_nobody_who_only_looks_on(run: Served) -> None:
+    run.desk.question = desk.Question("the models are not there", 234)
+    with Client(run) as one, Client(run, AUDIENCE) as onlooker:
+        assert one.push("status")["question"] == "the models are not there"
+        with pytest.raises(ValueError, match="may only look on"):
+            onlooker.ask("reply", go_on=False)
+        one.ask("reply", go_on=True)
+        while one.push("status")["question"]:
+            pass
+        with pytest.raises(ValueError, match="somebody has answered already"):
+            one.ask("reply", go_on=False)
+        assert run.do(lambda: run.hub.exit_status) == 0
+
+
+def test_a_refused_question_ends_the_simulator_with_its_status(run: Served) -> None:
+    run.desk.question = desk.Question("the models are not there", 234)
+    with Client(run) as one:
+        one.ask("reply", go_on=False)
+        run._thread.join(PATIENCE)
+    assert run.hub.exit_status == 234
+
+
 def test_what_a_page_holds_is_let_go_when_it_leaves(run: Served) -> None:
     with Client(run) as client:
         client.ask("hold", names=["ann"], on=True)

@@ -778,7 +778,8 @@ export class App implements Hands {
   // -- keys
 
   keyDown(event: KeyboardEvent): void {
-    if (isTyping(event.target) || this.dialog !== "none") {
+    // some dialogs are no answer to a key or button: the simulator asks
+    if (isTyping(event.target) || this.dialog !== "none" || document.querySelector("dialog[open]")) {
       if (event.key === "Escape" && this.dialog !== "none" && this.dialog !== "start") this.dialog = "none";
       return;
     }

@@ -15,6 +15,7 @@ from botyard.cli.needs import require
 from botyard.cli.options import max_read_option
 from botyard.errors import CommandLineError, FormatError, KeptFileError, MapError
 from botyard.names import escaped
+from botyard.waits import telling
 
 if TYPE_CHECKING:
     from botyard.formats.base import Source
@@ -94,26 +95,27 @@ def command(
     path = Path(target)
     kind = kind or kind_of(path)
     check_can_be_written("OUTPUT", path, force=force)
-    read = read_source(find_map(source), options.budget)
-    name = "" if read.suffix == ".zip" else format_of(read).name
-    if kind == "armap" and name == "armap":
-        _written(
-            path, lambda: armap.write(armap.read(read.name, options.budget), path, force=force)
-        )  # nothing of it is lost
-        return _done(path)
-    if kind == "armap" and name == "bitmap" and not trace:
-        scene = bitmap.read_points(read, options)
-        world = None
-    else:
-        world = read_world(read, options)
-        scene = world.scene
-    if kind == "scenario":
-        assert world is not None
-        notes = save(world, path, overwrite=force)
-    else:
-        notes = write_scene(scene, path, kind=kind, cell=cell, force=force)
-        if world is not None and world.robots:
-            notes.append(f"its {len(world.robots)} robots are left out: a map has none (--to scenario keeps them)")
+    with telling(f"converting {source}; what is large takes a while"):
+        read = read_source(find_map(source), options.budget)
+        name = "" if read.suffix == ".zip" else format_of(read).name
+        if kind == "armap" and name == "armap":
+            _written(
+                path, lambda: armap.write(armap.read(read.name, options.budget), path, force=force)
+            )  # nothing of it is lost
+            return _done(path)
+        if kind == "armap" and name == "bitmap" and not trace:
+            scene = bitmap.read_points(read, options)
+            world = None
+        else:
+            world = read_world(read, options)
+            scene = world.scene
+        if kind == "scenario":
+            assert world is not None
+            notes = save(world, path, overwrite=force)
+        else:
+            notes = write_scene(scene, path, kind=kind, cell=cell, force=force)
+            if world is not None and world.robots:
+                notes.append(f"its {len(world.robots)} robots are left out: a map has none (--to scenario keeps them)")
     for note in notes:
         warn(note)
     return _done(path)

@@ -9,6 +9,7 @@ import click
 from botyard.clients.discovery import find_hosts, probe
 from botyard.errors import PeerError
 from botyard.names import shown
+from botyard.waits import telling
 
 
 @click.command("discover")
@@ -18,8 +19,10 @@ from botyard.names import shown
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
     """Find computers that serve robots (real ones, AMRISim, botyard), and the robots behind their ports."""
-    hosts = find_hosts(seconds)
-    found = {host: [] if no_probe else probe(host, first=port) for host in hosts}
+    with telling(f"listening for {seconds:g} s to who answers", after=3.0):  # the usual time needs no word
+        hosts = find_hosts(seconds)
+    with telling("asking the computers that have answered for their robots"):
+        found = {host: [] if no_probe else probe(host, first=port) for host in hosts}
     if as_json:
         listed = {
             h: [{"port": r.port, "class": r.class_name, "subclass": r.subclass, "busy": r.is_busy} for r in rs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 import click
@@ -14,6 +15,7 @@ from botyard.cli.keyboard import Keyboard
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import CommandLineError
 from botyard.names import shown
+from botyard.waits import telling
 
 SPEED_STEP = 50
 """mm/s for one press of an arrow key."""
@@ -117,8 +119,10 @@ def command(address: str, laser: bool) -> None:
         raise CommandLineError("drive needs a terminal for its keys")
     host, port = parse_address(address)
     console = Console()
-    with PioneerClient(host, port) as robot:
-        config = robot.request_config()
+    with contextlib.ExitStack() as stack:
+        with telling(f"waiting for the robot at {shown(address, 200)}"):
+            robot = stack.enter_context(PioneerClient(host, port))
+            config = robot.request_config()
         robot.enable()
         if laser:
             robot.start_laser()

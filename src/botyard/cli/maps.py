@@ -19,6 +19,7 @@ from botyard.formats.registry import builtin_maps, load_scene
 from botyard.model.mapbuilder import GENERATORS
 from botyard.model.scene import Scene
 from botyard.names import escaped, shown
+from botyard.waits import telling
 
 
 class _Maps(click.Group):
@@ -50,16 +51,19 @@ def list_maps(files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...
     """List the shipped maps (or the given FILES, of any format) and what is in them."""
     require(what="maps", also=files)
     budget = Budget().raised(max_read)
-    scenes = [
-        load_scene(f, warn=lambda text: click.echo(f"warning: {escaped(text)}", err=True), budget=budget)
-        for f in files or builtin_maps()
-    ]
+    scenes = []
+    for file in files or builtin_maps():
+        with telling(f"reading {file}"):
+            scenes.append(
+                load_scene(file, warn=lambda text: click.echo(f"warning: {escaped(text)}", err=True), budget=budget)
+            )
     titles = ("map", "size m", "lines", "points", "boxes", "goals and docks", "georeference")
     print_table(titles, map(_row, scenes))
     if png is not None:
         from botyard.pictures.draw import render_scene
 
-        write_pictures(png, ((scene.name, render_scene(scene)) for scene in scenes), force=force)
+        with telling(f"drawing pictures into {png}"):
+            write_pictures(png, ((scene.name, render_scene(scene)) for scene in scenes), force=force)
 
 
 def _row(scene: Scene) -> tuple[str, ...]:
@@ -88,8 +92,10 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
         path = Path(target)
         kind_of(path)
         check_can_be_written("OUTPUT", path, force=force)
-        scene = make(**values)
-        for note in write_scene(scene, path, force=force):
+        with telling(f"making {path}; a large map takes a while"):
+            scene = make(**values)
+            notes = write_scene(scene, path, force=force)
+        for note in notes:
             click.echo(f"warning: {escaped(note)}", err=True)
         b = scene.bounds
         size = f", {b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else ""

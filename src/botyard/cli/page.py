@@ -15,11 +15,12 @@ from typing import Any
 
 from botyard import __version__
 from botyard.cli.runoptions import RunOptions
-from botyard.errors import PortError, WorldError
+from botyard.errors import ExitCode, PortError, WorldError
+from botyard.formats.models import missing_folders
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.desk import PageDesk
+from botyard.servers.desk import PageDesk, Question
 from botyard.servers.hub import Hub
 from botyard.servers.viewsource import ViewSource
 from botyard.servers.web import PageServer, new_token
@@ -59,6 +60,9 @@ async def begin_page(
     source = ViewSource(yard.hub, yard.port_of, lambda: yard.port_changes)
     graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
     desk = PageDesk(yard.hub, yard, yard.world, source, audience=audience if tokens.full else "", graphics=graphics)
+    missing = missing_folders()
+    if missing:  # who is noninteractive has ended before
+        desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
     server = PageServer(desk, source, tokens, STATIC, o.gui_host)
     await _listen(server, o, port)
     sim = yard.hub.sim

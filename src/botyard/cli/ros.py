@@ -13,8 +13,10 @@ from botyard.cli import interrupts
 from botyard.cli.before import EMBEDDED
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
+from botyard.names import shown
 from botyard.protocols.tcpros.master import MASTER_PORT
 from botyard.servers.yard import Interface, Yard
+from botyard.waits import telling
 
 if TYPE_CHECKING:
     from botyard.model.scene import Scene
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     from botyard.servers.rosgraph import RosGraph, Transport
 
 DEFAULT_MASTER = "http://localhost:11311"
+
+MAX_URI = 200
+"""Longest address in a message, characters."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -154,7 +159,8 @@ class RosInterfaces:
             allow_exit=o.allow_client_exit, read_only=o.read_only,
         )  # fmt: skip
         try:
-            await ros.start()
+            with telling(f"waiting for the ROS master at {shown(ros.master_uri, MAX_URI)}", log.info):
+                await ros.start()
         except PeerError as error:
             if o.unattended and not o.ros_wait:
                 await ros.close()
@@ -179,8 +185,10 @@ class RosInterfaces:
         """
         from botyard.servers.xmlrpc import call
 
+        name = self._master_name()
         try:
-            await call(self._master_name(), "getPid", "/botyard")
+            with telling(f"waiting for the ROS master at {shown(name, MAX_URI)}", log.info):
+                await call(name, "getPid", "/botyard")
         except PeerError:
             self._is_master = True
         await self.start_ros1()
@@ -391,13 +399,15 @@ def map_from_ros(name: str, o: RunOptions) -> Scene:
     from botyard.servers import rosmap
 
     known, budget = types(_distro(o)), Budget().raised(o.max_read)
+    waiting = f"waiting up to {rosmap.PATIENCE:g} s for the map on {name.removeprefix(rosmap.SCHEME)}"
     try:
         if o.ros1 or o.ros_master is not None:
             uri = _master_name(o)
-            log.info("waiting for the map on %s of ROS 1 (%s)", name.removeprefix(rosmap.SCHEME), uri)
-            return interrupts.run_loop(rosmap.map_of_ros1(name, known, uri, o.bind_to_address, budget))
-        log.info("waiting for the map on %s of ROS 2", name.removeprefix(rosmap.SCHEME))
-        return interrupts.run_loop(rosmap.map_of_ros2(name, known, Environment.read(domain=o.ros_domain_id), budget))
+            with telling(f"{waiting} of ROS 1, whose master is {shown(uri, MAX_URI)}"):  # nothing is logged yet
+                return interrupts.run_loop(rosmap.map_of_ros1(name, known, uri, o.bind_to_address, budget))
+        environment = Environment.read(domain=o.ros_domain_id)
+        with telling(f"{waiting} of ROS 2, domain {environment.domain}"):
+            return interrupts.run_loop(rosmap.map_of_ros2(name, known, environment, budget))
     except PeerError as error:
         raise RosMasterError(f"-m {name}: {error}") from None
 

@@ -40,6 +40,7 @@ from botyard.cli.runoptions import (
 from botyard.errors import BotyardError, CommandLineError, FolderError, FormatError, ModelsMissingError, did_you_mean
 from botyard.geometry import Pose
 from botyard.safefile import is_device
+from botyard.waits import telling
 
 if TYPE_CHECKING:
     from botyard.formats.base import Options
@@ -227,8 +228,7 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
     from botyard.model.scene import Scene
     from botyard.model.world import World
 
-    for variable, folder in missing_folders().items():
-        missing = f"{variable} names a folder of models and maps that is not there: {folder}"
+    for missing in missing_folders():
         if o.unattended:  # nobody is asked, and other models than the user's might take their place
             raise ModelsMissingError(missing)
         remark(f"{missing}; the shipped ones are used")
@@ -241,7 +241,8 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
         from botyard.cli.ros import map_from_ros
 
         return with_user_things(World(scene=map_from_ros(name, o)), options), o
-    world = load_world(name, options)
+    with telling(f"reading {name}"):
+        world = load_world(name, options)
     if not o.stageworld:
         world = with_user_things(world, options)
     if o.stageworld and Path(name).suffix.lower() in (".map", ".yaml", ".yml"):

@@ -12,6 +12,7 @@ import click
 from botyard.cli.options import max_read_option
 from botyard.errors import BotyardError
 from botyard.names import escaped, shown
+from botyard.waits import telling
 
 if TYPE_CHECKING:
     from botyard.formats.models import FileModels
@@ -44,14 +45,15 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
     for name in files:
         remarks: list[str] = []
         try:
-            if is_model_file(name):
-                _say(name, read_models(name, budget))
-                continue
-            world = load_world(name, Options(warn=remarks.append, is_program=is_controller, budget=budget))
-            context = run_command.make_context("run", ["--nomap"])
-            with_world_options(RunOptions(**context.params), world.options, context, world.scene.source)
-            sim = Simulation(world.scene)
-            sim.populate(world)
+            with telling(f"reading {name}"):
+                if is_model_file(name):
+                    _say(name, read_models(name, budget))
+                    continue
+                world = load_world(name, Options(warn=remarks.append, is_program=is_controller, budget=budget))
+                context = run_command.make_context("run", ["--nomap"])
+                with_world_options(RunOptions(**context.params), world.options, context, world.scene.source)
+                sim = Simulation(world.scene)
+                sim.populate(world)
         except BotyardError as error:
             click.echo(f"error: {escaped(str(error))}", err=True)
             status = status or int(error.exit_code)

@@ -19,6 +19,7 @@ from botyard.cli.needs import Needs, require
 from botyard.errors import CommandLineError, WorldError
 from botyard.names import escaped
 from botyard.safefile import MARK, Beginnings, write_text
+from botyard.waits import telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -427,7 +428,8 @@ def check(task: Path, leaves: bool, exhaustive: bool | None) -> int:
     from botyard.traffic.check import check as look
 
     loaded = _load(task)
-    report = look(loaded, leaves, exhaustive)
+    with telling(f"trying orders of moves of {len(loaded)} robots; --no-exhaustive leaves that out"):
+        report = look(loaded, leaves, exhaustive)
     click.echo(f"{len(loaded)} robots, {loaded.n_sectors} sectors, {len(loaded.listed)} conflicts listed")
     for text in report.remarks:
         click.echo(f"remark: {escaped(text)}")
@@ -466,7 +468,8 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     from botyard.traffic.generate import generate
     from botyard.traffic.task import Vehicle
 
-    task = generate(family, robots, seed, Vehicle(ends=np.ones(1), radius=radius), cell)
+    with telling(f"making a task for {robots} robots"):
+        task = generate(family, robots, seed, Vehicle(ends=np.ones(1), radius=radius), cell)
     if output is None:
         click.echo(json.dumps(task.to_json(), separators=(",", ":")))
     else:

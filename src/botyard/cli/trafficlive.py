@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,8 +13,10 @@ import numpy as np
 
 from botyard.cli import interrupts
 from botyard.cli.before import EMBEDDED
-from botyard.cli.ros import DEFAULT_MASTER, embedded_master
+from botyard.cli.logs import set_up_logging
+from botyard.cli.ros import DEFAULT_MASTER, MAX_URI, embedded_master
 from botyard.errors import PeerError, RosMasterError
+from botyard.names import shown
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.ros_messages.types import types
 from botyard.servers.trafficros import Live, Relay, TrafficNode, check_ids
@@ -22,6 +24,7 @@ from botyard.traffic.compat import CompatTraffic
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.task import Task, Vehicle
+from botyard.waits import telling
 
 
 def run_over_ros(task: Task, script: Sequence[tuple[int, int]], rules: Rules, o: Mapping[str, Any]) -> Outcome:
@@ -48,7 +51,18 @@ def run_over_ros(task: Task, script: Sequence[tuple[int, int]], rules: Rules, o:
     else:
         times = [(-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script]
         live = Traffic(task, relay, rules, grants=times)
-    return interrupts.run_loop(_over_ros(live, relay, o))
+    with _logging():
+        return interrupts.run_loop(_over_ros(live, relay, o))
+
+
+@contextlib.contextmanager
+def _logging() -> Iterator[None]:
+    """What the parts that wait for others log is for who waits for them."""
+    logs = set_up_logging()
+    try:
+        yield
+    finally:
+        logs.close()
 
 
 async def _over_ros(live: Live, relay: Relay, o: Mapping[str, Any]) -> Outcome:
@@ -68,7 +82,8 @@ async def _over_ros(live: Live, relay: Relay, o: Mapping[str, Any]) -> Outcome:
             ros = Ros1(known, uri, sim_time=False)
             stack.push_async_callback(ros.close)
             try:
-                await ros.start()
+                with telling(f"waiting for the ROS master at {shown(uri, MAX_URI)}"):
+                    await ros.start()
             except PeerError as error:
                 raise RosMasterError(f"no ROS master: {error} (--ros-master embedded starts one)") from None
             node.add(ros)
@@ -107,4 +122,5 @@ def run_over_mqtt(
         interrupts.ready(stop.set)
         return await fleet.run(host, port, speed=speed, stop=stop)
 
-    return interrupts.run_loop(run())
+    with _logging():
+        return interrupts.run_loop(run())

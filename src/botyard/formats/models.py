@@ -31,6 +31,8 @@ STOCK_FILE: Final = "PioneerRobotModels.world.inc"
 """Its model file."""
 INCLUDE: Final = ".inc"
 """Suffix of files with definitions of Stage, by custom."""
+MAX_PATH: Final = 400
+"""Longest path in a message about a missing folder, characters."""
 DEFAULT_MAP: Final = "init.map"
 """A map of this name in a user folder is loaded when none is given (MAP-019)."""
 
@@ -46,9 +48,13 @@ def resource_folders() -> list[Path]:
     return [p for p in _named_folders().values() if p.is_dir()]
 
 
-def missing_folders() -> dict[str, Path]:
-    """Those that the environment names and that are not there, by the variables."""
-    return {variable: path for variable, path in _named_folders().items() if not path.is_dir()}
+def missing_folders() -> list[str]:
+    """What is to be said of those that the environment names and that are not there."""
+    return [
+        f"{variable} names a folder of models and maps that is not there: {shown(path, MAX_PATH)}"
+        for variable, path in _named_folders().items()
+        if not path.is_dir()
+    ]
 
 
 def _named_folders() -> dict[str, Path]:

@@ -8,6 +8,7 @@ import math
 import time as wall
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -57,6 +58,22 @@ log = logging.getLogger("botyard.page")
 Starter = Callable[[msg.Start], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether to go on.
+
+    Attributes
+    ----------
+    text : str
+        Why that is asked.
+    refused : int
+        Exit status of a simulator that shall not.
+    """
+
+    text: str
+    refused: int
+
+
 class PageDesk:
     """The desk of all viewers of a simulation.
 
@@ -89,6 +106,7 @@ class PageDesk:
         self.viewers: list[Viewer] = []
         self.start: msg.StartOffer | None = None
         self.starter: Starter | None = None
+        self.question: Question | None = None
         self._audience = audience
         self._graphics = graphics
         self._driven: dict[str, float] = {}
@@ -204,6 +222,7 @@ class PageDesk:
                 msg.InterfaceState(name=n, on=i.on, about=i.about, problem=i.problem() if i.on else "")
                 for n, i in self.yard.interfaces.items()
             ],
+            question=self.question.text if self.question is not None else "",
         )  # fmt: skip
 
     def _details(self, names: Sequence[str]) -> msg.Details:
@@ -522,9 +541,23 @@ class PageDesk:
         self._tell_all(msg.encoder.encode(msg.Started()))
 
     @_do.register
+    def _(self, request: msg.Reply, viewer: Viewer) -> None:
+        question, self.question = self.question, None
+        if question is None:
+            raise WorldError("somebody has answered already")
+        if not request.go_on:
+            log.error("%s; the page said to end", question.text)
+            self._end(question.refused)
+        self._next_status = 0.0  # others need not answer any more
+
+    @_do.register
     def _(self, request: msg.Exit, viewer: Viewer) -> None:
         log.info("the page ends the simulation")
-        asyncio.get_running_loop().call_later(EXIT_DELAY, self.hub.stop, 0)
+        self._end(0)
+
+    def _end(self, status: int) -> None:
+        """End the simulator when the answer is on its way."""
+        asyncio.get_running_loop().call_later(EXIT_DELAY, self.hub.stop, status)
 
     @_do.register
     def _(self, request: msg.Catalog, viewer: Viewer) -> Any:

@@ -28,6 +28,10 @@ from botyard.servers.timeshare import TimeShare
 
 T = TypeVar("T")
 ROUTER_PORT: Final = 7447
+CONFIGURATION: Final = "ZENOH_SESSION_CONFIG_URI"
+"""Environment variable that names a file with Zenoh's configuration, as rmw_zenoh has it."""
+ROUTER_MOMENT: Final = 1.0
+"""Between two looks at whether there is a router, s."""
 SHARE: Final = 0.2
 """Part of the time that all that comes by Zenoh gets."""
 MAX_MESSAGE: Final = 256 << 20
@@ -251,6 +255,21 @@ class Ros2Zenoh:
             raise PeerError(f"Zenoh: {str(error).partition(' at /')[0]}") from None  # without where in its source
         self.tokens = Tokens(domain, str(self.session.zid()))
         self._nodes: dict[str, tuple[Any, int]] = {}
+        self._lookout: asyncio.Task[None] | None = None
+        if not router and not os.environ.get(
+            CONFIGURATION
+        ):  # with a configuration of their own, peers may need no router
+            self._lookout = asyncio.get_running_loop().create_task(self._look_for_router())
+
+    async def _look_for_router(self) -> None:
+        """Say that there is none, and when one has come: without it nobody finds us."""
+        await asyncio.sleep(ROUTER_MOMENT)
+        if self.session.info.routers_zid():
+            return
+        log.warning("there is no Zenoh router at %s. It is waited for; --zenoh-router is one in the simulator", ROUTER)
+        while not self.session.info.routers_zid():
+            await asyncio.sleep(ROUTER_MOMENT)
+        log.info("the Zenoh router is there")
 
     def token(self, key: str) -> Any:
         """Say that something is there, until the token is undeclared."""
@@ -290,12 +309,14 @@ class Ros2Zenoh:
 
     async def close(self) -> None:
         """Leave."""
+        if self._lookout is not None:
+            self._lookout.cancel()
         await asyncio.get_running_loop().run_in_executor(None, self.session.close)
 
 
 def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
     """Zenoh's configuration: rmw_zenoh's own defaults, or the file of ``ZENOH_SESSION_CONFIG_URI``."""
-    path = os.environ.get("ZENOH_SESSION_CONFIG_URI")
+    path = os.environ.get(CONFIGURATION)
     if path and not router:
         return zenoh.Config.from_file(path)
     config = zenoh.Config()

@@ -19,6 +19,7 @@ import numpy as np
 
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
+from botyard.names import shown
 from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
 from botyard.servers.fence import Fence, Seldom
 from botyard.servers.handover import Handover
@@ -29,6 +30,7 @@ from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.supervisors.base import Policy, Supervisor
 from botyard.traffic.task import Task, Vehicle
+from botyard.waits import telling
 
 TICK: Final = 0.02
 """Wall time between two looks at the clock, s."""
@@ -135,6 +137,8 @@ class MqttFleet:
         self._traffic: Traffic | None = None
         self._task: Task | None = None
         self._client: Any = None
+        self._is_in = threading.Event()
+        """The broker has let us in."""
         self._seldom = Seldom(log, burst=20)
 
     # -- MQTT
@@ -166,6 +170,7 @@ class MqttFleet:
                     qos=1,
                     retain=True,
                 )
+            self._is_in.set()
 
         def received(_client: Any, _data: Any, message: Any) -> None:
             if message.topic in index:
@@ -244,16 +249,26 @@ class MqttFleet:
             There is no broker.
         """
         stop = stop or asyncio.Event()
-        self._connect(host, port)
+        with telling(f"waiting for the MQTT broker at {shown(host)}:{port}", log.info):
+            self._connect(host, port)
         try:
-            while any(a.order is None for a in self._agvs) and not stop.is_set():
-                self._say(0.0)
-                await asyncio.sleep(TICK)
+            with telling(f"{shown(host)}:{port} does not answer as an MQTT broker; it is waited for", log.warning):
+                while not self._is_in.is_set() and not stop.is_set():
+                    await asyncio.sleep(TICK)
+            with telling(self._awaited(), log.info):
+                while any(a.order is None for a in self._agvs) and not stop.is_set():
+                    self._say(0.0)
+                    await asyncio.sleep(TICK)
             if stop.is_set():
                 return None
             return await self._drive(speed, stop)
         finally:
             self._disconnect()
+
+    def _awaited(self) -> str:
+        """What is waited for before anybody drives."""
+        first, count = self._agvs[0].name.topic("order"), len(self._agvs)
+        return shown(f"waiting for an order for each of {count} AGVs: {first}{' …' if count > 1 else ''}", 300)
 
     async def _drive(self, speed: float, stop: asyncio.Event) -> Outcome:
         loop = asyncio.get_running_loop()

@@ -207,6 +207,13 @@ export interface Start {
   id?: number;
 }
 
+/** The answer to the question of `Status`: go on, or end. */
+export interface Reply {
+  type: "reply";
+  go_on: boolean;
+  id?: number;
+}
+
 /** End the simulator; also what leaving the start dialog means. */
 export interface Exit {
   type: "exit";
@@ -349,7 +356,7 @@ export interface Client {
   sources: string[];
 }
 
-/** The status bar, twice a second. */
+/** The status bar, twice a second. `question`: why somebody should say whether to go on; a `Reply` answers it. */
 export interface Status {
   type: "status";
   clients: number;
@@ -358,6 +365,7 @@ export interface Status {
   overruns: number;
   driven: Client[];
   interfaces: InterfaceState[];
+  question: string;
 }
 
 /** A selected robot, for the inspector. */
@@ -425,7 +433,7 @@ export interface DebugResult {
   names: string[];
 }
 
-export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | Add | Clone | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Exit | Catalog | Debug;
+export type AnyRequest = Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | Add | Clone | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug;
 
 export type Push = Welcome | Started | Schema | MapChanged | Status | Details | Log | Ok | Failed;
 

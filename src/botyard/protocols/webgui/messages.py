@@ -210,6 +210,12 @@ class Start(Request, tag="start"):
     warn_unsupported: bool = False
 
 
+class Reply(Request, tag="reply"):
+    """The answer to the question of `Status`: go on, or end."""
+
+    go_on: bool
+
+
 class Exit(Request, tag="exit"):
     """End the simulator; also what leaving the start dialog means."""
 
@@ -231,7 +237,7 @@ class Debug(Request, tag="debug"):
 
 AnyRequest = (
     Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | Add | Clone
-    | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Exit | Catalog | Debug
+    | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug
 )  # fmt: skip
 READING: Final = (Hello, SetView, Ack, Catalog, Debug)
 """What an audience may ask, who may look but not touch."""
@@ -376,7 +382,7 @@ class Client(msgspec.Struct, kw_only=True):
 
 
 class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
-    """The status bar, twice a second."""
+    """The status bar, twice a second. `question`: why somebody should say whether to go on; a `Reply` answers it."""
 
     clients: int
     subscriptions: int
@@ -384,6 +390,7 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     overruns: int
     driven: list[Client]
     interfaces: list[InterfaceState]
+    question: str = ""
 
 
 class Detail(msgspec.Struct, kw_only=True):

@@ -1,0 +1,154 @@
+"""Each command that may have to wait says for what; a moment is no time at all here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from botyard import waits
+from botyard.protocols.ros_messages.types import types
+from botyard.protocols.vda5050 import Vehicle5050
+from botyard.servers import ros2zenoh, rosmap, trafficros, vda5050, xmlrpc
+from tests.cli.test_cli import FAST, call
+from tests.ports import free_port
+from tests.waiting import PATIENCE
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waits, "MOMENT", 0.0)
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """A port where somebody takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("maps", "generate", "warehouse", "--aisles", "3000", "hall.map"), "making hall.map"),
+        (("convert", "office", "other.yaml", "--to", "scenario"), "converting office"),
+        (("maps", "list", "office"), "reading office"),
+        (("scenario", "check", "office"), "reading office"),
+        (("-m", "office", "-r", "p3dx", "--no-gui", *FAST, "0"), "reading office"),
+        (("traffic", "generate", "ring", "-n", "12"), "making a task for 12 robots"),
+    ],
+)
+def test_long_work(
+    args: tuple[str, ...], words: str, soon: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    if args[-1] == "0":
+        args = (*args[:-1], str(free_port(2)))
+    _, _, err = call(*args, capsys=capsys)
+    assert f"botyard: {words}" in err
+
+
+def test_quick_work_needs_no_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = call("maps", "generate", "warehouse", str(tmp_path / "hall.map"), capsys=capsys)
+    assert err == ""
+
+
+def test_a_map_from_ros(
+    soon: None, silent: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(xmlrpc, "CALL_TIMEOUT", 0.1)
+    uri = f"http://127.0.0.1:{silent}/"
+    _, _, err = call(
+        "-m", "ros:/map", "--ros-master", uri, "-r", "p3dx", "--no-gui", *FAST, str(free_port(2)), capsys=capsys
+    )
+    assert f"waiting up to {rosmap.PATIENCE:g} s for the map on /map of ROS 1, whose master is {uri}" in err
+
+
+@pytest.mark.parametrize("more", [("--ros-wait",), ()])
+def test_a_ros_master(
+    more: tuple[str, ...], soon: None, silent: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(xmlrpc, "CALL_TIMEOUT", 0.1)
+    uri = f"http://127.0.0.1:{silent}/"
+    args = ("--nomap", "-r", "p3dx", "--no-gui", "--ros-master", uri, *more, *FAST, str(free_port(2)))
+    _, _, err = call(*args, capsys=capsys)
+    assert f"waiting for the ROS master at {uri}" in err
+
+
+def test_a_supervisor_over_ros(
+    soon: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = iter([False] * 3)
+    monkeypatch.setattr(trafficros.TrafficNode, "has_supervisor", property(lambda _: next(looks, True)))
+    task = tmp_path / "task.json"
+    assert call("traffic", "generate", "ring", "-n", "2", "-o", str(task), capsys=capsys)[0] == 0
+    master = ("--ros-master", f"embedded:{free_port()}", "--wait-for-supervisor", "--idle-limit", "0.01")
+    code, _, err = call("traffic", "run", str(task), *master, capsys=capsys)
+    assert (code, "waiting for a supervisor: a subscriber of" in err) == (11, True), err
+
+
+def test_an_mqtt_broker_that_says_nothing(soon: None, silent: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        task = asyncio.ensure_future(fleet.run("127.0.0.1", silent, stop=stop))
+        async with asyncio.timeout(PATIENCE):
+            while "does not answer as an MQTT broker" not in caplog.text:
+                await asyncio.sleep(0.01)
+        stop.set()
+        fleet._client.loop_stop()
+        assert await task is None
+
+    asyncio.run(run())
+
+
+def test_orders_that_do_not_come(soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    caplog.set_level(logging.INFO)
+    fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
+    for name in ("_connect", "_disconnect", "_say"):
+        monkeypatch.setattr(fleet, name, lambda *_: None)
+    fleet._is_in.set()
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        task = asyncio.ensure_future(fleet.run("broker", 1, stop=stop))
+        async with asyncio.timeout(PATIENCE):
+            while "waiting for an order for each of 1 AGVs: uagv/v2/acme/one/order" not in caplog.text:
+                await asyncio.sleep(0.01)
+        stop.set()
+        await task
+
+    asyncio.run(run())
+
+
+def test_a_zenoh_router(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("zenoh")
+    caplog.set_level(logging.INFO)
+    port = free_port()
+    monkeypatch.delenv(ros2zenoh.CONFIGURATION, raising=False)
+    monkeypatch.setattr(ros2zenoh, "ROUTER", f"tcp/127.0.0.1:{port}")
+    monkeypatch.setattr(ros2zenoh, "ROUTER_PORT", port)
+    monkeypatch.setattr(ros2zenoh, "ROUTER_MOMENT", 0.02)
+
+    async def said(words: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while words not in caplog.text:
+                await asyncio.sleep(0.02)
+
+    async def run() -> None:
+        node = ros2zenoh.Ros2Zenoh(types(), 0)
+        await said(f"there is no Zenoh router at tcp/127.0.0.1:{port}. It is waited for")
+        router = ros2zenoh.Ros2Zenoh(types(), 0, router=True)
+        await said("the Zenoh router is there")
+        assert caplog.text.count("there is no Zenoh router") == 1
+        await node.close()
+        await router.close()
+
+    asyncio.run(run())
