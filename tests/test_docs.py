@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from PIL import Image
@@ -31,7 +33,7 @@ from tests.cli.test_cli import FAST, call
 from tests.page.serving import TOKEN, served
 from tests.ports import free_port
 from tests.running import BOTYARD, running
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _EXAMPLE = re.compile(r"^```\w+ (example\.\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -210,6 +212,80 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
     while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else False:
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+@pytest.mark.peer
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
+def test_the_lines_about_services_run_in_an_empty_folder(tmp_path: Path) -> None:
+    """As printed but for the ports: every folder and file that they name is made by a line before."""
+    lines = re.search(r"^```sh\n(.*?)^```$", (DOCS / "howto/service.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert lines is not None
+    port, metrics = free_port(3), free_port(1)
+    text = lines[1].replace("8101", str(port)).replace("9101", str(metrics))
+    program = tmp_path / "bin/botyard"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m botyard "$@"\n')
+    program.chmod(0o755)
+    env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-e"], input=text, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE
+    )
+    started = (tmp_path / "lab/started").read_text() if (tmp_path / "lab/started").is_file() else ""
+    pid = re.search(r"as process (\d+);", started)
+    try:
+        assert (done.returncode, done.stderr) == (0, ""), (done.stdout, done.stderr)
+        assert f"port: {port}  # run.yaml" in done.stdout
+        assert f"ann (p3dx) on 127.0.0.1:{port}" in done.stdout
+        assert '"robots":2' in done.stdout.replace(" ", "")
+        assert '"level"' in done.stdout.splitlines()[-1]
+        assert pid is not None
+        wait(lambda: not _is_there(int(pid[1])))  # the last line has ended it
+    finally:
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid[1]), signal.SIGTERM)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_every_option_that_a_page_for_users_names_is_there() -> None:
+    from botyard.cli import main
+    from botyard.cli.run import command as run
+
+    known = {"--help", "--now", "--qos-durability", "--qos-reliability"}  # the last ones are of systemctl and ros2
+
+    def take(command: click.Command) -> None:
+        for parameter in command.params:
+            known.update(parameter.opts, parameter.secondary_opts)
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                found = command.get_command(context, name)
+                assert found is not None
+                take(found)
+
+    take(main.program)
+    take(run)
+    for page in (DOCS.parent / "README.md", *(DOCS / "howto").glob("*.md")):
+        # of botyard's lines, and where the text names one; other programs have options of their own
+        text = "\n".join(line for line in page.read_text("utf-8").splitlines() if not line.startswith("curl"))
+        assert set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) <= known, page
+
+
+def test_every_file_of_the_checkout_that_a_page_for_users_names_is_there() -> None:
+    root = DOCS.parent
+    for page in (root / "README.md", *(DOCS / "howto").glob("*.md")):
+        text = page.read_text("utf-8")
+        named = set(re.findall(r"(?<![\w./-])((?:deploy|examples|bench|tests|tools|web)/[\w./-]*\w)", text))
+        linked = {page.parent / name for name in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text)}
+        missing = [str(p) for p in (*linked, *(root / n for n in named)) if not p.exists()]
+        assert not missing, (page, missing)
 
 
 ELSEWHERE = {"models", "maps", "discover", "convert", "doctor", "traffic", "--help"}
