@@ -260,6 +260,31 @@ def test_names_of_files_stay_in_their_folder(name: str) -> None:
     assert stem and not stem.startswith(".") and len(stem) <= MAX_NAME and stem.isprintable()
 
 
+def test_names_that_come_to_one_file_lose_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ("a/b", "a:b", "A_B")
+    for k, name in enumerate(names):
+        Path(f"{k}.yaml").write_text(f"botyard: 1\nname: {json.dumps(name)}\nwalls: [[[0, 0], [1, 1]]]\n")
+    assert call("maps", "0.yaml", "1.yaml", "2.yaml", "--png", "p", capsys=capsys)[0] == 0
+    assert sorted(os.listdir("p")) == ["A_B_3.png", "a_b.png", "a_b_2.png"]
+
+
+def test_two_models_of_one_subclass_do_not_overwrite_each_others_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, speed in (("one", 0.5), ("two", 0.7)):
+        Path(f"{name}.toml").write_text(
+            f'extends = "p3dx"\n[limits]\nmax_speed = [{speed}, 0.0, 90]\n[pioneer]\nsubclass = "ours"\n'
+        )
+    code, _, err = call("models", "one.toml", "two.toml", "--parameter-files", "p", capsys=capsys)
+    assert (code, os.listdir("p")) == (0, ["ours.p"])
+    assert "two: clients look for ours.p, as they do for one, whose file is kept" in err
+    assert "500" in Path("p/ours.p").read_text() and "700" not in Path("p/ours.p").read_text()
+
+
 def test_the_options_in_force_are_one_line_each(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -50,3 +53,56 @@ def test_a_defect_that_the_suite_does_not_meet_is_found_and_can_be_seen_again(tm
     )
     assert again.returncode == 1
     assert "reproduce_failure" in again.stdout
+
+
+def load_tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("fuzz_tool", ROOT / "tools/fuzz.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize(
+    ("does", "status", "says"),
+    [
+        (
+            "os.kill(os.getpid(), 15)",
+            2,
+            "nothing was found; ended from outside before its time: fuzz_it.py (status -15)",
+        ),
+        ("os.kill(os.getpid(), 9)", 2, "fuzz_it.py (status -9)"),
+        ("sys.exit(72)", 2, "fuzz_it.py (status 72)"),
+        ("os.kill(os.getpid(), 11)", 1, "found, each with the way to try it again"),
+        ("open('crash-1', 'w').close(); os.kill(os.getpid(), 9)", 1, "crash-1"),
+        ("sys.exit(77)", 1, "found, each with the way to try it again"),
+        ("pass", 0, "nothing was found\n"),
+    ],
+)
+def test_a_target_that_was_killed_has_found_nothing(
+    does: str, status: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    tool = load_tool()
+    target = tmp_path / "fuzz_it.py"
+    target.write_text(f"import os, sys\n{does}\n")
+    kept = tmp_path / "kept"
+    (kept / "fuzz_it").mkdir(parents=True)
+    old = kept / "fuzz_it/crash-0"  # of an earlier run
+    old.touch()
+    os.utime(old, (0, 0))
+    monkeypatch.setattr(tool, "KEPT", kept)
+    monkeypatch.setattr(tool, "targets", lambda: [target])
+    monkeypatch.setattr(tool, "explore", lambda *_: ([], ""))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: True)
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--minutes", "0"])
+    assert tool.main() == status
+    out = capsys.readouterr().out
+    assert says in out and "crash-0" not in out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_property_tests_that_were_killed_have_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = load_tool()
+    monkeypatch.setattr(tool.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], -15, "", ""))
+    assert tool.explore(["tests"], time.time() + PATIENCE, 1) == ([], "the property tests (status -15)")

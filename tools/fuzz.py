@@ -2,7 +2,8 @@
 
 Two searches go on at once, each with examples that no run has tried before: the property tests, with Hypothesis, round after round;
 and the targets of atheris (``tests/**/fuzz_*.py``), guided by coverage. What was interesting is kept in ``.hypothesis-fuzz``, so that
-the next run goes on from there and tries first what has failed. Status 1: something was found, and how to try it again is printed.
+the next run goes on from there and tries first what has failed. Status 1: something was found, and how to try it again is printed;
+2: nothing was, but a part of the search was ended from outside, by a signal, before its time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib.util
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +23,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = Path(os.environ.get("BOTYARD_FUZZ_KEPT", ROOT / ".hypothesis-fuzz"))
 
+KILLS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP") if hasattr(signal, name))
+"""Signals that others send; those of faults (SIGSEGV, SIGABRT …) are what is looked for."""
+INTERRUPTED = 72
+"""Status of libFuzzer when it has caught such a signal (FuzzerOptions.h, InterruptExitCode)."""
+KINDS = ("crash", "timeout", "oom", "leak")
+"""How libFuzzer's files with inputs that failed begin."""
 GRACE = 15.0
 """A target may end so much later than it should, s."""
 
@@ -53,14 +61,25 @@ def ended(process: subprocess.Popen[bytes], latest: float) -> int:
         return 0
 
 
+def was_killed(status: int) -> bool:
+    """Whether a process did not end by itself or of a fault of its own: somebody, or the system, has ended it."""
+    return status in (*(-s for s in KILLS), INTERRUPTED)
+
+
+def artefacts(folder: Path, since: float) -> list[Path]:
+    """Inputs that a target has failed with in this run, oldest first."""
+    made = [(p.stat().st_mtime, p) for kind in KINDS for p in folder.glob(f"{kind}-*")]
+    return [p for t, p in sorted(made) if t >= since]
+
+
 def environment(**more: str) -> dict[str, str]:
     """With this checkout's modules in front, and its tests to be found."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **more}
 
 
-def explore(paths: list[str], end: float, jobs: int) -> list[str]:
-    """Property tests, round after round, until it is time; ids of those that failed."""
+def explore(paths: list[str], end: float, jobs: int) -> tuple[list[str], str]:
+    """Property tests, round after round, until it is time; ids of those that failed, and how they were ended from outside, if they were."""
     failed: list[str] = []
     rounds = 0
     while time.time() < end and not failed:
@@ -86,12 +105,14 @@ def explore(paths: list[str], end: float, jobs: int) -> list[str]:
         ]
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+        if was_killed(done.returncode) and not failed:
+            return [], f"the property tests (status {done.returncode})"
         if done.returncode not in (0, 5) or failed:
             print(done.stdout, done.stderr, sep="\n")
             failed = failed or [f"pytest (status {done.returncode})"]
         else:
             print(done.stdout.strip().splitlines()[-1], flush=True)
-    return failed
+    return failed, ""
 
 
 def main() -> int:
@@ -111,16 +132,20 @@ def main() -> int:
     elif not args.no_targets:
         running = {target: start_target(target, end - time.time()) for target in targets()}
     found = []
+    begun = time.time() - 1.0  # files know whole seconds only, in places
     try:
-        failed = explore(args.paths, end, args.jobs)
+        failed, cut = explore(args.paths, end, args.jobs)
+        killed = [cut] if cut else []
         found += [f"{name}\n  BOTYARD_HYPOTHESIS=fuzz {sys.executable} -m pytest '{name}'" for name in failed]
         for target, process in running.items():
             status = ended(process, end + GRACE)
             folder = KEPT / target.stem
             said = (folder / "log").read_text("utf-8", "replace").splitlines()
             print("\n".join(said[-12:] if status else said[-4:]))
-            if status:
-                crashes = sorted(folder.glob("*-*"), key=lambda p: p.stat().st_mtime)
+            crashes = artefacts(folder, begun)
+            if was_killed(status) and not crashes:
+                killed.append(f"{target.name} (status {status})")
+            elif status:
                 found.append(f"{target.name}\n  {sys.executable} {target} {crashes[-1] if crashes else ''}")
     finally:
         for process in running.values():
@@ -130,8 +155,8 @@ def main() -> int:
     if found:
         print("found, each with the way to try it again:\n" + "\n".join(found))
         return 1
-    print("nothing was found")
-    return 0
+    print("nothing was found" + (f"; ended from outside before its time: {', '.join(killed)}" if killed else ""))
+    return 2 if killed else 0
 
 
 if __name__ == "__main__":

@@ -436,3 +436,27 @@ def test_the_time_of_a_step(
     more = ("--ambf-port", "-1", "--ros-master", f"embedded:{port + 4}") if "ambf" in options else ()
     code, _, err = call("--nomap", *options.split(), *more, *FAST, str(port), capsys=capsys)
     assert (code, steps, "5 ms at a time" in err) == (0, [seconds], said), err
+
+
+def test_what_lives_as_long_as_the_run_is_not_looked_through_for_garbage(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Modules, kernels and the world: that would hold up a step by 60 to 100 ms now and then."""
+    import gc
+
+    from botyard.servers.hub import Hub
+
+    frozen: list[int] = []
+    run = Hub.run
+
+    async def watched(hub: Hub) -> int:
+        frozen.append(gc.get_freeze_count())
+        return await run(hub)
+
+    monkeypatch.setattr(Hub, "run", watched)
+    gc.unfreeze()
+    try:
+        assert call("-m", "office", "-r", "p3dx", "--no-gui", *FAST, str(free_port()), capsys=capsys)[0] == 0
+        assert frozen[0] > 10_000
+    finally:
+        gc.unfreeze()

@@ -104,3 +104,68 @@ def test_files_with_models_are_checked_and_listed(lab: Path, capsys: pytest.Capt
     assert code == 0 and text.count(": good. 1 models: my") == 2
     (lab / "my.toml").write_text('extends = "p3dy"\n')
     assert said(capsys, "scenario", "check", "my.toml")[0] == 250
+
+
+LAUGHS = (
+    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"><defs>'
+    '<g id="a0"><path d="M 0 0 L 1 1"/></g>'
+    + "".join(
+        f'<g id="a{k + 1}">' + f'<use xlink:href="#a{k}"/>' * 10 + "</g>" for k in range(8)
+    )  # 10^8 lines if written out
+    + '</defs><use xlink:href="#a8"/></svg>'
+)
+
+
+@pytest.fixture
+def traffic(lab: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A folder with a file of every kind that the commands of traffic read."""
+    assert said(capsys, "traffic", "generate", "deadlock", "-n", 2, "-o", "task.json")[0] == 0
+    assert said(capsys, "traffic", "run", "task.json", "--result", "result.json")[0] in (0, 11)
+    (lab / "grants.json").write_text("[[0, 0], [0, 1]]")
+    (lab / "plan.txt").write_text("Agent 0: (0,0)->(1,0)->(2,0)\n")
+    (lab / "hall.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg"><line x1="0" y1="0" x2="2000" y2="0"/></svg>'
+    )
+    (lab / "rooms.map").write_text("type octile\nheight 1\nwidth 3\nmap\n...\n")
+    (lab / "a.scen").write_text("version 1\n0 rooms.map 3 1 0 0 2 0 2\n")
+    (lab / "nav.yaml").write_text("levels: {L1: {vertices: [[0, 0, {name: a}], [9, 0, {name: b}]], lanes: [[0, 1, {}]]}}\n")  # fmt: skip
+    return lab
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("run task.json", "task.json"), ("check task.json", "task.json"), ("gantt result.json", "result.json"),
+        ("run task.json --grants grants.json", "task.json"), ("convert plan.txt out.json", "plan.txt"),
+        ("convert hall.svg out.json", "hall.svg"), ("convert a.scen out.json -n 1", "a.scen"),
+        ("convert nav.yaml out.json --route a,b", "nav.yaml"), ("compare task.json -s bankers --processes 1", "task.json"),
+    ],
+)  # fmt: skip
+def test_the_commands_of_traffic_take_limits(
+    traffic: Path, capsys: pytest.CaptureFixture[str], words: str, name: str
+) -> None:
+    code, text = said(capsys, "traffic", *words.split(), "--max-read", "bytes=5")
+    assert f"{name}: too large" in text and "(--max-read bytes=NUMBER" in text, text
+    assert code != 0 or words.startswith("compare")
+    code, text = said(capsys, "traffic", *words.split(), "--max-read", "bytes=1e6")
+    assert code in (0, 11) and "too large" not in text, text
+
+
+def test_permissions_are_read_as_files_of_strangers_are(traffic: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (traffic / "grants.json").write_text("[" * 100_000)
+    code, text = said(capsys, "traffic", "run", "task.json", "--grants", "grants.json")
+    assert code == 255 and "--grants: grants.json: too large: 100000 levels of things in each other" in text
+    assert said(capsys, "traffic", "run", "task.json", "--grants", "none.json")[0] == 255
+
+
+def test_drawings_of_paths_are_measured_before_they_are_written_out(
+    traffic: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (traffic / "evil.svg").write_text(LAUGHS)
+    code, text = said(capsys, "traffic", "convert", "evil.svg", "out.json")
+    assert code != 0 and "evil.svg: too large" in text and "Traceback" not in text
+    (traffic / "curves.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg"><path d="M 0 0' + " C 1 1 2 2 3 0" * 10 + '"/></svg>'
+    )
+    code, text = said(capsys, "traffic", "convert", "curves.svg", "out.json", "--max-read", "vertices=600")
+    assert code != 0 and "points and corners" in text

@@ -10,6 +10,8 @@ import pytest
 
 from botyard.engine.commands import EnableMotors
 from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.ros_messages.naming import PROFILES
+from botyard.protocols.ros_messages.reconfigure import PARAMETERS
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import types
 from botyard.servers.hub import Hub
@@ -239,3 +241,35 @@ def twist() -> bytes:
 def turning(sim: Simulation) -> float:
     """How fast the first robot turns, rad/s."""
     return sim.robots["r0"].port("other").state().twist.w
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Fewer characters are allowed there; and the simulator has names, too."""
+
+    async def run() -> None:
+        sim, hub, first = made(0)
+        first.close()
+        graph = RosGraph(hub, first._yard, types(), profile=profile)
+        robots = ["a b", "a_b", "a-b", "a_b_2", "\u673a\u5668", "\u4eba\u4e00", "r___", "botyard", "1", "r_1"]
+        for k, name in enumerate(robots):
+            sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0))
+        transport = Recorder()
+        graph.add(transport)
+        names = [name for name, _ in transport.papers if not name.startswith("/tf")]
+        assert len(names) == len(set(names)), "nobody shares a topic or a service"
+        sim.step()
+        frames = [t.child_frame_id for t in graph._tf(graph.stamp()).transforms]
+        assert len(frames) == len(set(frames)) == len(robots)
+        each = len(PARAMETERS) if profile in ("default", "rosaria") else 0
+        assert len(graph._parameters()) == 1 + len(robots) * each
+        assert 'ROS: "a_b" would have the names of "a b": it is a_b_2 there' in caplog.text
+        assert 'ROS: "botyard" would have the names of the simulator: it is botyard_2 there' in caplog.text
+        before = caplog.text
+        sim.remove_robot("a b")
+        sim.step()
+        graph._sync()
+        assert caplog.text == before, "those that stay keep their names"
+        graph.close()
+
+    asyncio.run(run())

@@ -51,7 +51,13 @@ def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image]], *, force
     from botyard.pictures.files import save_picture
 
     folder.mkdir(parents=True, exist_ok=True)
+    taken: set[str] = set()
     for name, image in pictures:
-        path = folder / f"{file_stem(name)}.png"
+        stem = first = file_stem(name)
+        n = 2
+        while stem.casefold() in taken:  # two names may come to one, also where files know no capital letters
+            stem, n = f"{first}_{n}", n + 1
+        taken.add(stem.casefold())
+        path = folder / f"{stem}.png"
         save_picture(image, path, force=force)
         click.echo(path)

@@ -9,8 +9,10 @@ from pathlib import Path
 import click
 
 from botyard.cli.listing import FORCE, file_stem, print_table, write_pictures
+from botyard.cli.options import max_read_option
 from botyard.errors import BotyardError
 from botyard.formats import arparams
+from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot, is_model_file, model_names, read_models, user_models
 from botyard.model.robot import RobotSpec
 from botyard.names import escaped, shown
@@ -30,11 +32,15 @@ from botyard.safefile import write_text
     metavar="FOLDER",
     help="Write ARIA's parameter file (.p) of each model there; clients of a new subclass need it.",
 )
+@max_read_option
 @FORCE
 @click.argument("names", nargs=-1)
-def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | None, force: bool) -> None:
+def command(
+    names: tuple[str, ...], png: Path | None, parameter_files: Path | None, max_read: tuple[str, ...], force: bool
+) -> None:
     """List the robot models (or those NAMED, or of files: .p, .toml, .inc), with their size, speed and sensors."""
-    specs = [spec for n in names for spec in _models_of(n)] if names else _all_models()
+    budget = Budget().raised(max_read)
+    specs = [spec for n in names for spec in _models_of(n, budget)] if names else _all_models()
     titles = ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description")
     print_table(titles, map(_row, specs))
     if png is not None:
@@ -44,17 +50,23 @@ def command(names: tuple[str, ...], png: Path | None, parameter_files: Path | No
 
     if parameter_files is not None:
         parameter_files.mkdir(parents=True, exist_ok=True)
+        written: dict[Path, str] = {}
         for spec in (s for s in specs if s.drive):
             path = parameter_files / f"{file_stem(spec.pioneer.subclass.lower())}.p"
+            if path in written:
+                text = f"{shown(spec.name)}: clients look for {path.name}, as they do for {written[path]}, whose file is kept"
+                click.echo(f"botyard: warning: {text}", err=True)
+                continue
+            written[path] = shown(spec.name)
             write_text(path, arparams.from_robot(spec), force=force)
             click.echo(f"written: {path}")
 
 
-def _models_of(name: str) -> Sequence[RobotSpec]:
+def _models_of(name: str, budget: Budget) -> Sequence[RobotSpec]:
     """The model of a name, or those of a file."""
     if not is_model_file(name):
         return (find_robot(name),)
-    found = read_models(name)
+    found = read_models(name, budget)
     for remark in found.remarks:
         click.echo(f"botyard: warning: {escaped(remark)}", err=True)
     return found.robots

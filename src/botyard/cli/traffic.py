@@ -16,7 +16,8 @@ import click
 from botyard.cli.before import check_can_be_written
 from botyard.cli.listing import FORCE, print_table
 from botyard.cli.needs import Needs, require
-from botyard.errors import CommandLineError, WorldError
+from botyard.cli.options import max_read_option
+from botyard.errors import CommandLineError, FormatError, WorldError
 from botyard.names import escaped
 from botyard.safefile import MARK, Beginnings, write_text
 from botyard.waits import telling
@@ -76,20 +77,24 @@ def _warn(text: str) -> None:
     click.echo(f"warning: {escaped(text)}", err=True)
 
 
-def _load(path: Path) -> Task:
+def _load(path: Path, max_read: Sequence[str]) -> Task:
+    from botyard.formats.budget import Budget
     from botyard.traffic.task import load_task
 
-    return load_task(path, _warn)
+    return load_task(path, _warn, Budget().raised(max_read))
 
 
-def _read_grants(path: Path, n: int) -> list[tuple[int, int]]:
+def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int, int]]:
     """A script of permissions: ``[[step, robot], …]``."""
+    from botyard.formats.base import read_bytes
+    from botyard.formats.budget import Budget, Meter
+    from botyard.formats.jsonfile import loads
+
+    meter = Meter(Budget().raised(max_read), str(path), FormatError)
     try:
-        data = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise CommandLineError(f"--grants: {path} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise CommandLineError(f"--grants: {path} is no JSON: {error}") from None
+        data = loads(read_bytes(path, meter, FormatError).decode("utf-8"), meter, FormatError)
+    except (FormatError, UnicodeDecodeError) as error:
+        raise CommandLineError(f"--grants: {error}") from None
     if not isinstance(data, list):
         raise CommandLineError(f"--grants: {path}: expected [[step, robot], …]")
     for k, row in enumerate(data):
@@ -203,11 +208,12 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
 )
 @click.option("--replay", type=FILE, metavar="FILE", help="Write a page (.html) that plays the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result without its events as JSON.")
+@max_read_option
 @FORCE
 def run(task: Path, **o: Any) -> int:
     """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock, 12 given up."""
     _check_run(o)
-    loaded = _load(task)
+    loaded = _load(task, o["max_read"])
     if not o["compat"]:
         _compile()
     out = _run(loaded, o)
@@ -277,7 +283,7 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
     from botyard.traffic.engine import Traffic
     from botyard.traffic.supervisors.registry import find_supervisor
 
-    script = [] if o["grants"] is None else _read_grants(o["grants"], len(task))
+    script = [] if o["grants"] is None else _read_grants(o["grants"], len(task), o["max_read"])
     if o["ros1"] or o["ros_master"] or o["ros2"]:
         from botyard.cli.trafficlive import run_over_ros
 
@@ -396,16 +402,18 @@ def vda5050(
 @click.option(
     "-o", "--output", type=FILE, metavar="FILE", help="Picture: .svg, .html, .png or .pdf. [default: RESULT.svg]"
 )
+@max_read_option
 @FORCE
-def gantt(result: Path, output: Path | None, force: bool) -> None:
+def gantt(result: Path, output: Path | None, max_read: tuple[str, ...], force: bool) -> None:
     """Draw the RESULT of a run (--result) as a chart of robots and sectors over time."""
+    from botyard.formats.budget import Budget
     from botyard.traffic.gantt import draw, load_result
 
     path = output or result.with_suffix(".svg")
     require("plots", what="traffic gantt")
     _check_chart("--output", path)
     check_can_be_written("--output", path, force=force)
-    draw(load_result(result), path, overwrite=force)
+    draw(load_result(result, Budget().raised(max_read)), path, overwrite=force)
     click.echo(path)
 
 
@@ -423,11 +431,12 @@ def supervisors() -> None:
 @click.option(
     "--exhaustive/--no-exhaustive", default=None, help="Try all orders of moves; the default where there are few."
 )
-def check(task: Path, leaves: bool, exhaustive: bool | None) -> int:
+@max_read_option
+def check(task: Path, leaves: bool, exhaustive: bool | None, max_read: tuple[str, ...]) -> int:
     """Say whether TASK is well formed, whether its start is safe, and if that can be found out, whether it can be solved."""
     from botyard.traffic.check import check as look
 
-    loaded = _load(task)
+    loaded = _load(task, max_read)
     with telling(f"trying orders of moves of {len(loaded)} robots; --no-exhaustive leaves that out"):
         report = look(loaded, leaves, exhaustive)
     click.echo(f"{len(loaded)} robots, {loaded.n_sectors} sectors, {len(loaded.listed)} conflicts listed")
@@ -509,42 +518,44 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     "--route", "routes", multiple=True, metavar="A,B,…", help="Graphs: the places that a robot visits. Repeatable."
 )
 @click.option("--level", metavar="NAME", help="Graphs: which level. [default: the first]")
+@max_read_option
 @FORCE
 def convert(
     source: Path, output: Path, scale: float, cell: float, radius: float, longest: float, robots: int, routes: tuple[str, ...],
-    level: str | None, force: bool,
+    level: str | None, max_read: tuple[str, ...], force: bool,
 ) -> None:  # fmt: skip
     """Make a task of a drawing (.svg: every line is a path), of a navigation graph of Open-RMF (.yaml, with --route), or of a plan of
     multi-agent path finding (.txt, .json).
     """
     import numpy as np
 
+    from botyard.formats.budget import Budget
     from botyard.traffic.task import Vehicle
 
-    vehicle = Vehicle(ends=np.ones(1), radius=radius)
+    budget, vehicle = Budget().raised(max_read), Vehicle(ends=np.ones(1), radius=radius)
     drawing, graph = source.suffix.lower() == ".svg", source.suffix.lower() in (".yaml", ".yml")
     require(*(("drawings", "traffic") if drawing else ("traffic",) if graph else ()), what=str(source))
     check_can_be_written("OUTPUT", output, force=force)
     if drawing:
         from botyard.traffic.geometry import paths_of_svg, task_of_paths
 
-        task = task_of_paths(paths_of_svg(source, scale), vehicle, longest=longest, name=str(source))
+        task = task_of_paths(paths_of_svg(source, scale, budget), vehicle, longest=longest, name=str(source))
     elif source.suffix.lower() == ".scen":
         from botyard.traffic.generate import task_of_routes
         from botyard.traffic.plans import read_scenario
 
-        task = task_of_routes(read_scenario(source, robots), str(source), vehicle, cell)
+        task = task_of_routes(read_scenario(source, robots, budget=budget), str(source), vehicle, cell)
     elif graph:
         from botyard.traffic.graphs import read_graph, task_of_graph
 
         if not routes:
             raise CommandLineError("--route A,B: expected the places that each robot visits, found none")
         stops = [[place.strip() for place in route.split(",")] for route in routes]
-        task = task_of_graph(read_graph(source, level), stops, vehicle, longest=longest, name=str(source))
+        task = task_of_graph(read_graph(source, level, budget), stops, vehicle, longest=longest, name=str(source))
     else:
         from botyard.traffic.plans import read_plan, task_of_plan
 
-        task = task_of_plan(read_plan(source), str(source), vehicle, cell)
+        task = task_of_plan(read_plan(source, budget), str(source), vehicle, cell)
     task.save(output, overwrite=force)
     click.echo(f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts")
 
@@ -574,14 +585,16 @@ def convert(
 @_rules
 @click.option("--csv", "csv_file", type=FILE, metavar="FILE", help="Write every run as a line of a table.")
 @click.option("--json", "json_file", type=FILE, metavar="FILE", help="Write every run as JSON.")
+@max_read_option
 @FORCE
 def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     """Compare supervisors on the shipped families of tasks, or on TASKS; deadlocks are named with their circles."""
+    from botyard.formats.budget import Budget
     from botyard.traffic.compare import COLUMNS, Case, run_all, summarise, table
     from botyard.traffic.generate import FAMILIES
     from botyard.traffic.supervisors.registry import find_supervisor
 
-    names = [n for n in o["supervisors"].split(",") if n]
+    names, budget = [n for n in o["supervisors"].split(",") if n], Budget().raised(o["max_read"])
     for name in names:
         find_supervisor(name)
     families = [f for f in (o["families"] or ("" if tasks else ",".join(FAMILIES))).split(",") if f]
@@ -602,7 +615,7 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     _compile()
     with _progress("runs", len(cases)) as progress:
         done = iter(range(1, len(cases) + 1))
-        rows = run_all(cases, _made_rules(o), o["processes"], lambda _row: progress(0.0, next(done)))
+        rows = run_all(cases, _made_rules(o), o["processes"], lambda _row: progress(0.0, next(done)), budget)
     print_table(COLUMNS, table(summarise(rows)))
     seen = set()
     for row in rows:

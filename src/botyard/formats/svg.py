@@ -46,7 +46,7 @@ def read(source: Source, options: Options) -> World:
     except ImportError:
         raise missing(source) from None
     meter = Meter(options.budget, source.name)
-    _Measure(meter).run(source.data)
+    measure(source.data, meter)
     layers: dict[str, list[Line]] = {}
     try:
         drawing = svg.SVG.parse(io.BytesIO(source.data), ppi=96)
@@ -64,6 +64,17 @@ def read(source: Source, options: Options) -> World:
         raise MapError(f"not an SVG drawing that can be read: {reason}", source.name) from None
     flipped = {n: [[(x, bottom - y) for x, y in line] for line in lines] for n, lines in layers.items()}
     return to_world(flipped, source, unit * size, options, meter)
+
+
+def measure(data: bytes, meter: Meter) -> None:
+    """Look whether svgelements can be given a file: what that makes of it is counted before it makes it.
+
+    Raises
+    ------
+    MapError
+        It is no XML, refers to itself, or has attributes that would take too long; `BudgetError`: too large.
+    """
+    _Measure(meter).run(data)
 
 
 def _walk(svg: Any, element: Any, layer: str, layers: dict[str, list[Line]], unit: float, meter: Meter) -> None:
@@ -256,4 +267,4 @@ class _Measure:
             self._meter.check("entities", (things[0] or 0) + characters[0] // _THING)
 
 
-__all__ = ["read"]
+__all__ = ["measure", "read"]

@@ -181,6 +181,8 @@ class _Member:
     driver: Driver | None = None
     robot: RobotTopics | None = None
     limits: Reconfigure | None = None
+    called: str = ""
+    """The robot's name as part of ROS names, which no other robot has."""
     handles: dict[Transport, list[Handle]] = field(default_factory=dict)
 
 
@@ -327,8 +329,20 @@ class RosGraph:
                 for transport in self._transports:
                     self._offer(member, transport)
 
+    def _called(self, robot: str) -> str:
+        """A robot's name in ROS, where fewer characters are allowed: different robots have different ones, and none has the world's."""
+        taken = {NODE: "the simulator", **{m.called: f'"{name}"' for name, m in self._members.items()}}
+        first = name = graph_name(robot)
+        n = 2
+        while name in taken:
+            name, n = f"{first}_{n}", n + 1
+        if name != first:
+            log.warning('ROS: "%s" would have the names of %s: it is %s there', robot, taken[first], name)
+        return name
+
     def _robot_member(self, robot: Robot, alone: bool) -> _Member:
-        names = names_of(robot.name, self.profile, alone)
+        called = self._called(robot.name)
+        names = names_of(called, self.profile, alone)
         port = robot.port(SOURCE)
         topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._data)
 
@@ -379,7 +393,7 @@ class RosGraph:
             offered += limits.topics()
             services.append(limits.service())
         lives = [_Live(t, names.node) for t in offered]
-        return _Member(names.node, lives, inputs, services, driver, topics, limits)
+        return _Member(names.node, lives, inputs, services, driver, topics, limits, called)
 
     def _place(self, name: str, message: Any) -> None:
         pose = message.pose
@@ -478,12 +492,12 @@ class RosGraph:
     def _parameters(self) -> dict[str, Value]:
         """ROS 2's parameters of the node: limits of every robot, and whether time is simulated."""
         found = {"use_sim_time": Value(lambda: self.sim_time, "whether stamps are simulated time")}
-        for name, member in self._members.items():
+        for member in self._members.values():
             if (limits := member.limits) is None:
                 continue
             for p in PARAMETERS:
                 get, put = partial(_limit, limits, p.name), partial(limits.change, p)
-                found[f"{graph_name(name)}.{p.name}"] = Value(get, f"{p.about}, {p.unit}", put, LIMIT)
+                found[f"{member.called}.{p.name}"] = Value(get, f"{p.about}, {p.unit}", put, LIMIT)
         return found
 
     def _world_services(self, prefix: str) -> list[Service]:

@@ -16,6 +16,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from botyard.errors import BotyardError
+from botyard.formats.budget import Budget
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.generate import generate
 from botyard.traffic.outcome import Ending
@@ -82,10 +83,12 @@ class Row:
     wall: float = 0.0
 
 
-def run_case(case: Case, rules: Rules = Rules()) -> Row:
-    """Carry out one run."""
+def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> Row:
+    """Carry out one run; a task file may ask for no more than `budget`."""
     try:
-        task: Task = generate(case.family, case.robots, case.seed) if case.robots else load_task(case.family)
+        task: Task = (
+            generate(case.family, case.robots, case.seed) if case.robots else load_task(case.family, budget=budget)
+        )
         begin = time.perf_counter()
         out = Traffic(task, find_supervisor(case.supervisor), rules).run()
         wall = time.perf_counter() - begin
@@ -102,8 +105,8 @@ CHUNK: Final = 4
 """Runs that a process of the pool is given at a time."""
 
 
-def _run_some(cases: Sequence[Case], rules: Rules) -> list[Row]:
-    return [run_case(case, rules) for case in cases]
+def _run_some(cases: Sequence[Case], rules: Rules, budget: Budget) -> list[Row]:
+    return [run_case(case, rules, budget) for case in cases]
 
 
 def _end_with_starter() -> None:
@@ -125,7 +128,11 @@ def compile_kernels() -> None:
 
 
 def run_all(
-    cases: Sequence[Case], rules: Rules = Rules(), processes: int = 0, done: Callable[[Row], None] = lambda _row: None
+    cases: Sequence[Case],
+    rules: Rules = Rules(),
+    processes: int = 0,
+    done: Callable[[Row], None] = lambda _row: None,
+    budget: Budget = Budget(),
 ) -> list[Row]:
     """Carry out many runs.
 
@@ -135,12 +142,14 @@ def run_all(
         How many at a time; 0: as many as there are cores.
     done : callable
         Told each result, in order.
+    budget : Budget
+        What task files may ask for.
     """
     processes = min(processes or os.cpu_count() or 1, len(cases))
     rows = []
     if processes <= 1:
         for case in cases:
-            rows.append(run_case(case, rules))
+            rows.append(run_case(case, rules, budget))
             done(rows[-1])
         return rows
     compile_kernels()  # before there are several who would
@@ -148,7 +157,7 @@ def run_all(
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_starter) as pool:
         with _uninterrupted():
-            pieces = [pool.submit(_run_some, cases[i : i + CHUNK], rules) for i in range(0, len(cases), CHUNK)]
+            pieces = [pool.submit(_run_some, cases[i : i + CHUNK], rules, budget) for i in range(0, len(cases), CHUNK)]
         try:
             for piece in pieces:
                 for row in piece.result():

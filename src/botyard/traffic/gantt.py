@@ -136,7 +136,7 @@ def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def load_result(path: Path) -> dict[str, Any]:
+def load_result(path: Path, budget: Budget = Budget()) -> dict[str, Any]:
     """A result from a file.
 
     Raises
@@ -144,7 +144,7 @@ def load_result(path: Path) -> dict[str, Any]:
     FormatError
         It is none.
     """
-    meter = Meter(Budget(), str(path), FormatError)
+    meter = Meter(budget, str(path), FormatError)
     try:
         text = read_bytes(path, meter, FormatError).decode("utf-8")
     except UnicodeDecodeError as error:

@@ -6,6 +6,7 @@ the radii. Shapely finds the pairs (STRtree).
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,13 +15,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.errors import WorldError
+from botyard.errors import BudgetError, MapError, WorldError
 from botyard.extras import lacking
+from botyard.formats import svg
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
+from botyard.names import shown
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
 
 FINE: Final = 0.01
 """Curves are drawn as polylines that are off by no more than this, m."""
+PIECES: Final = 32
+"""So many lines stand for a curve of a drawing."""
 _LEVELS: Final = 20
 
 
@@ -235,18 +242,20 @@ def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]
     return out
 
 
-def paths_of_svg(path: str | Path, scale: float = 0.01) -> list[F8]:
+def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget()) -> list[F8]:
     """Lines of a drawing as paths, one for each path, line and polyline in it; y up.
 
     Parameters
     ----------
     scale : float
         m for a unit of the drawing.
+    budget : Budget
+        What the drawing may ask for.
 
     Raises
     ------
     TaskError
-        It cannot be read, or there is no line in it.
+        It cannot be read, there is no line in it, or it asks for too much.
     WorldError
         The extra is not installed.
     """
@@ -255,18 +264,23 @@ def paths_of_svg(path: str | Path, scale: float = 0.01) -> list[F8]:
         from svgelements import Path as SvgPath
     except ImportError:
         raise WorldError(lacking("a drawing", "drawings")) from None
+    meter = Meter(budget, str(path), TaskError)
+    data = read_bytes(path, meter, TaskError)
     try:
-        drawing = SVG.parse(str(path))
-    except OSError as error:
-        raise TaskError(f"cannot be read: {error.strerror}", path) from None
+        svg.measure(data, meter)
+        drawing = SVG.parse(io.BytesIO(data))
+    except BudgetError:
+        raise
+    except MapError as error:
+        raise TaskError(error.reason, path, error.line) from None
     except Exception as error:  # the library raises whatever comes
-        raise TaskError(f"no SVG drawing: {error}", path) from None
+        raise TaskError(f"not an SVG drawing that can be read: {shown(error, 200)}", path) from None
     found = []
     for element in drawing.elements():
         if not isinstance(element, Shape) or element.values.get("visibility") == "hidden":
             continue
         for part in SvgPath(element).as_subpaths():
-            line = _flattened(SvgPath(part))
+            line = _flattened(SvgPath(part), meter)
             if len(line) > 1:
                 found.append(line * np.array([scale, -scale]))
     if not found:
@@ -274,17 +288,18 @@ def paths_of_svg(path: str | Path, scale: float = 0.01) -> list[F8]:
     return found
 
 
-def _flattened(path: Any) -> F8:
+def _flattened(path: Any, meter: Meter) -> F8:
     """A path of a drawing as a polyline."""
     points: list[tuple[float, float]] = []
     for segment in path:
         kind = type(segment).__name__
+        meter.add("vertices", 2 if kind in ("Move", "Line", "Close") else 2 * PIECES)
         if kind == "Move" or segment.end is None:
             points += [(segment.end.x, segment.end.y)] if segment.end is not None else []
         elif kind in ("Line", "Close"):
             points.append((segment.end.x, segment.end.y))
         else:
-            points += [(p.x, p.y) for p in (segment.point(t) for t in np.linspace(0.0, 1.0, 33)[1:].tolist())]
+            points += [(p.x, p.y) for p in (segment.point(t) for t in np.linspace(0.0, 1.0, PIECES + 1)[1:].tolist())]
     line = np.array(points, np.float64).reshape(-1, 2)
     if len(line) > 1:
         line = line[np.concatenate([[True], np.hypot(*np.diff(line, axis=0).T) > 1e-9])]

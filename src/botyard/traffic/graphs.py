@@ -75,7 +75,7 @@ class NavGraph:
         raise TaskError(f"no way from place {start} to place {goal}")
 
 
-def read_graph(path: str | Path, level: str | None = None) -> NavGraph:
+def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budget()) -> NavGraph:
     """A level of a navigation graph.
 
     Parameters
@@ -88,7 +88,7 @@ def read_graph(path: str | Path, level: str | None = None) -> NavGraph:
     TaskError
         It cannot be read, or is no such graph.
     """
-    meter = Meter(Budget(), str(path), TaskError)
+    meter = Meter(budget, str(path), TaskError)
     try:
         data: Any = YamlFile(read_bytes(path, meter, TaskError).decode("utf-8"), meter, TaskError).data
     except UnicodeDecodeError:

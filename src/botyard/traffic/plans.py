@@ -29,7 +29,7 @@ _AHEAD: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
 MAX_STEPS: Final = 10_000_000
 
 
-def read_plan(path: str | Path) -> list[list[Cell]]:
+def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
     """Where each agent is at each time step: cells (x, y), y up.
 
     Raises
@@ -37,14 +37,14 @@ def read_plan(path: str | Path) -> list[list[Cell]]:
     TaskError
         It cannot be read, or is no plan.
     """
-    meter = Meter(Budget(), str(path), TaskError)
+    meter = Meter(budget, str(path), TaskError)
     try:
         text = read_bytes(path, meter, TaskError).decode("utf-8")
     except UnicodeDecodeError:
         raise TaskError("expected a text in UTF-8, found something else", path) from None
     meter.add("entities", text.count("\n"))
     if text.lstrip().startswith("{"):
-        return _league(text, str(path))
+        return _league(text, str(path), budget)
     agents: dict[int, list[Cell]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.match(line)
@@ -60,8 +60,8 @@ def read_plan(path: str | Path) -> list[list[Cell]]:
     return [agents[i] for i in range(len(agents))]
 
 
-def _league(text: str, path: str) -> list[list[Cell]]:
-    data: Any = loads(text, Meter(Budget(), path, TaskError), TaskError)
+def _league(text: str, path: str, budget: Budget) -> list[list[Cell]]:
+    data: Any = loads(text, Meter(budget, path, TaskError), TaskError)
     try:
         starts, moves = data["start"], data["actualPaths"]
         found = []
@@ -127,7 +127,7 @@ def task_of_plan(
     return Task(task.vehicles, task.listed, order, name)
 
 
-def read_scenario(path: str | Path, robots: int, seed: int = 1) -> list[list[Cell]]:
+def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget = Budget()) -> list[list[Cell]]:
     """Shortest ways of the first robots of a MovingAI scenario; the map lies beside it, by the name that the scenario says.
 
     Lines are ``bucket map width height start-x start-y goal-x goal-y optimal-length``, y down from the top row (N. Sturtevant,
@@ -140,7 +140,7 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1) -> list[list[Cel
     MapError
         The map is wrong.
     """
-    meter = Meter(Budget(), str(path), TaskError)
+    meter = Meter(budget, str(path), TaskError)
     try:
         lines = read_bytes(path, meter, TaskError).decode("utf-8").splitlines()
     except UnicodeDecodeError as error:

@@ -361,15 +361,15 @@ def _order(r: _Reader, value: Any, lengths: Sequence[int]) -> tuple[tuple[int, i
     return tuple(found)
 
 
-def load_task(path: str | Path, warn: Callable[[str], None] = lambda _: None) -> Task:
-    """A task from a file.
+def load_task(path: str | Path, warn: Callable[[str], None] = lambda _: None, budget: Budget = Budget()) -> Task:
+    """A task from a file, which may ask for no more than `budget`.
 
     Raises
     ------
     TaskError
         It cannot be read, is no JSON, or see `parse_task`.
     """
-    meter = Meter(Budget(), str(path), TaskError)
+    meter = Meter(budget, str(path), TaskError)
     try:
         text = read_bytes(path, meter, TaskError).decode("utf-8")
     except UnicodeDecodeError:
