@@ -86,6 +86,22 @@ def whole(value: object, what: str, *, low: int | None = None, high: int | None 
     raise ArgumentError(f"{what}: expected a whole number{bounds}, found {found(value)}")
 
 
+MIN_SEED = -(2**63)
+MAX_SEED = 2**64 - 1
+"""Seeds have 64 bits, with a sign or without: more would not be used, nor read back out of a scenario."""
+
+
+def seed(value: object, what: str = "seed") -> int:
+    """The seed of random draws: a whole number of 64 bits, with a sign or without.
+
+    Raises
+    ------
+    ArgumentError
+        It is something else.
+    """
+    return whole(value, what, low=MIN_SEED, high=MAX_SEED)
+
+
 def flag(value: object, what: str) -> bool:
     """True or False.
 

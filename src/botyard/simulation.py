@@ -158,7 +158,7 @@ class Simulation(Handle):
     ) -> None:
         if scene is not None:
             arguments.instance(scene, "scene", Scene, "Simulation.load(name) reads a map of a file")
-        seed = arguments.whole(seed, "seed")
+        seed = arguments.seed(seed)
         step = arguments.number(step, "step", low=1e-6, high=60.0, unit="s")
         sensor_noise = arguments.flag(sensor_noise, "sensor_noise")
         threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)

@@ -82,7 +82,7 @@ def test_files_with_models_are_checked_and_listed(lab: Path, capsys: pytest.Capt
     good = "define mine p3dx ( size [0.5 0.4] ranger ( enable_throwaway 1 scount 1 spose[0] [0 0 0] ) )\ndefine eye laser ( samples 5 )\n"
     (lab / "my.inc").write_text(good + "define mine amigo ( )\n")
     code, text = said(capsys, "scenario", "check", "my.inc")
-    assert code == 0 and "my.inc: good. 1 models: mine, 1 other definitions" in text
+    assert code == 0 and "my.inc: can be used, with 2 notes. 1 models: mine, 1 other definitions" in text
     assert 'my.inc:1: the property "enable_throwaway" is not simulated' in text
     assert 'my.inc:3: there is a definition "mine" before this one, which counts' in text
     code, text = said(capsys, "models", "my.inc")

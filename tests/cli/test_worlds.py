@@ -14,8 +14,10 @@ from PIL import Image
 
 from botyard.cli.scenario import EXAMPLE
 from botyard.clients.pioneer import PioneerClient
+from botyard.errors import ArgumentError
 from botyard.formats import armap
 from botyard.formats.registry import load_scene, load_world
+from botyard.simulation import Simulation
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 from tests.waiting import PATIENCE
@@ -154,10 +156,56 @@ def test_scenario_check(capsys: pytest.CaptureFixture[str]) -> None:
     assert "good.yaml: good. 40.4 m × 25.0 m" in out
     assert "2 moving things, 2 robots" in out
     assert "note: a.world:4" in out
+    assert "a.world: can be used, with" in out and "a.world: good" not in out, "not everything in it is simulated"
     code, out, err = call("scenario", "check", "bad.yaml", "good.yaml", capsys=capsys)
     assert code == 252
     assert 'no option "sped"; did you mean "speed"' in err
     assert "good.yaml: good" in out, "the others are checked too"
+
+
+DAMAGED = {
+    "rows.map": ("2D-Map\nNumPoints: 0\n", "rows.map: there is no DATA section"),
+    "long.map": ("type octile\nheight 1\nwidth 3\nmap\n@.@\n@@@\n", "long.map:6: expected 1 rows, found more"),
+    "cut.wld": ("0 0 9 0\n0 0 1\n0 0 5x 1\n; 0 0 1\nwidth\n", 'cut.wld:2: wall skipped: expected four numbers, found "0 0 1", and 1 more'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_check_does_not_call_what_was_doubted_good(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text, note = DAMAGED[name]
+    Path(name).write_text(text)
+    code, out, err = call("scenario", "check", name, capsys=capsys)
+    assert (code, err) == (0, "")
+    assert note in out and "can be used, with" in out and "good" not in out
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [("p3dx:%d", 'no robot model "p3dx:%d"'), ("a\x1bb", r'no robot model "a\x1bb"'), ("noise", "no robot model")],
+)
+def test_a_check_looks_for_the_models_of_factories(
+    model: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.yaml").write_text(yaml.safe_dump({"botyard": 1, "options": {"robot-factory": [model]}}))
+    code, out, err = call("scenario", "check", "a.yaml", capsys=capsys)
+    assert code != 0 and complaint in err and "good" not in out
+
+
+def test_seeds_of_64_bits_are_kept_and_longer_ones_refused_at_every_door(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (-(2**63), 2**64 - 1):
+        Simulation(seed=seed).save_scenario(tmp_path / "a.yaml", overwrite=True)
+        assert Simulation.load(tmp_path / "a.yaml").seed == seed
+    for seed in (-(2**63) - 1, 2**64):
+        with pytest.raises(ArgumentError, match="seed: expected a whole number from -9223372036854775808 to"):
+            Simulation(seed=seed)
+        for key in (f"seed: {seed}", f"options: {{seed: {seed}}}"):
+            Path("a.yaml").write_text(f"botyard: 1\n{key}\n")
+            code, _, err = call("scenario", "check", "a.yaml", capsys=capsys)
+            assert code != 0 and "seed: " in err and "a.yaml" in err
+        code, _, err = call("--nomap", "--seed", str(seed), capsys=capsys)
+        assert code != 0 and "'--seed'" in err and "18446744073709551615" in err
 
 
 def test_scenario_schema_and_example(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import ezdxf
@@ -17,6 +19,7 @@ from botyard.devices.gps import geodetic
 from botyard.errors import BudgetError, MapError
 from botyard.formats import saphira
 from botyard.formats.base import Options, Source
+from botyard.formats.budget import Budget
 from botyard.formats.drawing import SAG, layer_returns
 from botyard.formats.registry import load_scene, read_world
 from botyard.model.obstacles import Returns
@@ -254,3 +257,94 @@ def test_damaged_dxf(data: bytes) -> None:
         read_world(Source("a.dxf", data))
     with pytest.raises(MapError, match=r"^a\.dxf: not a DXF drawing|^a\.dxf: expected lines"):
         read_world(Source("a.dxf", data + b"\n0\nEOF\n"))
+
+
+# -- work is counted before it is done
+
+
+def drawn(fill) -> bytes:
+    drawing = ezdxf.new(units=6)
+    fill(drawing)
+    stream = io.StringIO()
+    drawing.write(stream)
+    return stream.getvalue().encode()
+
+
+def waves(n: int) -> list[tuple[float, float]]:
+    return [(k * 0.1, math.sin(k)) for k in range(n)]
+
+
+def blocks(times: int, *fill):
+    def draw(drawing) -> None:
+        block = drawing.blocks.new("X")
+        for one in fill:
+            one(block)
+        for k in range(times):
+            drawing.modelspace().add_blockref("X", (k, 0))
+
+    return draw
+
+
+def net(layout) -> None:
+    with layout.add_mesh().edit_data() as data:
+        data.vertices = [(0, 0, 0), (1, 0, 0), (0, 1, 0)]
+        data.faces = [[0, 1, 2] * 500]
+
+
+COSTLY = {
+    "fit points": lambda d: [d.modelspace().add_spline(waves(300)) for _ in range(3)],
+    "control points": lambda d: d.modelspace().add_open_spline(waves(900)),
+    "ellipses": lambda d: [d.modelspace().add_ellipse((k, 0), (500, 0), 0.5) for k in range(20)],
+    "circles": lambda d: [d.modelspace().add_circle((k, 0), 5000) for k in range(8)],
+    "corners in a block": blocks(20, lambda b: b.add_lwpolyline(waves(60))),
+    "things in a block": blocks(20, *[lambda b: b.add_line((0, 0), (1, 1))] * 40),
+    "a mesh in a block": blocks(10, net),
+}
+
+
+@pytest.mark.parametrize("what", COSTLY)
+def test_drawings_are_refused_for_their_work_not_for_their_length(what: str) -> None:
+    """Each of these has few things for its file's length; the library takes long for each of them."""
+    data = drawn(COSTLY[what])
+    with pytest.raises(BudgetError, match="--max-read entities") as error:
+        read_world(Source("a.dxf", data), Options(budget=replace(Budget(), entities=9_000)))
+    assert error.value.found > 9_000
+    with contextlib.suppress(MapError):  # there is no line in some
+        read_world(Source("a.dxf", data), Options(budget=replace(Budget(), entities=300_000)))
+
+
+def test_what_is_not_drawn_is_not_copied_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ezdxf.entities import Hatch
+
+    def copied(*_: object, **__: object) -> None:
+        raise AssertionError("copied")
+
+    data = drawn(
+        blocks(3, lambda b: b.add_hatch().paths.add_polyline_path(waves(50)), lambda b: b.add_line((0, 0), (1, 1)))
+    )
+    monkeypatch.setattr(Hatch, "copy_data", copied)
+    assert len(read_world(Source("a.dxf", data), Options()).scene.segments) == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [
+        ("M0 0" + "l1 2z" * 1500, 12_000),
+        ("M0 0" + "l1 2" * 1500 + "z" * 300, 12_000),
+        ("M0 0" + "".join(f"A{k % 7 + 1} 3 30 0 1 {k % 97} {k % 89}" for k in range(300)), 4_000),
+        ("M0 0" + "".join(f"C1 {k % 5} 30 0 {k % 97} {k % 89}" for k in range(300)), 4_000),
+        ("M0 0h1" + '"/><path d="M0 0h1' * 500, 6_000),
+    ],
+)
+def test_paths_are_refused_for_their_work_not_for_their_length(path: str, most: int) -> None:
+    data = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="{path}"/></svg>'.encode()
+    with pytest.raises(BudgetError, match="--max-read entities"):
+        read_world(Source("a.svg", data), Options(budget=replace(Budget(), entities=most)))
+    assert len(read_world(Source("a.svg", data), Options(budget=replace(Budget(), entities=100_000))).scene.segments)
+
+
+def test_figures_that_begin_anew_cost_nothing_more() -> None:
+    path = "m1 1l1 2z" * 1000
+    data = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="{path}"/></svg>'.encode()
+    found = read_world(Source("a.svg", data), Options(budget=replace(Budget(), entities=4_200))).scene
+    assert len(found.segments) == 2000

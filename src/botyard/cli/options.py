@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
+from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import CommandLineError
 from botyard.formats.budget import OPTION, WHAT, Budget
 from botyard.geometry import Pose
@@ -34,6 +35,10 @@ max_read_option: Final = click.option(
     OPTION, type=LimitParam(), multiple=True, metavar="NAME=NUMBER", help=MAX_READ_HELP
 )
 """For commands that read files: an argument `max_read`, for `Budget.raised`."""
+
+
+SEED: Final = click.IntRange(MIN_SEED, MAX_SEED)
+"""The value of ``--seed``."""
 
 
 class RobotChoice(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from botyard.cli.options import MAX_READ_HELP, LimitParam, RobotChoice, RobotParam, StartParam
+from botyard.cli.options import MAX_READ_HELP, SEED, LimitParam, RobotChoice, RobotParam, StartParam
 from botyard.errors import CommandLineError, did_you_mean
 from botyard.geometry import Pose
 from botyard.names import shown
@@ -289,7 +289,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         is_flag=True,
         help="Let --snapshot, --save-scenario and --record-packets replace files that botyard did not write.",
     ),
-    _option("--seed", world=True, type=int, help="Seed of all random draws: same seed, same run. [default: 1]"),
+    _option("--seed", world=True, type=SEED, help="Seed of all random draws: same seed, same run. [default: 1]"),
     _option(
         "--sensor-noise",
         world=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,9 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
     from botyard.controllers.registry import is_controller
     from botyard.formats.base import Options
     from botyard.formats.budget import Budget
-    from botyard.formats.models import is_model_file, read_models
+    from botyard.formats.models import find_robot, is_model_file, read_models
     from botyard.formats.registry import load_world
+    from botyard.servers.factory import check_factory_model
     from botyard.simulation import Simulation
 
     status = 0
@@ -51,7 +53,9 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
                     continue
                 world = load_world(name, Options(warn=remarks.append, is_program=is_controller, budget=budget))
                 context = run_command.make_context("run", ["--nomap"])
-                with_world_options(RunOptions(**context.params), world.options, context, world.scene.source)
+                asked = with_world_options(RunOptions(**context.params), world.options, context, world.scene.source)
+                for model in asked.factories:
+                    check_factory_model(find_robot(model, budget))
                 sim = Simulation(world.scene)
                 sim.populate(world)
         except BotyardError as error:
@@ -66,10 +70,17 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
         b = scene.bounds
         size = f"{b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else "empty"
         click.echo(
-            f"{name}: good. {size}, {len(scene.segments)} walls, {len(scene.points)} points, {len(scene.boxes)} things, "
-            f"{moving} moving things, {len(robots)} robots"
+            f"{escaped(name)}: {_verdict(remarks)}. {size}, {len(scene.segments)} walls, {len(scene.points)} points, "
+            f"{len(scene.boxes)} things, {moving} moving things, {len(robots)} robots"
         )
     return status
+
+
+def _verdict(remarks: Sequence[str]) -> str:
+    """What is said of a file that can be used: that it is good only if nothing in it was doubted."""
+    if not remarks:
+        return "good"
+    return "can be used, with a note" if len(remarks) == 1 else f"can be used, with {len(remarks)} notes"
 
 
 def _say(name: str, found: FileModels) -> None:
@@ -78,7 +89,9 @@ def _say(name: str, found: FileModels) -> None:
         click.echo(f"note: {escaped(text)}")
     names = ", ".join(shown(robot.name) for robot in found.robots)
     rest = f", {len(found.others)} other definitions" if found.others else ""
-    click.echo(f"{escaped(name)}: good. {len(found.robots)} models{f': {names}' if names else ''}{rest}")
+    click.echo(
+        f"{escaped(name)}: {_verdict(found.remarks)}. {len(found.robots)} models{f': {names}' if names else ''}{rest}"
+    )
 
 
 @command.command("schema")

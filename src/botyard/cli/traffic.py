@@ -16,7 +16,7 @@ import click
 from botyard.cli.before import check_can_be_written
 from botyard.cli.listing import FORCE, print_table
 from botyard.cli.needs import Needs, require
-from botyard.cli.options import max_read_option
+from botyard.cli.options import SEED, max_read_option
 from botyard.errors import CommandLineError, FormatError, WorldError
 from botyard.names import escaped
 from botyard.safefile import MARK, Beginnings, write_text
@@ -57,7 +57,7 @@ def _rules(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--latency", type=click.FloatRange(0.0), default=0.0, metavar="S", help="Time that each message takes."),
         click.option("--jitter", type=click.FloatRange(0.0), default=0.0, metavar="S", help="Random time in addition, up to this."),
         click.option("--loss", type=click.FloatRange(0.0, 1.0), default=0.0, metavar="SHARE", help="Share of messages that are lost."),
-        click.option("--seed", type=int, default=1, show_default=True, help="Of what is random."),
+        click.option("--seed", type=SEED, default=1, show_default=True, help="Of what is random."),
     )  # fmt: skip
     for option in reversed(options):
         function = option(function)
@@ -461,7 +461,7 @@ def check(task: Path, leaves: bool, exhaustive: bool | None, max_read: tuple[str
 @command.command("generate")
 @click.argument("family")
 @click.option("--robots", "-n", type=click.IntRange(2), default=8, show_default=True, help="How many.")
-@click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same task.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="The same seed gives the same task.")
 @click.option(
     "--radius", type=click.FloatRange(0.0, min_open=True), default=0.5, show_default=True, help="Of the disks, m."
 )

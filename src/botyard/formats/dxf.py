@@ -6,6 +6,7 @@ as large as the solar system), so blocks are counted before they are taken apart
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 from collections.abc import Iterable, Iterator
@@ -31,6 +32,16 @@ MAX_DEGREE: Final = 25
 """Of a spline: the time to draw one grows with the square of it; drawing programs know up to 11."""
 MAX_FIT: Final = 1000
 """A spline that is given by points on it alone has so many: its control points are found with a matrix of their square."""
+FIT: Final = 20
+"""So many cells of that matrix cost as much as a thing."""
+COPY: Final = 20
+"""A thing of a block costs as much as so many others each time its block is inserted: it is copied and moved, about 0.2 ms."""
+_CURVES: Final = frozenset({"CIRCLE", "ARC", "ELLIPSE", "SPLINE", "HELIX"})
+_PARTS: Final = {
+    "vertices": 10, "lwpoints": 10, "attribs": 10,
+    "control_points": 1, "fit_points": 1, "knots": 1, "weights": 1, "faces": 1, "edges": 1,
+}  # fmt: skip
+"""Attributes of the library's entities that hold as many parts as the file says, and as how many things a copy of a part counts."""
 
 
 def read(source: Source, options: Options) -> World:
@@ -57,6 +68,7 @@ def read(source: Source, options: Options) -> World:
         known = not options.resolution and bool(named) and named != InsertUnits.Unitless
         size = float(units.conversion_factor(InsertUnits(named), InsertUnits.Meters)) if known else 0.0
         hidden = {layer.dxf.name for layer in document.layers if layer.is_off() or layer.is_frozen()}
+        _leave_out(document)
         _count_blocks(document, meter)
         if not known:
             size = options.scale(UNIT, source.name, "a unit of the drawing")
@@ -79,6 +91,25 @@ def _check_end(data: bytes, name: str) -> None:
         raise MapError(f"expected EOF at the end of the file, found none: {what}", name, line)
 
 
+def _leave_out(document: Any) -> None:
+    """Take out of blocks what is not drawn: the library would copy it each time a block is inserted."""
+    for block in document.blocks:
+        space = block.entity_space
+        space.entities = [e for e in space.entities if e.dxftype() not in _SKIPPED]
+
+
+def _parts_of(entity: Any) -> int:
+    """What a copy of the points, knots, faces and the like of an entity counts."""
+    total = 0
+    for name, weight in _PARTS.items():
+        value = getattr(entity, name, None)
+        with contextlib.suppress(TypeError):
+            total += 0 if value is None else weight * len(value)
+    if entity.dxftype() == "MESH":
+        total += int(entity.faces.tag_count())  # corners of all faces
+    return total
+
+
 def _count_blocks(document: Any, meter: Meter) -> None:
     """Count what all inserted blocks come to, before any of them is taken apart.
 
@@ -94,7 +125,7 @@ def _count_blocks(document: Any, meter: Meter) -> None:
         inserts: list[tuple[str, int]] = []
         numbers[name] = 0
         for entity in entities:
-            numbers[name] += 1
+            numbers[name] += COPY + _parts_of(entity) if name else 1
             if entity.dxftype() == "INSERT" and entity.dxf.name is not None:
                 rows, columns = int(entity.dxf.row_count), int(entity.dxf.column_count)
                 times = 1 if entity.mcount <= 1 else max(rows, 1) * max(columns, 1)
@@ -136,12 +167,27 @@ def _lines(entities: Iterable[Any], hidden: set[str], size: float, meter: Meter)
         if entity.dxf.layer in hidden or not _is_of_use(entity, size, meter):
             continue
         shape = make_primitive(entity, SAG / size)
-        if shape.is_empty or (shape.path is not None and not _is_near(shape.path.control_vertices(), size, meter)):
+        curve = entity.dxftype() in _CURVES  # has been looked at already; its path would be one more way to draw it
+        if not curve and (
+            shape.is_empty or (shape.path is not None and not _is_near(shape.path.control_vertices(), size, meter))
+        ):
             continue
-        points = [(v.x, v.y) for v in shape.vertices()]
+        work = _work(entity) if curve else 0
+        points: list[tuple[float, float]] = []
+        for v in shape.vertices():  # of curves they are made one by one
+            if points:
+                meter.add("vertices", 2)
+            if work:
+                meter.add("entities", work)
+            points.append((v.x, v.y))
         if len(points) > 1:
-            meter.add("vertices", 2 * (len(points) - 1))
             yield entity.dxf.layer, points
+
+
+def _work(entity: Any) -> int:
+    """A point of a curve costs as much as so many things: of a spline about as many as its degree."""
+    kind = entity.dxftype()
+    return 1 + int(entity.dxf.degree) if kind in ("SPLINE", "HELIX") else 2 if kind == "ELLIPSE" else 1
 
 
 def _parts(entities: Iterable[Any], meter: Meter) -> Iterator[Any]:
@@ -157,7 +203,7 @@ def _parts(entities: Iterable[Any], meter: Meter) -> Iterator[Any]:
         kind = entity.dxftype()
         if kind in _SKIPPED:
             continue
-        meter.add("entities", 1)
+        meter.add("entities", 1 if len(stack) == 1 else COPY + _parts_of(entity))
         if kind == "INSERT" and entity.mcount > 1:
             stack.append(iter(entity.multi_insert()))
         elif isinstance(entity, SupportsVirtualEntities):
@@ -186,6 +232,7 @@ def _is_of_use(entity: Any, size: float, meter: Meter) -> bool:
             raise MapError(f"a spline of degree {dxf.degree}: expected 1 … {MAX_DEGREE}", meter.path)
         if not len(entity.control_points) and len(entity.fit_points) > MAX_FIT:
             raise MapError(f"a spline of {len(entity.fit_points)} fit points: expected at most {MAX_FIT}", meter.path)
+        meter.add("entities", len(entity.fit_points) ** 2 // FIT)
         far = sum(map(abs, (*map(float, entity.knots), *map(float, entity.weights)))) * 0.0  # no number if one is none
         for points in (entity.control_points, entity.fit_points):
             far += max((abs(float(v)) for p in points for v in tuple(p)[:2]), default=0.0)

@@ -245,4 +245,4 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
         return load_robot(name)
     except ModelError as error:
         hint = did_you_mean(name, model_names())
-        raise ModelError(f'no robot model "{name}"{hint} ("botyard models" lists them)') from error
+        raise ModelError(f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)') from error

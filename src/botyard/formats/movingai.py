@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import MapError
-from botyard.formats.base import Options, Source
+from botyard.formats.base import Options, Source, Warn
 from botyard.formats.budget import Budget, Meter
 from botyard.model.scene import Scene
 from botyard.model.tracing import mask_to_segments
@@ -30,8 +30,12 @@ def fits(source: Source) -> bool:
     return source.data[:1000].lstrip()[:5].lower() in (b"type ", b"type\t")
 
 
-def parse(text: str, path: str | None = None, meter: Meter | None = None) -> NDArray[np.bool_]:
+def parse(
+    text: str, path: str | None = None, meter: Meter | None = None, warn: Warn | None = None
+) -> NDArray[np.bool_]:
     """The solid cells of a map, (height, width), row 0 at the bottom; `meter` counts them, before they are read.
+
+    `warn` is told if there is more in the file than the map that it announces.
 
     Raises
     ------
@@ -59,13 +63,16 @@ def parse(text: str, path: str | None = None, meter: Meter | None = None) -> NDA
     meter.add("cells", height * width, 2)
     meter.add("entities", height)
     lines = text.split("\n", start + height)
+    rest = lines[start + height :]
+    if warn is not None and rest and rest[0].strip():
+        warn(f"{path or 'map'}:{start + height + 1}: expected {height} rows, found more: they are left out")
     rows = [line.rstrip().encode("latin-1", "replace") for line in lines[start : start + height]]
     for number, row in enumerate(rows, start=start + 1):
         if len(row) != width:
             raise MapError(f"expected {width} cells, found {len(row)}", path, number)
-        rest = row.translate(None, _FREE + _SOLID)
-        if rest:
-            raise MapError(f"expected cells out of {(_FREE + _SOLID).decode()}, found {chr(rest[0])!r}", path, number)
+        odd = row.translate(None, _FREE + _SOLID)
+        if odd:
+            raise MapError(f"expected cells out of {(_FREE + _SOLID).decode()}, found {chr(odd[0])!r}", path, number)
     if len(rows) != height:
         raise MapError(f"expected {height} rows, found {len(rows)}", path, len(lines))
     cells = np.frombuffer(b"".join(rows), np.uint8).reshape(height, width)[::-1]
@@ -81,7 +88,7 @@ def read(source: Source, options: Options) -> World:
         With file and line.
     """
     meter = Meter(options.budget, source.name)
-    solid = parse(source.text, source.name, meter)
+    solid = parse(source.text, source.name, meter, options.warn)
     size = options.scale(CELL, source.name, "a cell")
     meter.check("extent", max(solid.shape) * size)
     segments = mask_to_segments(solid, lambda n: meter.add("vertices", 2 * n)) * size

@@ -10,7 +10,7 @@ import numpy as np
 
 from botyard.errors import MapError
 from botyard.formats.armap import ArMap, Cairn, ScanSource
-from botyard.formats.base import Options, Source
+from botyard.formats.base import Options, Source, Warn
 from botyard.formats.budget import Budget, Meter
 from botyard.names import shown
 
@@ -42,8 +42,18 @@ def _numbers(words: list[str]) -> list[float] | None:
     return values if all(map(math.isfinite, values)) else None
 
 
-def parse(text: str, path: str | None = None, budget: Budget = Budget()) -> SaphiraWorld:
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: Warn | None = None) -> SaphiraWorld:
     """Read a world; whatever is neither a wall nor the home is left out.
+
+    Lines that begin with a number and are no walls have been damaged: `warn` is told of the first, and how many there are.
 
     Raises
     ------
@@ -55,6 +65,8 @@ def parse(text: str, path: str | None = None, budget: Budget = Budget()) -> Saph
     meter = Meter(budget, path or "world")
     meter.add("vertices", 2 * text.count("\n"))
     most_mm = 1000.0 * budget.extent
+    damaged = ""
+    lost = 0
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.partition(";")[0].split()
         if words and words[0].lower() == "position":
@@ -68,8 +80,14 @@ def parse(text: str, path: str | None = None, budget: Budget = Budget()) -> Saph
             if max(map(abs, values)) > most_mm:
                 raise meter.error("extent", max(map(abs, values)) / 1000.0, number)
             world.lines.append((values[0], values[1], values[2], values[3]))
+        elif words and _is_number(words[0]):
+            lost += 1
+            if not damaged:
+                damaged = f'{path or "world"}:{number}: wall skipped: expected four numbers, found "{shown(line.strip(), 40)}"'
     if not world.lines:
         raise MapError("expected walls (lines of four numbers, mm), found none", path)
+    if damaged and warn is not None:
+        warn(damaged + (f", and {lost - 1} more like it" if lost > 1 else ""))
     return SaphiraWorld(world.lines, home)
 
 
@@ -90,7 +108,7 @@ def read(source: Source, options: Options) -> ArMap:
     MapError
         With file and line.
     """
-    return to_armap(parse(source.text, source.name, options.budget))
+    return to_armap(parse(source.text, source.name, options.budget, options.warn))
 
 
 __all__ = ["SUFFIXES", "SaphiraWorld", "parse", "read", "to_armap"]

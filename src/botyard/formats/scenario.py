@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
+from botyard import arguments
 from botyard.errors import BotyardError, BudgetError, FormatError, ModelError, WorldError, WorldFileError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
@@ -209,7 +210,8 @@ class _Reader:
         f = self._file
         limits = (
             ("step", f.step, 1e-6, 60.0), ("speed", f.speed, 0.0, 1000.0), ("duration", f.duration, 1e-6, 1e9),
-            ("threads", f.threads, 1, 256), ("resolution", f.resolution, 1e-6, 1e4), ("seed", f.seed, -(2**127), 2**127),
+            ("threads", f.threads, 1, 256), ("resolution", f.resolution, 1e-6, 1e4),
+            ("seed", f.seed, arguments.MIN_SEED, arguments.MAX_SEED),
         )  # fmt: skip
         for key, value, low, high in limits:
             if value is not None and not low <= value <= high:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 from xml.parsers import expat
 
+import numpy as np
+
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
@@ -28,7 +30,16 @@ _LISTS: Final = frozenset({"d", "points"})
 _COPIED: Final = frozenset({"href", "xlink:href"})
 _THING: Final = 400
 """So many characters that have to be looked at for something count as another thing."""
+ELEMENT: Final = 20
+"""An element counts as so many: the library takes about 0.2 ms for one, however small."""
+_CURVE: Final = 10
+"""A curve of a path counts as so many things, beside its points."""
+_BACK: Final = 50
+"""For the end of a figure the library looks back to its beginning: over so many numbers in about the time of a thing."""
+_SAMPLES: Final = [k / 16 for k in range(17)]
+"""Where on a curve it is measured."""
 _NUMBER: Final = re.compile(r"[0-9.]+")
+_PIECE: Final = re.compile(r"[mM]|[zZ]|[0-9.]+")
 _BLANKS: Final = re.compile(r"\s{%d}" % MAX_BLANKS)  # noqa: UP031
 _ALL = "*"
 
@@ -104,24 +115,37 @@ def _path_lines(svg: Any, path: Any, unit: float, meter: Meter) -> Iterator[Line
             if part.end is not None:
                 line.append((part.end.x, part.end.y))
         else:
-            chord = math.dist(part.start, part.end) if part.start is not None else 0.0
-            box = part.bbox()
-            reach = max(chord, box[2] - box[0], box[3] - box[1])
-            meter.check("extent", reach * unit)
-            n = max(4, chords(reach * unit * math.pi, 2.0 * math.pi))
+            if part.start is None or part.end is None:
+                continue
+            corners = np.asarray(part.npoint(_SAMPLES), np.float64)
+            reach = float(np.ptp(corners, axis=0).max()) * unit
+            meter.check("extent", reach)
+            n = max(4, chords(reach * math.pi, 2.0 * math.pi))
             meter.add("vertices", 2 * n)
-            for k in range(1, n + 1):
-                point = part.point(k / n)
-                line.append((point.x, point.y))
+            meter.add("entities", _CURVE + n)
+            line.extend(map(tuple, np.asarray(part.npoint([k / n for k in range(1, n + 1)])).tolist()))
     if len(line) > 1:
         yield line
+
+
+def _looking_back(path: str) -> int:
+    """What it counts that the library looks back from each ``z`` to the ``m`` before it: at worst the square of a path's length."""
+    since = total = 0
+    for piece in _PIECE.finditer(path):
+        if piece[0] in "mM":
+            since = 0
+            continue
+        if piece[0] in "zZ":
+            total += since
+        since += 1
+    return total // _BACK
 
 
 class _Measure:
     """What a file comes to when it is written out.
 
-    A thing is an element, an attribute or a number of a path. The library looks through all attributes that an element has or inherits:
-    `_THING` characters of those count as a thing too.
+    A thing is an attribute or a number of a path; an element counts as `ELEMENT` of them. The library looks through all attributes
+    that an element has or inherits: `_THING` characters of those count as a thing too.
     """
 
     def __init__(self, meter: Meter) -> None:
@@ -162,10 +186,10 @@ class _Measure:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(":")[2]
         index = len(self._own)
-        things, text = 1 + len(attributes), 0
+        things, text = ELEMENT + len(attributes), 0
         for key, value in attributes.items():
             if key in _LISTS:
-                things += sum(1 for _ in _NUMBER.finditer(value))
+                things += sum(1 for _ in _NUMBER.finditer(value)) + _looking_back(value)
                 if _BLANKS.search(value):
                     raise self._fail(f"more than {MAX_BLANKS} blanks in a row in {key}")
             elif key not in _COPIED and ":" not in key and len(value) > MAX_ATTRIBUTE:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import did_you_mean
 from botyard.names import MAX_NAME
 
@@ -19,6 +20,8 @@ _Flag = bool | UnsetType
 _Milliseconds = Annotated[int, Meta(ge=1, le=60_000)] | UnsetType
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)] | UnsetType
 _ModelName = Annotated[str, Meta(pattern=r"^[^/\\.]+$", max_length=MAX_NAME)]
+_Seed = Annotated[int, Meta(extra_json_schema={"minimum": MIN_SEED, "maximum": MAX_SEED})]
+"""Too large for the library's own bounds: the option's type compares it."""
 MAX_FACTORIES: Final = 100
 """A world may ask for so many robot factories."""
 
@@ -38,7 +41,7 @@ class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=T
     ros_names: Literal["default", "amrisim", "stage", "rosaria"] | UnsetType = UNSET
     ros_time: Literal["sim", "wall"] | UnsetType = UNSET
     ambf_namespace: _Name = UNSET
-    seed: int | UnsetType = UNSET
+    seed: _Seed | UnsetType = UNSET
     sensor_noise: Literal["stock", "none"] | UnsetType = UNSET
     simulate_batteries: _Flag = UNSET
     start: Annotated[str, Meta(max_length=MAX_NAME)] | UnsetType = UNSET

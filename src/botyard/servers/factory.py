@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from botyard.errors import BotyardError
+from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
+from botyard.names import shown
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.tokenbucket import RateLimit, TokenBucket
 from botyard.servers.fence import Fence
@@ -147,6 +148,18 @@ class Workshop:
                 self._waiting[key] = queue  # behind the others
             self._work(factory.make, clients)
             return
+
+
+def check_factory_model(spec: RobotSpec) -> None:
+    """Look whether a factory can make robots of this model.
+
+    Raises
+    ------
+    WorldError
+        It cannot drive.
+    """
+    if not spec.drive:
+        raise WorldError(f"robot factory: {shown(spec.name)} cannot drive, so no client could use it")
 
 
 class FactoryServer(RobotPortServer):

@@ -17,7 +17,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.names import check_name, is_name, shown
 from botyard.protocols.pioneer.session import PioneerSettings
-from botyard.servers.factory import FactoryServer, Workshop
+from botyard.servers.factory import FactoryServer, Workshop, check_factory_model
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import PioneerServer, RobotPortServer
 from botyard.servers.worldcontrol import WorldControl
@@ -278,8 +278,7 @@ class Yard:
             The model cannot drive.
         """
         spec = self.find_model(model)
-        if not spec.drive:
-            raise WorldError(f"robot factory: {spec.name} cannot drive, so no client could use it")
+        check_factory_model(spec)
         factory = FactoryServer(
             self.hub, spec, self.settings, self.world, places or self.hub.sim.next_places, self._workshop
         )
