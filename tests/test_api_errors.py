@@ -252,3 +252,10 @@ def test_checks_raise_nothing_else(value: object) -> None:
         except ArgumentError as error:
             message = str(error)
         assert not message or (message.startswith("it") and message.isprintable())
+
+
+@pytest.mark.parametrize(("name", "call"), [("pose", "set_pose"), ("position", "set_pose"), ("speed", "command")])
+def test_what_a_robot_does_not_have_but_users_would_assign_to_names_the_method(name: str, call: str) -> None:
+    robot = botyard.Simulation().add_robot("p3dx")
+    with pytest.raises(AttributeError, match=call):
+        setattr(robot, name, (1.0, 2.0, 0.0))

@@ -137,7 +137,10 @@ def _usual_mode() -> int:
 @contextlib.contextmanager
 def _fresh(target: Path, mode: int) -> Iterator[BinaryIO]:
     """A new file that takes the place of `target` when the block is done."""
-    number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}-", suffix=".new")
+    try:
+        number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:64]}-", suffix=".new")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None  # nobody has named the other one
     try:
         with open(number, "wb") as file:
             if hasattr(os, "fchmod"):

@@ -460,3 +460,9 @@ def test_what_lives_as_long_as_the_run_is_not_looked_through_for_garbage(
         assert frozen[0] > 10_000
     finally:
         gc.unfreeze()
+
+
+def test_a_word_of_a_command_that_takes_files_too_may_be_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call("maps", "genrate", "warehouse", "x.map", capsys=capsys)
+    assert code == 253 and 'did you mean the command "botyard maps generate"?' in err
+    assert "did you mean" not in call("maps", "zzzz.map", capsys=capsys)[2]

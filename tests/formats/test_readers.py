@@ -111,8 +111,27 @@ def test_a_bundle_is_a_world_with_its_files() -> None:
 
 
 @pytest.mark.parametrize(
+    "image", ["/home/me/maps/p.png", "../maps/p.png", "C:\\\\maps\\\\p.png", "P.PNG", "maps/P.png"]
+)
+def test_what_is_packed_together_has_left_its_folders_behind(image: str) -> None:
+    """Programs that save maps write whole paths into them."""
+    ros = f"image: {image}\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    assert len(read_world(bundle(m_yaml=ros.encode(), p_png=png())).scene.segments) > 10
+
+
+def test_a_path_that_is_there_counts_before_a_name_that_is_like_it() -> None:
+    ros = b"image: maps/p.png\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    scene = read_world(bundle(m_yaml=ros, maps__p_png=png(), p_png=b"no picture")).scene
+    assert len(scene.segments) > 10
+
+
+@pytest.mark.parametrize(
     ("source", "complaint"),
     [
+        (bundle(m_yaml=b"image: q.png\nresolution: 1\n", p_png=b""), '"q.png" is not in the archive: beside this file there is p.png'),
+        (bundle(m_yaml=b"image: q.png\nresolution: 1\n"), "not in the archive: this file is alone in its folder"),
+        (bundle(m_yaml=b"image: m.yaml\nresolution: 1\n"), "m.yaml"),
+        (bundle(m_yaml=b"image: ..\nresolution: 1\n"), "is not in the archive"),
         (bundle(), "expected a map or a world in it, found none"),
         (bundle(a_world=b"", b_world=b""), "expected one map or world in it, found a.world, b.world"),
         (bundle(a_world=b'include "/etc/passwd"'), "no such file"),
@@ -128,7 +147,7 @@ def test_bundles_that_are_refused(source: Source, complaint: str) -> None:
     with pytest.raises(FormatError) as error:
         read_world(source)
     assert complaint in str(error.value)
-    assert "root:" not in str(error.value)
+    assert "root:" not in str(error.value) and "/tmp/botyard-" not in str(error.value)
 
 
 def test_names_in_a_bundle_cannot_leave_its_folder(tmp_path: Path) -> None:

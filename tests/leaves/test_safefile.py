@@ -182,3 +182,9 @@ def test_devices_are_written_to_and_nothing_else() -> None:
         remove_own("/dev/null")
     with pytest.raises(OSError, match="it is a device"):
         replace_own("/dev/null", b"x")
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as error, replacing(tmp_path / "none" / "a.png"):
+        pass
+    assert error.value.filename == str(tmp_path / "none" / "a.png")

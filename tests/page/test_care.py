@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, expect
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
+from botyard.servers.desk import Question
 from botyard.simulation import Simulation
 from tests.page.pages import PageObject, page
 from tests.page.serving import TOKEN, Served, served
@@ -123,6 +124,28 @@ def test_a_model_that_is_not_there_is_not_added(run: tuple[Served, PageObject]) 
     expect(one.button("Add")).to_be_disabled()
 
 
+def test_what_cannot_be_added_is_said_and_what_was_typed_stays(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    one.press("Insert")
+    one.tab.get_by_role("searchbox", name="Model").fill("seekur")
+    many, name = one.tab.get_by_label("How many"), one.tab.get_by_role("textbox", name="Name")
+    name.fill("r1")
+    for wrong in ("0", "1001", "-1", "1.5", ""):
+        many.fill(wrong)
+        expect(one.tab.locator("dialog button.main")).to_be_disabled()
+    many.fill("2")
+    expect(name).to_be_disabled()
+    expect(name).to_have_value("")  # robots that are several get numbers
+    many.fill("1")
+    one.button("Add seekur").click()
+    toast(one, 'a body named "r1" is there already')
+    expect(name).to_have_value("r1")
+    name.fill("fred")
+    one.button("Add seekur").click()
+    simulator.wait(lambda: "fred" in simulator.sim.robots)
+    one.until("__sim.dialog === 'none'")
+
+
 # -- what is destroyed is said
 
 
@@ -188,7 +211,7 @@ def test_a_token_can_be_pasted_where_there_is_none(browser: Browser) -> None:
 
 
 def test_messages_lie_above_dialogs(run: tuple[Served, PageObject]) -> None:
-    _, one = run
+    simulator, one = run
     # what the top layer was given last lies above the rest of it
     one.js("""(() => {
       window.layer = [];
@@ -207,6 +230,11 @@ def test_messages_lie_above_dialogs(run: tuple[Served, PageObject]) -> None:
     one.press("Insert")  # a dialog that comes after the message does not hide it either
     one.tab.get_by_role("dialog", name="Add a robot or an obstacle").wait_for()
     one.until("layer.filter((s) => s === 'showModal').length === 2 && layer.at(-1) === 'showPopover'")
+    toast(one, "look at this")
+    # nor does one that the simulator opens, which comes in place of it
+    simulator.desk.question = Question("is that so?", 234)
+    one.tab.get_by_text("is that so?").wait_for()
+    one.until("layer.filter((s) => s === 'showModal').length === 3 && layer.at(-1) === 'showPopover'")
     toast(one, "look at this")
 
 
@@ -258,6 +286,8 @@ def test_a_lost_connection_looks_lost(browser: Browser) -> None:
         one = PageObject(context.new_page())
         one.open(simulator.url)
         one.tab.get_by_text("sim/real 1").wait_for()
+        one.js("__sim.setSelection(['r0'])")
+        expect(one.button("Emergency stop")).to_be_enabled()
         assert one.js("getComputedStyle(document.querySelector('.stage')).filter") == "none"
     one.tab.get_by_text("Connection lost, trying again").first.wait_for()
     bar = one.tab.locator("footer")
@@ -265,6 +295,8 @@ def test_a_lost_connection_looks_lost(browser: Browser) -> None:
     expect(bar).to_contain_text("sim/real –")
     assert "grayscale" in one.js("getComputedStyle(document.querySelector('.stage')).filter")
     assert one.button("Pause").is_disabled()
+    assert one.button("Emergency stop").is_disabled(), "it would stop nothing"
+    assert "grayscale" in one.js("getComputedStyle(document.querySelector('aside')).filter")
     context.close()
 
 

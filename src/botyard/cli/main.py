@@ -113,8 +113,14 @@ def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
 
 def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
     """The command that was meant by a bare word that is no map either."""
-    if not isinstance(error, MapError) or not typed or not typed[0].isalpha() or typed[0] in COMMANDS:
+    if not isinstance(error, MapError) or not typed or not typed[0].isalpha():
         return ""
+    if typed[0] in COMMANDS:  # one that takes files as well as words of its own
+        group = program.get_command(click.Context(program), typed[0])
+        word = next((w for w in typed[1:] if not w.startswith("-")), "").lower()
+        inner = list(group.commands) if isinstance(group, click.Group) and word.isalpha() else []
+        near = next(iter(difflib.get_close_matches(word, inner, n=1, cutoff=0.6)), None)
+        return f'; did you mean the command "botyard {typed[0]} {near}"?' if near and near != word else ""
     word = typed[0].lower()
     near = OTHER_WORDS.get(word) or next(iter(difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.6)), None)
     return f'; did you mean the command "botyard {near}"?' if near else ""

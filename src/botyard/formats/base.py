@@ -13,6 +13,7 @@ from typing import Final
 from botyard.errors import FormatError, MapError
 from botyard.formats.budget import Budget, Meter
 from botyard.model.world import World
+from botyard.names import shown
 
 Warn = Callable[[str], None]
 POINT: Final = 0.02
@@ -65,6 +66,10 @@ class Options:
         return usual
 
 
+LISTED: Final = 5
+"""So many files are named in a message."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file that is to be read, from a disk or from a user's browser.
@@ -115,12 +120,27 @@ class Source:
         """
         if self.path is None:
             raise MapError(
-                f'{what} "{name}" is a file of its own: send both in one .zip, or load the file by name', self.name
+                f'{what} "{shown(name)}" is a file of its own: send both at once, or in one .zip, or load the file by name',
+                self.name,
             )
         path = self.path.parent / name
-        if self.root is not None and not path.resolve().is_relative_to(self.root):
-            raise MapError(f'{what} "{name}" is not in the archive', self.name)
-        return path
+        if self.root is None or self._is_inside(path):
+            return path
+        # who packs files, or drops them together, has left their folders behind; and other systems know no capital letters
+        last = name.replace("\\", "/").rpartition("/")[2]
+        there = sorted(p for p in self.path.parent.iterdir() if p.is_file() and p != self.path)
+        for same in (str, str.casefold):
+            for path in there:
+                if same(path.name) == same(last) and self._is_inside(path):
+                    return path
+        listed = ", ".join(shown(p.name) for p in there[:LISTED]) + (", …" if len(there) > LISTED else "")
+        beside = f"beside this file there is {listed}" if listed else "this file is alone in its folder"
+        raise MapError(f'{what} "{shown(name)}" is not in the archive: {beside}', self.name)
+
+    def _is_inside(self, path: Path) -> bool:
+        """Whether a path is a file of the archive that this one came in."""
+        assert self.root is not None
+        return path.resolve().is_relative_to(self.root) and path.is_file()
 
 
 def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapError) -> bytes:

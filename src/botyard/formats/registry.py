@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -224,9 +224,21 @@ def _read_bundle(source: Source, options: Options) -> World:
             main = _main_file(sorted(p for p in folder.rglob("*") if p.is_file()), source.name, options.budget)
             inner = read_source(main, options.budget)
             inside = Source(f"{source.name}/{main.relative_to(folder)}", inner.data, main, folder)
-            return read_world(inside, options)
+            hidden = partial(_as_sent, folder=str(folder), name=source.name)
+            try:
+                return read_world(inside, replace(options, warn=lambda text: options.warn(hidden(text))))
+            except FormatError as error:
+                make, values = error.__reduce__()
+                assert callable(make)
+                assert isinstance(values, tuple)
+                raise make(*(hidden(v) if isinstance(v, str) else v for v in values)) from None
     except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, ValueError, RuntimeError, OSError, EOFError) as error:
         raise MapError(f"not a .zip that can be unpacked: {shown(error, 200)}", source.name) from None
+
+
+def _as_sent(text: str, folder: str, name: str) -> str:
+    """A message about files of an archive by their names in it, not by those of the folder that they are unpacked into."""
+    return text.replace(folder, name)
 
 
 _MEMBER: Final = b"PK\x01\x02"
