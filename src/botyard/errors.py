@@ -7,7 +7,7 @@ ends with when nothing handles it. A leaf: imports nothing of botyard.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from os import PathLike
 
@@ -31,6 +31,17 @@ class ExitCode(IntEnum):
     COMMAND_LINE = 255
 
 
+MAX_REASON = 1000
+"""Longest reason of an error of a file that is said, characters."""
+
+
+def escaped(text: str) -> str:
+    r"""Return `text` with every character that is not printable written as its escape (``\n``, ``\x1b``, ``\u202e``)."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 class BotyardError(Exception):
     """Base of all errors that botyard raises on purpose."""
 
@@ -51,13 +62,25 @@ class FormatError(BotyardError):
     """
 
     def __init__(self, reason: str, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
+        super().__init__()
         self.reason = reason
         self.path = None if path is None else str(path)
         self.line = line
-        where = self.path or ""
+        self._tell()
+
+    def _tell(self) -> None:
+        """Make the sentence. What it quotes of a file has been chosen by a stranger."""
+        where, line = self.path or "", self.line
         if line is not None:
             where = f"{where}:{line}" if where else f"line {line}"
-        super().__init__(f"{where}: {reason}" if where else reason)
+        reason = self.reason if len(self.reason) <= MAX_REASON else self.reason[: MAX_REASON - 1] + "…"
+        self.args = (escaped(f"{where}: {reason}" if where else reason),)
+
+    def told(self, tell: Callable[[str], str]) -> None:
+        """Say the reason, and where, in other words."""
+        self.reason = tell(self.reason)
+        self.path = None if self.path is None else tell(self.path)
+        self._tell()
 
     def __reduce__(self) -> tuple[object, ...]:  # one process may read for another
         return type(self), (self.reason, self.path, self.line)
@@ -143,6 +166,9 @@ class ModelError(BotyardError):
     """A robot or sensor model is unknown or its description is wrong (exit code 249)."""
 
     exit_code = ExitCode.ROBOT_INIT
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(escaped(text))  # a description is a file, too
 
 
 class ModelsMissingError(BotyardError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from botyard.errors import BotyardError, WorldError
+from botyard.errors import BotyardError, WorldError, escaped
 
 MAX_NAME: Final = 64
 """Longest name of a robot or of another thing, characters."""
@@ -47,13 +47,6 @@ def check_name(name: object, what: str = "robot", error: type[BotyardError] = Wo
     else:
         found = f'"{shown(name)}"'
     raise error(f"a {what} has a name of 1 to {MAX_NAME} printable characters; found {found}")
-
-
-def escaped(text: str) -> str:
-    r"""Return `text` with every character that is not printable written as its escape (``\n``, ``\x1b``, ``\u202e``)."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def shown(text: object, limit: int = MAX_NAME) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
+import tempfile
 import zipfile
 from copy import copy
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from PIL import Image
 
 from botyard.cli.scenario import EXAMPLE
-from botyard.errors import BudgetError, FormatError, MapError, ModelError
+from botyard.errors import BotyardError, BudgetError, FormatError, MapError, ModelError
 from botyard.formats.adf import parse_adf
 from botyard.formats.base import Format, Options, Source
 from botyard.formats.budget import Budget
@@ -267,3 +268,40 @@ def test_damaged_descriptions_and_plans(tmp_path: Path) -> None:
             path.write_bytes(damaged)
             with contextlib.suppress(FormatError, ModelError):
                 find_robot(path)
+
+
+BAD = "ev\x1b[2J\nil"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {BAD + ".map": "x"},
+        {BAD + ".yaml": 'botyard: 1\nmap: "no\\e.map"\n'},
+        {BAD + ".yaml": "botyard: 1\nmap: b.map\n", "b.map": "2D-Map\nNumPoints: 0\n"},
+        {"a.yaml": "botyard: 1\nmap: b.map\n", "b.map/x": "2D"},
+        {"a.yaml": 'botyard: 1\nrobots: [{model: "x\\e.toml"}]\n'},
+        {"a.yaml": 'botyard: 1\nrobots: [{model: "x\\e"}]\n'},
+        {"a.yaml": f'botyard: 1\n? "k\\e{"y" * 5000}"\n: 3\n'},
+        {"x" * 300 + ".map": "2D-Map\n"},
+        {"a.world": f'include "{BAD}.inc"\n'},
+        {"a.world": f'define p position ( drive "{BAD}" )\np()\n'},
+        {"a.svg": "<svg>&a\u202eb;</svg>"},
+        {"a\x1b.map": "", "b\x1b.map": ""},
+    ],
+    ids=range(12),
+)
+def test_what_is_told_of_an_archive_names_it_and_is_fit_for_a_terminal(files: dict[str, str]) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    told: list[str] = []
+    try:
+        world = read_world(Source("of/mine.zip", packed.getvalue()), Options(warn=told.append))
+        told.append(world.scene.source)
+    except BotyardError as error:
+        told.append(str(error))
+    assert "of/mine.zip" in told[-1]
+    for text in told:
+        assert text.isprintable() and len(text) < 1300 and tempfile.gettempdir() not in text

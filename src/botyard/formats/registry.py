@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from botyard import arguments
-from botyard.errors import FormatError, MapError, WorldFileError, did_you_mean
+from botyard.errors import BotyardError, FormatError, MapError, WorldFileError, did_you_mean
 from botyard.formats import (
     armapscene,
     bitmap,
@@ -221,24 +221,30 @@ def _read_bundle(source: Source, options: Options) -> World:
                 meter.add("members", 1)
                 if not member.is_dir():
                     _unpack(archive, member, folder, meter)
-            main = _main_file(sorted(p for p in folder.rglob("*") if p.is_file()), source.name, options.budget)
-            inner = read_source(main, options.budget)
-            inside = Source(f"{source.name}/{main.relative_to(folder)}", inner.data, main, folder)
-            hidden = partial(_as_sent, folder=str(folder), name=source.name)
-            try:
-                return read_world(inside, replace(options, warn=lambda text: options.warn(hidden(text))))
-            except FormatError as error:
-                make, values = error.__reduce__()
-                assert callable(make)
-                assert isinstance(values, tuple)
-                raise make(*(hidden(v) if isinstance(v, str) else v for v in values)) from None
+            return _read_unpacked(source, folder, options)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, ValueError, RuntimeError, OSError, EOFError) as error:
-        raise MapError(f"not a .zip that can be unpacked: {shown(error, 200)}", source.name) from None
+        reason = error.strerror if isinstance(error, OSError) else error  # not with the name: that is of our own folder
+        raise MapError(f"not a .zip that can be unpacked: {shown(reason, 200)}", source.name) from None
 
 
-def _as_sent(text: str, folder: str, name: str) -> str:
-    """A message about files of an archive by their names in it, not by those of the folder that they are unpacked into."""
-    return text.replace(folder, name)
+def _read_unpacked(source: Source, folder: Path, options: Options) -> World:
+    """The world among unpacked files. Who is told of them knows the archive, not where it has been unpacked."""
+
+    def tell(text: str) -> str:
+        return text.replace(f"{folder}/", f"{source.name}/").replace(str(folder), source.name)
+
+    told = replace(options, warn=lambda text: options.warn(tell(text)))
+    try:
+        main = _main_file(sorted(p for p in folder.rglob("*") if p.is_file()), source.name, options.budget)
+        inner = read_source(main, options.budget)
+        inside = Source(f"{source.name}/{shown(main.relative_to(folder), 200)}", inner.data, main, folder)
+        return read_world(inside, told)
+    except FormatError as error:
+        error.told(tell)
+        raise
+    except BotyardError as error:
+        error.args = tuple(tell(a) if isinstance(a, str) else a for a in error.args)
+        raise
 
 
 _MEMBER: Final = b"PK\x01\x02"

@@ -154,7 +154,7 @@ class YamlFile:
             field = re.search(r"unknown field `(.*)`", reason)
             if field:
                 hint = did_you_mean(field[1], known)
-                raise self.fail(where, f'there is no key "{field[1]}" here{hint}', field[1]) from None
+                raise self.fail(where, f'there is no key "{shown(field[1])}" here{hint}', field[1]) from None
             missing = re.search(r"missing required field `(.*)`", reason)
             if missing:
                 raise self.fail(where, f'expected the key "{missing[1]}", found none') from None
