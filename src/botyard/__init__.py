@@ -24,9 +24,10 @@ if TYPE_CHECKING:
         UnknownNameError,
         WorldError,
     )
+    from botyard.formats.models import load_robot
     from botyard.formats.registry import load_scene
     from botyard.geometry import Pose, Twist
-    from botyard.model.library import load_laser, load_robot, robot_names
+    from botyard.model.library import load_laser, robot_names
     from botyard.model.robot import RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
@@ -55,7 +56,7 @@ _WHERE = {
     "UnknownNameError": "errors",
     "WorldError": "errors",
     "load_laser": "model.library",
-    "load_robot": "model.library",
+    "load_robot": "formats.models",
     "load_scene": "formats.registry",
     "robot_names": "model.library",
 }

@@ -325,3 +325,17 @@ def test_a_scene_of_a_scenario_has_no_robots(tmp_path: Path) -> None:
     (tmp_path / "ex.yaml").write_text(EXAMPLE)
     assert load_scene(tmp_path / "ex.yaml").boxes
     assert load_world(tmp_path / "ex.yaml").robots
+
+
+@pytest.mark.parametrize("key", ["polygon: {0}", "parts: [[[0, 0], [1, 0], [0, 1]], {0}]"])
+@pytest.mark.parametrize("fixed", ["false", "true"])
+@pytest.mark.parametrize(
+    ("corners", "number"), [("[[1, 1], [1, 1], [1, 1]]", 1), ("[[1, 1], [1, 2], [1, 1], [1, 2.0]]", 2)]
+)
+def test_polygons_have_corners_apart(key: str, fixed: str, corners: str, number: int) -> None:
+    text = f"botyard: 1\nobstacles:\n- {key.format(corners)}\n  fixed: {fixed}\n"
+    with pytest.raises(
+        WorldFileError,
+        match=rf"a.yaml:3: obstacles\[0\]: expected polygons of at least 3 different corners, found {number}",
+    ):
+        read_world(Source("a.yaml", text.encode()))

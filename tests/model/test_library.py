@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from botyard.errors import ModelError
+import botyard
+from botyard.errors import ArgumentError, BudgetError, ModelError, ModelFileError
+from botyard.formats.budget import Budget
 from botyard.model.library import load_laser, load_robot, parse_robot, robot_names
 from botyard.model.robot import Drive
 
@@ -81,12 +85,20 @@ def test_wrong_files_say_what_is_wrong(text: str, complaint: str) -> None:
 def test_a_file_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('extends = "p3dx"\ncolor = "blue"\n[limits]\nmax_speed = [0.5, 0, 90]\n')
-    spec = load_robot(path)
+    spec = botyard.load_robot(path)
     assert (spec.name, spec.color, spec.limits.max_speed.x) == ("mine", "blue", 0.5)
     assert spec.limits.accel.x == load_robot("p3dx").limits.accel.x, "tables are merged"
     assert spec.sonar == load_robot("p3dx").sonar
-    with pytest.raises(ModelError, match="cannot read"):
-        load_robot(tmp_path / "none.toml")
+    with pytest.raises(ModelFileError, match=r"none\.toml: cannot be read"):
+        botyard.load_robot(tmp_path / "none.toml")
+    os.mkfifo(tmp_path / "pipe.toml")  # would wait for ever
+    with pytest.raises(ModelFileError, match="expected a file"):
+        botyard.load_robot(tmp_path / "pipe.toml")
+    for limit in ("bytes", "entities"):
+        with pytest.raises(BudgetError, match=f"--max-read {limit}"):
+            botyard.load_robot(path, replace(Budget(), **{limit: 3}))
+    with pytest.raises(ArgumentError, match="model: "):
+        botyard.load_robot(5)  # type: ignore[arg-type]
 
 
 def test_laser_geometry() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from botyard.errors import FormatError
+from botyard.formats.base import read_bytes
+from botyard.formats.budget import Budget, Meter
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, P
 from botyard.protocols.pioneer.packet import Packet, Parser
@@ -24,8 +25,8 @@ def command(file: str, robot: str | None, session: int | None) -> int:
     """Print a recording of --record-packets: time, session, direction, packet, and its bytes."""
     talks: defaultdict[int, _Talk] = defaultdict(_Talk)
     try:
-        lines = Path(file).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_bytes(file, Meter(Budget(), file, FormatError), FormatError).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
         raise FormatError(f"cannot be read: {error}", file) from None
     for number, line in enumerate(lines, start=1):
         try:

@@ -14,12 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from botyard import arguments
 from botyard.errors import FormatError, ModelError, ModelFileError, did_you_mean
 from botyard.formats import arparams, stagescene, stageworld
 from botyard.formats.base import Options, read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.stagemodels import ModelLibrary
-from botyard.model.library import load_robot, parse_robot, robot_names
+from botyard.model import library
+from botyard.model.library import parse_robot, robot_names
 from botyard.model.robot import RobotSpec
 from botyard.names import shown
 
@@ -217,6 +219,27 @@ def model_names() -> tuple[str, ...]:
     return (*robot_names(), *(n for n in sorted(user_models().makers) if n not in own))
 
 
+def load_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
+    """A robot model by name (the library's or the user's, any case), or from a ``.toml`` or ``.p`` file.
+
+    Parameters
+    ----------
+    model : str or Path
+        The name or the file.
+    budget : Budget, optional
+        Limits of reading the file.
+
+    Raises
+    ------
+    ModelError
+        Unknown model, with the nearest known name; or a wrong description.
+    ModelFileError
+        A file cannot be read, is too large, or is wrong: with file, what was expected and what was found.
+    """
+    arguments.path(model, "model")
+    return find_robot(model, arguments.instance(budget, "budget", Budget))
+
+
 def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     """A robot model by name, or from a ``.p`` or ``.toml`` file.
 
@@ -234,7 +257,7 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     if suffix == ".toml":
         return _read_toml(Path(model), budget)
     if name.lower() in {n.lower() for n in robot_names()}:
-        return load_robot(name)
+        return library.load_robot(name)
     users = user_models()
     lower = {n.lower(): n for n in users.makers}
     if name.lower() in lower:
@@ -242,7 +265,7 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     if users.problems:  # the model may have stood in a file that cannot be read
         raise users.problems[0]
     try:
-        return load_robot(name)
+        return library.load_robot(name)
     except ModelError as error:
         hint = did_you_mean(name, model_names())
         raise ModelError(f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)') from error

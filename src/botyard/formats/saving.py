@@ -21,7 +21,8 @@ import yaml
 from botyard.errors import BotyardError, FormatError, ModelError, WorldFileError
 from botyard.formats import armap
 from botyard.formats.armapscene import from_scene
-from botyard.formats.base import POINT, Options, read_source
+from botyard.formats.base import POINT, Options, read_bytes, read_source
+from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import find_robot
 from botyard.formats.scenario import VERSION, home_of
 from botyard.formats.worldoptions import WORLD_OPTIONS
@@ -365,9 +366,9 @@ def _map_before(path: Path) -> str:
     """The map that a scenario of ours at this place refers to, as it calls it."""
     try:
         if is_ours(path):
-            data = yaml.safe_load(path.read_text("utf-8"))
+            data = yaml.safe_load(read_bytes(path, Meter(Budget(), str(path))).decode("utf-8"))
             return str(data.get("map", "")) if isinstance(data, dict) else ""
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+    except (FormatError, OSError, ValueError, yaml.YAMLError, RecursionError):
         pass
     return ""
 

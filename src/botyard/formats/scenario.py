@@ -275,6 +275,8 @@ class _Reader:
         for shape in shapes:
             if len(shape) < 3:
                 raise self._fail(where, f"expected polygons of at least 3 corners, found {len(shape)}")
+            if len(set(shape)) < 3:
+                raise self._fail(where, f"expected polygons of at least 3 different corners, found {len(set(shape))}")
         if not shapes:
             raise self._fail(f"{where}.parts", "expected at least one polygon, found none")
         return tuple(tuple(shape) for shape in shapes)

@@ -30,7 +30,7 @@ _SILENT = re.compile(
 
 
 _USUAL: Final[Mapping[str, float]] = {
-    "velocity": 0.0, "localization_origin": 0.0, "friction": 0.0, "height": 0.0, "height_offset": 0.0, "update_interval": 100.0,
+    "velocity": 0.0, "friction": 0.0, "height": 0.0, "height_offset": 0.0, "update_interval": 100.0,
 }  # fmt: skip
 """Properties that mean nothing here either, and change nothing while they have these values."""
 

@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import LaserFile, RobotFile, laser_of, to_spec
 from botyard.model.sensors import LaserSpec
+from botyard.names import shown
 
 
 def _builtin(folder: str) -> dict[str, str]:
@@ -154,23 +154,16 @@ def _by_lower_name() -> dict[str, str]:
     return {name.lower(): name for name in robot_names()} | ALIASES
 
 
-def load_robot(model: str | Path) -> RobotSpec:
-    """Find a robot model by the name of the library (any case), or read it from a ``.toml`` file.
+def load_robot(model: str) -> RobotSpec:
+    """Find a robot model by the name of the library (any case); files are read by `botyard.formats.models.load_robot`.
 
     Raises
     ------
     ModelError
-        Unknown model (with the nearest known name), unreadable file, or a wrong description.
+        Unknown model (with the nearest known name), or a wrong description.
     """
     name = str(arguments.path(model, "model"))
-    if name.lower().endswith(".toml"):
-        path = Path(model)
-        try:
-            text = path.read_text("utf-8")
-        except OSError as error:
-            raise ModelError(f"{path}: cannot read the robot model: {error.strerror}") from None
-        return parse_robot(text, path.stem)
     known = _by_lower_name()
     if name.lower() not in known:
-        raise ModelError(f'no robot model "{name}"{did_you_mean(name, known)} ("botyard models" lists them)')
+        raise ModelError(f'no robot model "{shown(name)}"{did_you_mean(name, known)} ("botyard models" lists them)')
     return _load_builtin(known[name.lower()])

@@ -260,6 +260,8 @@ class RobotSpec:
         for part in (self.outline, *self.parts):
             if any(not math.isfinite(v) for corner in part for v in corner):
                 raise ModelError(f"robot {self.name}: outline must hold finite numbers, found {part}")
+            if len(set(map(tuple, part))) < 2:
+                raise ModelError(f"robot {self.name}: outline needs different corners, found all of them at {part[:1]}")
 
     @property
     def front(self) -> float:
