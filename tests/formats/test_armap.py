@@ -207,6 +207,23 @@ def test_cairns() -> None:
     assert m.remainder == ("Whatever: this is",)
 
 
+def test_mapinfo_definitions() -> None:
+    """MAP-005: each keyword in any case, with quoted arguments, in the order of the file; they are written again."""
+    m = armap.parse(
+        HEADER
+        + 'MapInfo: SectorType Name=Crate "Label=a crate" Sim.Obstacle=yes\n'
+        + "mapinfo: GoalType Name=Shelf\n"
+        + 'TaskInfo: TaskType Name=Wait "Desc=to wait"\nMapInfos: no keyword\nDATA\n'
+    )
+    assert m.infos == (
+        InfoLine("MapInfo", ("SectorType", "Name=Crate", "Label=a crate", "Sim.Obstacle=yes")),
+        InfoLine("MapInfo", ("GoalType", "Name=Shelf")),
+        InfoLine("TaskInfo", ("TaskType", "Name=Wait", "Desc=to wait")),
+    )
+    assert m.remainder == ("MapInfos: no keyword",)
+    assert armap.parse(armap.dumps(m)).infos == m.infos
+
+
 def test_several_sources() -> None:
     m = armap.parse(
         "2D-Map-Ex\nSources: Main Front_Laser\nResolution: 20\nFront_LaserResolution: 100\nNumPoints: 1\n"

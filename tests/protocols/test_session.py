@@ -115,6 +115,22 @@ def test_the_next_session_begins_afresh() -> None:
     assert robot(modem).velocity.vx > 0
 
 
+def test_a_session_begins_with_odometry_at_zero_wherever_the_robot_was_driven_before() -> None:
+    """HSK-014: at the beginning, not only at the end of the session before."""
+    modem, line = world()
+    robot(modem).command.velocity(0.3)
+    modem.run(1.0)
+    robot(modem).command.velocity(0.0)
+    modem.run(1.0)
+    assert robot(modem).odom.x > 0.1, "nobody's session has ended here"
+    for n in (0, 1, 2, 1):
+        line.send(frame(n))
+    modem.run(0.3)
+    found = sips(line)
+    assert found and (found[-1].x, found[-1].y, found[-1].th) == (0, 0, 0)
+    assert robot(modem).odom.x == 0.0 and robot(modem).truth.x > 6.1
+
+
 def test_the_watchdog_watches_again_after_it_has_stopped_the_robot() -> None:
     """HSK-021: any packet sets it going anew, and silence stops the robot anew."""
     modem, line = opened()

@@ -202,16 +202,58 @@ async def test_long_answers_wait_for_each_other_and_for_their_readers() -> None:
             reader._transport.pause_reading()  # type: ignore[attr-defined]
             writer.write(request("m"))
         await until(lambda: len(served.peers) == 10)
-        await until(lambda: served.server._large == xmlrpc.MAX_LARGE)
+        await until(lambda: served.server._large.total() == xmlrpc.MAX_LARGE)
         for _ in range(200):
             await asyncio.sleep(0)
-        assert served.server._large == xmlrpc.MAX_LARGE
+        assert served.server._large.total() == xmlrpc.MAX_LARGE
         connections = list(served.server._connections)
         assert all(len(c._body) < xmlrpc.LARGE + 100_000 for c in connections if not c._is_large)
         for _, writer in greedy:
             writer.transport.abort()
         assert await call_large(served.uri) == value
-        await until(lambda: served.server._large == 0)
+        await until(lambda: not served.server._large)
+
+
+@run
+async def test_who_does_not_read_long_answers_holds_up_nobody_at_another_address() -> None:
+    value = ["x" * 1000] * 12_000
+    async with Served(lambda *_: value) as served:
+        greedy = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port, local_addr=("127.0.0.2", 0))
+            greedy.append(writer)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(request("m"))
+        await until(lambda: served.server._large == {"127.0.0.2": xmlrpc.MAX_LARGE})
+        await until(lambda: len(served.server._for_large) == 2)
+        assert await call_large(served.uri) == value, "while they hold theirs"
+        assert served.server._large == {"127.0.0.2": xmlrpc.MAX_LARGE}
+        for writer in greedy[:1]:
+            writer.transport.abort()
+        await until(lambda: len(served.server._for_large) < 2)
+        for writer in greedy:
+            writer.transport.abort()
+        await until(lambda: not served.server._large and not served.server._for_large)
+
+
+@run
+async def test_long_answers_go_to_so_many_addresses_at_a_time() -> None:
+    value = ["x" * 1000] * 12_000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(xmlrpc, "MAX_LARGE_SOURCES", 1)
+        await one_address_at_a_time(value)
+
+
+async def one_address_at_a_time(value: list[str]) -> None:
+    async with Served(lambda *_: value) as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port, local_addr=("127.0.0.2", 0))
+        reader._transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(request("m"))
+        await until(lambda: served.server._large == {"127.0.0.2": 1})
+        waits = asyncio.ensure_future(call_large(served.uri))
+        await until(lambda: len(served.server._for_large) == 1)
+        writer.transport.abort()
+        assert await waits == value
 
 
 async def call_large(uri: str) -> Any:

@@ -11,7 +11,7 @@ import contextlib
 import ipaddress
 import logging
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple, cast
@@ -48,7 +48,9 @@ MAX_ANSWER: Final = 32 << 20
 LARGE: Final = 256 << 10
 """… and what counts as a long one …"""
 MAX_LARGE: Final = 2
-"""… of which so many are made or taken at a time; others wait."""
+"""… of which so many are made or taken at a time for an address; its others wait …"""
+MAX_LARGE_SOURCES: Final = 8
+"""… and of so many addresses at a time."""
 MAX_OWN_ANSWER: Final = 1 << 20
 """Longest answer to a call of ours that is taken, bytes."""
 SWEEP: Final = 0.5
@@ -258,7 +260,7 @@ class _Rpc(asyncio.Protocol):
     def _let_large_go(self) -> None:
         if self._is_large:
             self._is_large = False
-            self._server.large_done()
+            self._server.large_done(self)
 
     def _let_go(self) -> None:
         self._call_ends()
@@ -317,7 +319,7 @@ class RpcServer:
         self.seldom = Seldom(log)
         self.under_way = 0
         self._connections: Pool[_Rpc] = Pool(MAX_CONNECTIONS, MAX_EACH)
-        self._large = 0
+        self._large: Counter[str] = Counter()
         self._for_large: deque[_Rpc] = deque()
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
@@ -373,18 +375,28 @@ class RpcServer:
             self._connections.add(one)
 
     def makes_large(self, one: _Rpc) -> bool:
-        """Whether it may make a long answer now; else it is woken when it may."""
-        if self._large >= MAX_LARGE:
-            self._for_large.append(one)
+        """Whether it may make a long answer now; else it is woken when it may.
+
+        Who does not read its answers holds up those at its own address only.
+        """
+        if not self._has_room(one.source):
+            if one not in self._for_large:
+                self._for_large.append(one)
             return False
-        self._large += 1
+        self._large[one.source] += 1
         return True
 
-    def large_done(self) -> None:
-        """A long answer is taken, or given up."""
-        self._large -= 1
-        if self._for_large:
-            self.turns.wants(self._for_large.popleft())
+    def _has_room(self, source: str) -> bool:
+        there = self._large.get(source, 0)
+        return there < MAX_LARGE and (there > 0 or len(+self._large) < MAX_LARGE_SOURCES)
+
+    def large_done(self, one: _Rpc) -> None:
+        """A long answer is taken, or given up: the first of those who wait and have room now is woken."""
+        self._large -= Counter({one.source: 1})
+        following = next((other for other in self._for_large if self._has_room(other.source)), None)
+        if following is not None:
+            self._for_large.remove(following)
+            self.turns.wants(following)
 
     def _sweep_later(self) -> None:
         self._sweep = asyncio.get_running_loop().call_later(SWEEP, self._sweep_now)
