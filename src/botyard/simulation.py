@@ -25,19 +25,19 @@ from functools import cache, lru_cache
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
 from botyard import arguments
 from botyard.devices import compass
-from botyard.devices.accessories import Accessories
+from botyard.devices.battery import Batteries
 from botyard.devices.bumpers import pressed
-from botyard.devices.electrics import Electrics
+from botyard.devices.electrics import Boards, Electrics
 from botyard.devices.finders import Blob, Fiducial, find_blobs, find_fiducials
 from botyard.devices.gps import Fix, gps_fix
-from botyard.devices.gripper import Gripper, GripperState, open_paddles
-from botyard.devices.joints import Joint
+from botyard.devices.gripper import Gripper, Grippers, GripperState, open_paddles
+from botyard.devices.joints import Joint, Joints
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import LaserScan, laser_bundle
 from botyard.devices.ranging import Bundle, RangeDevices
@@ -53,6 +53,7 @@ from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
+from botyard.engine.tables import NOBODY
 from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNameError, WorldError
 from botyard.fleet import Fleet
 from botyard.formats import saving
@@ -178,14 +179,13 @@ class Simulation(Handle):
         self.range_step = range_step
         self.timing = Timing(sim=step, real=step, last=step)
         self._devices = RangeDevices(threads)
-        self._accessories = Accessories()
         self._engine = Engine(
             self.scene,
             seed=seed,
             step_us=round(step * 1e6),
             begin=begin,
             odometry_error_mode=mode,
-            actors=(self._accessories,),
+            tables=(Grippers(), Joints(), Batteries(), Boards()),
             senses=(self._devices,),
         )
         self._doubt_walls()
@@ -618,7 +618,7 @@ class Simulation(Handle):
         """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
         self.described |= described
         for joint in described.joints:
-            self._accessories.joints.setdefault(joint.parent, []).append(Joint(joint))
+            Joint(joint, self._engine.table(Joints), self._engine.rows.get(joint.parent, NOBODY))
         for sensor in described.sensors:
             self._check_there(sensor.parent)
             self.rays[sensor.name] = RaySensor(sensor, self._devices, self._engine)
@@ -626,7 +626,10 @@ class Simulation(Handle):
     @property
     def joints(self) -> Mapping[str, Sequence[Joint]]:
         """Joints of description files, by the bodies that carry their children."""
-        return MappingProxyType(self._accessories.joints)
+        joints: dict[str, list[Joint]] = {}
+        for joint in cast(Sequence[Joint], self._engine.table(Joints).rows):
+            joints.setdefault(joint.spec.parent, []).append(joint)
+        return joints
 
     def attach(self, carrier: str, name: str) -> None:
         """Let a body carry another one from now on, where it is; it is seen and felt as a part of its carrier.
@@ -640,17 +643,17 @@ class Simulation(Handle):
         """
         self._check_there(carrier, name)
         engine = self._engine
-        if name == carrier or name in engine.held or carrier in engine.held:
+        if name == carrier or engine.carrier_of(name) is not None or engine.carrier_of(carrier) is not None:
             raise WorldError(f"{carrier} cannot carry {name}: one of them is carried, or it is itself")
         engine.attach(carrier, name)
         self._reshape(carrier)
 
     def detach(self, name: str) -> None:
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
-        held = self._engine.held.get(name)
-        if held is not None:
+        carrier = self._engine.carrier_of(name)
+        if carrier is not None:
             self._engine.detach(name)
-            self._reshape(held.carrier)
+            self._reshape(carrier)
 
     def _reshape(self, carrier: str) -> None:
         """Give a carrier the outline that it has with what it carries."""
@@ -661,9 +664,8 @@ class Simulation(Handle):
             parts = robot_body(self._robots[carrier].spec, carrier).parts
         else:
             parts = self.scene.boxes[self.box_names.index(carrier)].outlines
-        for name, how in engine.held.items():
-            if how.carrier == carrier:
-                parts += engine.held_outlines(name)
+        for row in engine.carried_by(engine.rows[carrier]):
+            parts += engine.carried_outlines(row)
         engine.reshape(carrier, parts)
 
     def wrench(self, name: str) -> tuple[float, float, float]:
@@ -719,8 +721,9 @@ class Simulation(Handle):
 
     def is_free_for(self, robot: Robot) -> Callable[[Pose], bool]:
         """Whether a robot could stand at a pose without touching anything but itself; valid until something moves, comes or goes."""
-        spec = self._engine.specs[self._engine.rows[robot.name]]
-        return self._engine.trial(replace(spec, name=" placing "), without=robot.name)
+        row = self._engine.rows[robot.name]
+        spec = replace(self._engine.specs[row], name=" placing ", parts=self._engine.outline(row))
+        return self._engine.trial(spec, without=robot.name)
 
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
         """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.
@@ -999,7 +1002,8 @@ class Robot(Handle):
 
     def __init__(self, sim: Simulation, name: str, spec: RobotSpec, start: Pose) -> None:
         vars(self).update(name=name, spec=spec, start=start, command=Commands(self, "api"))
-        self.electrics = Electrics.of(spec.battery)
+        engine = sim._engine
+        self.electrics = Electrics.of(spec.battery, engine.table(Batteries), engine.table(Boards), engine.rows[name])
         self._sim = sim
         self._claims: list[str] = []
         self._teleports = 0
@@ -1007,18 +1011,7 @@ class Robot(Handle):
         self.sonar = Sonar(self) if spec.sonar is not None else None
         self.fiducial_finder = None if spec.fiducial_finder is None else FiducialFinder(self, spec.fiducial_finder)
         self.blob_finder = None if spec.blob_finder is None else BlobFinder(self, spec.blob_finder)
-        self.gripper = self._add_gripper()
-        if self.electrics.battery.drains:
-            sim._accessories.batteries[name] = self.electrics
-
-    def _add_gripper(self) -> Gripper | None:
-        if self.spec.gripper is None:
-            return None
-        engine = self._sim._engine
-        gripper = Gripper(self.name, self.spec, engine.specs[engine.rows[self.name]].parts, self._sim._devices)
-        self._sim._accessories.grippers[self.name] = gripper
-        engine.reshape(self.name, gripper.parts)
-        return gripper
+        self.gripper = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
 
     def _leave(self) -> None:
         """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
@@ -1112,7 +1105,7 @@ class Robot(Handle):
     @property
     def gripper_state(self) -> GripperState | None:
         """Switches of the gripper; None for a robot without one."""
-        return None if self.gripper is None else self.gripper.state(self._sim._engine)
+        return None if self.gripper is None else self.gripper.state()
 
     @property
     def digital_inputs(self) -> bytes:
@@ -1136,9 +1129,8 @@ class Robot(Handle):
         """Whether nobody sees or feels the robot, by command (not for a thing that is carried, as a part of its carrier)."""
         snapshot = self._sim.snapshot
         own = self.spec.returns.mask
-        return (
-            bool(own) and not snapshot.state.mask[snapshot.rows[self.name]] and self.name not in self._sim._engine.held
-        )
+        row = snapshot.rows[self.name]
+        return bool(own) and not snapshot.state.mask[row] and bool(snapshot.state.carrier[row] == NOBODY)
 
     def press_estop(self, pressed: bool = True) -> None:
         """Push the red button in: the motors go off at once; after it is pulled out they must be enabled again."""

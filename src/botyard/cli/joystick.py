@@ -37,4 +37,4 @@ class KeyJoystick:
             elif key == " ":
                 stick.set(0.0, 0.0, stick.throttle, False, False)
             elif key == "j":
-                stick.button2 = not stick.button2
+                stick.set(stick.x, stick.y, stick.throttle, stick.button1, not stick.button2)

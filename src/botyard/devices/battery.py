@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
+
+from botyard.engine.layout import F8, I1, I8
+from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.model.robot import BatterySpec
+from botyard.units import TWO_PI
+
+if TYPE_CHECKING:
+    from botyard.engine.simulation import Engine
+    from botyard.model.scene import Place, Scene
 
 BULK_UNTIL = 80.0
 """State of charge, %, at which bulk charging ends …"""
 FLOAT_FROM = 99.0
 """… and from which the charger only holds."""
+DOCK_DISTANCE: Final = 0.35
+"""A robot this near to a dock's pose touches its contacts, m …"""
+DOCK_ANGLE: Final = math.radians(30)
+"""… if its heading differs by no more than this, rad."""
 
 
 class ChargeState(IntEnum):
@@ -21,13 +37,118 @@ class ChargeState(IntEnum):
     FLOAT = 3
 
 
-class Battery:
+class Batteries(Table):
+    """The batteries of all robots.
+
+    Attributes
+    ----------
+    charge : (n,) float64
+        State of charge, %.
+    pretended : (n,) float64
+        Voltage that a test command has set, V; NaN: none.
+    on_dock : (n,) int8
+        0 or 1: charger power is there.
+    capacity : (n,) float64
+        Energy when full, Wh; 0: it never changes by itself.
+    idle_power, motor_power, charge_power : (n,) float64
+        See `BatterySpec`, W.
+    shutdown : (n,) float64
+        State of charge, %, below which the motors go off.
+    """
+
+    name = "battery"
+    columns: ClassVar = {
+        "charge": Column(np.float64),
+        "pretended": Column(np.float64, start=math.nan),
+        "on_dock": Column(np.int8),
+        "capacity": Column(np.float64),
+        "idle_power": Column(np.float64),
+        "motor_power": Column(np.float64),
+        "charge_power": Column(np.float64),
+        "shutdown": Column(np.float64),
+    }
+    charge: F8
+    pretended: F8
+    on_dock: I1
+    capacity: F8
+    idle_power: F8
+    motor_power: F8
+    charge_power: F8
+    shutdown: F8
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: tuple[int, I8] = -1, np.zeros(0, np.int64)
+        self._docks: tuple[Scene | None, list[Place]] = None, []
+
+    @property
+    def draining(self) -> I8:
+        """Rows of the batteries that are simulated, (k,) int64."""
+        if self._found[0] != self.layout:
+            self._found = self.layout, np.flatnonzero(self.capacity > 0.0)
+        return self._found[1]
+
+    def act(self, engine: Engine, dt: float) -> None:
+        """Let `dt` s pass for the batteries of all robots; one that is too low to drive switches the motors off."""
+        rows = self.draining
+        if not len(rows):
+            return
+        s, bodies = engine.state, self.body[rows]
+        share = np.abs(s.vel[bodies]) / np.maximum(s.top_vel[bodies], 1e-9)
+        effort = np.where(s.motors[bodies] != 0, np.minimum(share.max(axis=1), 1.0), 0.0)
+        self.advance(rows, dt, effort, docked(self._docks_of(engine.scene), s.pose[bodies]))
+        low = bodies[(self.on_dock[rows] == 0) & (self.charge[rows] < self.shutdown[rows]) & (s.motors[bodies] != 0)]
+        if len(low):
+            engine.switch_off(low)
+
+    def _docks_of(self, scene: Scene) -> list[Place]:
+        if self._docks[0] is not scene:
+            self._docks = scene, [place for place in scene.places if "dock" in place.kind.lower()]
+        return self._docks[1]
+
+    def advance(self, rows: I8, dt: float, effort: F8, on_dock: I1) -> None:
+        """Let `dt` s pass for the batteries in `rows`.
+
+        Parameters
+        ----------
+        rows : (k,) int64
+            Those that are simulated.
+        effort : (k,) float64
+            Speed as a share of full speed, 0 … 1 (0 with motors off).
+        on_dock : (k,) int8
+            0 or 1: the robot touches a dock's contacts.
+        """
+        self.on_dock[rows] = on_dock
+        charge = self.charge[rows]
+        power = -(self.idle_power[rows] + self.motor_power[rows] * effort)
+        charging = np.where(charge < FLOAT_FROM, power + self.charge_power[rows], 0.0)  # a full one is held
+        power = np.where(on_dock != 0, charging, power)
+        self.charge[rows] = np.clip(charge + 100.0 * power * dt / (self.capacity[rows] * 3600.0), 0.0, 100.0)
+
+
+def docked(docks: Sequence[Place], poses: F8) -> I1:
+    """Which robots at poses (n, 3), m and rad, touch the contacts of a dock, (n,) int8."""
+    found = np.zeros(len(poses), np.int8)
+    for dock in docks:
+        near = np.hypot(poses[:, 0] - dock.pose.x, poses[:, 1] - dock.pose.y) <= DOCK_DISTANCE
+        if dock.has_heading:
+            turn = np.remainder(dock.pose.th - poses[:, 2] + math.pi, TWO_PI) - math.pi
+            near &= np.abs(turn) <= DOCK_ANGLE
+        found[near] = 1
+    return found
+
+
+class Battery(Row[Batteries]):
     """State of one robot's battery; it persists between clients' sessions (HSK-017).
 
     Parameters
     ----------
     spec : BatterySpec
         The model's battery. Without a capacity it never changes by itself.
+    table : Batteries, optional
+        Where it stands; without one it stands alone.
+    body : int
+        The robot's row.
 
     Attributes
     ----------
@@ -37,11 +158,16 @@ class Battery:
         Whether charger power is there.
     """
 
-    def __init__(self, spec: BatterySpec) -> None:
+    charge = cell(float)
+    on_dock = cell(bool)
+    pretended = cell(float)
+
+    def __init__(self, spec: BatterySpec, table: Batteries | None = None, body: int = NOBODY) -> None:
         self.spec = spec
-        self.charge = spec.charge
-        self.on_dock = False
-        self._pretended: float | None = None
+        super().__init__(
+            Batteries() if table is None else table, body, charge=spec.charge, capacity=spec.capacity_wh, idle_power=spec.idle_power,
+            motor_power=spec.motor_power, charge_power=spec.charge_power, shutdown=spec.shutdown_charge,
+        )  # fmt: skip
 
     @property
     def by_charge(self) -> bool:
@@ -56,11 +182,12 @@ class Battery:
     @property
     def volts(self) -> float:
         """Terminal voltage, V."""
-        if self._pretended is not None:
-            return self._pretended
+        spec, pretended = self.spec, self.pretended
+        if not math.isnan(pretended):
+            return pretended
         if not self.drains:
-            return self.spec.volts
-        return self.spec.empty_volts + (self.spec.volts - self.spec.empty_volts) * self.charge / 100.0
+            return spec.volts
+        return spec.empty_volts + (spec.volts - spec.empty_volts) * self.charge / 100.0
 
     @property
     def is_low(self) -> bool:
@@ -72,9 +199,10 @@ class Battery:
         """What the charger does."""
         if not (self.on_dock and self.drains):
             return ChargeState.NOT_CHARGING
-        if self.charge < BULK_UNTIL:
+        charge = self.charge
+        if charge < BULK_UNTIL:
             return ChargeState.BULK
-        return ChargeState.OVERCHARGE if self.charge < FLOAT_FROM else ChargeState.FLOAT
+        return ChargeState.OVERCHARGE if charge < FLOAT_FROM else ChargeState.FLOAT
 
     def pretend(self, value: int) -> None:
         """Test command 250: per cent for charge batteries, else decivolts; 0 ends the pretence.
@@ -82,11 +210,11 @@ class Battery:
         A simulated battery takes the charge that belongs to the value and goes on from there.
         """
         spec = self.spec
-        self._pretended = None
+        self.pretended = math.nan
         if spec.by_charge:
             self.charge = float(min(max(value, 0), 100)) if value else spec.charge
         elif not self.drains:
-            self._pretended = value / 10.0 if value else None
+            self.pretended = value / 10.0 if value else math.nan
         elif value:
             share = (value / 10.0 - spec.empty_volts) / max(spec.volts - spec.empty_volts, 1e-9)
             self.charge = 100.0 * min(max(share, 0.0), 1.0)
@@ -94,18 +222,8 @@ class Battery:
             self.charge = spec.charge
 
     def advance(self, dt: float, effort: float, on_dock: bool) -> None:
-        """Let `dt` s pass.
+        """Let `dt` s pass for this one alone; see `Batteries.advance`."""
+        self.table.advance(np.array([self.number]), dt, np.array([effort]), np.array([on_dock], np.int8))
 
-        Parameters
-        ----------
-        effort : float
-            Speed as a share of full speed, 0 … 1 (0 with motors off).
-        on_dock : bool
-            Whether the robot touches a dock's contacts.
-        """
-        self.on_dock = on_dock
-        spec = self.spec
-        power = -(spec.idle_power + spec.motor_power * effort)
-        if on_dock:
-            power += spec.charge_power if self.charge < FLOAT_FROM else -power
-        self.charge = min(max(self.charge + 100.0 * power * dt / (spec.capacity_wh * 3600.0), 0.0), 100.0)
+
+__all__ = ["Batteries", "Battery", "ChargeState", "docked"]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
 
-from botyard.devices.battery import Battery
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.devices.battery import Batteries, Battery
+from botyard.engine.layout import F8, I1, I2, I8, U1
+from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.model.robot import BatterySpec
 from botyard.units import clamp
 
@@ -14,48 +20,93 @@ ANALOG_INPUTS = 8
 """Analogue inputs."""
 ANALOG_MAX = 1023
 """Greatest reading of an analogue input: 10 bits, 5 V (pioneer-protocol §10)."""
+SERVOS = 16
+"""Pan-tilt servos whose positions are kept."""
+UNSET = -1
+"""In a column of servos: no client has told a position."""
+T = TypeVar("T")
 
 
-@dataclass(slots=True)
+class Boards(Table):
+    """The controller boards of all robots; what each column means stands at `Electrics`, `Joystick`."""
+
+    name = "electrics"
+    columns: ClassVar = {
+        "inputs": Column(np.uint8, DIGITAL_BYTES, start=0xFF),
+        "digout": Column(np.uint8, start=0xFF),
+        "analog": Column(np.int16, ANALOG_INPUTS),
+        "analog_port": Column(np.int8),
+        "temperature": Column(np.int16, start=-128),
+        "temperature_warning": Column(np.int8),
+        "estop_pressed": Column(np.int8),
+        "stick": Column(np.float64, 3),
+        "buttons": Column(np.int8, 2),
+        "servos": Column(np.int16, SERVOS, start=UNSET),
+        "version": Column(np.int64),
+    }
+    inputs: U1
+    digout: U1
+    analog: I2
+    analog_port: I1
+    temperature: I2
+    temperature_warning: I1
+    estop_pressed: I1
+    stick: F8
+    buttons: I1
+    servos: I2
+    version: I8
+
+
 class Joystick:
-    """A joystick plugged into the robot, moved by a person at the page, the terminal, or by a program.
+    """A joystick plugged into the robot, moved by a person at the page, the terminal, or by a program."""
 
-    Attributes
-    ----------
-    x, y : float
-        −1 … 1; x to the right, y forward.
-    throttle : float
-        0 … 1: share of the top speed.
-    button1, button2 : bool
-        Pressed.
-    """
+    def __init__(self, board: Electrics) -> None:
+        self._board = board
 
-    x: float = 0.0
-    y: float = 0.0
-    throttle: float = 1.0
-    button1: bool = False
-    button2: bool = False
+    def _stick(self, index: int) -> float:
+        return float(self._board.table.stick[self._board.number, index])
+
+    @property
+    def x(self) -> float:
+        """−1 … 1, to the right."""
+        return self._stick(0)
+
+    @property
+    def y(self) -> float:
+        """−1 … 1, forward."""
+        return self._stick(1)
+
+    @property
+    def throttle(self) -> float:
+        """0 … 1: share of the top speed."""
+        return self._stick(2)
+
+    @property
+    def button1(self) -> bool:
+        """The first button is pressed."""
+        return bool(self._board.table.buttons[self._board.number, 0])
+
+    @property
+    def button2(self) -> bool:
+        """The second button is pressed."""
+        return bool(self._board.table.buttons[self._board.number, 1])
 
     def set(self, x: float, y: float, throttle: float = 1.0, button1: bool = False, button2: bool = False) -> None:
         """Move it; values are limited to their ranges."""
-        self.x, self.y, self.throttle = clamp(x, -1.0, 1.0), clamp(y, -1.0, 1.0), clamp(throttle, 0.0, 1.0)
-        self.button1, self.button2 = button1, button2
+        board = self._board.table
+        board.stick[self._board.number] = clamp(x, -1.0, 1.0), clamp(y, -1.0, 1.0), clamp(throttle, 0.0, 1.0)
+        board.buttons[self._board.number] = bool(button1), bool(button2)
 
 
-@dataclass(slots=True)
-class Electrics:
+class Electrics(Row[Boards]):
     """Values that persist between clients' sessions (HSK-017).
 
     Attributes
     ----------
     battery : Battery
         The battery.
-    inputs : list of int
-        `DIGITAL_BYTES` bytes of digital inputs (1: idle, HIS-003).
     digout : int
         Eight digital outputs.
-    analog : list of int
-        Readings of the analogue inputs, 0 … `ANALOG_MAX`.
     analog_port : int
         The analogue input that the SIP shows.
     temperature : int
@@ -66,32 +117,53 @@ class Electrics:
         The red button is in; motors stay off until it is out and they are enabled again.
     joystick : Joystick
         Joystick.
-    servos : dict of int to int
-        Last position of each pan-tilt servo, as the client gave it.
     version : int
-        Grows with every change made through this object, so that a report made from it can be kept until then.
+        Grows with every change made through this object but those of the joystick, so that a report made from it can be kept until then.
     """
 
     battery: Battery
-    inputs: list[int] = field(default_factory=lambda: [0xFF] * DIGITAL_BYTES)
-    digout: int = 0xFF
-    analog: list[int] = field(default_factory=lambda: [0] * ANALOG_INPUTS)
-    analog_port: int = 0
-    temperature: int = -128
-    temperature_warning: bool = False
-    estop_pressed: bool = False
-    joystick: Joystick = field(default_factory=Joystick)
-    servos: dict[int, int] = field(default_factory=dict)
-    version: int = 0
+    joystick: Joystick
+    digout = cell(int)
+    analog_port = cell(int)
+    temperature = cell(int)
+    temperature_warning = cell(bool)
+    estop_pressed = cell(bool)
+    version = cell(int)
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __init__(self, battery: Battery, table: Boards | None = None, body: int = NOBODY) -> None:
+        self.battery, self.joystick = battery, Joystick(self)
+        super().__init__(Boards() if table is None else table, body, stick=(0.0, 0.0, 1.0))
+
+    def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        object.__setattr__(self, "version", getattr(self, "version", 0) + 1)
+        if name in Boards.columns:
+            self.table.version[self.number] += 1
 
     @classmethod
-    def of(cls, battery: BatterySpec) -> Electrics:
-        """Electrics of a fresh robot."""
-        return cls(battery=Battery(battery))
+    def of(
+        cls, battery: BatterySpec, batteries: Batteries | None = None, boards: Boards | None = None, body: int = NOBODY
+    ) -> Electrics:
+        """Electrics of a fresh robot: rows of these tables, or by itself."""
+        return cls(Battery(battery, batteries, body), boards, body)
+
+    @property
+    def inputs(self) -> list[int]:
+        """`DIGITAL_BYTES` bytes of digital inputs (1: idle, HIS-003). A copy; see `write_inputs`."""
+        return self._list(self.table.inputs)
+
+    @property
+    def analog(self) -> list[int]:
+        """Readings of the analogue inputs, 0 … `ANALOG_MAX`. A copy; see `write_analog`."""
+        return self._list(self.table.analog)
+
+    @property
+    def servos(self) -> Mapping[int, int]:
+        """Last position of each pan-tilt servo that a client has moved, as the client gave it."""
+        return {i: at for i, at in enumerate(self._list(self.table.servos)) if at != UNSET}
+
+    def _list(self, column: NDArray[Any]) -> list[int]:
+        values: list[int] = column[self.number].tolist()
+        return values
 
     @property
     def volts(self) -> float:
@@ -111,7 +183,7 @@ class Electrics:
     def test_battery(self, value: int) -> None:
         """Pretend a battery state, see `Battery.pretend`."""
         self.battery.pretend(value)
-        self.version += 1
+        self.table.version[self.number] += 1
 
     def write_outputs(self, mask: int, states: int) -> None:
         """Set the outputs selected by `mask` to the bits of `states`."""
@@ -120,11 +192,20 @@ class Electrics:
     def write_inputs(self, mask: int, states: int, byte: int = 0) -> None:
         """Let the outside world set digital inputs of one byte; nothing happens for a byte that is not there."""
         if 0 <= byte < DIGITAL_BYTES:
-            self.inputs[byte] = (self.inputs[byte] & ~mask & 0xFF) | (states & mask & 0xFF)
-            self.version += 1
+            inputs = self.table.inputs[self.number]
+            inputs[byte] = (int(inputs[byte]) & ~mask & 0xFF) | (states & mask & 0xFF)
+            self.table.version[self.number] += 1
 
     def write_analog(self, port: int, value: int) -> None:
         """Let the outside world set an analogue input; nothing happens for a port that is not there."""
         if 0 <= port < ANALOG_INPUTS:
-            self.analog[port] = min(max(value, 0), ANALOG_MAX)
-            self.version += 1
+            self.table.analog[self.number, port] = min(max(value, 0), ANALOG_MAX)
+            self.table.version[self.number] += 1
+
+    def move_servo(self, servo: int, position: int) -> None:
+        """Remember where a client wants a pan-tilt servo, 0 … 255; nothing happens for one beyond `SERVOS`."""
+        if 0 <= servo < SERVOS:
+            self.table.servos[self.number, servo] = position
+
+
+__all__ = ["ANALOG_INPUTS", "ANALOG_MAX", "DIGITAL_BYTES", "SERVOS", "Boards", "Electrics", "Joystick"]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from botyard.engine.kernels.sight import look
 from botyard.engine.layout import F8, I8
 from botyard.engine.simulation import Engine
+from botyard.engine.tables import NOBODY
 from botyard.geometry import Pose, compose, relative
 from botyard.model.colors import rgb
 from botyard.model.obstacles import Visible
@@ -139,9 +140,9 @@ def find_fiducials(engine: Engine, name: str, spec: FiducialFinderSpec) -> list[
 
 def _unseen_marks(engine: Engine) -> NDArray[np.bool_]:
     """Bodies that nothing else sees by design: beacons."""
-    return np.array([not s.returns.mask for s in engine.specs], np.bool_) & np.array(
-        [s.name not in engine.held for s in engine.specs], np.bool_
-    )
+    unseen: NDArray[np.bool_] = np.array([not s.returns.mask for s in engine.specs], np.bool_)
+    unseen &= engine.state.carrier == NOBODY
+    return unseen
 
 
 def find_blobs(engine: Engine, name: str, spec: BlobFinderSpec, colors: Mapping[str, str]) -> list[Blob]:

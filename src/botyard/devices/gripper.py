@@ -7,19 +7,21 @@ bodies that cannot drive are gripped. Two light beams cross the open gripper, th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from botyard.devices.ranging import Bundle, RangeDevices
-from botyard.engine.layout import F8
-from botyard.engine.simulation import Engine
-from botyard.geometry import Pose, inverse, transform_point
+from botyard.engine.layout import F8, I1, I8
+from botyard.engine.tables import NOBODY, Column, Row, Table, cell
+from botyard.geometry import Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.obstacles import Outline, Visible
 from botyard.model.robot import Drive, RobotSpec
+
+if TYPE_CHECKING:
+    from botyard.engine.simulation import Engine
 
 STREAM: Final = 64
 """Number of the beams in the random streams of the body (they use none)."""
@@ -30,6 +32,8 @@ CLEAR: Final = 1e-4
 """A beam whose range is this much shorter than the opening is broken, m."""
 TOUCH: Final = 1e-6
 """Paddles that are this near to their goal are there, m."""
+PAIRS: Final = 100_000
+"""So many pairs of closing grippers and things are looked at at once: the memory that this takes is bounded."""
 
 
 class Action(IntEnum):
@@ -77,29 +81,9 @@ class GripperState(NamedTuple):
     outer_beam: bool
 
 
-@dataclass(slots=True)
-class _Paddle:
-    """Distance of the inner face from the middle line, and the goal of its motion, m; `stop` is where something is met."""
-
-    at: float
-    goal: float
-    stop: float = 0.0
-
-    def advance(self, way: float) -> bool:
-        """Move by at most `way`; whether it moved."""
-        goal = max(self.goal, self.stop)
-        step = min(max(goal - self.at, -way), way)
-        self.at += step
-        return abs(step) > 0.0
-
-    @property
-    def touches(self) -> bool:
-        return self.goal <= self.stop and self.at <= self.stop + TOUCH
-
-
-def _paddles(spec: GripperSpec, front: float, left: float, right: float) -> tuple[Outline, ...]:
-    """Outlines of two paddles whose inner faces are `left` and `right` m from the middle line."""
-    x0, x1, t = front, front + spec.reach, spec.thickness
+def _paddles(front: float, reach: float, thickness: float, left: float, right: float) -> tuple[Outline, ...]:
+    """Outlines of two paddles that begin at `front` and whose inner faces are `left` and `right` m from the middle line."""
+    x0, x1, t = front, front + reach, thickness
     return tuple(((x0, y), (x1, y), (x1, y + t), (x0, y + t)) for y in (left, -right - t))
 
 
@@ -108,37 +92,244 @@ def open_paddles(robot: RobotSpec) -> tuple[Outline, ...]:
     if robot.gripper is None:
         return ()
     half = robot.gripper.opening / 2.0
-    return _paddles(robot.gripper, robot.front, half, half)
+    return _paddles(robot.front, robot.gripper.reach, robot.gripper.thickness, half, half)
 
 
-class Gripper:
+class Grippers(Table):
+    """The grippers of all robots.
+
+    Attributes
+    ----------
+    left, right : (n,) float64
+        Distance of the inner face of each paddle from the middle line, m.
+    left_goal, right_goal : (n,) float64
+        Where they are to go, m.
+    left_stop, right_stop : (n,) float64
+        Where they meet what is between them, m; 0: each other.
+    lift, lift_goal : (n,) float64
+        Height of the lift and where it is to go, 0 … 1.
+    paddles_move, lift_moves : (n,) int8
+        0 or 1: in motion in the last step.
+    holding : (n,) int64
+        Row of the body that it holds, or `NOBODY`.
+    front, reach, half, thickness : (n,) float64
+        Where the paddles begin, their length, half the opening, and their thickness, m.
+    paddle_speed, lift_speed : (n,) float64
+        m/s; 1/s.
+    own : (n,) int64
+        Polygons of the body without the gripper; those of the paddles come next, then those of what is held.
+    own_radius : (n,) float64
+        Distance of the farthest corner of those, m.
+    """
+
+    name = "gripper"
+    columns: ClassVar = {
+        **{
+            name: Column(np.float64) for name in ("left", "right", "left_goal", "right_goal", "left_stop", "right_stop")
+        },
+        **{name: Column(np.float64) for name in ("lift", "lift_goal", "front", "reach", "half", "thickness")},
+        **{name: Column(np.float64) for name in ("paddle_speed", "lift_speed", "own_radius")},
+        **{name: Column(np.int8) for name in ("paddles_move", "lift_moves")},
+        "holding": Column(np.int64, start=NOBODY, refers=True),
+        "own": Column(np.int64),
+    }
+    left: F8
+    right: F8
+    left_goal: F8
+    right_goal: F8
+    left_stop: F8
+    right_stop: F8
+    lift: F8
+    lift_goal: F8
+    front: F8
+    reach: F8
+    half: F8
+    thickness: F8
+    paddle_speed: F8
+    lift_speed: F8
+    own_radius: F8
+    paddles_move: I1
+    lift_moves: I1
+    holding: I8
+    own: I8
+
+    # -- what happens in a step
+
+    def act(self, engine: Engine, dt: float) -> None:
+        """Let `dt` s pass: paddles and lifts move, things are gripped and let go."""
+        if not len(self):
+            return
+        self._let_go_of_what_is_gone(engine)
+        moving = (self.left_goal != self.left) | (self.right_goal != self.right)
+        moving |= (self.lift_goal != self.lift) | (self.paddles_move != 0) | (self.lift_moves != 0)
+        rows = np.flatnonzero(moving)
+        if len(rows):
+            self._advance(engine, rows, dt)
+
+    def _let_go_of_what_is_gone(self, engine: Engine) -> None:
+        """What is held may have been taken away or removed; then it is no part of the robot's outline any more."""
+        held = self.holding
+        lost = (held != NOBODY) & (engine.state.carrier[held] != self.body)
+        held[lost] = NOBODY
+        starts = engine.bodies.part_start
+        lost |= (held == NOBODY) & (starts[self.body + 1] - starts[self.body] > self.own + 2)
+        for row in np.flatnonzero(lost).tolist():
+            self._reshape(engine, row)
+
+    def _advance(self, engine: Engine, rows: I8, dt: float) -> None:
+        closing = (self.left_goal[rows] < self.left[rows]) | (self.right_goal[rows] < self.right[rows])
+        opening = (self.left_goal[rows] > self.left[rows]) | (self.right_goal[rows] > self.right[rows])
+        for row in rows[opening & (self.holding[rows] != NOBODY)].tolist():
+            engine.detach(engine.specs[self.holding[row]].name)
+            self.holding[row] = NOBODY
+            self._reshape(engine, row)
+        empty = rows[self.holding[rows] == NOBODY]
+        self.left_stop[empty] = self.right_stop[empty] = 0.0
+        found = self._find(engine, rows[closing & (self.holding[rows] == NOBODY)])
+        moved = np.zeros(len(rows), np.bool_)
+        way = self.paddle_speed[rows] * dt
+        for at, goal, stop in (
+            (self.left, self.left_goal, self.left_stop),
+            (self.right, self.right_goal, self.right_stop),
+        ):
+            step = np.clip(np.maximum(goal[rows], stop[rows]) - at[rows], -way, way)
+            at[rows] += step
+            moved |= step != 0.0
+        self.paddles_move[rows] = moved
+        self._draw(engine, rows[moved])
+        for row, thing in found:
+            if self._touches(row, self.left, self.left_goal, self.left_stop) and self._touches(
+                row, self.right, self.right_goal, self.right_stop
+            ):
+                self._grip(engine, row, thing)
+        way = self.lift_speed[rows] * dt
+        step = np.clip(self.lift_goal[rows] - self.lift[rows], -way, way)
+        self.lift[rows] += step
+        self.lift_moves[rows] = np.abs(step) > 1e-9
+
+    @staticmethod
+    def _touches(row: int, at: F8, goal: F8, stop: F8) -> bool:
+        """Whether a paddle presses on something."""
+        return bool(goal[row] <= stop[row] and at[row] <= stop[row] + TOUCH)
+
+    def _grip(self, engine: Engine, row: int, thing: int) -> None:
+        if engine.state.carrier[thing] != NOBODY:
+            return  # another gripper was first
+        self.holding[row] = thing
+        engine.attach(engine.specs[self.body[row]].name, engine.specs[thing].name)
+        self._reshape(engine, row)
+
+    def _find(self, engine: Engine, closing: I8) -> list[tuple[int, int]]:
+        """Bodies that can be gripped between closing paddles, with their row; sets where the paddles meet them."""
+        found: list[tuple[int, int]] = []
+        if not len(closing):
+            return found
+        state, bodies = engine.state, engine.bodies
+        solid = (state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0
+        things = np.flatnonzero((state.drive == int(Drive.NONE)) & solid & (state.carrier == NOBODY))
+        for part in np.array_split(closing, -(-len(closing) * max(len(things), 1) // PAIRS)):
+            at = state.pose[self.body[part], :2]
+            far = np.hypot(*(state.pose[things, :2][None] - at[:, None]).transpose(2, 0, 1))
+            near = far < (self.front[part] + self.reach[part])[:, None] + bodies.radius[things][None]
+            near &= things[None] != self.body[part][:, None]
+            g, k = np.nonzero(near)
+            if len(g):
+                found += self._between(engine, part[g], things[k])
+        rank = np.empty(len(bodies.order), np.int64)
+        rank[bodies.order] = np.arange(len(rank))
+        return sorted(
+            found, key=lambda pair: int(rank[self.body[pair[0]]])
+        )  # of two that want one thing, the same gets it always
+
+    def _between(self, engine: Engine, rows: I8, things: I8) -> list[tuple[int, int]]:
+        """Of pairs of grippers and bodies those whose body is between the paddles; for each gripper the nearest to its robot."""
+        low, high = extents(engine, self.body[rows], things)
+        inside = (high[:, 0] > self.front[rows]) & (low[:, 0] < self.front[rows] + self.reach[rows])
+        inside &= (low[:, 1] >= -self.right[rows] - TOUCH) & (high[:, 1] <= self.left[rows] + TOUCH)
+        nearest: dict[int, tuple[float, str, int, int]] = {}
+        for k in np.flatnonzero(inside).tolist():
+            one = (float(low[k, 0]), engine.specs[things[k]].name, k, int(things[k]))
+            nearest[int(rows[k])] = min(nearest.get(int(rows[k]), one), one)
+        for row, (_, _, k, _) in nearest.items():
+            self.right_stop[row], self.left_stop[row] = max(-float(low[k, 1]), 0.0), max(float(high[k, 1]), 0.0)
+        return [(row, thing) for row, (_, _, _, thing) in nearest.items()]
+
+    # -- outlines
+
+    def _draw(self, engine: Engine, rows: I8) -> None:
+        """Write where paddles are into the outlines of their robots."""
+        if not len(rows):
+            return
+        bodies, at = engine.bodies, self.body[rows]
+        first = bodies.vert_start[bodies.part_start[at] + self.own[rows]]
+        thick, left, right = self.thickness[rows], self.left[rows], self.right[rows]
+        for k, y in enumerate((left, left, left + thick, left + thick, -right - thick, -right - thick, -right, -right)):
+            bodies.verts[first + k, 1] = y
+        tip = self.front[rows] + self.reach[rows]
+        radius = np.maximum(self.own_radius[rows], np.hypot(tip, np.maximum(left, right) + thick))
+        free = self.holding[rows] == NOBODY  # what is held may stick out farther
+        bodies.radius[at[free]] = radius[free]
+        engine.redrawn(at)
+
+    def _reshape(self, engine: Engine, row: int) -> None:
+        """Give a robot the outline that it has with what it holds."""
+        body = int(self.body[row])
+        own = engine.outline(body)[: int(self.own[row])]
+        front, reach, thick = float(self.front[row]), float(self.reach[row]), float(self.thickness[row])
+        parts = (*own, *_paddles(front, reach, thick, float(self.left[row]), float(self.right[row])))
+        if self.holding[row] != NOBODY:
+            parts += engine.carried_outlines(int(self.holding[row]))
+        engine.reshape(engine.specs[body].name, parts)
+
+
+def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
+    """Least and greatest x and y of bodies `things` in the frames of `carriers` (rows, (k,) int64): two (k, 2), m."""
+    bodies, pose = engine.bodies, engine.state.pose
+    begin = bodies.vert_start[bodies.part_start[things]]
+    sizes = bodies.vert_start[bodies.part_start[things + 1]] - begin
+    starts = np.cumsum(sizes) - sizes
+    pair = np.repeat(np.arange(len(things)), sizes)
+    corners = bodies.verts[np.repeat(begin - starts, sizes) + np.arange(len(pair))]
+    away = pose[things] - pose[carriers]
+    turn, back = away[:, 2][pair], pose[carriers, 2]
+    c, s = np.cos(turn), np.sin(turn)
+    cb, sb = np.cos(back), np.sin(back)
+    x = (cb * away[:, 0] + sb * away[:, 1])[pair] + c * corners[:, 0] - s * corners[:, 1]
+    y = (cb * away[:, 1] - sb * away[:, 0])[pair] + s * corners[:, 0] + c * corners[:, 1]
+    both = np.column_stack([x, y])
+    return np.minimum.reduceat(both, starts), np.maximum.reduceat(both, starts)
+
+
+class Gripper(Row[Grippers]):
     """The gripper of one robot.
 
     Parameters
     ----------
+    engine : Engine
+        Where the robot is.
     name : str
         Of the robot's body.
     robot : RobotSpec
         The robot; it must have a gripper.
-    parts : tuple of outlines
-        The robot's body without the gripper.
     ranging : RangeDevices
         Where its beams are cast.
     """
 
-    def __init__(self, name: str, robot: RobotSpec, parts: tuple[Outline, ...], ranging: RangeDevices) -> None:
+    def __init__(self, engine: Engine, name: str, robot: RobotSpec, ranging: RangeDevices) -> None:
         assert robot.gripper is not None
         self.spec: GripperSpec = robot.gripper
         self.name = name
         self.front = robot.front
-        self.holding: str | None = None
-        self._parts = parts
+        self._engine = engine
         self._ranging = ranging
-        half = self.spec.opening / 2.0
-        self._left, self._right = _Paddle(half, half), _Paddle(half, half)
-        self._paddles_move = self._lift_moves = False
-        self._lift, self._lift_goal = 0.0, 0.0
-        self._engine: Engine | None = None
+        body, half = engine.rows[name], self.spec.opening / 2.0
+        parts = engine.outline(body)
+        super().__init__(
+            engine.table(Grippers), body, left=half, right=half, left_goal=half, right_goal=half, half=half, front=robot.front,
+            reach=self.spec.reach, thickness=self.spec.thickness, paddle_speed=half / self.spec.paddle_time,
+            lift_speed=1.0 / self.spec.lift_time, own=len(parts), own_radius=float(engine.bodies.radius[body]),
+        )  # fmt: skip
+        engine.reshape(name, (*parts, *self.paddles))
         self._key = (name, "gripper", 0)
         ranging.configure(
             self._key, name, STREAM, Visible.OBSTACLE | Visible.PUSHED, [self._beam(INNER), self._beam(OUTER)]
@@ -149,17 +340,28 @@ class Gripper:
         mount = Pose(self.front + share * self.spec.reach, half, -math.pi / 2)
         return Bundle(mount=mount, r_max=self.spec.opening)
 
+    left = cell(float)
+    right = cell(float)
+    lift = cell(float)
+    _left_goal = cell(float, "left_goal")
+    _right_goal = cell(float, "right_goal")
+    _lift_goal = cell(float, "lift_goal")
+
     @property
     def paddles(self) -> tuple[Outline, ...]:
         """The outlines of the paddles as they are, left and right, in the robot's frame, m."""
-        return _paddles(self.spec, self.front, self._left.at, self._right.at)
+        return _paddles(self.front, self.spec.reach, self.spec.thickness, self.left, self.right)
 
     @property
     def parts(self) -> tuple[Outline, ...]:
-        """The robot's outline with paddles as they are, and with what they hold."""
-        engine, held = self._engine, self.holding
-        outlines = () if engine is None or held is None else engine.held_outlines(held)
-        return (*self._parts, *self.paddles, *outlines)
+        """The robot's outline with paddles as they are, and with what they hold, m."""
+        return self._engine.outline(int(self.table.body[self.number]))
+
+    @property
+    def holding(self) -> str | None:
+        """Name of what it holds."""
+        held = int(self.table.holding[self.number])
+        return None if held == NOBODY else self._engine.specs[held].name
 
     # -- commands
 
@@ -167,128 +369,64 @@ class Gripper:
         """Begin what a client asks for."""
         half = self.spec.opening / 2.0
         if action in (Action.OPEN, Action.DEPLOY):
-            self._left.goal = self._right.goal = half
+            self._left_goal = self._right_goal = half
         if action in (Action.CLOSE, Action.STORE):
-            self._left.goal = self._right.goal = 0.0
+            self._left_goal = self._right_goal = 0.0
         if action in (Action.STOP, Action.HALT):
-            self._left.goal, self._right.goal = self._left.at, self._right.at
+            self._left_goal, self._right_goal = self.left, self.right
         if action in (Action.LIFT_UP, Action.STORE):
             self._lift_goal = 1.0
         if action in (Action.LIFT_DOWN, Action.DEPLOY):
             self._lift_goal = 0.0
         if action in (Action.LIFT_STOP, Action.HALT):
-            self._lift_goal = self._lift
+            self._lift_goal = self.lift
 
     def carry(self, seconds: float) -> None:
         """Move the lift for a while: up for a positive time, s, down for a negative one."""
-        self._lift_goal = min(max(self._lift + seconds / self.spec.lift_time, 0.0), 1.0)
+        self._lift_goal = min(max(self.lift + seconds / self.spec.lift_time, 0.0), 1.0)
 
     def move_to(self, left: float | None = None, right: float | None = None, lift: float | None = None) -> None:
         """Move paddles to distances from the middle line, m, and the lift to a height, 0 … 1; what is None goes on as it does."""
         half = self.spec.opening / 2.0
-        for paddle, goal in ((self._left, left), (self._right, right)):
-            if goal is not None:
-                paddle.goal = min(max(goal, 0.0), half)
+        if left is not None:
+            self._left_goal = min(max(left, 0.0), half)
+        if right is not None:
+            self._right_goal = min(max(right, 0.0), half)
         if lift is not None:
             self._lift_goal = min(max(lift, 0.0), 1.0)
 
     @property
     def positions(self) -> tuple[float, float, float]:
         """Where left and right paddle are, m from the middle line, and the lift, 0 … 1."""
-        return self._left.at, self._right.at, self._lift
-
-    def check(self, engine: Engine) -> None:
-        """Let go of what was taken away or removed."""
-        if self.holding is not None and self.holding not in engine.held:
-            self.holding = None
-            engine.reshape(self.name, self.parts)
-
-    # -- what happens in a step
-
-    def advance(self, engine: Engine, dt: float) -> None:
-        """Let `dt` s pass: paddles and lift move, things are gripped and let go."""
-        self._engine = engine
-        self.check(engine)
-        closing = self._left.goal < self._left.at or self._right.goal < self._right.at
-        opening = self._left.goal > self._left.at or self._right.goal > self._right.at
-        self._left.stop = self._right.stop = 0.0
-        found = None
-        if self.holding is not None:
-            found = (self.holding, *self._extent(engine, self.holding))
-            if opening:
-                engine.detach(self.holding)
-                self.holding = found = None
-        elif closing:
-            found = self._between(engine)
-        if found is not None:
-            self._right.stop, self._left.stop = max(-found[1], 0.0), max(found[2], 0.0)
-        way = self.spec.opening / 2.0 * dt / self.spec.paddle_time
-        moved = [paddle.advance(way) for paddle in (self._left, self._right)]
-        self._paddles_move = any(moved)
-        if found is not None and self.holding is None and self._left.touches and self._right.touches:
-            self.holding = found[0]
-            engine.attach(self.name, self.holding)
-        if self._paddles_move or opening or closing:
-            engine.reshape(self.name, self.parts)
-        step = min(max(self._lift_goal - self._lift, -dt / self.spec.lift_time), dt / self.spec.lift_time)
-        self._lift += step
-        self._lift_moves = abs(step) > 1e-9
-
-    def _corners(self, engine: Engine, name: str) -> F8:
-        """Corners of a body in the robot's frame, (n, 2), m."""
-        pose = Pose(*engine.state.pose[engine.rows[self.name]].tolist())
-        row = engine.rows[name]
-        other = Pose(*engine.state.pose[row].tolist())
-        back = inverse(pose)
-        points = [transform_point(back, *transform_point(other, x, y)) for p in engine.specs[row].parts for x, y in p]
-        return np.array(points, np.float64)
-
-    def _extent(self, engine: Engine, name: str) -> tuple[float, float]:
-        """Least and greatest y of a body in the robot's frame, m."""
-        ys = self._corners(engine, name)[:, 1]
-        return float(ys.min()), float(ys.max())
-
-    def _between(self, engine: Engine) -> tuple[str, float, float] | None:
-        """A body that can be gripped between the paddles, nearest to the robot, with its least and greatest y."""
-        row = engine.rows[self.name]
-        x, y, _ = engine.state.pose[row]
-        reach = self.front + self.spec.reach
-        radius = engine.bodies.radius
-        near = np.hypot(engine.state.pose[:, 0] - x, engine.state.pose[:, 1] - y) < reach + radius
-        best: tuple[float, str, float, float] | None = None
-        for i in np.flatnonzero(
-            near
-            & (engine.state.drive == int(Drive.NONE))
-            & ((engine.state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0)
-        ):
-            name = engine.specs[i].name
-            corners = self._corners(engine, name)
-            (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)
-            inside = x1 > self.front and x0 < reach and y0 >= -self._right.at - TOUCH and y1 <= self._left.at + TOUCH
-            if inside and name not in engine.held and (best is None or (x0, name) < best[:2]):
-                best = (float(x0), name, float(y0), float(y1))
-        return None if best is None else best[1:]
+        return self.left, self.right, self.lift
 
     # -- switches
 
-    def state(self, engine: Engine) -> GripperState:
+    def state(self) -> GripperState:
         """What the switches say now."""
-        left, right, half = self._left, self._right, self.spec.opening / 2.0
+        table, row, engine, half = self.table, self.number, self._engine, self.spec.opening / 2.0
+        left, right, lift = self.positions
         clear = self._ranging.read(engine, self._key).ranges
         beams = [bool(r < self.spec.opening - CLEAR) for r in clear]
-        if self.holding is not None and self.holding in engine.held:
-            xs = self._corners(engine, self.holding)[:, 0]
+        held = int(table.holding[row])
+        if held != NOBODY and engine.state.carrier[held] == table.body[row]:
+            low, high = extents(engine, table.body[row : row + 1], np.array([held]))
             for i, share in enumerate((INNER, OUTER)):
-                beams[i] |= bool(xs.min() <= self.front + share * self.spec.reach <= xs.max())
+                beams[i] |= bool(low[0, 0] <= self.front + share * self.spec.reach <= high[0, 0])
+        left_touches = table._touches(row, table.left, table.left_goal, table.left_stop)
+        right_touches = table._touches(row, table.right, table.right_goal, table.right_stop)
         return GripperState(
-            open=left.at >= half - TOUCH and right.at >= half - TOUCH,
-            closed=left.touches and right.touches,
-            left_touches=left.touches,
-            right_touches=right.touches,
-            paddles_move=self._paddles_move,
-            lift_moves=self._lift_moves,
-            lift_up=self._lift >= 1.0 - 1e-9,
-            lift_down=self._lift <= 1e-9,
+            open=left >= half - TOUCH and right >= half - TOUCH,
+            closed=left_touches and right_touches,
+            left_touches=left_touches,
+            right_touches=right_touches,
+            paddles_move=bool(table.paddles_move[row]),
+            lift_moves=bool(table.lift_moves[row]),
+            lift_up=lift >= 1.0 - 1e-9,
+            lift_down=lift <= 1e-9,
             inner_beam=beams[0],
             outer_beam=beams[1],
         )
+
+
+__all__ = ["Action", "Gripper", "GripperState", "Grippers", "extents", "open_paddles"]

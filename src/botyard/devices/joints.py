@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
+import numpy as np
+
+from botyard.engine.layout import F8, I1, I8
+from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
 from botyard.model.dynamics import SUBSTEP, Gains
 from botyard.model.objects import JointSpec
-from botyard.units import wrap_angle
+from botyard.units import TWO_PI, wrap_angle
 
-MOST: Final = 1e6
+if TYPE_CHECKING:
+    from botyard.engine.simulation import Engine
+
+MAX_VALUE: Final = 1e6
 """Greatest speed of a joint, rad/s or m/s, and greatest number that may be commanded."""
 FREE_GAINS: Final = Gains()
 """Of position controllers without gains of their own; their output is a velocity."""
@@ -29,23 +36,140 @@ class JointCommand(IntEnum):
     VELOCITY = 2
 
 
-class Joint:
+class Joints(Table):
+    """All joints.
+
+    Attributes
+    ----------
+    position, velocity, effort : (n,) float64
+        rad or m; rad/s or m/s; N·m or N.
+    command : (n,) int8
+        `JointCommand`.
+    value : (n,) float64
+        What is commanded.
+    low, high : (n,) float64
+        Limits, rad or m; infinite for a joint without.
+    endless : (n,) int8
+        0 or 1: it turns without limits, and positions are reached the short way round.
+    inertia, damping : (n,) float64
+        See `JointSpec`.
+    stiff : (n,) int8
+        0 or 1: its position controller has gains, and its output is an effort; else a velocity.
+    gain_p, gain_d : (n,) float64
+        Gains of the position controller.
+    """
+
+    name = "joint"
+    columns: ClassVar = {
+        **{
+            name: Column(np.float64)
+            for name in ("position", "velocity", "effort", "value", "low", "high", "inertia", "damping")
+        },
+        **{name: Column(np.float64) for name in ("gain_p", "gain_d")},
+        **{name: Column(np.int8) for name in ("command", "endless", "stiff")},
+    }
+    position: F8
+    velocity: F8
+    effort: F8
+    value: F8
+    low: F8
+    high: F8
+    inertia: F8
+    damping: F8
+    gain_p: F8
+    gain_d: F8
+    command: I1
+    endless: I1
+    stiff: I1
+
+    def act(self, engine: Engine, dt: float) -> None:
+        """Let `dt` s pass for all joints."""
+        if len(self):
+            self.advance(np.arange(len(self)), dt)
+
+    def advance(self, rows: I8, dt: float) -> None:
+        """Let `dt` s pass for the joints in `rows`, (k,) int64, in small steps of at most `SUBSTEP`."""
+        idle = (self.command[rows] == JointCommand.EFFORT) & (self.value[rows] == 0.0) & (self.velocity[rows] == 0.0)
+        self.effort[rows[idle]] = 0.0
+        rows = rows[~idle]
+        if not len(rows):
+            return
+        count = max(1, math.ceil(dt / SUBSTEP - 1e-9))
+        h = dt / count
+        command, value, low, high = self.command[rows], self.value[rows], self.low[rows], self.high[rows]
+        inertia, damping = self.inertia[rows], self.damping[rows]
+        wraps = self.endless[rows] != 0
+        by_speed = command == JointCommand.VELOCITY
+        to_place = command == JointCommand.POSITION
+        stiff = to_place & (self.stiff[rows] != 0)
+        free = to_place & ~stiff
+        gains = np.where(stiff, self.gain_p[rows], FREE_GAINS.p), np.where(stiff, self.gain_d[rows], FREE_GAINS.d)
+        position, velocity, effort = self.position[rows], self.velocity[rows], np.zeros(len(rows))
+        for _ in range(count):
+            error = value - position
+            error = np.where(wraps, _wrapped(error), error)
+            effort = np.where(stiff, _force(gains, error, velocity, inertia, h, damping), value)
+            pushed = (velocity + h * effort / inertia) / (1.0 + h * damping / inertia)
+            velocity = np.where(by_speed, value, np.where(free, _speed(gains, error, h), pushed))
+            velocity = np.clip(velocity, -MAX_VALUE, MAX_VALUE)
+            position = position + h * velocity
+            beyond = (position < low) | (position > high)
+            position, velocity = np.clip(position, low, high), np.where(beyond, 0.0, velocity)
+        self.position[rows], self.velocity[rows] = position, velocity
+        self.effort[rows] = np.where(by_speed | free, 0.0, effort)
+
+
+def _wrapped(angle: F8) -> F8:
+    """Angles in [−π, π), rad."""
+    wrapped: F8 = np.remainder(angle + math.pi, TWO_PI) - math.pi
+    return wrapped
+
+
+def _force(gains: tuple[F8, F8], error: F8, velocity: F8, inertia: F8, h: float, damping: F8) -> F8:
+    """`Gains.force` of many."""
+    p, d = gains
+    ease = 1.0 + h * damping / inertia
+    force: F8 = (p * error * ease - (d + h * p) * velocity) / (ease + h * (d + h * p) / inertia)
+    return force
+
+
+def _speed(gains: tuple[F8, F8], error: F8, h: float) -> F8:
+    """`Gains.speed` of many."""
+    speed: F8 = gains[0] * error / (1.0 + gains[1] + h * gains[0])
+    return speed
+
+
+class Joint(Row[Joints]):
     """A joint in motion.
 
     Attributes
     ----------
     position, velocity, effort : float
         rad or m; rad/s or m/s; N·m or N.
+
+    Parameters
+    ----------
+    spec : JointSpec
+        The joint.
+    table : Joints, optional
+        Where it stands; without one it stands alone.
+    body : int
+        Row of the body that carries its child.
     """
 
-    def __init__(self, spec: JointSpec) -> None:
+    position = cell(float)
+    velocity = cell(float)
+    effort = cell(float)
+
+    def __init__(self, spec: JointSpec, table: Joints | None = None, body: int = NOBODY) -> None:
         self.spec = spec
-        self.position = 0.0 if spec.unlimited else min(max(0.0, spec.low), spec.high)
-        self.velocity = 0.0
-        self.effort = 0.0
-        self._start = self.position
-        self._kind = JointCommand.EFFORT
-        self._value = 0.0
+        self._start = 0.0 if spec.unlimited else min(max(0.0, spec.low), spec.high)
+        gains = spec.gains or FREE_GAINS
+        super().__init__(
+            Joints() if table is None else table, body, position=self._start, inertia=spec.inertia, damping=spec.damping,
+            low=-math.inf if spec.unlimited else spec.low, high=math.inf if spec.unlimited else spec.high,
+            endless=spec.unlimited and not spec.slides, stiff=spec.gains is not None, gain_p=gains.p, gain_d=gains.d,
+        )  # fmt: skip
 
     def command(self, kind: JointCommand, value: float) -> None:
         """What it is to do from the next step on.
@@ -55,47 +179,20 @@ class Joint:
         CommandError
             The value is not finite, or absurd.
         """
-        if not abs(value) <= MOST:
-            raise CommandError(f"joint {self.spec.name}: expected a number within ±{MOST:g}, found {value:g}")
+        if not abs(value) <= MAX_VALUE:
+            raise CommandError(f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, found {value:g}")
         if kind == JointCommand.POSITION and not self.spec.unlimited:
             value = min(max(value, self.spec.low), self.spec.high)
-        self._kind, self._value = kind, value
+        self.table.command[self.number], self.table.value[self.number] = kind, value
 
     def reset(self) -> None:
         """As at the beginning."""
         self.position, self.velocity, self.effort = self._start, 0.0, 0.0
-        self._kind, self._value = JointCommand.EFFORT, 0.0
+        self.table.command[self.number], self.table.value[self.number] = JointCommand.EFFORT, 0.0
 
     def advance(self, dt: float) -> None:
-        """Let `dt` s pass."""
-        if self._kind == JointCommand.EFFORT and not self._value and not self.velocity:
-            self.effort = 0.0
-            return
-        count = max(1, math.ceil(dt / SUBSTEP - 1e-9))
-        for _ in range(count):
-            self._step(dt / count)
-
-    def _step(self, h: float) -> None:
-        spec = self.spec
-        self.effort = 0.0
-        if self._kind == JointCommand.VELOCITY:
-            self.velocity = self._value
-        elif self._kind == JointCommand.POSITION and spec.gains is None:
-            self.velocity = FREE_GAINS.speed(self._error(), h)
-        else:
-            if self._kind == JointCommand.EFFORT or spec.gains is None:
-                self.effort = self._value
-            else:
-                self.effort = spec.gains.force(self._error(), self.velocity, spec.inertia, h, spec.damping)
-            self.velocity = (self.velocity + h * self.effort / spec.inertia) / (1.0 + h * spec.damping / spec.inertia)
-        self.velocity = min(max(self.velocity, -MOST), MOST)
-        self.position += h * self.velocity
-        if not spec.unlimited and not spec.low <= self.position <= spec.high:
-            self.position, self.velocity = min(max(self.position, spec.low), spec.high), 0.0
-
-    def _error(self) -> float:
-        error = self._value - self.position
-        return wrap_angle(error) if self.spec.unlimited and not self.spec.slides else error
+        """Let `dt` s pass for this one alone."""
+        self.table.advance(np.array([self.number]), dt)
 
     @property
     def pose(self) -> Pose:
@@ -107,4 +204,4 @@ class Joint:
         return compose(compose(spec.at, moved), inverse(spec.child_at))
 
 
-__all__ = ["Joint", "JointCommand"]
+__all__ = ["Joint", "JointCommand", "Joints"]

@@ -222,6 +222,41 @@ def keep_bodies(a: Bodies, keep: I8) -> Bodies:
     )
 
 
+def reshape_body(a: Bodies, row: int, spec: BodySpec) -> Bodies:
+    """The shapes of `a` with another outline of the body in `row`: written in place where it has as many corners, else array copies."""
+    one = build_bodies([spec])
+    first, last = int(a.part_start[row]), int(a.part_start[row + 1])
+    begin, end = int(a.vert_start[first]), int(a.vert_start[last])
+    a.radius[row], a.inner[row], a.feels[row] = one.radius[0], one.inner[0], one.feels[0]
+    a.placed[row] = np.nan  # nobody knows any more how far others are
+    if np.array_equal(a.vert_start[first : last + 1] - begin, one.vert_start):
+        a.verts[begin:end], a.edge[begin:end], a.turn[first:last] = one.verts, one.edge, one.turn
+        return a
+    n_parts, n_verts = len(one.turn) - (last - first), len(one.verts) - (end - begin)
+    part_start = a.part_start.copy()
+    part_start[row + 1 :] += n_parts
+    starts = (a.vert_start[: first + 1], begin + one.vert_start[1:], a.vert_start[last + 1 :] + n_verts)
+
+    def spliced(old: F8, new: F8, i: int, j: int) -> F8:
+        return np.concatenate([old[:i], new, old[j:]])
+
+    return a._replace(
+        part_start=part_start,
+        vert_start=np.concatenate(starts),
+        verts=spliced(a.verts, one.verts, begin, end),
+        world=spliced(a.world, one.world, begin, end),
+        edge=spliced(a.edge, one.edge, begin, end),
+        turn=spliced(a.turn, one.turn, first, last),
+        scratch=a.scratch if len(a.scratch) >= len(one.scratch) else one.scratch,
+    )
+
+
+def outline_of(a: Bodies, row: int) -> tuple[Outline, ...]:
+    """The polygons of a body as they are, in its frame, m."""
+    parts = range(int(a.part_start[row]), int(a.part_start[row + 1]))
+    return tuple(tuple(map(tuple, a.verts[a.vert_start[p] : a.vert_start[p + 1]].tolist())) for p in parts)
+
+
 def _starts(sizes: I8) -> I8:
     """Where parts of these sizes begin and end, one behind the other."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

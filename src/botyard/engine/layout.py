@@ -105,6 +105,10 @@ class State(NamedTuple):
         `Control`: what drives a body with mass.
     demand : (n, 3) float64
         What is demanded of a body with mass; its meaning is that of `control`.
+    carrier : (n,) int64
+        Row of the body that carries it; −1: none.
+    hold : (n, 3) float64
+        Where it is in the frame of its carrier: m, m, rad.
     """
 
     pose: F8
@@ -137,6 +141,8 @@ class State(NamedTuple):
     bright: I2
     control: I1
     demand: F8
+    carrier: I8
+    hold: F8
 
 
 # those that a step may change stand first: only they are copied for the snapshot of every step
@@ -158,6 +164,8 @@ _FIELDS: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     ("bright", np.int16, 0),
     ("control", np.int8, 0),
     ("demand", np.float64, 3),
+    ("carrier", np.int64, 0),
+    ("hold", np.float64, 3),
 )
 assert tuple(f[0] for f in _FIELDS) == State._fields
 

@@ -1,15 +1,16 @@
 """The engine's host object: owns the arrays, drains commands, calls the step, publishes snapshots.
 
 One writer (design §2): only `Engine` writes the state. It knows neither files nor protocols nor the names of sensors: those come as
-`ActPhase` and `SensePhase` objects that are told when rows change and called once per step.
+tables, whose devices act, and `SensePhase` objects that are told when rows change and called once per step.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,34 +25,27 @@ from botyard.engine.build import (
     join_bodies,
     keep_bodies,
     moving_order,
+    outline_of,
+    reshape_body,
 )
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import find_blocked
-from botyard.engine.layout import I1, I8, Grid, OdometryErrorMode, State, allocate_state, changing_bytes
+from botyard.engine.layout import I1, I8, Grid, Mode, OdometryErrorMode, State, allocate_state, changing_bytes
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
+from botyard.engine.tables import NOBODY, Table
 from botyard.errors import WorldError
-from botyard.geometry import Pose, compose, relative, transform_point
+from botyard.geometry import Pose, relative, transform_point
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
 from botyard.model.scene import Scene
 from botyard.names import MAX_NAME, body_name
-from botyard.units import wrap_angle
+from botyard.units import TWO_PI, wrap_angle
 
-
-class ActPhase(Protocol):
-    """Devices that do something by themselves while time passes, as the engine sees them: grippers, batteries, joints."""
-
-    def rebuild(self, engine: Engine) -> None:
-        """Rows have changed."""
-        ...
-
-    def act(self, engine: Engine, dt: float) -> None:
-        """Let `dt` s pass: after all bodies have moved, before any sensor looks. Never called while time stands still."""
-        ...
+K = TypeVar("K", bound=Table)
 
 
 class SensePhase(Protocol):
@@ -64,22 +58,6 @@ class SensePhase(Protocol):
     def sense(self, engine: Engine) -> None:
         """Take the readings of this step."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A body that another one carries.
-
-    Attributes
-    ----------
-    carrier : str
-        Name of the body that carries it.
-    pose : Pose
-        Where, in the frame of the carrier.
-    """
-
-    carrier: str
-    pose: Pose
 
 
 class Engine:
@@ -97,8 +75,9 @@ class Engine:
         Steps that count as done.
     odometry_error_mode : OdometryErrorMode
         For robots added from now on.
-    actors : sequence of ActPhase
-        Called in this order in every step, before the sensors.
+    tables : sequence of Table
+        Devices that have a state. Those with a method ``act(engine, dt)`` act by themselves while time passes: it is called in this order
+        in every step, after all bodies have moved and before any sensor looks, and never while time stands still.
     senses : sequence of SensePhase
         Called in this order in every step, and when the world settles.
     """
@@ -111,7 +90,7 @@ class Engine:
         step_us: int = 100_000,
         begin: int = 0,
         odometry_error_mode: OdometryErrorMode = OdometryErrorMode.RANDOM_EACH_UPDATE,
-        actors: Sequence[ActPhase] = (),
+        tables: Sequence[Table] = (),
         senses: Sequence[SensePhase] = (),
     ) -> None:
         self.scene = scene
@@ -125,7 +104,8 @@ class Engine:
         self.state, self._block = allocate_state(0)
         self.bodies = build_bodies(())
         self.bins = build_bins(0)
-        self._actors = tuple(actors)
+        self.tables = {table.name: table for table in tables}
+        self._acts: list[Callable[[Engine, float], None]] = [t.act for t in tables if hasattr(t, "act")]
         self._senses = tuple(senses)
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._bulk: list[tuple[str, int, SetVelocities]] = []
@@ -134,7 +114,7 @@ class Engine:
         self._stale = 0
         self.shapes = 0
         """Counts how often a body has got another outline."""
-        self._held: dict[str, Held] = {}
+        self._carried: I8 | None = None
         self.dynamics: Dynamics | None = None
         """What moves bodies with mass; None while there are none."""
         self.box_names: tuple[str, ...] = ()
@@ -234,7 +214,7 @@ class Engine:
         self.remove_bodies([name])
 
     def remove_bodies(self, names: Sequence[str]) -> None:
-        """Take bodies out of the world, between two steps; their queued commands are dropped, what they carry is let go.
+        """Take bodies out of the world, between two steps; their queued commands are dropped, what they carry is let go, their devices go.
 
         Raises
         ------
@@ -242,16 +222,21 @@ class Engine:
             Nothing has one of these names; then nothing is removed.
         """
         rows = sorted({self.rows[name] for name in names})
-        gone = {self.specs[row].name for row in rows}
-        for held in [h for h, how in self._held.items() if h in gone or how.carrier in gone]:
-            self.detach(held)
+        for carried in np.flatnonzero(np.isin(self.state.carrier, rows)).tolist():
+            self.detach(self.specs[carried].name)
         keep = np.delete(np.arange(len(self.specs)), rows)
+        new_rows = np.full(len(self.specs), NOBODY)
+        new_rows[keep] = np.arange(len(keep))
         uids = {self.specs[row].uid for row in rows}
         self.specs = [self.specs[i] for i in keep]
         old = self.state
         self._reallocate()
         for new_array, old_array in _fields(self.state, old):
             new_array[:] = old_array[keep]
+        carrier = self.state.carrier
+        carrier[carrier != NOBODY] = new_rows[carrier[carrier != NOBODY]]
+        for table in self.tables.values():
+            table.renumber(new_rows)
         self.bodies = keep_bodies(self.bodies, keep)
         self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
         self._queue = [c for c in self._queue if c[0] not in uids]
@@ -279,8 +264,7 @@ class Engine:
             self.dynamics = None
         for sense in self._senses:
             sense.rebuild(self)
-        for actor in self._actors:
-            actor.rebuild(self)
+        self._carried = None
         self._touch()
         self._publish()
 
@@ -300,6 +284,7 @@ class Engine:
         s.motors[row] = 1
         s.mask[row] = spec.mask(spec.returns.mask)
         s.control[row] = spec.control
+        s.carrier[row] = NOBODY
         s.bright[row] = spec.returns.laser
         low = spec.odometry_error_low
         s.err_lo[row] = [-e for e in error] if low is None else low.as_tuple()
@@ -311,15 +296,45 @@ class Engine:
         else:
             s.odom_frame[row] = start
 
+    def table(self, kind: type[K]) -> K:
+        """The table of a kind of device. KeyError: the engine has none."""
+        return cast(K, self.tables[kind.name])
+
+    def outline(self, row: int) -> tuple[Outline, ...]:
+        """The polygons of a body as they are, with what it carries, in its frame, m."""
+        return outline_of(self.bodies, row)
+
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
         """Give a body another outline; takes effect at once, between two steps or in the act phase."""
         row = self.rows[name]
         self.specs[row] = replace(self.specs[row], parts=parts)
-        self.shapes += 1
-        self.bodies = build_bodies(self.specs)
+        self.bodies = reshape_body(self.bodies, row, self.specs[row])
+        self._redrawn([name])
+
+    def redrawn(self, rows: I8) -> None:
+        """The corners of bodies, and their `Bodies.radius`, were written to, in the act phase: (n,) int64."""
+        self.bodies.placed[rows] = np.nan  # nobody knows any more how far others are
+        names = []
         if self.dynamics is not None:
-            self.dynamics.reshaped(name)
+            for row in rows.tolist():
+                self.specs[row] = replace(self.specs[row], parts=self.outline(row))
+                names.append(self.specs[row].name)
+        self._redrawn(names)
+
+    def _redrawn(self, names: Sequence[str]) -> None:
+        self.shapes += 1
+        if self.dynamics is not None:
+            for name in names:
+                self.dynamics.reshaped(name)
         self._advance(PLACE)
+
+    def switch_off(self, rows: I8) -> None:
+        """Switch the motors of bodies off, in the act phase: they come to rest and forget their targets."""
+        s = self.state
+        s.motors[rows] = 0
+        s.mode_x[rows] = s.mode_a[rows] = Mode.VELOCITY
+        s.target[rows] = 0.0
+        self._touch()
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
         """Give a body another mass, or none: then it moves as it is told again. Takes effect at once, between two steps.
@@ -355,35 +370,52 @@ class Engine:
 
         The carried body moves with its carrier and is by itself neither seen nor felt; `reshape` makes it part of the carrier.
         """
-        base = Pose(*self.state.pose[self.rows[carrier]].tolist())
-        hold = relative(base, Pose(*self.state.pose[self.rows[name]].tolist()))
-        self._held[name] = Held(carrier, hold)
-        self.state.mask[self.rows[name]] = 0
+        s, row = self.state, self.rows[name]
+        base = Pose(*s.pose[self.rows[carrier]].tolist())
+        s.hold[row] = relative(base, Pose(*s.pose[row].tolist()))
+        s.carrier[row] = self.rows[carrier]
+        s.mask[row] = 0
+        self._carried = None
         self._touch()
 
     def detach(self, name: str) -> None:
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
-        if self._held.pop(name, None) is not None:
-            row = self.rows[name]
+        row = self.rows[name]
+        if self.state.carrier[row] != NOBODY:
+            self.state.carrier[row] = NOBODY
             self.state.mask[row] = self.specs[row].mask(self.specs[row].returns.mask)
+            self._carried = None
             self._touch()
 
-    @property
-    def held(self) -> MappingProxyType[str, Held]:
-        """The carried bodies by name."""
-        return MappingProxyType(self._held)
+    def carrier_of(self, name: str) -> str | None:
+        """Name of the body that carries another one; None: it is not carried, or not there."""
+        row = self.rows.get(name)
+        carrier = NOBODY if row is None else int(self.state.carrier[row])
+        return None if carrier == NOBODY else self.specs[carrier].name
 
-    def held_outlines(self, name: str) -> tuple[Outline, ...]:
+    def carried_by(self, row: int) -> list[int]:
+        """Rows of the bodies that a body carries."""
+        carried: list[int] = np.flatnonzero(self.state.carrier == row).tolist()
+        return carried
+
+    def carried_outlines(self, row: int) -> tuple[Outline, ...]:
         """Outlines of a carried body in the frame of its carrier, m."""
-        pose = self._held[name].pose
-        parts = self.specs[self.rows[name]].parts
-        return tuple(tuple(transform_point(pose, x, y) for x, y in part) for part in parts)
+        pose = Pose(*self.state.hold[row].tolist())
+        return tuple(tuple(transform_point(pose, x, y) for x, y in part) for part in self.outline(row))
 
     def _carry(self) -> None:
         """Carried bodies follow."""
-        for name, held in self._held.items():
-            base = Pose(*self.state.pose[self.rows[held.carrier]].tolist())
-            self.state.pose[self.rows[name]] = compose(base, held.pose)
+        s = self.state
+        if self._carried is None:
+            self._carried = np.flatnonzero(s.carrier != NOBODY)
+        rows = self._carried
+        if not len(rows):
+            return
+        base, hold = s.pose[s.carrier[rows]], s.hold[rows]
+        c, sn = np.cos(base[:, 2]), np.sin(base[:, 2])
+        s.pose[rows, 0] = base[:, 0] + c * hold[:, 0] - sn * hold[:, 1]
+        s.pose[rows, 1] = base[:, 1] + sn * hold[:, 0] + c * hold[:, 1]
+        s.pose[rows, 2] = math.pi - np.remainder(math.pi - base[:, 2] - hold[:, 2], TWO_PI)  # in (−π, π]
         self._advance(PLACE)
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
@@ -477,10 +509,9 @@ class Engine:
                 self.dynamics.step(self)
                 self._advance(FOLLOW)
             self.clock.tick += 1
-            if self._held:
-                self._carry()
-            for actor in self._actors:
-                actor.act(self, self.clock.dt)
+            self._carry()
+            for act in self._acts:
+                act(self, self.clock.dt)
             for sense in self._senses:
                 sense.sense(self)
             self._publish()
@@ -493,7 +524,7 @@ class Engine:
     def settle(self) -> Snapshot:
         """Apply queued commands and look again, without letting time pass: for placing things before the first step, and while paused.
 
-        No actor acts: grippers, batteries and joints stay as they are.
+        No device acts: grippers, batteries and joints stay as they are.
         """
         self._drain()
         self._advance(PLACE)

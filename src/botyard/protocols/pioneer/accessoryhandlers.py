@@ -147,7 +147,7 @@ def _adsel(session: Session, packet: Packet) -> None:
 def _ptupos(session: Session, packet: Packet) -> None:
     """Low byte position, high byte number of the servo."""
     position, servo = packet.byte_pair()
-    session.port.electrics.servos[servo] = position
+    session.port.electrics.move_servo(servo, position)
     session.log(Level.DEBUG, f"pan-tilt servo {servo} to {position}")
 
 

@@ -108,7 +108,7 @@ class SensorObject(AmbfObject):
             if name == self._parent:
                 continue
             hits = np.flatnonzero(close[row])
-            for part in engine.specs[row].parts:
+            for part in engine.outline(row):
                 pose = Pose(*engine.state.pose[row].tolist())
                 for k in hits[_near_outline(part, pose, ends[hits])].tolist():
                     names[k] = name
@@ -281,7 +281,7 @@ class ActuatorObject(AmbfObject):
     @property
     def actuated(self) -> bool:
         """Whether it holds something."""
-        return self._held is not None and self._held in self.ambf.sim.engine.held
+        return self._held is not None and self.ambf.sim.engine.carrier_of(self._held) is not None
 
     def state(self) -> Any:
         """Its state."""

@@ -1,0 +1,170 @@
+"""Tables: what changes of devices, in columns; one row for each battery, gripper, joint.
+
+`State` holds what all bodies have. What only some of them carry stands in a `Table` of its kind: a row belongs to a body and goes with
+it, and a column may refer to bodies. Array code and kernels work on whole columns; a `Row` is the view of one row that a Python program
+holds. Nothing that changes may stand anywhere else, or it is lost when a world is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from botyard.engine.layout import I8
+
+T = TypeVar("T")
+NOBODY: Final = -1
+"""In a column that refers to bodies: none."""
+
+
+class Column(NamedTuple):
+    """One column of a table.
+
+    Attributes
+    ----------
+    dtype : dtype
+        Type of its numbers.
+    width : int
+        Numbers in a row; 0: one, and the column is one-dimensional.
+    start : float
+        What a new row has.
+    refers : bool
+        It holds rows of bodies (`NOBODY`: none), which are numbered anew when bodies are removed.
+    """
+
+    dtype: DTypeLike
+    width: int = 0
+    start: float = 0
+    refers: bool = False
+
+
+class Table:
+    """Rows of one kind of device, in columns; subclasses say which.
+
+    Attributes
+    ----------
+    name : str
+        Unique among the tables of an engine.
+    columns : mapping of str to Column
+        Its columns; each is an attribute, (n,) or (n, width).
+    body : (n,) int64
+        Row in `State` of the body that each row belongs to.
+    layout : int
+        Grows when rows come, go or are numbered anew.
+    """
+
+    name: ClassVar[str]
+    columns: ClassVar[Mapping[str, Column]]
+    body: I8
+
+    def __init__(self) -> None:
+        self._columns = {"body": Column(np.int64, start=NOBODY, refers=True), **self.columns}
+        self._room: dict[str, NDArray[Any]] = {}
+        self._rows: list[Row[Any]] = []
+        self.layout = 0
+        self._reserve(4)
+        self._fit(0)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def rows(self) -> list[Row[Any]]:
+        """The views of all rows, in order. Not to be changed."""
+        return self._rows
+
+    def add(self, row: Row[Any], body: int, **values: object) -> int:
+        """Add a row that belongs to a body (its row in `State`), and its view; the number of the new row. `values`: of its columns."""
+        n = len(self._rows)
+        if n == len(self._room["body"]):
+            self._reserve(2 * n)
+        self._fit(n + 1)
+        for name, column in self._columns.items():
+            self._room[name][n] = values.get(name, column.start)
+        self.body[n] = body
+        self._rows.append(row)
+        return n
+
+    def renumber(self, new: I8) -> None:
+        """Bodies were removed: `new` has the new row of each old one, and `NOBODY` for those that are gone, whose rows go with them."""
+        n = len(self._rows)
+        stays = (self.body == NOBODY) | (new[self.body] != NOBODY)
+        for row, stay in zip(self._rows, stays.tolist(), strict=True):
+            if not stay:
+                row.detach()
+        for name, column in self._columns.items():
+            array = self._room[name][:n][stays]
+            if column.refers:
+                array = np.where(array == NOBODY, NOBODY, new[array])
+            self._room[name][: len(array)] = array
+        self._rows = [row for row, stay in zip(self._rows, stays.tolist(), strict=True) if stay]
+        for i, row in enumerate(self._rows):
+            row.number = i
+        self._fit(len(self._rows))
+
+    def _reserve(self, size: int) -> None:
+        for name, column in self._columns.items():
+            room = np.zeros((size, column.width) if column.width else size, column.dtype)
+            old = self._room.get(name)
+            if old is not None:
+                room[: len(old)] = old
+            self._room[name] = room
+
+    def _fit(self, n: int) -> None:
+        """Let the columns show the first `n` rows."""
+        self.layout += 1
+        for name, room in self._room.items():
+            setattr(self, name, room[:n])
+
+
+K = TypeVar("K", bound=Table)
+
+
+class Row(Generic[K]):
+    """One row of a table: the view that a Python program holds of a device. It stays the same row while others come and go.
+
+    Attributes
+    ----------
+    table : Table
+        Where it stands. After its body was removed, a table of its own that keeps its last values.
+    number : int
+        Which row it is at present.
+    """
+
+    def __init__(self, table: K, body: int, **values: object) -> None:
+        self.table = table
+        self.number = table.add(self, body, **values)
+
+    def detach(self) -> None:
+        """Its body is gone: keep what it was."""
+        old, number = self.table, self.number
+        self.table = alone = type(old)()
+        self.number = alone.add(self, NOBODY, **{name: getattr(old, name)[number] for name in old.columns})
+
+
+class _Cell(Generic[T]):
+    """An attribute of a `Row` that is a number in its table's column of the same name."""
+
+    def __init__(self, kind: type[T], column: str) -> None:
+        self._kind = kind
+        self._name = column
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = self._name or name
+
+    def __get__(self, row: Row[Any], owner: type) -> T:
+        return self._kind(getattr(row.table, self._name)[row.number])  # type: ignore[call-arg]
+
+    def __set__(self, row: Row[Any], value: T) -> None:
+        getattr(row.table, self._name)[row.number] = value
+
+
+def cell(kind: type[T], column: str = "") -> T:
+    """Declare an attribute of a `Row`: a bool, int or float that stands in a column, by default that of the same name."""
+    return cast(T, _Cell(kind, column))
+
+
+__all__ = ["NOBODY", "Column", "Row", "Table", "cell"]
