@@ -123,21 +123,16 @@ class Electrics(Row[Boards]):
 
     battery: Battery
     joystick: Joystick
-    digout = cell(int)
-    analog_port = cell(int)
-    temperature = cell(int)
-    temperature_warning = cell(bool)
-    estop_pressed = cell(bool)
+    digout = cell(int, counts=True)
+    analog_port = cell(int, counts=True)
+    temperature = cell(int, counts=True)
+    temperature_warning = cell(bool, counts=True)
+    estop_pressed = cell(bool, counts=True)
     version = cell(int)
 
     def __init__(self, battery: Battery, table: Boards | None = None, body: int = NOBODY) -> None:
         self.battery, self.joystick = battery, Joystick(self)
         super().__init__(Boards() if table is None else table, body, stick=(0.0, 0.0, 1.0))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        if name in Boards.columns:
-            self.table.version[self.number] += 1
 
     @classmethod
     def of(

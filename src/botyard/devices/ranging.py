@@ -13,15 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.build import build_bins, build_bodies, build_grid
 from botyard.engine.kernels.raycast import LEAST_COMPONENT, SECTORS, Beams, Fans, cast_groups
-from botyard.engine.layout import F8, I2, I8, allocate_state
+from botyard.engine.layout import F8, I2, I8, U2, U8, allocate_state
 from botyard.engine.simulation import Engine
+from botyard.engine.tables import Column, Row, Table
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
@@ -35,6 +36,8 @@ PARTS = 3
 """Each thread gets this many parts of the work, so that it matters less when one takes longer."""
 SHARED_BEAMS = 2000
 """The arrays of devices with more beams than this are not kept for others that have the same."""
+SPARE_KINDS = 64
+"""So many sets of beams are kept at least, whether a device has them at present or not."""
 SORTED_DEVICES = 64
 """From this many devices a step they are read in the order of their places: 6 % less time with 1000 lasers."""
 
@@ -78,15 +81,58 @@ class Bundle:
         return 1 if self.shortest else self.count
 
 
-@dataclass(slots=True)
-class _Device:
-    body: str
-    stream: int
-    senses: Visible
-    bundles: tuple[Bundle, ...]
-    beams: _Beams | None
-    """Made when it is needed: a client may change its rays very often between two steps."""
-    readers: set[Hashable]
+class Ranges(Table):
+    """The range devices of all bodies.
+
+    Attributes
+    ----------
+    stream : (n,) uint64
+        Number of the device in the body's random streams.
+    senses : (n,) uint16
+        `Visible` class of things that it sees.
+    kind : (n,) int64
+        Which of the sets of beams in use it has.
+    size : (n,) int64
+        Number of its readings.
+    readers : (n,) int64
+        How many read it in every step.
+    """
+
+    name = "range"
+    columns: ClassVar = {
+        "stream": Column(np.uint64),
+        "senses": Column(np.uint16),
+        "kind": Column(np.int64),
+        "size": Column(np.int64),
+        "readers": Column(np.int64),
+    }
+    stream: U8
+    senses: U2
+    kind: I8
+    size: I8
+    readers: I8
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone: list[Hashable] = []
+        """Keys of devices whose bodies were removed, until somebody takes notice."""
+
+
+class _Device(Row[Ranges]):
+    """A range device: its key, its beams, and who reads it."""
+
+    def __init__(self, table: Ranges, body: int, key: Hashable) -> None:
+        self.key = key
+        self.bundles: tuple[Bundle, ...] = ()
+        self.is_made = False
+        """Its beams are in the arrays; a client may change them very often between two steps."""
+        self.readers: set[Hashable] = set()
+        super().__init__(table, body)
+
+    def detach(self) -> None:
+        """Its body is gone."""
+        self.table.gone.append(self.key)
+        super().detach()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +165,19 @@ class RangeDevices:
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
+        self.table = Ranges()
+        self._engine: Engine | None = None
         self._devices: dict[Hashable, _Device] = {}
-        self._index: dict[Hashable, int] = {}
+        self._unmade: dict[_Device, None] = {}
+        self._kinds: dict[int, tuple[int, _Beams]] = {}
+        """Sets of beams in use, by identity, with their numbers."""
+        self._shapes: dict[str, NDArray[Any]] | None = None
         self._fans: Fans | None = None
+        self._known = -1
         self._workspaces: list[Beams] = []
         self._out: list[tuple[F8, I2]] = []
-        self._spans: list[tuple[int, int]] = []
+        self._bounds = np.zeros(1, np.int64)
+        self._spans: list[tuple[int, int]] | None = None
         self._taken = np.zeros(0, np.bool_)
         self._active: I8 | None = None
         self._parallel = False
@@ -148,26 +201,30 @@ class RangeDevices:
             Class of things that it sees.
         bundles : sequence of Bundle
             Its beams.
-        """
-        readers = self._devices[key].readers if key in self._devices else set()
-        bundles = tuple(bundles)
-        self._devices[key] = _Device(body, stream, senses, bundles, None, readers)
-        self._fans = None
 
-    def remove(self, key: Hashable) -> None:
-        """Forget a device."""
-        self._devices.pop(key, None)
-        self._fans = None
+        Raises
+        ------
+        KeyError
+            No such body.
+        """
+        assert self._engine is not None, "an engine has these devices"
+        device = self._devices.get(key)
+        if device is None:
+            device = self._devices[key] = _Device(self.table, self._engine.rows[body], key)
+        device.bundles = tuple(bundles)
+        self.table.stream[device.number], self.table.senses[device.number] = stream, int(senses)
+        self._unmade[device] = None
 
     def subscribe(self, key: Hashable, reader: Hashable, on: bool = True) -> None:
         """Let `reader` begin or end to read a device in every step."""
-        readers = self._devices[key].readers
-        before = bool(readers)
+        device = self._devices[key]
+        before = len(device.readers)
         if on:
-            readers.add(reader)
+            device.readers.add(reader)
         else:
-            readers.discard(reader)
-        if bool(readers) != before:
+            device.readers.discard(reader)
+        self.table.readers[device.number] = len(device.readers)
+        if bool(device.readers) != bool(before):
             self._active = None  # found anew when it is asked for: a thousand clients may come at once
 
     def is_read(self, key: Hashable) -> bool:
@@ -178,12 +235,22 @@ class RangeDevices:
 
     def rebuild(self, engine: Engine) -> None:
         """Rows have changed: devices of bodies that are gone are forgotten."""
-        for key in [k for k, d in self._devices.items() if d.body not in engine.rows]:
-            self.remove(key)
+        self._engine = engine
         self._fans = None
+        for key in self.table.gone:
+            self._unmade.pop(self._devices.pop(key), None)
+        self.table.gone.clear()
+
+    @property
+    def _rows(self) -> list[_Device]:
+        return cast(list[_Device], self.table.rows)
 
     def sense(self, engine: Engine) -> None:
         """Take the readings of all devices that somebody subscribes to."""
+        if not self.table.readers.any():
+            self._taken[:] = False
+            self._out.reverse()
+            return
         self._out.reverse()  # those of the last step stay readable
         self._taken[:] = False
         fans, active = self._built(engine)
@@ -201,10 +268,10 @@ class RangeDevices:
             No such device.
         """
         self._built(engine)
-        index = self._index[key]
+        index = self._devices[key].number
         if not self._taken[index]:
             self._cast(engine, np.array([index], np.int64))
-        first, last = self._spans[index]
+        first, last = self._bounds[index], self._bounds[index + 1]
         ranges, bright = self._out[0]
         return Readings(engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last]))
 
@@ -222,7 +289,9 @@ class RangeDevices:
     def placed(self, engine: Engine) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
         """Keys of all devices, and where in `latest` their readings stand."""
         self._built(engine)
-        return list(self._devices), self._spans
+        if self._spans is None:
+            self._spans = list(pairwise(self._bounds.tolist()))
+        return [row.key for row in self._rows], self._spans
 
     def taken(self, engine: Engine) -> NDArray[np.bool_]:
         """Which devices were read in this step, in the order of `placed`."""
@@ -236,14 +305,19 @@ class RangeDevices:
     @property
     def subscriptions(self) -> int:
         """How many devices are read in every step, counted once for each reader."""
-        return sum(len(d.readers) for d in self._devices.values())
+        return int(self.table.readers.sum())
 
     def span(self, key: Hashable) -> tuple[int, int] | None:
         """Where the readings of a device stand in `latest`; None if they were not taken in this step."""
-        if self._fans is None or key not in self._index:
+        device = self._devices.get(key)
+        if (
+            device is None
+            or device in self._unmade
+            or self._known != self.table.layout
+            or not self._taken[device.number]
+        ):
             return None
-        index = self._index[key]
-        return self._spans[index] if self._taken[index] else None
+        return int(self._bounds[device.number]), int(self._bounds[device.number + 1])
 
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
         """Take the readings of the devices with these indices."""
@@ -269,63 +343,79 @@ class RangeDevices:
 
     # -- arrays
 
-    def _activate(self) -> I8:
-        active = [i for i, d in enumerate(self._devices.values()) if d.readers]
-        self._parallel = (
-            self.threads > 1
-            and sum(b.count for d in self._devices.values() if d.readers for b in d.bundles) >= PARALLEL_BEAMS
-        )
-        return np.array(active, np.int64)
-
     def _built(self, engine: Engine) -> tuple[Fans, NDArray[np.int64]]:
         """The arrays of all devices, built anew if a device or a row has changed, and the indices of those that are read."""
-        if self._fans is None:
-            self._fans, self._active = self._build(engine), None
+        if self._fans is None or self._unmade or self._known != self.table.layout:
+            self._fans, self._active = self._build(), None
         if self._active is None:
-            self._active = self._activate()
+            self._active = np.flatnonzero(self.table.readers)
+            beams = np.array([int(k.counts.sum()) for _, k in self._kinds.values()], np.int64)
+            n_beams = int(beams[self.table.kind[self._active]].sum())
+            self._parallel = self.threads > 1 and n_beams >= PARALLEL_BEAMS
         return self._fans, self._active
 
-    def _build(self, engine: Engine) -> Fans:
-        self._index = {key: i for i, key in enumerate(self._devices)}
+    def _build(self) -> Fans:
+        for device in self._unmade:
+            self._make(device)
+        self._unmade.clear()
+        if len(self._kinds) > 2 * SPARE_KINDS and len(self._kinds) > 2 * len(np.unique(self.table.kind)):
+            self._forget_kinds()
+        if self._shapes is None:
+            self._shapes = _arrays([kind for _, kind in self._kinds.values()])
         self._layout += 1
-        fans = self._arrays(list(self._devices.values()), engine.rows)
+        table = self.table
+        self._bounds = _bounds(table.size)
+        self._spans = None
+        self._known = table.layout
+        n_out = int(self._bounds[-1])
+        self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
+        self._taken = np.zeros(len(table), np.bool_)
+        fans = _fans(table, self._bounds, self._shapes)
         self._workspaces = [workspace(fans) for _ in range(PARTS * self.threads)]
         return fans
 
-    def _arrays(self, devices: list[_Device], rows: Mapping[str, int]) -> Fans:
-        places: dict[int, int] = {}
-        made = [d.beams or _made(d) for d in devices]
-        kind = np.array([places.setdefault(id(b), len(places)) for b in made], np.int64)
-        kinds = list({id(b): b for b in made}.values())
-        columns = _joined(np.float64, [k.columns for k in kinds], len(_COLUMNS))
-        counts = _joined(np.int64, [k.counts for k in kinds])
-        beams = _joined(np.float64, [k.beams for k in kinds], 4)
-        places_of_readings = _bounds(np.array([k.readings.sum() for k in kinds], np.int64)[kind])
-        fans = Fans(
-            row=np.array([rows[d.body] for d in devices], np.int64),
-            key=np.array([d.stream for d in devices], np.uint64),
-            mask=np.array([int(d.senses) for d in devices], np.uint16),
-            kind=kind,
-            out=places_of_readings[:-1],
-            first=_bounds([len(k.counts) for k in kinds]),
-            offset=np.array([k.offset for k in kinds], np.float64),
-            mount=_joined(np.float64, [k.mount for k in kinds], 3),
-            beam_first=_bounds(counts),
-            **{name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(_COLUMNS)},
-            bright_as=_joined(np.int16, [k.bright_as for k in kinds]),
-            readings=_bounds(_joined(np.int64, [k.readings for k in kinds])),
-            beam_x=np.ascontiguousarray(beams[:, 0]),
-            beam_y=np.ascontiguousarray(beams[:, 1]),
-            beam_cos=np.ascontiguousarray(beams[:, 2]),
-            beam_sin=np.ascontiguousarray(beams[:, 3]),
-            beam_r_max=np.repeat(columns[:, _COLUMNS.index("r_max")], counts),
-            beam_sector=_joined(np.int64, [k.sector for k in kinds]),
-        )
-        n_out = int(places_of_readings[-1])
-        self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
-        self._spans = list(pairwise(places_of_readings.tolist()))
-        self._taken = np.zeros(len(devices), np.bool_)
-        return fans
+    def _make(self, device: _Device) -> None:
+        """The beams of a device. Only those of ordinary size are kept for others, too: clients choose them."""
+        bundles = device.bundles
+        beams = _known(bundles) if sum(b.count for b in bundles) <= SHARED_BEAMS else _beams(bundles)
+        number, _ = self._kinds.setdefault(id(beams), (len(self._kinds), beams))
+        if number == len(self._kinds) - 1:
+            self._shapes = None
+        self.table.kind[device.number], self.table.size[device.number] = number, int(beams.readings.sum())
+
+    def _forget_kinds(self) -> None:
+        """Sets of beams that no device has any more are given up: clients may choose new ones all the time."""
+        used, self.table.kind[:] = np.unique(self.table.kind, return_inverse=True)
+        kinds = [kind for _, kind in self._kinds.values()]
+        self._kinds = {id(kinds[k]): (number, kinds[k]) for number, k in enumerate(used.tolist())}
+        self._shapes = None
+
+
+def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
+    """What stands in `Fans` of sets of beams."""
+    columns = _joined(np.float64, [k.columns for k in kinds], len(_COLUMNS))
+    counts = _joined(np.int64, [k.counts for k in kinds])
+    beams = _joined(np.float64, [k.beams for k in kinds], 4)
+    return {
+        "first": _bounds([len(k.counts) for k in kinds]),
+        "offset": np.array([k.offset for k in kinds], np.float64),
+        "mount": _joined(np.float64, [k.mount for k in kinds], 3),
+        "beam_first": _bounds(counts),
+        **{name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(_COLUMNS)},
+        "bright_as": _joined(np.int16, [k.bright_as for k in kinds]),
+        "readings": _bounds(_joined(np.int64, [k.readings for k in kinds])),
+        "beam_x": np.ascontiguousarray(beams[:, 0]),
+        "beam_y": np.ascontiguousarray(beams[:, 1]),
+        "beam_cos": np.ascontiguousarray(beams[:, 2]),
+        "beam_sin": np.ascontiguousarray(beams[:, 3]),
+        "beam_r_max": np.repeat(columns[:, _COLUMNS.index("r_max")], counts),
+        "beam_sector": _joined(np.int64, [k.sector for k in kinds]),
+    }
+
+
+def _fans(table: Ranges, bounds: I8, shapes: Mapping[str, NDArray[Any]]) -> Fans:
+    """The arrays that kernels take; `bounds` is where readings begin and end."""
+    return Fans(row=table.body, key=table.stream, mask=table.senses, kind=table.kind, out=bounds[:-1], **shapes)
 
 
 def workspace(fans: Fans) -> Beams:
@@ -354,13 +444,6 @@ class _Beams:
     bright_as: I2
     beams: F8
     sector: I8
-
-
-def _made(device: _Device) -> _Beams:
-    """The beams of a device, which keeps them. Only those of ordinary size are kept for others, too: clients choose them."""
-    bundles = device.bundles
-    device.beams = _known(bundles) if sum(b.count for b in bundles) <= SHARED_BEAMS else _beams(bundles)
-    return device.beams
 
 
 def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
@@ -415,7 +498,7 @@ def _joined(kind: type[Any], arrays: Sequence[NDArray[Any]], width: int = 0) -> 
 def warm_up() -> None:
     """Compile the kernels of range sensors, or load them from the cache, without a world."""
     state, _ = allocate_state(0)
-    fans = RangeDevices()._arrays([], {})
+    fans = _fans(Ranges(), np.zeros(1, np.int64), _arrays([]))
     grid, bodies, bins = build_grid(Scene()), build_bodies(()), build_bins(0)
     nobody = np.zeros(0, np.int64)
     cast_groups(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,6 +32,8 @@ CROWDED = 50.0
 """Other ends of walls in the cell of one beyond which cells get smaller all the same: a few stray points far outside made all one cell."""
 SAMPLED_ENDS = 20_000
 """So many ends of walls are looked at to find that out."""
+FEW = 8
+"""So many new bodies find their places in the order one by one; with more the order is made anew."""
 GRID_PADDING = 2
 """Empty cells around the map's bounds."""
 GRID_PHASE = 3 / 32
@@ -172,6 +175,17 @@ def moving_order(names: Sequence[str]) -> I8:
     is worth a factor of three over a random order.
     """
     return np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+
+
+def insert_in_order(order: I8, names: Sequence[str], n_old: int) -> I8:
+    """`moving_order` of `names`, when `order` is that of the first `n_old` of them."""
+    new = sorted(range(n_old, len(names)), key=names.__getitem__)
+    if len(new) > FEW:
+        return moving_order(names)
+    rows = order.tolist()
+    for row in new:
+        insort(rows, row, key=names.__getitem__)
+    return np.array(rows, np.int64)
 
 
 def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:

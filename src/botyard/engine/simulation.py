@@ -7,10 +7,10 @@ tables, whose devices act, and `SensePhase` objects that are told when rows chan
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,9 @@ from botyard.engine.build import (
     build_bins,
     build_bodies,
     build_grid,
+    insert_in_order,
     join_bodies,
     keep_bodies,
-    moving_order,
     outline_of,
     reshape_body,
 )
@@ -32,10 +32,11 @@ from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import find_blocked
-from botyard.engine.layout import I1, I8, Grid, Mode, OdometryErrorMode, State, allocate_state, changing_bytes
+from botyard.engine.layout import I1, I8, Grid, Mode, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
+from botyard.engine.store import StateStore
 from botyard.engine.tables import NOBODY, Table
 from botyard.errors import WorldError
 from botyard.geometry import Pose, relative, transform_point
@@ -50,6 +51,11 @@ K = TypeVar("K", bound=Table)
 
 class SensePhase(Protocol):
     """Sensors of one kind, as the engine sees them. They change nothing: time may stand still when they look."""
+
+    @property
+    def table(self) -> Table:
+        """The sensors, one row for each."""
+        ...
 
     def rebuild(self, engine: Engine) -> None:
         """Rows have changed."""
@@ -101,17 +107,16 @@ class Engine:
         self.grid = build_grid(scene)
         self.specs: list[BodySpec] = []
         self.rows: dict[str, int] = Rows()
-        self.state, self._block = allocate_state(0)
+        self._store = StateStore()
+        self.state = self._store.state
         self.bodies = build_bodies(())
         self.bins = build_bins(0)
-        self.tables = {table.name: table for table in tables}
+        self.tables = {table.name: table for table in (*tables, *(sense.table for sense in senses))}
         self._acts: list[Callable[[Engine, float], None]] = [t.act for t in tables if hasattr(t, "act")]
         self._senses = tuple(senses)
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._bulk: list[tuple[str, int, SetVelocities]] = []
         self._sequence = 0
-        self._buffers: list[tuple[State, np.ndarray[tuple[int], np.dtype[np.uint8]]]] = []
-        self._stale = 0
         self.shapes = 0
         """Counts how often a body has got another outline."""
         self._carried: I8 | None = None
@@ -180,15 +185,12 @@ class Engine:
         self._check_masses([spec for spec, _ in bodies])
         self.rows = rows
         self.specs += [spec for spec, _ in bodies]
-        old = self.state
-        n_old = len(old.pose)
-        self._reallocate()
-        for new_array, old_array in _fields(self.state, old):
-            new_array[:n_old] = old_array
+        n_old = len(self.state.pose)
+        self._store.grow(len(bodies))
+        self.state = self._store.state
         self.state.uid[n_old:] = [spec.uid for spec, _ in bodies]
-        self.bodies = join_bodies(
-            self.bodies, build_bodies([spec for spec, _ in bodies]), moving_order(list(self.rows))
-        )
+        order = insert_in_order(self.bodies.order, [spec.name for spec in self.specs], n_old)
+        self.bodies = join_bodies(self.bodies, build_bodies([spec for spec, _ in bodies]), order)
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
         self._rebuilt()
@@ -221,42 +223,36 @@ class Engine:
         KeyError
             Nothing has one of these names; then nothing is removed.
         """
-        rows = sorted({self.rows[name] for name in names})
+        rows = np.array(sorted({self.rows[name] for name in names}), np.int64)
+        gone = rows.tolist()
         for carried in np.flatnonzero(np.isin(self.state.carrier, rows)).tolist():
             self.detach(self.specs[carried].name)
-        keep = np.delete(np.arange(len(self.specs)), rows)
-        new_rows = np.full(len(self.specs), NOBODY)
-        new_rows[keep] = np.arange(len(keep))
-        uids = {self.specs[row].uid for row in rows}
-        self.specs = [self.specs[i] for i in keep]
-        old = self.state
-        self._reallocate()
-        for new_array, old_array in _fields(self.state, old):
-            new_array[:] = old_array[keep]
+        stays = np.ones(len(self.specs), np.bool_)
+        stays[rows] = False
+        new_rows = np.where(stays, np.cumsum(stays) - 1, NOBODY)
+        uids = set(self.state.uid[rows].tolist())
+        for row in reversed(gone):
+            del self.specs[row]
+        self._store.remove(rows)
+        self.state = self._store.state
         carrier = self.state.carrier
         carrier[carrier != NOBODY] = new_rows[carrier[carrier != NOBODY]]
         for table in self.tables.values():
             table.renumber(new_rows)
-        self.bodies = keep_bodies(self.bodies, keep)
-        self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
+        self.bodies = keep_bodies(self.bodies, np.flatnonzero(stays))
+        left = [name for name, row in self.rows.items() if stays[row]] if len(gone) > 1 else list(self.rows)
+        if len(gone) == 1:
+            del left[gone[0]]
+        self.rows = Rows(zip(left, range(len(left)), strict=True))
         self._queue = [c for c in self._queue if c[0] not in uids]
-        for row in reversed(rows):  # from the last one on, so that those before it keep their numbers
+        for row in reversed(gone):  # from the last one on, so that those before it keep their numbers
             self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
         self._rebuilt()
 
-    def _reallocate(self) -> None:
-        n = len(self.specs)
-        self.state, self._block = allocate_state(n)
-        self._buffers = [allocate_state(n) for _ in range(2)]
-        self._changing = changing_bytes(n)
-        for view, _ in self._buffers:
-            for array, _ in _fields(view, view):
-                array.flags.writeable = False
-        self.bins = build_bins(n)
-
     def _rebuilt(self) -> None:
+        self.bins = build_bins(len(self.specs))
         self._advance(PLACE)
-        if any(spec.dynamics is not None for spec in self.specs):
+        if self.state.control.any():
             if self.dynamics is None:
                 self.dynamics = Dynamics()
             self.dynamics.rebuild(self)
@@ -534,21 +530,9 @@ class Engine:
         return self.snapshot
 
     def _touch(self) -> None:
-        """Something was changed that a step does not change: both buffers of the snapshots need a whole copy."""
-        self._stale = len(self._buffers)
+        """Something was changed that a step does not change."""
+        self._store.touch()
 
     def _publish(self) -> None:
-        view, block = self._buffers[0]
-        if self._stale:
-            block[:] = self._block
-            self._stale -= 1
-        else:
-            block[: self._changing] = self._block[: self._changing]
-        self._buffers.reverse()
+        view = self._store.publish()
         self.snapshot = Snapshot(self.clock.tick, self.clock.time_us, MappingProxyType(self.rows), view)
-
-
-def _fields(a: State, b: State) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """The arrays of two states, field by field."""
-    for name in State._fields:
-        yield getattr(a, name), getattr(b, name)

@@ -92,18 +92,21 @@ class Table:
         """Bodies were removed: `new` has the new row of each old one, and `NOBODY` for those that are gone, whose rows go with them."""
         n = len(self._rows)
         stays = (self.body == NOBODY) | (new[self.body] != NOBODY)
-        for row, stay in zip(self._rows, stays.tolist(), strict=True):
-            if not stay:
-                row.detach()
+        gone = np.flatnonzero(~stays)
+        for i in gone.tolist():
+            self._rows[i].detach()
+        first = int(gone[0]) if len(gone) else n  # rows before this one keep their numbers
+        m = n - len(gone)
         for name, column in self._columns.items():
-            array = self._room[name][:n][stays]
+            room = self._room[name]
+            room[first:m] = room[first:n][stays[first:]]
             if column.refers:
-                array = np.where(array == NOBODY, NOBODY, new[array])
-            self._room[name][: len(array)] = array
-        self._rows = [row for row, stay in zip(self._rows, stays.tolist(), strict=True) if stay]
-        for i, row in enumerate(self._rows):
-            row.number = i
-        self._fit(len(self._rows))
+                room[:m] = np.where(room[:m] == NOBODY, NOBODY, new[room[:m]])
+        for i in gone[::-1].tolist():
+            del self._rows[i]
+        for i in range(first, m):
+            self._rows[i].number = i
+        self._fit(m)
 
     def _reserve(self, size: int) -> None:
         for name, column in self._columns.items():
@@ -148,9 +151,10 @@ class Row(Generic[K]):
 class _Cell(Generic[T]):
     """An attribute of a `Row` that is a number in its table's column of the same name."""
 
-    def __init__(self, kind: type[T], column: str) -> None:
+    def __init__(self, kind: type[T], column: str, counts: bool) -> None:
         self._kind = kind
         self._name = column
+        self._counts = counts
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = self._name or name
@@ -160,11 +164,16 @@ class _Cell(Generic[T]):
 
     def __set__(self, row: Row[Any], value: T) -> None:
         getattr(row.table, self._name)[row.number] = value
+        if self._counts:
+            row.table.version[row.number] += 1
 
 
-def cell(kind: type[T], column: str = "") -> T:
-    """Declare an attribute of a `Row`: a bool, int or float that stands in a column, by default that of the same name."""
-    return cast(T, _Cell(kind, column))
+def cell(kind: type[T], column: str = "", *, counts: bool = False) -> T:
+    """Declare an attribute of a `Row`: a bool, int or float that stands in a column, by default that of the same name.
+
+    With `counts`, the column ``version`` grows whenever it is assigned to.
+    """
+    return cast(T, _Cell(kind, column, counts))
 
 
 __all__ = ["NOBODY", "Column", "Row", "Table", "cell"]
