@@ -8,6 +8,7 @@ import pytest
 
 from botyard.devices.electrics import Electrics
 from botyard.devices.gps import geodetic, gps_fix
+from botyard.devices.ranging import SPARE_BEAMS
 from botyard.devices.sonar import sonar_bundles
 from botyard.geometry import Pose
 from botyard.model.library import load_laser, load_robot
@@ -207,3 +208,13 @@ def test_rays_that_change_often_are_made_once_a_step(monkeypatch: pytest.MonkeyP
     assert made == [3499]
     assert len(robot.laser.read().ranges) == 3499
     assert ranging._known.cache_info().currsize == known
+
+
+def test_beams_that_clients_have_given_up_are_forgotten() -> None:
+    """Each reconfiguration of a laser makes beams; those given up are not kept for ever."""
+    sim = Simulation()
+    laser = sim.add_robot("p3dx", pose=Pose()).laser
+    for k in range(40):
+        laser.configure(-1.0, 1e-5, 3000 + k)
+        assert len(laser.read().ranges) == 3000 + k
+    assert sum(len(kind.sector) for _, kind in sim._devices._kinds.values()) < SPARE_BEAMS + 2 * 3040
