@@ -256,6 +256,10 @@ class PortError(BotyardError):
     exit_code = ExitCode.TCP_PORT
 
 
+class StateError(WorldError, ValueError):
+    """A saved state is none, is damaged, or is of another world."""
+
+
 class CommandError(BotyardError, ValueError):
     """A command to a robot was refused because its values make no sense (exit code 255: they came from the command line).
 

@@ -1003,7 +1003,9 @@ class Robot(Handle):
     def __init__(self, sim: Simulation, name: str, spec: RobotSpec, start: Pose) -> None:
         vars(self).update(name=name, spec=spec, start=start, command=Commands(self, "api"))
         engine = sim._engine
-        self.electrics = Electrics.of(spec.battery, engine.table(Batteries), engine.table(Boards), engine.rows[name])
+        self.electrics = Electrics.of(
+            spec.battery, engine.table(Batteries), engine.table(Boards), engine.rows[name], name
+        )
         self._sim = sim
         self._claims: list[str] = []
         self._teleports = 0

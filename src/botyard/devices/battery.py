@@ -58,14 +58,13 @@ class Batteries(Table):
 
     name = "battery"
     columns: ClassVar = {
-        "charge": Column(np.float64),
-        "pretended": Column(np.float64, start=math.nan),
-        "on_dock": Column(np.int8),
-        "capacity": Column(np.float64),
-        "idle_power": Column(np.float64),
-        "motor_power": Column(np.float64),
-        "charge_power": Column(np.float64),
-        "shutdown": Column(np.float64),
+        "charge": Column(np.float64, low=0.0, high=100.0),
+        "pretended": Column(np.float64, start=math.nan, unbounded=True),
+        "on_dock": Column(np.int8, high=1, low=0),
+        **{
+            n: Column(np.float64, saved=False)
+            for n in ("capacity", "idle_power", "motor_power", "charge_power", "shutdown")
+        },
     }
     charge: F8
     pretended: F8
@@ -149,6 +148,8 @@ class Battery(Row[Batteries]):
         Where it stands; without one it stands alone.
     body : int
         The robot's row.
+    key : str
+        The robot's name.
 
     Attributes
     ----------
@@ -162,10 +163,10 @@ class Battery(Row[Batteries]):
     on_dock = cell(bool)
     pretended = cell(float)
 
-    def __init__(self, spec: BatterySpec, table: Batteries | None = None, body: int = NOBODY) -> None:
+    def __init__(self, spec: BatterySpec, table: Batteries | None = None, body: int = NOBODY, key: str = "") -> None:
         self.spec = spec
         super().__init__(
-            Batteries() if table is None else table, body, charge=spec.charge, capacity=spec.capacity_wh, idle_power=spec.idle_power,
+            Batteries() if table is None else table, body, key, charge=spec.charge, capacity=spec.capacity_wh, idle_power=spec.idle_power,
             motor_power=spec.motor_power, charge_power=spec.charge_power, shutdown=spec.shutdown_charge,
         )  # fmt: skip
 

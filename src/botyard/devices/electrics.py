@@ -34,15 +34,15 @@ class Boards(Table):
     columns: ClassVar = {
         "inputs": Column(np.uint8, DIGITAL_BYTES, start=0xFF),
         "digout": Column(np.uint8, start=0xFF),
-        "analog": Column(np.int16, ANALOG_INPUTS),
-        "analog_port": Column(np.int8),
-        "temperature": Column(np.int16, start=-128),
-        "temperature_warning": Column(np.int8),
-        "estop_pressed": Column(np.int8),
-        "stick": Column(np.float64, 3),
-        "buttons": Column(np.int8, 2),
-        "servos": Column(np.int16, SERVOS, start=UNSET),
-        "version": Column(np.int64),
+        "analog": Column(np.int16, ANALOG_INPUTS, low=0, high=ANALOG_MAX),
+        "analog_port": Column(np.int8, low=0, high=ANALOG_INPUTS - 1),
+        "temperature": Column(np.int16, start=-128, low=-128, high=127),
+        "temperature_warning": Column(np.int8, low=0, high=1),
+        "estop_pressed": Column(np.int8, low=0, high=1),
+        "stick": Column(np.float64, 3, low=-1.0, high=1.0),
+        "buttons": Column(np.int8, 2, low=0, high=1),
+        "servos": Column(np.int16, SERVOS, start=UNSET, low=UNSET, high=255),
+        "version": Column(np.int64, saved=False),
     }
     inputs: U1
     digout: U1
@@ -130,16 +130,21 @@ class Electrics(Row[Boards]):
     estop_pressed = cell(bool, counts=True)
     version = cell(int)
 
-    def __init__(self, battery: Battery, table: Boards | None = None, body: int = NOBODY) -> None:
+    def __init__(self, battery: Battery, table: Boards | None = None, body: int = NOBODY, key: str = "") -> None:
         self.battery, self.joystick = battery, Joystick(self)
-        super().__init__(Boards() if table is None else table, body, stick=(0.0, 0.0, 1.0))
+        super().__init__(Boards() if table is None else table, body, key, stick=(0.0, 0.0, 1.0))
 
     @classmethod
     def of(
-        cls, battery: BatterySpec, batteries: Batteries | None = None, boards: Boards | None = None, body: int = NOBODY
+        cls,
+        battery: BatterySpec,
+        batteries: Batteries | None = None,
+        boards: Boards | None = None,
+        body: int = NOBODY,
+        key: str = "",
     ) -> Electrics:
-        """Electrics of a fresh robot: rows of these tables, or by itself."""
-        return cls(Battery(battery, batteries, body), boards, body)
+        """Electrics of a fresh robot, whose name is `key`: rows of these tables, or by itself."""
+        return cls(Battery(battery, batteries, body, key), boards, body, key)
 
     @property
     def inputs(self) -> list[int]:

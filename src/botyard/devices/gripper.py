@@ -124,14 +124,16 @@ class Grippers(Table):
 
     name = "gripper"
     columns: ClassVar = {
+        **{n: Column(np.float64) for n in ("left", "right", "left_goal", "right_goal", "left_stop", "right_stop")},
+        **{n: Column(np.float64, low=0.0, high=1.0) for n in ("lift", "lift_goal")},
         **{
-            name: Column(np.float64) for name in ("left", "right", "left_goal", "right_goal", "left_stop", "right_stop")
+            n: Column(np.float64, saved=False)
+            for n in ("front", "reach", "half", "thickness", "paddle_speed", "lift_speed")
         },
-        **{name: Column(np.float64) for name in ("lift", "lift_goal", "front", "reach", "half", "thickness")},
-        **{name: Column(np.float64) for name in ("paddle_speed", "lift_speed", "own_radius")},
-        **{name: Column(np.int8) for name in ("paddles_move", "lift_moves")},
+        **{n: Column(np.int8, low=0, high=1) for n in ("paddles_move", "lift_moves")},
         "holding": Column(np.int64, start=NOBODY, refers=True),
-        "own": Column(np.int64),
+        "own": Column(np.int64, saved=False),
+        "own_radius": Column(np.float64, saved=False),
     }
     left: F8
     right: F8
@@ -325,7 +327,7 @@ class Gripper(Row[Grippers]):
         body, half = engine.rows[name], self.spec.opening / 2.0
         parts = engine.outline(body)
         super().__init__(
-            engine.table(Grippers), body, left=half, right=half, left_goal=half, right_goal=half, half=half, front=robot.front,
+            engine.table(Grippers), body, name, left=half, right=half, left_goal=half, right_goal=half, half=half, front=robot.front,
             reach=self.spec.reach, thickness=self.spec.thickness, paddle_speed=half / self.spec.paddle_time,
             lift_speed=1.0 / self.spec.lift_time, own=len(parts), own_radius=float(engine.bodies.radius[body]),
         )  # fmt: skip

@@ -61,12 +61,10 @@ class Joints(Table):
 
     name = "joint"
     columns: ClassVar = {
-        **{
-            name: Column(np.float64)
-            for name in ("position", "velocity", "effort", "value", "low", "high", "inertia", "damping")
-        },
-        **{name: Column(np.float64) for name in ("gain_p", "gain_d")},
-        **{name: Column(np.int8) for name in ("command", "endless", "stiff")},
+        **{name: Column(np.float64) for name in ("position", "velocity", "effort", "value")},
+        **{name: Column(np.float64, saved=False) for name in ("low", "high", "inertia", "damping", "gain_p", "gain_d")},
+        **{name: Column(np.int8, saved=False) for name in ("endless", "stiff")},
+        "command": Column(np.int8, low=0, high=max(JointCommand)),
     }
     position: F8
     velocity: F8
@@ -166,7 +164,7 @@ class Joint(Row[Joints]):
         self._start = 0.0 if spec.unlimited else min(max(0.0, spec.low), spec.high)
         gains = spec.gains or FREE_GAINS
         super().__init__(
-            Joints() if table is None else table, body, position=self._start, inertia=spec.inertia, damping=spec.damping,
+            Joints() if table is None else table, body, f"{spec.parent} {spec.name}", position=self._start, inertia=spec.inertia, damping=spec.damping,
             low=-math.inf if spec.unlimited else spec.low, high=math.inf if spec.unlimited else spec.high,
             endless=spec.unlimited and not spec.slides, stiff=spec.gains is not None, gain_p=gains.p, gain_d=gains.d,
         )  # fmt: skip

@@ -100,11 +100,11 @@ class Ranges(Table):
 
     name = "range"
     columns: ClassVar = {
-        "stream": Column(np.uint64),
-        "senses": Column(np.uint16),
-        "kind": Column(np.int64),
-        "size": Column(np.int64),
-        "readers": Column(np.int64),
+        "stream": Column(np.uint64, saved=False),
+        "senses": Column(np.uint16, saved=False),
+        "kind": Column(np.int64, saved=False),
+        "size": Column(np.int64, saved=False),
+        "readers": Column(np.int64, saved=False),
     }
     stream: U8
     senses: U2
@@ -122,12 +122,11 @@ class _Device(Row[Ranges]):
     """A range device: its key, its beams, and who reads it."""
 
     def __init__(self, table: Ranges, body: int, key: Hashable) -> None:
-        self.key = key
         self.bundles: tuple[Bundle, ...] = ()
         self.is_made = False
         """Its beams are in the arrays; a client may change them very often between two steps."""
         self.readers: set[Hashable] = set()
-        super().__init__(table, body)
+        super().__init__(table, body, key)
 
     def detach(self) -> None:
         """Its body is gone."""

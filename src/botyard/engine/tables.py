@@ -7,7 +7,8 @@ holds. Nothing that changes may stand anywhere else, or it is lost when a world 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -33,12 +34,22 @@ class Column(NamedTuple):
         What a new row has.
     refers : bool
         It holds rows of bodies (`NOBODY`: none), which are numbered anew when bodies are removed.
+    low, high : float
+        What may stand in it: a state that was saved by somebody else is checked by that.
+    unbounded : bool
+        What is no number, or infinite, may stand in it, too.
+    saved : bool
+        It is a part of the world's state; others follow from something else.
     """
 
     dtype: DTypeLike
     width: int = 0
     start: float = 0
     refers: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    unbounded: bool = False
+    saved: bool = True
 
 
 class Table:
@@ -50,6 +61,8 @@ class Table:
         Unique among the tables of an engine.
     columns : mapping of str to Column
         Its columns; each is an attribute, (n,) or (n, width).
+    saved : mapping of str to Column
+        The columns that are a part of the world's state.
     body : (n,) int64
         Row in `State` of the body that each row belongs to.
     layout : int
@@ -61,7 +74,8 @@ class Table:
     body: I8
 
     def __init__(self) -> None:
-        self._columns = {"body": Column(np.int64, start=NOBODY, refers=True), **self.columns}
+        self._columns = {"body": Column(np.int64, start=NOBODY, refers=True, saved=False), **self.columns}
+        self.saved = {name: column for name, column in self._columns.items() if column.saved}
         self._room: dict[str, NDArray[Any]] = {}
         self._rows: list[Row[Any]] = []
         self.layout = 0
@@ -108,6 +122,16 @@ class Table:
             self._rows[i].number = i
         self._fit(m)
 
+    def arrange(self, order: Sequence[int]) -> None:
+        """Put the rows into another order: `order` has the present number of each."""
+        index = np.array(order, np.int64)
+        for room in self._room.values():
+            room[: len(index)] = room[: len(index)][index]
+        self._rows = [self._rows[i] for i in order]
+        for i, row in enumerate(self._rows):
+            row.number = i
+        self.layout += 1
+
     def _reserve(self, size: int) -> None:
         for name, column in self._columns.items():
             room = np.zeros((size, column.width) if column.width else size, column.dtype)
@@ -135,10 +159,13 @@ class Row(Generic[K]):
         Where it stands. After its body was removed, a table of its own that keeps its last values.
     number : int
         Which row it is at present.
+    key : hashable
+        What tells it from other rows of its table for ever: the name of what it is a part of.
     """
 
-    def __init__(self, table: K, body: int, **values: object) -> None:
+    def __init__(self, table: K, body: int, key: Hashable = "", **values: object) -> None:
         self.table = table
+        self.key = key
         self.number = table.add(self, body, **values)
 
     def detach(self) -> None:

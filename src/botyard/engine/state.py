@@ -1,0 +1,190 @@
+"""The state of an engine as bytes: all columns, one behind the other, with a head that says what they are of.
+
+Layout: `MAGIC` (8 bytes), length of the head (4 bytes, little-endian), the head (MessagePack), the numbers of all columns (little-endian,
+in C order, in the order of `columns_of`), and a checksum of all that (BLAKE2b, 8 bytes). How long each column is follows from the head's
+count of bodies and rows; whether they are the columns of this version, from its digest of their names and types.
+
+Nothing in such bytes is code, and no number in them is believed: kernels index by some of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.engine.commands import FARTHEST
+from botyard.engine.layout import Control, Mode, OdometryErrorMode
+from botyard.engine.tables import NOBODY, Column, Table
+from botyard.errors import StateError
+from botyard.model.robot import Drive
+
+if TYPE_CHECKING:
+    from botyard.engine.simulation import Engine
+
+MAGIC: Final = b"botyard\x01"
+CHECKSUM: Final = 8
+"""Bytes of the checksum at the end."""
+LARGEST: Final = 1e15
+"""No number of a state is larger, but those that may be infinite."""
+UNSAVED: Final = {"uid"}
+"""Columns of `State` that follow from something else: from a body's name."""
+H = TypeVar("H")
+
+_RANGES: Final[Mapping[str, tuple[float, float]]] = {
+    "mode_x": (0, max(Mode)), "mode_a": (0, max(Mode)), "stall": (0, 1), "estop": (0, 1), "motors": (0, 1), "held": (0, 1),
+    "drive": (0, max(Drive)), "err_mode": (0, max(OdometryErrorMode)), "control": (0, max(Control)),
+}  # fmt: skip
+"""What may stand in columns of `State` that choose between branches."""
+
+
+def columns_of(engine: Engine) -> Iterator[tuple[str, NDArray[Any], Column | None]]:
+    """Name, numbers and, of a table's, declaration of each column that is saved, in a fixed order."""
+    for name, array in engine.state._asdict().items():
+        if name not in UNSAVED:
+            yield name, array, None
+    for table in engine.tables.values():
+        for name, column in table.saved.items():
+            yield f"{table.name}.{name}", getattr(table, name), column
+
+
+def schema(engine: Engine) -> bytes:
+    """Digest of the names and types of all columns: states of other versions have another one."""
+    text = ";".join(f"{name}:{array.dtype.str}:{array.shape[1:]}" for name, array, _ in columns_of(engine))
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
+
+
+def join(head: bytes, columns: Sequence[NDArray[Any]]) -> bytes:
+    """State bytes of a head and columns."""
+    parts = [MAGIC, struct.pack("<I", len(head)), head, *(column.tobytes() for column in columns)]
+    checksum = hashlib.blake2b(digest_size=CHECKSUM)
+    for part in parts:
+        checksum.update(part)
+    return b"".join([*parts, checksum.digest()])
+
+
+def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
+    """Head, as `kind`, and the columns' bytes of a state.
+
+    Raises
+    ------
+    StateError
+        It is no state, is damaged, or has more than `max_bytes`.
+    """
+    if not isinstance(state, (bytes, bytearray, memoryview)):
+        raise StateError(f"state: expected bytes of save_state, found {type(state).__name__}")
+    data = memoryview(state)
+    if len(data) > max_bytes:
+        raise StateError(f"state: expected at most {max_bytes} bytes, found {len(data)} (budget.bytes raises that)")
+    begin = len(MAGIC) + 4
+    if len(data) < begin + CHECKSUM or bytes(data[: len(MAGIC)]) != MAGIC:
+        raise StateError("state: expected bytes of save_state, found something else")
+    if hashlib.blake2b(data[:-CHECKSUM], digest_size=CHECKSUM).digest() != data[-CHECKSUM:]:
+        raise StateError("state: it is damaged: its checksum is another one")
+    (size,) = struct.unpack("<I", data[len(MAGIC) : begin])
+    if size > len(data) - begin - CHECKSUM:
+        raise StateError(f"state: a head of {size} bytes was announced, and there are {len(data) - begin - CHECKSUM}")
+    try:
+        head = msgspec.msgpack.decode(data[begin : begin + size], type=kind)
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+        RecursionError,
+    ) as error:  # what a class says of its values is a ValueError
+        raise StateError(f"state: {error}") from None
+    return head, data[begin + size : -CHECKSUM]
+
+
+def read_columns(engine: Engine, data: memoryview, bodies: int, rows: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+    """The columns of `data`, for `bodies` bodies and tables with `rows`; checked, so that kernels may use them.
+
+    Raises
+    ------
+    StateError
+        There is more or less than that, or a number that no state has.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    at = 0
+    for name, array, column in columns_of(engine):
+        n = bodies if column is None else rows.get(name.partition(".")[0], 0)
+        size = array.dtype.itemsize * n * math.prod(array.shape[1:])
+        if at + size > len(data):
+            raise StateError(f"state: it ends in the column {name}")
+        values = np.frombuffer(data[at : at + size], array.dtype).reshape(n, *array.shape[1:])
+        _check(name, values, column, bodies)
+        found[name] = values
+        at += size
+    if at != len(data):
+        raise StateError(f"state: {len(data) - at} bytes more than its columns have")
+    _check_poses(found["pose"])
+    _check_carriers(found["carrier"])
+    return found
+
+
+def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
+    """Let columns that `read_columns` has checked be the engine's; it has as many bodies and rows."""
+    for name, array, _ in columns_of(engine):
+        array[...] = found[name]
+
+
+def _check(name: str, values: NDArray[Any], column: Column | None, bodies: int) -> None:
+    low, high = _RANGES.get(name, (-math.inf, math.inf)) if column is None else (column.low, column.high)
+    if column is not None and column.refers:
+        low, high = NOBODY, bodies - 1
+    elif values.dtype.kind == "f" and not (column is not None and column.unbounded):
+        low, high = max(low, -LARGEST), min(high, LARGEST)
+    elif column is not None and column.unbounded:
+        return
+    if values.size and not (float(values.min()) >= low and float(values.max()) <= high):  # also where one is no number
+        wrong = values[~((values >= low) & (values <= high))]
+        raise StateError(f"state: {name}: expected {low:g} … {high:g}, found {wrong.flat[0]}")
+
+
+def _check_poses(pose: NDArray[Any]) -> None:
+    if len(pose) and not (np.abs(pose[:, :2]).max() <= FARTHEST and np.abs(pose[:, 2]).max() <= math.pi):
+        raise StateError(f"state: pose: expected coordinates within ±{FARTHEST:g} m and headings within ±π")
+
+
+def _check_carriers(carrier: NDArray[Any]) -> None:
+    """What is carried carries nothing, and nothing carries itself."""
+    if len(carrier) and not (int(carrier.min()) >= NOBODY and int(carrier.max()) < len(carrier)):
+        raise StateError("state: carrier: expected rows of bodies")
+    carried = carrier[carrier != NOBODY]
+    if (carrier[carried] != NOBODY).any():
+        raise StateError("state: carrier: what is carried can carry nothing")
+
+
+def digest_of(state: bytes) -> int:
+    """64 bits that differ when states differ: the checksum of the bytes."""
+    return int.from_bytes(state[-CHECKSUM:], "little")
+
+
+def object_digest(value: object) -> bytes:
+    """Digest of a description (a frozen dataclass of the model, with arrays): 16 bytes that differ when descriptions do."""
+    return hashlib.blake2b(msgspec.msgpack.encode(value, enc_hook=_plain), digest_size=16).digest()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, list(value.shape), np.ascontiguousarray(value).tobytes()]
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+def row_keys(table: Table) -> list[Any]:
+    """What tells the rows of a table apart, in order."""
+    return [row.key for row in table.rows]
+
+
+__all__ = [
+    "columns_of", "digest_of", "join", "object_digest", "read_columns", "row_keys", "schema", "split", "write_columns",
+]  # fmt: skip
