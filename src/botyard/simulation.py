@@ -19,7 +19,7 @@ import math
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import groupby
@@ -37,7 +37,7 @@ from botyard.devices.electrics import Boards, Electrics
 from botyard.devices.finders import Blob, Fiducial, find_blobs, find_fiducials
 from botyard.devices.gps import Fix, gps_fix
 from botyard.devices.gripper import Gripper, Grippers, GripperState, open_paddles
-from botyard.devices.joints import Joint, Joints
+from botyard.devices.joints import Joint, Joints, joint_key
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import LaserScan, laser_bundle
 from botyard.devices.ranging import Bundle, RangeDevices
@@ -53,6 +53,7 @@ from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
+from botyard.engine.state import digest_of
 from botyard.engine.tables import NOBODY
 from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNameError, WorldError
 from botyard.fleet import Fleet
@@ -66,13 +67,14 @@ from botyard.handle import Handle
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser
 from botyard.model.objects import Described
-from botyard.model.obstacles import Visible
+from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import Axes, Drive, RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.names import body_name, check_name
 from botyard.protocols.robotport import RobotState, Timing
+from botyard.sim.state import Known, clone, parts, rebuild, restore, save
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -174,7 +176,7 @@ class Simulation(Handle):
             known = ", ".join(m.name.lower() for m in OdometryErrorMode if m is not OdometryErrorMode.PERFECT)
             raise WorldError(f'odometry error mode: expected one of {known}, found "{odometry_error}"') from None
         self._set_scene(scene if scene is not None else Scene())
-        self._warn = warn if warn is not None else _to_warnings
+        self.warn_by(warn)
         self.sensor_noise = sensor_noise
         self.range_step = range_step
         self.timing = Timing(sim=step, real=step, last=step)
@@ -196,6 +198,8 @@ class Simulation(Handle):
         self.crowd = Crowd(self._engine)
         """For those who may put robots anywhere and are not the user."""
         self._unserved: set[str] = set()
+        self._known = Known()
+        self._configured: dict[tuple[str, int], Laser] = {}
         self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
         self._before: list[Callable[[], None]] = []
         self.described = Described()
@@ -424,11 +428,15 @@ class Simulation(Handle):
             raise WorldError(f"names: expected one for each of {len(starts)} poses, found {n}")
         for name in names:
             check_name(name)
+        robots = self._put_in(spec, names, starts)
+        self._doubt_places(names)
+        return robots
+
+    def _put_in(self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]) -> list[Robot]:
         body = robot_body(spec, "")
         self._engine.add_bodies([(replace(body, name=name), start) for name, start in zip(names, starts, strict=True)])
         robots = [Robot(self, name, spec, start) for name, start in zip(names, starts, strict=True)]
         self._robots.update((robot.name, robot) for robot in robots)
-        self._doubt_places(names)
         return robots
 
     def _doubt_places(self, names: Sequence[str]) -> None:
@@ -508,15 +516,22 @@ class Simulation(Handle):
         for name in names:
             if not isinstance(name, str) or name not in self._robots:
                 raise arguments.unknown(name, self._robots, "robot")
+        self._take_out(names)
+
+    def _take_out(self, names: Sequence[str]) -> None:
         self._engine.remove_bodies(names)
         for name in names:
             robot = self._robots.pop(name, None)
             self._unserved.discard(name)
             if robot is not None:
                 robot._leave()
-            _, act = self._programs.pop(name, (None, None))
-            if act is not None:
-                self.not_before_step(act)
+            self._dismiss(name)
+
+    def _dismiss(self, name: str) -> None:
+        """No program drives a robot any more."""
+        _, act = self._programs.pop(name, (None, None))
+        if act is not None:
+            self.not_before_step(act)
 
     def remove_box(self, name: str) -> None:
         """Take a box of the map out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
@@ -616,12 +631,21 @@ class Simulation(Handle):
 
     def describe(self, described: Described) -> None:
         """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
-        self.described |= described
-        for joint in described.joints:
-            Joint(joint, self._engine.table(Joints), self._engine.rows.get(joint.parent, NOBODY))
         for sensor in described.sensors:
             self._check_there(sensor.parent)
-            self.rays[sensor.name] = RaySensor(sensor, self._devices, self._engine)
+        self.described |= described
+        self._describe_again([joint_key(joint) for joint in described.joints])
+
+    def _describe_again(self, wanted: Sequence[Hashable]) -> None:
+        """Make those joints and all ray sensors of what is described that are not there, or not any more; their bodies are."""
+        rows, joints = self._engine.rows, self._engine.table(Joints)
+        there = {row.key for row in joints.rows}
+        for joint in self.described.joints:
+            if joint_key(joint) in wanted and joint_key(joint) not in there:
+                Joint(joint, joints, rows.get(joint.parent, NOBODY))
+        for sensor in self.described.sensors:
+            if sensor.parent in rows and not (sensor.name in self.rays and self.rays[sensor.name].is_there):
+                self.rays[sensor.name] = RaySensor(sensor, self._devices, self._engine)
 
     @property
     def joints(self) -> Mapping[str, Sequence[Joint]]:
@@ -867,6 +891,96 @@ class Simulation(Handle):
         rounded: F8 = np.rint(ranges / self.range_step) * self.range_step
         return rounded
 
+    @property
+    def threads(self) -> int:
+        """Most threads that ray casting may use."""
+        return self._devices.threads
+
+    # -- the state as a value
+
+    def save_state(self) -> bytes:
+        """The state of the world as bytes: `restore` goes on from it, bit for bit.
+
+        They hold all that changes, and digests of the map and of the models. What runs outside of the world is not in them: functions of
+        `before_step`, clients' sessions, who looks on.
+
+        Raises
+        ------
+        StateError
+            A controller drives a robot that cannot say its state (``get_state`` and ``set_state``).
+        """
+        return save(self)
+
+    def restore(self, state: bytes, *, budget: Budget = Budget()) -> None:
+        """Go on from a state that `save_state` gave, of this simulation or of another one with the same map.
+
+        Robots that are not there come, and those that are not in it go; handles of the others stay valid.
+
+        Parameters
+        ----------
+        state : bytes
+            What `save_state` gave.
+        budget : Budget
+            How many bytes it may have.
+
+        Raises
+        ------
+        StateError
+            It is no state, is damaged, too large, of another version of botyard, of another map, or of models that are not here. Then
+            nothing has changed, unless a controller refuses its own state.
+        """
+        arguments.instance(budget, "budget", Budget)
+        restore(self, state, budget)
+
+    def digest(self) -> int:
+        """64 bits over all of the state; equal states have equal ones. Computed when asked for.
+
+        Raises
+        ------
+        StateError
+            See `save_state`.
+        """
+        return digest_of(save(self))
+
+    def clone(self, seed: int | None = None) -> Simulation:
+        """Another simulation in the same state. With `seed`, its random draws differ from now on.
+
+        Raises
+        ------
+        StateError
+            See `save_state`; also when a function of `before_step` is no part of the world.
+        """
+        return clone(self, None if seed is None else arguments.seed(seed))
+
+    def __copy__(self) -> Simulation:
+        return self.clone()
+
+    def __deepcopy__(self, memo: object) -> Simulation:
+        return self.clone()
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:  # type: ignore[override]
+        return rebuild, parts(self)
+
+    def warn_by(self, warn: Warn | None) -> None:
+        """Let another function receive doubts from now on; None: `warnings` do."""
+        self._warn = warn if warn is not None else _to_warnings
+
+    def _set_boxes(self, names: Sequence[str], boxes: Sequence[BoxObject]) -> None:
+        self._engine.box_names = tuple(names)
+        self._engine.scene = replace(self.scene, boxes=tuple(boxes))
+        self._set_scene(self._engine.scene)
+
+    def _sort_robots(self, names: Sequence[str]) -> None:
+        robots = {name: self._robots[name] for name in names}
+        self._robots.clear()
+        self._robots.update(robots)
+
+    def _order_programs(self, names: Sequence[str]) -> None:
+        """Let programs act in this order, after what else is called before a step."""
+        self._programs = {name: self._programs[name] for name in names}
+        acts = [act for _, act in self._programs.values()]
+        self._before = [act for act in self._before if act not in acts] + acts
+
     # -- pictures
 
     def render(self, path: str | Path | None = None, *, width: int = 1000, overwrite: bool = False) -> Image:
@@ -1019,7 +1133,19 @@ class Robot(Handle):
         """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
         self._claims.clear()
         self._sim.claims += 1
+        for laser in self.lasers:
+            self._sim._configured.pop((self.name, laser.index), None)
         vars(self)["_sim"] = _Removed(self.name)
+
+    def _restored(self, teleports: int, claims: Sequence[str]) -> None:
+        """It is as it was when the world was saved; its lasers have the rays of the model."""
+        self._teleports = teleports
+        self._claims[:] = claims
+        self._sim.claims += 1
+        self.electrics.version += 1
+        for laser in self.lasers:
+            if (self.name, laser.index) in self._sim._configured:
+                laser.restore()
 
     def __repr__(self) -> str:
         if isinstance(self._sim, _Removed):
@@ -1293,7 +1419,7 @@ class Commands(Handle):
         """Let odometry err as the simulation was told to, or not at all (TODO-033)."""
         engine = self._robot._sim._engine
         mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
-        self.submit(cmd.SetOdometryErrors(mode, engine.seed_word))
+        self.submit(cmd.SetOdometryErrors(mode, int(engine.seed_word)))
 
 
 class Laser(Handle):
@@ -1335,9 +1461,11 @@ class Laser(Handle):
         count = arguments.whole(count, "count", low=0, high=MAX_RAYS)
         fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
         self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
+        self._robot._sim._configured[self._robot.name, self.index] = self
 
     def restore(self) -> None:
         """The rays of the model."""
+        self._robot._sim._configured.pop((self._robot.name, self.index), None)
         self._configure(laser_bundle(self.spec, self._robot._sim.sensor_noise))
 
     @property

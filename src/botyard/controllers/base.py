@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+import math
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from botyard.simulation import Robot
 
 
 class Controller(Protocol):
-    """Something that is asked before every step what its robot should do."""
+    """Something that is asked before every step what its robot should do.
+
+    With ``get_state() -> value`` and ``set_state(value)`` the worlds that it is in can be saved and cloned
+    (`botyard.Simulation.save_state`); a value is made of numbers, texts, lists and mappings of them.
+    """
 
     def act(self) -> None:
         """Read the robot's sensors and command it."""
@@ -55,3 +61,42 @@ class Yielding:
         if not self._robot.motors_on:
             self._robot.command.enable()  # a client that left has switched them off
         self._controller.act()
+
+    def get_state(self) -> Any:
+        """Whether it drives, and what the controller says of itself; None: it says nothing."""
+        get = getattr(self._controller, "get_state", None)
+        return None if get is None or not hasattr(self._controller, "set_state") else [self._drives, get()]
+
+    def set_state(self, state: Any) -> None:
+        """Go on from a state. Raises TypeError or ValueError, or what the controller raises, if it is none."""
+        drives, own = state
+        self._controller.set_state(own)  # type: ignore[attr-defined]
+        self._drives = bool(drives)
+
+
+def random_state(draw: random.Random) -> list[Any]:
+    """The state of a generator as a value."""
+    version, words, spare = draw.getstate()
+    return [version, list(words), spare]
+
+
+def set_random_state(draw: random.Random, state: Any) -> None:
+    """Let a generator go on from `random_state`. Raises TypeError or ValueError if it is none."""
+    version, words, spare = state
+    draw.setstate((version, tuple(words), spare))
+
+
+def finite(value: Any) -> float:
+    """A number of a state. Raises TypeError or ValueError if it is none."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"expected a finite number, found {number}")
+    return number
+
+
+def point(value: Any) -> tuple[float, float] | None:
+    """A place of a state, m, or None. Raises TypeError or ValueError if it is neither."""
+    if value is None:
+        return None
+    x, y = value if isinstance(value, Sequence) else ()
+    return finite(x), finite(y)

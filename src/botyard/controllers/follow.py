@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from botyard.controllers.steering import halt, steer
 from botyard.errors import WorldError, did_you_mean
@@ -66,6 +67,14 @@ class Follow:
         robots = self._robot.simulation.robots
         if self._leader and self._leader not in robots:
             raise WorldError(f'follow: there is no robot "{self._leader}"{did_you_mean(self._leader, robots)}')
+
+    def get_state(self) -> str:
+        """See `Controller`."""
+        return self._leader
+
+    def set_state(self, state: Any) -> None:
+        """See `Controller`."""
+        self._leader = str(state)
 
     def rest(self) -> None:
         """Nothing is read."""

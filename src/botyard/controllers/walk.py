@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from typing import Any
 
+from botyard.controllers.base import finite, point, random_state, set_random_state
 from botyard.controllers.steering import halt, steer
 from botyard.engine.commands import FARTHEST
 from botyard.errors import WorldError
@@ -99,6 +101,16 @@ class Walk:
             ):
                 return x, y
         return None
+
+    def get_state(self) -> list[Any]:
+        """See `Controller`."""
+        return [random_state(self._random), self._target, self._pace, self._rest_until]
+
+    def set_state(self, state: Any) -> None:
+        """See `Controller`."""
+        draw, target, pace, rest_until = state
+        set_random_state(self._random, draw)
+        self._target, self._pace, self._rest_until = point(target), finite(pace), finite(rest_until)
 
     def rest(self) -> None:
         """Nothing is read."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import numpy as np
 
+from botyard.controllers.base import finite, random_state, set_random_state
 from botyard.engine.layout import F8, I8
 from botyard.simulation import Robot
 
@@ -57,6 +59,17 @@ class Wander:
         if self._random.random() < 0.05:
             self._drift = self._random.uniform(-0.3, 0.3)
         robot.command(v=self._speed * min(1.0, ahead / SLOW), w=self._drift)
+
+    def get_state(self) -> list[Any]:
+        """See `Controller`."""
+        return [random_state(self._random), self._turning, self._backing, self._drift]
+
+    def set_state(self, state: Any) -> None:
+        """See `Controller`."""
+        draw, turning, backing, drift = state
+        set_random_state(self._random, draw)
+        self._turning, self._backing, self._drift = finite(turning), int(backing), finite(drift)
+        self._rays = -1
 
     def rest(self) -> None:
         """Read no sensors until `act` is called again."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from botyard.controllers.base import finite
 from botyard.controllers.steering import halt, steer
 from botyard.errors import WorldError
 from botyard.simulation import Robot
@@ -77,6 +79,22 @@ class Waypoints:
             self._next += self._step
         else:
             self._next = (self._next + 1) % count
+
+    def get_state(self) -> list[Any]:
+        """See `Controller`."""
+        return [self._next, self._step, self._rest_until, self._arrived]
+
+    def set_state(self, state: Any) -> None:
+        """See `Controller`."""
+        point, step, rest_until, arrived = state
+        if not 0 <= point < len(self._points) or step not in (-1, 1):
+            raise ValueError(f"expected a point of {len(self._points)} and a direction, found {point} and {step}")
+        self._next, self._step, self._rest_until, self._arrived = (
+            int(point),
+            int(step),
+            finite(rest_until),
+            bool(arrived),
+        )
 
     def rest(self) -> None:
         """Nothing is read."""

@@ -273,6 +273,11 @@ class Grippers(Table):
         bodies.radius[at[free]] = radius[free]
         engine.redrawn(at)
 
+    def redraw(self, engine: Engine) -> None:
+        """All outlines follow from the columns, which were written."""
+        for row in range(len(self)):
+            self._reshape(engine, row)
+
     def _reshape(self, engine: Engine, row: int) -> None:
         """Give a robot the outline that it has with what it holds."""
         body = int(self.body[row])

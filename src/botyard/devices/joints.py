@@ -137,6 +137,11 @@ def _speed(gains: tuple[F8, F8], error: F8, h: float) -> F8:
     return speed
 
 
+def joint_key(spec: JointSpec) -> str:
+    """What tells a joint from others."""
+    return f"{spec.parent} {spec.name}"
+
+
 class Joint(Row[Joints]):
     """A joint in motion.
 
@@ -164,9 +169,10 @@ class Joint(Row[Joints]):
         self._start = 0.0 if spec.unlimited else min(max(0.0, spec.low), spec.high)
         gains = spec.gains or FREE_GAINS
         super().__init__(
-            Joints() if table is None else table, body, f"{spec.parent} {spec.name}", position=self._start, inertia=spec.inertia, damping=spec.damping,
-            low=-math.inf if spec.unlimited else spec.low, high=math.inf if spec.unlimited else spec.high,
-            endless=spec.unlimited and not spec.slides, stiff=spec.gains is not None, gain_p=gains.p, gain_d=gains.d,
+            Joints() if table is None else table, body, joint_key(spec), position=self._start,
+            inertia=spec.inertia, damping=spec.damping, low=-math.inf if spec.unlimited else spec.low,
+            high=math.inf if spec.unlimited else spec.high, endless=spec.unlimited and not spec.slides,
+            stiff=spec.gains is not None, gain_p=gains.p, gain_d=gains.d,
         )  # fmt: skip
 
     def command(self, kind: JointCommand, value: float) -> None:
@@ -202,4 +208,4 @@ class Joint(Row[Joints]):
         return compose(compose(spec.at, moved), inverse(spec.child_at))
 
 
-__all__ = ["Joint", "JointCommand", "Joints"]
+__all__ = ["Joint", "JointCommand", "Joints", "joint_key"]

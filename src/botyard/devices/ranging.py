@@ -227,6 +227,10 @@ class RangeDevices:
         if bool(device.readers) != bool(before):
             self._active = None  # found anew when it is asked for: a thousand clients may come at once
 
+    def has(self, key: Hashable) -> bool:
+        """Whether there is a device of that identity."""
+        return key in self._devices
+
     def is_read(self, key: Hashable) -> bool:
         """Whether anybody subscribes to a device."""
         return bool(self._devices[key].readers)

@@ -32,6 +32,11 @@ class RaySensor:
         bundles = [Bundle(mount=ray, r_max=spec.range) for ray in spec.rays]
         ranging.configure(self._key, spec.parent, STREAM, Visible.OBSTACLE | Visible.PUSHED | Visible.LASER, bundles)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether its body is."""
+        return self._ranging.has(self._key)
+
     def subscribe(self, reader: Hashable, on: bool = True) -> None:
         """Begin or end to read it in every step."""
         self._ranging.subscribe(self._key, reader, on)

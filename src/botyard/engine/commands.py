@@ -394,12 +394,12 @@ class SetOdometryErrors:
     ----------
     mode : OdometryErrorMode
         The new mode.
-    seed : np.uint64
-        Seed of the run: `RANDOM_INIT` draws the same errors as at the creation of the body.
+    seed : int
+        Seed of the run, 64 bits: `RANDOM_INIT` draws the same errors as at the creation of the body.
     """
 
     mode: OdometryErrorMode
-    seed: np.uint64
+    seed: int
 
     def apply(self, state: State, row: int) -> None:
         """Set mode and errors; odometry that is perfect by its model stays so."""
@@ -408,7 +408,7 @@ class SetOdometryErrors:
         set_error_mode(state, row, self.mode, self.seed)
 
 
-def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: np.uint64) -> None:
+def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -> None:
     """Write when errors are drawn, and those that are in force until then (pioneer-protocol §11.4)."""
     state.err_mode[row] = int(mode)
     state.err[row] = 0.0

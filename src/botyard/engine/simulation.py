@@ -7,7 +7,7 @@ tables, whose devices act, and `SensePhase` objects that are told when rows chan
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol, TypeVar, cast
@@ -25,6 +25,7 @@ from botyard.engine.build import (
     insert_in_order,
     join_bodies,
     keep_bodies,
+    moving_order,
     outline_of,
     reshape_body,
 )
@@ -38,7 +39,7 @@ from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.engine.store import StateStore
 from botyard.engine.tables import NOBODY, Table
-from botyard.errors import WorldError
+from botyard.errors import StateError, WorldError
 from botyard.geometry import Pose, relative, transform_point
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
@@ -286,7 +287,7 @@ class Engine:
         s.err_lo[row] = [-e for e in error] if low is None else low.as_tuple()
         s.err_hi[row] = error
         mode = OdometryErrorMode.PERFECT if spec.perfect_odometry else self.odometry_error_mode
-        set_error_mode(s, row, mode, self.seed_word)
+        set_error_mode(s, row, mode, int(self.seed_word))
         if spec.perfect_odometry:
             s.odom[row] = s.pose[row]
         else:
@@ -490,6 +491,75 @@ class Engine:
             for index in np.flatnonzero(np.isin(command.rows, rows)) if alone else ():
                 uid, name = alone[int(command.rows[index])]
                 self._queue.append((uid, source, sequence, name, command.for_body(int(index))))
+
+    # -- going on from a state
+
+    @property
+    def sequence(self) -> int:
+        """How many commands have been queued."""
+        return self._sequence
+
+    def queued(self) -> Iterator[tuple[str, str, int, Command | SetVelocities]]:
+        """The commands that wait for the next step: body (empty: many), source, number, command."""
+        for _, source, number, name, command in self._queue:
+            yield name, source, number, command
+        for source, number, many in self._bulk:
+            yield "", source, number, many
+
+    def arrange(self, order: Sequence[int]) -> None:
+        """Put the bodies into another order: `order` has the present row of each. Results do not depend on the order."""
+        index = np.array(order, np.int64)
+        new_rows = np.empty(len(index), np.int64)
+        new_rows[index] = np.arange(len(index))
+        self._store.arrange(index)
+        self.specs = [self.specs[i] for i in order]
+        carrier = self.state.carrier
+        carrier[carrier != NOBODY] = new_rows[carrier[carrier != NOBODY]]
+        for table in self.tables.values():
+            table.renumber(new_rows)
+        self.bodies = keep_bodies(self.bodies, index)._replace(order=moving_order([spec.name for spec in self.specs]))
+        self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
+        self._rebuilt()
+
+    def resume(
+        self,
+        *,
+        tick: int,
+        step_us: int,
+        seed: int,
+        sequence: int,
+        queue: Sequence[tuple[str, str, int, Command | SetVelocities]],
+    ) -> None:
+        """Go on from columns that were written: time, random draws, and the commands that wait; see `queued`.
+
+        Raises
+        ------
+        StateError
+            A command is for rows that are not there.
+        """
+        self._queue, self._bulk = [], []
+        for name, source, number, command in queue:
+            if isinstance(command, SetVelocities):
+                if len(command.rows) and not (
+                    int(command.rows.min()) >= 0 and int(command.rows.max()) < len(self.specs)
+                ):
+                    raise StateError("state: a command that waits is for bodies that are not there")
+                self._bulk.append((source, number, command))
+            else:
+                self._queue.append((self.specs[self.rows[name]].uid, source, number, name, command))
+        self._sequence = sequence
+        self.clock.tick, self.clock.step_us = tick, step_us
+        self.seed_word = seed_word(seed)
+        self.seed = seed
+
+    def resumed(self) -> None:
+        """All columns are as they were: let everything that follows from them be so, too."""
+        self.bodies.placed[:] = np.nan
+        self._rebuilt()
+
+    def reseed(self, seed: int) -> None:
+        """All random draws from now on are of this seed."""
+        self.seed, self.seed_word = seed, seed_word(seed)
 
     # -- time
 

@@ -52,6 +52,12 @@ class StateStore:
                 array[:m] = array[keep]
         self.state = self._fitted(m)
 
+    def arrange(self, index: I8) -> None:
+        """Put the rows into another order: `index`, (n,) int64, has the present row of each."""
+        for array in self.state:
+            array[...] = array[index]
+        self.touch()
+
     def touch(self) -> None:
         """Something was changed that a step does not change: both buffers need a whole copy."""
         self._stale = len(self._buffers)

@@ -1,0 +1,326 @@
+"""The state as a value: going on from it is bit-identical, whatever was going on; foreign and damaged bytes are refused."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import pickle
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import botyard
+from botyard.controllers.crew import employ
+from botyard.devices.gripper import Action
+from botyard.devices.joints import JointCommand
+from botyard.engine import commands as cmd
+from botyard.engine.state import CHECKSUM, MAGIC, columns_of
+from botyard.errors import StateError
+from botyard.formats.budget import Budget
+from botyard.geometry import Pose
+from botyard.model.library import load_robot, parse_robot
+from botyard.model.objects import Described, JointSpec
+from botyard.model.obstacles import BoxObject, Visible
+from botyard.model.robot import RobotSpec
+from botyard.model.scene import Place, Scene
+from botyard.model.world import Program
+from botyard.simulation import Robot, Simulation
+
+BOX = BoxObject(name="crate", pose=Pose(1.5, 1.0, 0.3), length=0.3, width=0.2)
+SCENE = Scene(
+    name="hall",
+    segments=np.array([[-4.0, -4.0, 4.0, -4.0], [4.0, -4.0, 4.0, 4.0], [4.0, 4.0, -4.0, 4.0], [-4.0, 4.0, -4.0, -4.0]]),
+    boxes=(BOX, BoxObject(name="other", pose=Pose(-2.0, 2.0, 0.0), length=0.2, width=0.2)),
+    places=(Place(kind="Dock", name="d", pose=Pose(0.0, 0.0, 0.0), has_heading=False),),
+)
+THIRSTY = parse_robot(
+    'extends = "p3dx-equipped"\nbattery = { capacity_wh = 0.02, motor_power = 100, charge_power = 400 }', "thirsty"
+)
+
+
+def world(threads: int = 1, seed: int = 5) -> Simulation:
+    sim = Simulation(SCENE, seed=seed, threads=threads)
+    sim.add_robot("p3dx", "a", pose=(0.0, 1.0, 0.5))
+    sim.add_robot(THIRSTY, "b", pose=(0.0, -1.0, 0.0))
+    sim.add_robot("small-box", "c", pose=(0.30, -1.0, 0.0))
+    sim.add_robot("seekur", "d", pose=(-2.0, -2.0, 1.0))
+    sim.describe(Described(joints=(JointSpec(name="arm", parent="b", child="hand"),)))
+    return sim
+
+
+def seen(sim: Simulation) -> list[Any]:
+    """The digest, and all that one can read of robots."""
+    found: list[Any] = [sim.tick, sim.digest()]
+    for robot in sim.robots.values():
+        found += [laser.read().ranges.tobytes() for laser in robot.lasers]
+        found += [
+            robot.state,
+            robot.gripper_state,
+            robot.electrics.volts,
+            robot.digital_inputs,
+            robot.clients,
+            robot.describe(),
+        ]
+    return [*found, [(j.position, j.velocity) for j in sim.joints["b"]] if "b" in sim.robots else None]
+
+
+def run(sim: Simulation, steps: int) -> list[Any]:
+    return [seen(sim) for _ in range(steps) if sim.step()]
+
+
+number = st.floats(-1.5, 1.5, allow_nan=False)
+
+
+DEEDS = ("command", "fleet", "gripper", "electrics", "joint", "rays", "claim", "put", "settle", "step", "come", "go")
+
+
+@st.composite
+def deeds(draw: st.DrawFn) -> tuple[str, Any]:
+    what = draw(st.sampled_from(DEEDS))
+    return what, (draw(st.integers(0, 5)), draw(number), draw(number), draw(st.integers(0, 40)))
+
+
+def do(sim: Simulation, deed: tuple[str, Any], made: list[int]) -> None:
+    what, (k, x, y, n) = deed
+    robots = list(sim.robots.values())
+    if not robots:
+        return
+    robot = robots[k % len(robots)]
+    if what == "command":
+        several = (
+            cmd.SetVelocity(v=x, w=y), cmd.MoveBy(x), cmd.TurnTo(y), cmd.TurnBy(x), cmd.Stop(), cmd.SetLimits(v=abs(x), w=abs(y)),
+            cmd.SetRamp(n % 3, accel=abs(x)), cmd.SetOdometry(Pose(x, y, 0.0)), cmd.Hold(n % 2 == 0), cmd.SetPoseAxis(n % 3, x),
+            cmd.SetVisible(Visible.NONE if n % 2 else Visible.ALL), cmd.EmergencyStop(), cmd.EnableMotors(n % 3 > 0),
+            cmd.SetOdometryErrors(sim.engine.odometry_error_mode, sim.engine.seed),
+        )  # fmt: skip
+        robot.port("abc"[k % 3]).submit(several[n % len(several)])
+    elif what == "fleet":
+        sim.fleet.command(v=np.linspace(x, y, len(robots)))
+    elif what == "gripper" and robot.gripper is not None:
+        robot.gripper.act(Action.CLOSE if n % 3 else Action.OPEN)
+        robot.gripper.move_to(lift=abs(x) / 1.5)
+    elif what == "electrics":
+        robot.electrics.write_inputs(mask=n, states=k)
+        robot.electrics.test_battery(n)
+        robot.electrics.joystick.set(x, y)
+        robot.electrics.temperature = n
+        robot.press_estop(n % 5 == 0)
+    elif what == "joint" and "b" in sim.joints:
+        sim.joints["b"][0].command(JointCommand(n % 3), x)
+    elif what == "rays" and robot.lasers:
+        robot.laser.configure(-1.0, 0.1, n)
+    elif what == "claim":
+        (robot.claim if n % 2 else robot.release)("abc"[k % 3])
+    elif what == "put":
+        sim.put(sim.box_names[k % len(sim.box_names)] if sim.box_names else robot.name, (x, y, x))
+    elif what == "settle":
+        sim.settle()
+    elif what == "step":
+        sim.step(n % 4)
+    elif what == "come" and len(robots) < 8:
+        made[0] += 1
+        sim.add_robot("p3dx" if n % 2 else "p3dx-equipped", f"{'zm'[n % 2]}{made[0]}", pose=(x, y, x))
+    elif what == "go" and n < 8:
+        sim.remove_robot(robot.name)
+    elif what == "go" and n < 10 and sim.box_names:
+        sim.remove_box(sim.box_names[0])
+
+
+@given(st.lists(deeds(), max_size=25), st.lists(deeds(), max_size=12))
+@settings(max_examples=60)
+def test_going_on_is_the_same_bit_for_bit(before: list[tuple[str, Any]], after: list[tuple[str, Any]]) -> None:
+    sim, made = world(), [0]
+    for deed in before:
+        do(sim, deed, made)
+    state, digest = sim.save_state(), sim.digest()
+    others = [sim.clone(), pickle.loads(pickle.dumps(sim)), world(threads=2, seed=9)]
+    for other in others[:2]:
+        assert other.digest() == digest
+    try:
+        others[2].restore(state)
+    except (
+        StateError
+    ) as error:  # a box was removed that this world has; it has no other way to come by another order of them
+        pytest.fail(str(error))
+    first = run(sim, 3)
+    for other in others:
+        assert run(other, 3) == first
+    for deed in after:  # whatever happens to it then
+        do(sim, deed, made)
+    sim.restore(state)
+    assert (sim.digest(), sim.save_state()) == (digest, state)
+    assert run(sim, 3) == first
+
+
+def test_a_state_of_another_process() -> None:
+    code = (
+        "import sys\nfrom tests.test_state import *\nsim = world(threads=2)\n"
+        "for deed in (('gripper', (1, 0.0, 0.0, 1)), ('command', (0, 0.5, 0.3, 0)), ('step', (0, 0.0, 0.0, 3))): do(sim, deed, [0])\n"
+        "state = sim.save_state(); sim.step(5)\n"
+        "sys.stdout.buffer.write(sim.digest().to_bytes(8, 'little') + state)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, cwd=Path(__file__).parents[1], timeout=300
+    )
+    sim = world()
+    sim.restore(done.stdout[8:])
+    sim.step(5)
+    assert sim.digest() == int.from_bytes(done.stdout[:8], "little")
+
+
+def test_handles_stay_and_come_and_go() -> None:
+    sim = world()
+    a, b = sim.robots["a"], sim.robots["b"]
+    a.command(v=0.4)
+    sim.step(5)
+    state, at = sim.save_state(), a.truth
+    sim.remove_robot("b")
+    sim.add_robot("amigo", "new", pose=(2.0, -2.0, 0.0))
+    sim.step(5)
+    sim.restore(state)
+    assert sim.robots["a"] is a and a.truth == at
+    assert list(sim.robots) == ["a", "b", "c", "d"] and sim.robots["b"] is not b
+    with pytest.raises(KeyError, match="was removed"):
+        _ = b.truth
+    assert sim.robots["b"].gripper is not None and sim.joints["b"][0].spec.name == "arm"
+
+
+def test_other_draws_from_a_clone_with_another_seed() -> None:
+    sim = world()
+    twin, other = sim.clone(), sim.clone(seed=77)
+    for one in (sim, twin, other):
+        one.robots["a"].command(v=0.4)
+        one.step(5)
+    assert twin.robots["a"].odom == sim.robots["a"].odom != other.robots["a"].odom
+    assert (twin.seed, other.seed) == (5, 77)
+    assert copy.deepcopy(sim).digest() == copy.copy(sim).digest() == sim.digest()
+
+
+@pytest.mark.parametrize("name", ["wander", "walk", "waypoints", "follow"])
+def test_shipped_controllers_go_on(name: str) -> None:
+    options: dict[str, Any] = {"waypoints": {"points": [(1.0, 1.0), (-1.0, 1.0)]}, "follow": {"leader": "d"}}.get(
+        name, {}
+    )
+    sim = world()
+    employ(sim.robots["a"], Program(name=name, options=options))
+    employ(sim.robots["d"], Program(name="wander"))
+    sim.step(40)
+    state, twin = sim.save_state(), sim.clone()
+    first = run(sim, 30)
+    assert run(twin, 30) == first
+    sim.restore(state)
+    assert run(sim, 30) == first
+
+
+def test_what_cannot_be_saved_is_named() -> None:
+    class Mine:
+        def __init__(self, robot: Robot) -> None:
+            self.robot = robot
+
+        def act(self) -> None:
+            self.robot.command(v=0.1)
+
+    sim = world()
+    sim.before_step(Mine(sim.robots["a"]).act)
+    sim.save_state()
+    with pytest.raises(StateError, match=r"Mine\.act, called before every step, is not a part of the world"):
+        sim.clone()
+    with pytest.raises(StateError, match=r"Mine\.act"):
+        pickle.dumps(sim)
+    sim = world()
+    sim.drive("a", Mine(sim.robots["a"]).act, Program(name="mine"))
+    with pytest.raises(
+        StateError, match="robot a: its controller mine cannot be saved: it has no get_state and set_state"
+    ):
+        sim.save_state()
+
+
+# -- bytes that are none
+
+
+def changed(state: bytes, at: int, value: bytes) -> bytes:
+    """Other bytes, with a checksum that fits."""
+    body = state[:at] + value + state[at + len(value) : -CHECKSUM]
+    return body + hashlib.blake2b(body, digest_size=CHECKSUM).digest()
+
+
+def test_foreign_damaged_and_huge_bytes_are_refused() -> None:
+    sim = world()
+    state = sim.save_state()
+    digest = sim.digest()
+    for wrong, why in (
+        (b"", "found something else"), (b"x" * 100, "found something else"), (state[:-1], "damaged"),
+        (state[:60] + b"?" + state[61:], "damaged"), (changed(state, len(MAGIC), struct.pack("<I", 2**31)), "a head of 2147483648 bytes"),
+        (changed(state[:-9] + state[-8:], len(MAGIC), b""), "ends in the column"),
+        (changed(state + b"x" * 8, 0, MAGIC), "more than its columns"),
+    ):  # fmt: skip
+        with pytest.raises(StateError, match=why):
+            sim.restore(wrong)
+    with pytest.raises(StateError, match=r"at most 100 bytes, found \d+"):
+        sim.restore(state, budget=Budget(bytes=100))
+    with pytest.raises(StateError, match="expected bytes of save_state, found str"):
+        sim.restore("nonsense")  # type: ignore[arg-type]
+    assert sim.digest() == digest
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_no_bytes_lead_kernels_astray(data: st.DataObject) -> None:
+    """With a checksum that fits: they are refused, or what comes of them can go on."""
+    sim = world()
+    sim.robots["b"].gripper.act(Action.CLOSE)  # type: ignore[union-attr]
+    sim.step(3)
+    state = sim.save_state()
+    size = sum(array.nbytes for _, array, _ in columns_of(sim.engine))
+    first = len(state) - CHECKSUM - size if data.draw(st.integers(0, 3)) else len(MAGIC)
+    at = data.draw(st.integers(first, len(state) - CHECKSUM - 8))
+    at -= (at - first) % 8
+    value = data.draw(
+        st.one_of(
+            st.binary(min_size=8, max_size=8),
+            st.sampled_from([struct.pack("<d", v) for v in (np.inf, -np.inf, np.nan, 1e300, -1e16, 1e15)]),
+            st.sampled_from([struct.pack("<q", v) for v in (-1, -2, 0, 5, 6, 100, 2**62)]),
+        )
+    )
+    try:
+        sim.restore(changed(state, at, value))
+    except StateError:
+        return
+    for robot in sim.robots.values():
+        for laser in robot.lasers:
+            laser.read()
+    sim.step(3)
+    sim.save_state()
+
+
+def test_of_another_map_or_of_models_that_are_not_here() -> None:
+    sim = world()
+    state = sim.save_state()
+    with pytest.raises(StateError, match='it is of another map, "hall"; here is "nomap"'):
+        Simulation().restore(state)
+    bare = Simulation(SCENE)
+    with pytest.raises(StateError, match='the robot model "thirsty" of b is not here, or is another one'):
+        bare.restore(state)
+    bare.add_robot(THIRSTY, pose=(0.0, 3.0, 0.0))
+    with pytest.raises(StateError, match="other description files"):
+        bare.restore(state)
+    bare.describe(sim.described) if "b" in bare.robots else bare.add_robot(THIRSTY, "b", pose=(3.0, 3.0, 0.0))
+    bare.describe(sim.described)
+    bare.restore(state)
+    assert bare.save_state() == state
+
+
+def test_models_come_from_where_names_find_them() -> None:
+    sim = Simulation(SCENE)
+    sim.add_robot("amigo", pose=(1.0, 1.0, 0.0))
+    other = Simulation(SCENE)
+    other.restore(sim.save_state())
+    assert other.robots["amigo"].spec == load_robot("amigo")
+    assert isinstance(botyard.Simulation, type) and isinstance(other.robots["amigo"].spec, RobotSpec)
