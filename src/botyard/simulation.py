@@ -670,7 +670,7 @@ class Simulation(Handle):
         """Net force, N, and torque, N·m, on a body with mass in the last step, in the world's axes; zero for others."""
         self._check_there(name)
         dynamics = self._engine.dynamics
-        return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(name)
+        return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(self._engine.rows[name])
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
         """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told."""

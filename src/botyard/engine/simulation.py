@@ -197,7 +197,7 @@ class Engine:
             if spec.name in rows:
                 raise WorldError(f'a body named "{spec.name}" is there already; names must be unique')
             rows[spec.name] = len(rows)
-        self._check_masses([spec for spec, _ in bodies])
+        _check_masses([spec for spec, _ in bodies])
         self.rows = rows
         self.specs += [spec for spec, _ in bodies]
         old = self.state
@@ -211,23 +211,11 @@ class Engine:
         )
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
+        if self.dynamics is not None:
+            self.dynamics.add([spec for spec, _ in bodies])
+        elif any(spec.dynamics is not None for spec, _ in bodies):
+            self.dynamics = Dynamics(self.specs)
         self._rebuilt()
-
-    def _check_masses(self, specs: Sequence[BodySpec]) -> None:
-        """Whether bodies with mass can be moved; asked before anything is changed.
-
-        Raises
-        ------
-        ModelError
-            One has no area.
-        WorldError
-            The extra is not installed.
-        """
-        for spec in specs:
-            if spec.dynamics is not None:
-                area_moments(spec.parts)
-                if self.dynamics is None:
-                    self.dynamics = Dynamics()
 
     def remove_body(self, name: str) -> None:
         """Take a body out of the world; see `remove_bodies`."""
@@ -253,6 +241,9 @@ class Engine:
         for new_array, old_array in _fields(self.state, old):
             new_array[:] = old_array[keep]
         self.bodies = keep_bodies(self.bodies, keep)
+        if self.dynamics is not None:
+            self.dynamics.keep(keep)
+            self._forget_dynamics()
         self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
         self._queue = [c for c in self._queue if c[0] not in uids]
         for row in reversed(rows):  # from the last one on, so that those before it keep their numbers
@@ -269,14 +260,12 @@ class Engine:
                 array.flags.writeable = False
         self.bins = build_bins(n)
 
+    def _forget_dynamics(self) -> None:
+        if self.dynamics is not None and self.dynamics.is_empty:
+            self.dynamics = None
+
     def _rebuilt(self) -> None:
         self._advance(PLACE)
-        if any(spec.dynamics is not None for spec in self.specs):
-            if self.dynamics is None:
-                self.dynamics = Dynamics()
-            self.dynamics.rebuild(self)
-        else:
-            self.dynamics = None
         for sense in self._senses:
             sense.rebuild(self)
         for actor in self._actors:
@@ -318,7 +307,7 @@ class Engine:
         self.shapes += 1
         self.bodies = build_bodies(self.specs)
         if self.dynamics is not None:
-            self.dynamics.reshaped(name)
+            self.dynamics.change(row, self.specs[row])
         self._advance(PLACE)
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
@@ -328,16 +317,19 @@ class Engine:
         ------
         KeyError
             Nothing has that name.
-        WorldError
-            The extra for bodies with mass is not installed.
+        ModelError
+            Its outline has no area.
         """
         row = self.rows[name]
         old = self.specs[row]
         new = replace(old, dynamics=spec)
-        self._check_masses([new])
-        if self.dynamics is not None:
-            self.dynamics.reshaped(name)
+        _check_masses([new])
         self.specs[row] = new
+        if self.dynamics is not None:
+            self.dynamics.change(row, new)
+            self._forget_dynamics()
+        elif spec is not None:
+            self.dynamics = Dynamics(self.specs)
         if name in self.box_names:
             index, boxes = self.box_names.index(name), self.scene.boxes
             box = replace(boxes[index], dynamics=spec)
@@ -515,6 +507,19 @@ class Engine:
             block[: self._changing] = self._block[: self._changing]
         self._buffers.reverse()
         self.snapshot = Snapshot(self.clock.tick, self.clock.time_us, MappingProxyType(self.rows), view)
+
+
+def _check_masses(specs: Sequence[BodySpec]) -> None:
+    """Whether bodies with mass can be moved; asked before anything is changed.
+
+    Raises
+    ------
+    ModelError
+        One has no area.
+    """
+    for spec in specs:
+        if spec.dynamics is not None:
+            area_moments(spec.parts)
 
 
 def _fields(a: State, b: State) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
