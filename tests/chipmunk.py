@@ -1,8 +1,6 @@
-"""Bodies with mass: what forces, contacts and friction make of them in a step. Worlds without any never come here.
+"""Bodies with mass, moved by Chipmunk 2D (pymunk): what our own contacts are compared with, in tests and in `bench.masses`.
 
-Bodies without mass move first, as if those with mass were not there; then those with mass move in small steps, pushed by the others, by
-each other, by walls and by what is demanded of them. A mover that could not push what is in its way, because that is stuck, is put back
-to where it still could, and is stalled. The contact solver is behind `botyard.engine.contacts`.
+This was how botyard did it before it had kernels for it. Every body is an object here, and what Chipmunk remembers cannot be saved.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.commands import FARTHEST
-from botyard.engine.contacts import ContactSolver, Touch, Wall
 from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.layout import Control, Grid
 from botyard.geometry import Pose, relative
@@ -24,6 +21,7 @@ from botyard.geometry import log as logarithm
 from botyard.model.dynamics import SUBSTEP, DynamicsSpec, area_moments
 from botyard.model.obstacles import Visible
 from botyard.units import wrap_angle
+from tests.chipmunk_contacts import ContactSolver, Touch, Wall
 
 if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
@@ -82,14 +80,8 @@ class _Mover:
     touches: tuple[Touch, ...] = ()
 
 
-class Dynamics:
-    """Moves all bodies with mass of an engine.
-
-    Raises
-    ------
-    WorldError
-        The extra is not installed.
-    """
+class ChipmunkDynamics:
+    """Moves all bodies with mass of an engine."""
 
     def __init__(self) -> None:
         self._solver = ContactSolver()
@@ -102,6 +94,13 @@ class Dynamics:
         self._rows = np.zeros(0, np.int64)
         self._active: list[_Mass] = []
         """Those that move in this step: not in a hand or a gripper, and no ghosts."""
+
+    @classmethod
+    def take_over(cls, engine: Engine) -> None:
+        """Let Chipmunk move the bodies with mass of an engine from now on; no bodies may come or go."""
+        dynamics = cls()
+        dynamics.rebuild(engine)
+        engine.dynamics = dynamics  # type: ignore[assignment]
 
     def wrench(self, name: str) -> tuple[float, float, float]:
         """Net force and torque on a body in the last step, in the world's axes, N, N, N·m; zero for one without mass."""
@@ -449,4 +448,4 @@ def walls_within(grid: Grid, box: tuple[float, float, float, float]) -> list[Wal
     return [(a, b, c, d) for a, b, c, d in seg.tolist()]
 
 
-__all__ = ["Dynamics", "walls_within"]
+__all__ = ["ChipmunkDynamics"]

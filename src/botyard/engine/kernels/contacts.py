@@ -14,7 +14,7 @@ import numpy as np
 from botyard.engine.kernels.collide import OBSTACLE, segment_distance
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.grid import wall_distance
-from botyard.engine.kernels.jit import inline_kernel, inner_kernel
+from botyard.engine.kernels.jit import inner_kernel, merged_kernel
 from botyard.engine.kernels.manifolds import feature_key, manifold
 from botyard.engine.kernels.noise import mix
 from botyard.engine.layout import F8, I4, I8, U1, U2, U8
@@ -98,7 +98,7 @@ def find_pairs(slots: F8, flags: I8, count: int, rank: F8, item: I8, pair: F8, p
     return found
 
 
-@inner_kernel
+@merged_kernel
 def list_walls(start: I4, seg: F8, bits: U8, classes: U2, clear: U1, frame: tuple[float, float, float], shape: tuple[int, int],
                place: tuple[float, float, float], rank: F8, item: I8, room: int) -> int:  # fmt: skip
     """List the solid walls within the last number of `place` from its point: hash and entry, sorted, as often as cells have them.
@@ -130,7 +130,7 @@ def list_walls(start: I4, seg: F8, bits: U8, classes: U2, clear: U1, frame: tupl
     return found
 
 
-@inline_kernel
+@merged_kernel
 def wall_hash(bits: U8, k: int) -> np.uint64:
     """52 bits for a wall, the same in each cell that has an entry of it: so many fit into a float64."""
     z = mix(bits[k, 0])
@@ -175,7 +175,7 @@ def find_walls(start: I4, seg: F8, bits: U8, classes: U2, clear: U1, frame: tupl
     return True
 
 
-@inner_kernel
+@merged_kernel
 def lists_hold(slots: F8, flags: I8, count: int) -> bool:
     """Whether no body has moved so far that the lists of what is near may lack something."""
     for s in range(count):
@@ -185,14 +185,14 @@ def lists_hold(slots: F8, flags: I8, count: int) -> bool:
     return True
 
 
-@inline_kernel
+@merged_kernel
 def overlap(slots: F8, a: int, b: int) -> bool:
     """Whether the bounds of two slots overlap."""
     return (slots[a, X_LO] <= slots[b, X_HI] and slots[b, X_LO] <= slots[a, X_HI]
             and slots[a, Y_LO] <= slots[b, Y_HI] and slots[b, Y_LO] <= slots[a, Y_HI])  # fmt: skip
 
 
-@inner_kernel
+@merged_kernel
 def wake(slots: F8, flags: I8, count: int, pair: F8, pairs: int) -> None:
     """Wake the bodies at rest that something touches which moves, and those that touch them, and so on."""
     again = True
@@ -214,7 +214,7 @@ def wake(slots: F8, flags: I8, count: int, pair: F8, pairs: int) -> None:
 # -- where they touch
 
 
-@inline_kernel
+@merged_kernel
 def is_before(old: U8, o: int, first: np.uint64, second: np.uint64, feature: np.uint64) -> bool:
     """Whether a contact of the last small step comes before this one: walls behind bodies, then by both and by feature."""
     old_wall, wall = old[o, 2] & WALL_BIT, feature & WALL_BIT
@@ -318,7 +318,7 @@ def touch_walls(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corn
 # -- the impulses
 
 
-@inner_kernel
+@merged_kernel
 def push_pair(slots: F8, a: int, b: int, touch: F8, t: int, jx: float, jy: float) -> None:
     """Let an impulse act on the second body of a contact, and its opposite on the first."""
     slots[a, VX] -= jx * slots[a, IM]
@@ -329,7 +329,7 @@ def push_pair(slots: F8, a: int, b: int, touch: F8, t: int, jx: float, jy: float
     slots[b, W] += slots[b, II] * (touch[t, CX] * jy - touch[t, CY] * jx)
 
 
-@inner_kernel
+@merged_kernel
 def approach(slots: F8, a: int, b: int, touch: F8, t: int) -> tuple[float, float]:
     """Velocity of the second body against the first at a contact, in the world's axes, m/s."""
     vx = slots[b, VX] - slots[b, W] * touch[t, CY] - slots[a, VX] + slots[a, W] * touch[t, AY]
@@ -373,7 +373,7 @@ def prepare(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int,
             push_pair(slots, ends[t, 0], ends[t, 1], touch, t, jn * nx - jt * ny, jn * ny + jt * nx)
 
 
-@inner_kernel
+@merged_kernel
 def order_touches(flags: I8, ends: I8, touches: int) -> None:
     """Say in what order contacts are gone through, in the last column of `ends`: movers first, then bodies with mass, walls at last.
 
@@ -390,7 +390,7 @@ def order_touches(flags: I8, ends: I8, touches: int) -> None:
                 n += 1
 
 
-@inner_kernel
+@merged_kernel
 def solve_touches(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
     """Go through all contacts once. Returns whether an impulse has changed a velocity."""
     changed = False
@@ -425,7 +425,7 @@ def solve_touches(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
     return changed
 
 
-@inner_kernel
+@merged_kernel
 def solve_floor(slots: F8, flags: I8, count: int, h: float) -> bool:
     """Go through the friction of all bodies on the floor, or of their wheels, once. Returns whether an impulse has changed a velocity."""
     changed = False

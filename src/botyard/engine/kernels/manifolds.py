@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.jit import inline_kernel, inner_kernel
+from botyard.engine.kernels.jit import inner_kernel, kernel, merged_kernel
 from botyard.engine.layout import F8
 
 PREFER = 5e-5
@@ -36,7 +36,7 @@ def best_edge(corners: F8, a0: int, a1: int, b0: int, b1: int) -> tuple[float, i
     return best, edge
 
 
-@inline_kernel
+@merged_kernel
 def feature_key(first: int, second: int, turned: int, edge: int, other: int, end: int) -> np.uint64:
     """A number for a point of contact: pieces of the two bodies, whose edge gave the normal, that edge, the other's edge, and its end."""
     pieces = (np.uint64(first & 0x7FFF) << np.uint64(48)) | (np.uint64(second & 0xFFFF) << np.uint64(32))
@@ -44,7 +44,7 @@ def feature_key(first: int, second: int, turned: int, edge: int, other: int, end
     return pieces | (np.uint64(turned) << np.uint64(31)) | edges | np.uint64(end)
 
 
-@inner_kernel
+@merged_kernel
 def clip(corners: F8, edge: int, after: int, other: int, other_after: int, point: F8) -> int:
     """Cut the edge other → other_after to the length of the edge edge → after, and keep the ends that are not beyond that one.
 
@@ -74,7 +74,7 @@ def clip(corners: F8, edge: int, after: int, other: int, other_after: int, point
     return count
 
 
-@inner_kernel
+@kernel
 def manifold(corners: F8, a0: int, a1: int, b0: int, b1: int, point: F8) -> tuple[int, int, int, int]:
     """Where the convex polygons corners[a0:a1] and corners[b0:b1] touch.
 

@@ -14,7 +14,7 @@ from botyard.engine.commands import FARTHEST
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.collide import OBSTACLE, SECTORS, length
 from botyard.engine.kernels.contacts import find_pairs, find_walls, lists_hold, prepare, solve, touch_bodies, touch_walls, wake
-from botyard.engine.kernels.jit import inline_kernel, inner_kernel, kernel, merged_kernel
+from botyard.engine.kernels.jit import inner_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine, wrap
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.masslayout import (
@@ -49,13 +49,13 @@ MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4  # Control
 # -- who takes part
 
 
-@inline_kernel
+@merged_kernel
 def is_other(row: F8, k: int, pose: F8) -> bool:
     """Whether a body stands elsewhere than `row` says; NaN is elsewhere."""
     return not (row[k, 0] == pose[k, 0] and row[k, 1] == pose[k, 1] and row[k, 2] == pose[k, 2])
 
 
-@inner_kernel
+@merged_kernel
 def begin_of(before: F8, pose: F8, seen: F8, held: bool, k: int) -> tuple[float, float, float]:
     """Where a mover was at the beginning of the step: one in a hand goes by jumps, between two steps."""
     if held and length(pose[k, 0] - seen[k, 0], pose[k, 1] - seen[k, 1]) < DRAGGED:
@@ -63,7 +63,7 @@ def begin_of(before: F8, pose: F8, seen: F8, held: bool, k: int) -> tuple[float,
     return before[k, 0], before[k, 1], before[k, 2]
 
 
-@inner_kernel
+@merged_kernel
 def way_of(control: int, demand: F8, vel: F8, before_vel: F8, before: F8, k: int, mass: float, dt: float) -> float:
     """How far a body with mass may come in this step, m, at the most, if nobody pushes it."""
     way = length(before_vel[k, 0], before_vel[k, 1]) * dt
@@ -79,7 +79,7 @@ def way_of(control: int, demand: F8, vel: F8, before_vel: F8, before: F8, k: int
     return way
 
 
-@inner_kernel
+@merged_kernel
 def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
     """Whether nobody wants a body to move."""
     if control == MOTORS:
@@ -87,7 +87,7 @@ def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
     return control != POSE and demand[k, 0] == 0.0 and demand[k, 1] == 0.0 and demand[k, 2] == 0.0
 
 
-@merged_kernel
+@inner_kernel
 def sort_rows(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float) -> tuple[int, bool, bool, float, float]:
     """Say of each row what it is in this step.
 
@@ -120,7 +120,7 @@ def sort_rows(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, d
     return masses, awake, moved, far, thin
 
 
-@merged_kernel
+@inner_kernel
 def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bool:
     """Give the movers near bodies with mass, and those bodies, the slot 0 for the time being. Returns whether such a mover has moved."""
     moved = False
@@ -145,7 +145,7 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
     return moved
 
 
-@merged_kernel
+@inner_kernel
 def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float) -> tuple[int, int, float]:
     """Number the slots in the order of `State.uid` and fill them. Returns how many, what there is no room for, and the greatest speed of a mover."""
     slots, flags, count, corners, fastest = work.slots, work.flags, 0, 2, 0.0
@@ -181,7 +181,7 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
     return count, OK, fastest
 
 
-@inner_kernel
+@merged_kernel
 def fill_common(slots: F8, s: int, values: F8, i: int) -> None:
     """What every body has."""
     slots[s, MU], slots[s, E] = values[i, FRICTION], values[i, RESTITUTION]
@@ -236,13 +236,13 @@ def fill_mass(slots: F8, flags: I8, s: int, values: F8, before: F8, before_vel: 
 # -- a small step
 
 
-@inline_kernel
+@merged_kernel
 def pd_force(p: float, d: float, error: float, velocity: float, mass: float, h: float) -> float:
     """Force or torque of a stable PD controller, see `Gains.force`."""
     return (p * error - (d + h * p) * velocity) / (1.0 + h * (d + h * p) / mass)
 
 
-@inline_kernel
+@merged_kernel
 def pd_speed(p: float, d: float, error: float, h: float) -> float:
     """Speed of a controller whose output that is, see `Gains.speed`."""
     return p * error / (1.0 + d + h * p)
@@ -300,7 +300,7 @@ def place(slots: F8, flags: I8, s: int, piece_start: I8, corner_start: I8, local
     slots[s, X_LO], slots[s, X_HI], slots[s, Y_LO], slots[s, Y_HI] = x_lo, x_hi, y_lo, y_hi
 
 
-@inner_kernel
+@merged_kernel
 def place_mover(slots: F8, s: int, part: float) -> None:
     """Put a mover where it is after this part of the step."""
     slots[s, X], slots[s, Y] = slots[s, SX] + part * slots[s, TX], slots[s, SY] + part * slots[s, TY]
@@ -326,7 +326,7 @@ def go(slots: F8, flags: I8, count: int, h: float, part: float, piece_start: I8,
         place(slots, flags, s, piece_start, corner_start, local, corners)
 
 
-@inner_kernel
+@merged_kernel
 def lose(slots: F8, flags: I8, s: int) -> None:
     """Put a body back to where it was at the beginning of the step; it stands still for the rest of it."""
     flags[s, KIND] = LOST
@@ -337,7 +337,7 @@ def lose(slots: F8, flags: I8, s: int) -> None:
     slots[s, VX] = slots[s, VY] = slots[s, W] = slots[s, PX] = slots[s, PY] = slots[s, PW] = slots[s, IM] = slots[s, II] = 0.0
 
 
-@inner_kernel
+@merged_kernel
 def note(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
     """Note from where a slot is touched, in the form of `State.contact`; `x`, `y` from its centre of mass, m."""
     if flags[s, FEELS]:
@@ -347,7 +347,7 @@ def note(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
         bits[s] |= np.uint64(1) << np.uint64(int(math.floor(bearing / (2.0 * math.pi) * SECTORS)) % SECTORS)
 
 
-@inner_kernel
+@merged_kernel
 def press(slots: F8, flags: I8, s: int, t: int, touch: F8, ax: float, ay: float, turn: float) -> None:
     """Note how deep a mover presses itself into something at a contact."""
     vx, vy = slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
@@ -420,7 +420,7 @@ def end_mass(slots: F8, flags: I8, s: int, pose: F8, vel: F8, disp: F8, i: int, 
     return wanted > 1e-3 and length(vx, vy) < STALLED * wanted
 
 
-@merged_kernel
+@inner_kernel
 def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: int, dt: float) -> int:
     """Write what became of all who took part. Returns `OK`, or `LOST_SOME`."""
     slots, flags, bits, answer = work.slots, work.flags, work.bits, OK
@@ -456,7 +456,7 @@ def rest(m: Moving, mass: MassState, i: int) -> None:
         m.vel[i, k] = mass.wrench[i, k] = mass.floor[i, k] = 0.0
 
 
-@merged_kernel
+@inner_kernel
 def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
     """Note where everybody stands now."""
     for i in range(m.pose.shape[0]):
@@ -469,7 +469,7 @@ def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
             mass.seen[i, k] = m.pose[i, k] if there else math.nan
 
 
-@merged_kernel
+@inner_kernel
 def small_steps(m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, work: Workspace, count: int, substeps: int, dt: float) -> int:
     """All small steps, in the workspace alone. Returns what there is no room for, or `OK`."""
     slots, flags, corners, touch, ends = work.slots, work.flags, work.corners, work.touch, work.ends
