@@ -1,28 +1,28 @@
-"""Bodies with mass: our kernels against Chipmunk 2D (pymunk), the same worlds one after the other in one process.
+"""Bodies with mass: our kernels against Chipmunk 2D (pymunk, of the extra "dev"), the same worlds in turns in one process.
 
 Both worlds go on from the same beginning, each as long as the other; wall time of a step, the least of several rounds, in turns.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
+
+import numpy as np
 
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
 from botyard.simulation import Simulation
-from tests.chipmunk import ChipmunkDynamics
 
 ROUNDS = 5
+SECONDS = 1.0
+"""Simulated time of a round; a tenth of it with steps of 1 ms."""
 
 
 def yard(boxes: int, robots: int, step: float, robot_mass: float | None = None) -> Simulation:
     """Boxes in a square room, and robots that drive into them from one side."""
-    import numpy as np
-
     columns = math.isqrt(boxes - 1) + 1
     size = 0.6 * columns + 3.0
     walls = np.array([[-2, -1, size, -1], [size, -1, size, size], [size, size, -2, size], [-2, size, -2, -1]], float)
@@ -62,9 +62,8 @@ WORLDS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench masses")
-    parser.add_argument("--seconds", type=float, default=1.0, help="simulated time of a round, s")
-    options = parser.parse_args()
+    from tests.chipmunk import ChipmunkDynamics
+
     yard(1, 1, 0.01).step(5)  # compiled
     print(f"   {'':34}{'step':>6} {'Chipmunk':>10} {'kernels':>9}  ratio")
     for name, make in WORLDS.items():
@@ -73,14 +72,16 @@ def main() -> None:
                 continue
             ours, theirs = make(step), make(step)
             ChipmunkDynamics.take_over(theirs.engine)
-            steps = max(1, round(options.seconds / step / (10 if step == 0.001 else 1)))
+            steps = max(1, round(SECONDS / step / (10 if step == 0.001 else 1)))
             best = [math.inf, math.inf]
             for _ in range(ROUNDS):
                 for which, sim in enumerate((theirs, ours)):
                     begin = time.perf_counter()
                     sim.step(steps)
                     best[which] = min(best[which], (time.perf_counter() - begin) / steps)
-            print(f"   {name:34}{step * 1e3:4.0f} ms {best[0] * 1e3:7.3f} ms {best[1] * 1e3:6.3f} ms  {best[0] / best[1]:5.1f}")
+            print(
+                f"   {name:34}{step * 1e3:4.0f} ms {best[0] * 1e3:7.3f} ms {best[1] * 1e3:6.3f} ms  {best[0] / best[1]:5.1f}"
+            )
 
 
 if __name__ == "__main__":

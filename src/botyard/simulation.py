@@ -570,8 +570,8 @@ class Simulation(Handle):
             A KeyError: nothing has that name.
         ArgumentError
             `spec` is no DynamicsSpec.
-        WorldError
-            The extra for bodies with mass is not installed.
+        ModelError
+            Its outline has no area.
         """
         self._check_there(name)
         if spec is not None:
@@ -1595,19 +1595,24 @@ class Port:
         return self._robot.lasers[index].view()
 
 
-def warm_up(before_sensors: Callable[[], object] = lambda: None) -> None:
+def warm_up(before_sensors: Callable[[], object] = lambda: None, *, masses: bool = True) -> None:
     """Compile all kernels, or load them from the cache, by running a small world.
 
     Parameters
     ----------
     before_sensors : callable
         Called before range sensors are used, for a caller who has them compiled elsewhere at the same time.
+    masses : bool
+        Also those for bodies with mass.
     """
     sim = Simulation()
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
     sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
     sim.step()
     sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
+    if masses:
+        sim.set_dynamics(robot.name, DynamicsSpec(mass=9.0))
+        sim.step()
     before_sensors()
     robot.laser.read()
     sim.replace_scene(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))

@@ -20,8 +20,28 @@ from botyard.engine.hulls import convex_pieces
 from botyard.engine.kernels.masses import move_masses
 from botyard.engine.layout import F8, I8, Bodies, Grid, State
 from botyard.engine.masslayout import (
-    INERTIA, LOST, LOST_SOME, MASS, MORE_CORNERS, MORE_PAIRS, MORE_SLOTS, MORE_TOUCHES, MORE_WALLS, OK, ROW, KIND, VALUES, Impulses, MassShapes, MassState,
-    impulses, mass_state, moving, walls, workspace,
+    INERTIA,
+    KIND,
+    LOST,
+    LOST_SOME,
+    MASS,
+    MORE_CORNERS,
+    MORE_PAIRS,
+    MORE_SLOTS,
+    MORE_TOUCHES,
+    MORE_WALLS,
+    OK,
+    ROW,
+    VALUES,
+    Impulses,
+    MassShapes,
+    MassState,
+    impulses,
+    join_states,
+    mass_state,
+    moving,
+    walls,
+    workspace,
 )  # fmt: skip
 from botyard.model.dynamics import area_moments
 from botyard.model.obstacles import Outline
@@ -85,13 +105,14 @@ class Dynamics:
     def add(self, specs: Sequence[BodySpec]) -> None:
         """Bodies have come, behind all others."""
         self.shapes = join_shapes(self.shapes, build_shapes(specs))
-        self.state = MassState(*map(np.concatenate, zip(self.state, mass_state(len(specs)), strict=True)))
+        self.state = join_states(self.state, mass_state(len(specs)))
         self._make_room()
 
     def keep(self, rows: I8) -> None:
         """Only the bodies in these rows, ascending, have stayed."""
         self.shapes = keep_shapes(self.shapes, rows)
-        self.state = MassState(*(array[rows] for array in self.state))
+        s = self.state
+        self.state = MassState(s.seen[rows], s.depth[rows], s.resting[rows], s.floor[rows], s.wrench[rows])
         self._make_room()
 
     def change(self, row: int, spec: BodySpec) -> None:
@@ -108,18 +129,18 @@ class Dynamics:
     def forget_walls(self) -> None:
         """Another map."""
         self.state.resting[:] = 0
-        self.table.count[0] = 0
+        self.table.size[0] = 0
 
     def load(self, state: MassState, table: Impulses) -> None:
         """Go on from the columns of another `Dynamics` with the same bodies; both are copied."""
-        for mine, theirs in zip(self.state, state, strict=True):
-            mine[:] = theirs
-        count = int(table.count[0])
+        for name in MassState._fields:
+            getattr(self.state, name)[:] = getattr(state, name)
+        count = int(table.size[0])
         if count > len(self.table.key):
             self.table = impulses(count)
             self._room[MORE_TOUCHES] = max(self._room[MORE_TOUCHES], count)
             self._make_room()
-        self.table.count[0], self.table.span[0] = count, table.span[0]
+        self.table.size[0], self.table.span[0] = count, table.span[0]
         self.table.key[:count], self.table.impulse[:count] = table.key[:count], table.impulse[:count]
 
     # -- a step
@@ -128,7 +149,11 @@ class Dynamics:
         """Before the others move: note where everybody is."""
         parts = engine.state, engine.bodies, engine.grid
         if self._parts is None or any(a is not b for a, b in zip(parts, self._parts, strict=True)):
-            self._moving, self._walls, self._parts = moving(engine.state, engine.bodies, engine.bins), walls(engine.grid), parts
+            self._moving, self._walls, self._parts = (
+                moving(engine.state, engine.bodies, engine.bins),
+                walls(engine.grid),
+                parts,
+            )
         else:
             np.copyto(self._moving.before, engine.state.pose)
             np.copyto(self._moving.before_vel, engine.state.vel)
@@ -144,7 +169,7 @@ class Dynamics:
             self._make_room()
             if answer == MORE_TOUCHES:
                 old, self.table = self.table, impulses(self._room[answer])
-                self.table.count[0], self.table.span[0] = old.count[0], old.span[0]
+                self.table.size[0], self.table.span[0] = old.size[0], old.span[0]
                 self.table.key[: len(old.key)], self.table.impulse[: len(old.key)] = old.key, old.impulse
         if answer == LOST_SOME:
             for row in self._work.flags[self._work.flags[:, KIND] == LOST, ROW].tolist():

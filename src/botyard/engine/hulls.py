@@ -1,4 +1,7 @@
-"""Convex pieces of outlines, for the contacts of bodies with mass: polygons are cut into triangles, which are joined while they stay convex."""
+"""Convex pieces of outlines, for the contacts of bodies with mass.
+
+Polygons are cut into triangles, which are joined while they stay convex.
+"""
 
 from __future__ import annotations
 

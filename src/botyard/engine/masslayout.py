@@ -3,9 +3,9 @@
 `MassState` and `Impulses` are all that a step hands on to the next one, beside `State`: who copies these can go on from there, bit for bit.
 `MassShapes` is built when bodies or their masses change; `Workspace` holds nothing from one step to the next. Rows are those of `State`.
 
-A *slot* is a body that takes part in a step: one with mass, or a *mover*, which moves as it is told and pushes what has mass. Slots are in the
-order of `State.uid`, so that results do not depend on the order in which bodies were added. Their numbers stand side by side, one row for
-each slot, because a contact needs all of two bodies at once; the names of the columns are below.
+A *slot* is a body that takes part in a step: one with mass, or a *mover*, which moves as it is told and pushes what has mass. Slots are in
+the order of `State.uid`, so that results do not depend on the order in which bodies were added. Their numbers stand side by side, one row
+for each slot, because a contact needs all of two bodies at once; the names of the columns are below.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Impulses(NamedTuple):
 
     Attributes
     ----------
-    count : (1,) int64
+    size : (1,) int64
         How many contacts there are.
     span : (1,) float64
         Length of that small step, s.
@@ -56,7 +56,7 @@ class Impulses(NamedTuple):
         Along the normal and along the edge, N·s.
     """
 
-    count: I8
+    size: I8
     span: F8
     key: U8
     impulse: F8
@@ -121,7 +121,7 @@ class Moving(NamedTuple):
 
 
 class Walls(NamedTuple):
-    """What a grid says of walls; see `Grid`. `bits` are those of `seg`: the numbers of a wall, which has an entry in each cell on its way."""
+    """What a grid says of walls, see `Grid`. `bits` are those of `seg`: they tell a wall, which has an entry in each cell on its way."""
 
     x0: float
     y0: float
@@ -187,7 +187,7 @@ class Workspace(NamedTuple):
 # fmt: off
 (MASS, INERTIA, CENTER_X, CENTER_Y, REACH, FRICTION, RESTITUTION, FLOOR, TRACTION, LINEAR_DAMPING, ANGULAR_DAMPING,
  LINEAR_P, LINEAR_D, ANGULAR_P, ANGULAR_D, BY_FORCE, VALUES) = range(17)
-"""Columns of `MassShapes.values`, see `DynamicsSpec`; `REACH` is the lever of floor friction, m, `BY_FORCE` 1 where a controller has forces."""
+"""Columns of `MassShapes.values`, see `DynamicsSpec`. `REACH`: lever of floor friction, m; `BY_FORCE`: 1 where a controller has forces."""
 
 (X, Y, TH, C, S, VX, VY, W,  # centre of mass, m; heading, rad, its cosine and sine; velocity of the centre of mass
  PX, PY, PW,                 # velocity that only takes overlaps back, m/s, rad/s
@@ -211,8 +211,8 @@ class Workspace(NamedTuple):
 """Columns of `Workspace.slots`."""
 
 ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, WALL_0, WALL_1, FLAGS = range(11)
-"""Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the small step in which a mover was jammed, or −1;
-contacts are wanted; the controller has forces; its part of the list of walls."""
+"""Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the small step in which a mover was
+jammed, or −1; contacts are wanted; the controller has forces; its part of the list of walls."""
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 """What a body is in a step: not there; with mass; with mass and at rest; without; with mass, and thrown out of the world."""
 
@@ -234,6 +234,14 @@ LOST_SOME: Final = -1
 def mass_state(n: int) -> MassState:
     """Of `n` bodies that are new."""
     return MassState(np.full((n, 3), np.nan), np.zeros(n), np.zeros(n, np.int8), np.zeros((n, 3)), np.zeros((n, 3)))
+
+
+def join_states(a: MassState, b: MassState) -> MassState:
+    """The rows of `a` followed by those of `b`."""
+    return MassState(
+        np.concatenate([a.seen, b.seen]), np.concatenate([a.depth, b.depth]), np.concatenate([a.resting, b.resting]),
+        np.concatenate([a.floor, b.floor]), np.concatenate([a.wrench, b.wrench]),
+    )  # fmt: skip
 
 
 def impulses(room: int) -> Impulses:

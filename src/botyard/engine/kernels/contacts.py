@@ -1,8 +1,9 @@
 """Contacts of bodies with mass: which are near each other, where they touch, and the impulses that keep them apart.
 
-Impulses are found one contact after the other, again and again (sequential impulses; Catto, "Iterative dynamics with temporal coherence", 2005):
-along the normal they never pull, along the edge they are limited by Coulomb's law. They begin with those of the small step before. What
-overlaps is taken apart by a velocity of its own that is forgotten afterwards, so that it brings no energy. Allocates nothing; one thread.
+Impulses are found one contact after the other, again and again (sequential impulses; Catto, "Iterative dynamics with temporal
+coherence", 2005): along the normal they never pull, along the edge they are limited by Coulomb's law. They begin with those of the small
+step before. What overlaps is taken apart by a velocity of its own that is forgotten afterwards, so that it brings no energy.
+Allocates nothing; one thread.
 """
 
 from __future__ import annotations
@@ -11,17 +12,77 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.collide import OBSTACLE, segment_distance
 from botyard.engine.kernels.bins import bin_span
+from botyard.engine.kernels.collide import OBSTACLE, segment_distance
 from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.jit import inner_kernel, merged_kernel
 from botyard.engine.kernels.manifolds import feature_key, manifold
 from botyard.engine.kernels.noise import mix
 from botyard.engine.layout import F8, I4, I8, U1, U2, U8
 from botyard.engine.masslayout import (
-    ASLEEP, AWAKE, AX, AY, BOUNCE, CORNERS, CX, CY, DEEPNESS, E, FT, FX, FY, GRIP, GW, GX, GY, IM, II, JN, JP, JT, JW, JX, JY, KG, KGM2,
-    KIND, LF, LIST_TH, LIST_X, LIST_Y, LT, MN, MT, MU, MOVER, NX, NY, OX, OY, PUSH, PW, PX, PY, R, ROW, SOFT, STIRS, TH, VX, VY, W,
-    WALL_0, WALL_1, C, S, X, X_HI, X_LO, Y, Y_HI, Y_LO,
+    ASLEEP,
+    AWAKE,
+    AX,
+    AY,
+    BOUNCE,
+    CORNERS,
+    CX,
+    CY,
+    DEEPNESS,
+    FT,
+    FX,
+    FY,
+    GRIP,
+    GW,
+    GX,
+    GY,
+    II,
+    IM,
+    JN,
+    JP,
+    JT,
+    JW,
+    JX,
+    JY,
+    KG,
+    KGM2,
+    KIND,
+    LF,
+    LIST_TH,
+    LIST_X,
+    LIST_Y,
+    LT,
+    MN,
+    MOVER,
+    MT,
+    MU,
+    NX,
+    NY,
+    OX,
+    OY,
+    PUSH,
+    PW,
+    PX,
+    PY,
+    ROW,
+    SOFT,
+    STIRS,
+    TH,
+    VX,
+    VY,
+    WALL_0,
+    WALL_1,
+    X_HI,
+    X_LO,
+    Y_HI,
+    Y_LO,
+    C,
+    E,
+    R,
+    S,
+    W,
+    X,
+    Y,
 )  # fmt: skip
 
 SLOP = 5e-4
@@ -154,7 +215,9 @@ def find_walls(start: I4, seg: F8, bits: U8, classes: U2, clear: U1, frame: tupl
             continue
         x = slots[s, X] - (slots[s, C] * slots[s, OX] - slots[s, S] * slots[s, OY])
         y = slots[s, Y] - (slots[s, S] * slots[s, OX] + slots[s, C] * slots[s, OY])
-        found = list_walls(start, seg, bits, classes, clear, frame, shape, (x, y, slots[s, R] + SKIN), rank, item, wall.shape[0])
+        found = list_walls(
+            start, seg, bits, classes, clear, frame, shape, (x, y, slots[s, R] + SKIN), rank, item, wall.shape[0]
+        )
         if found < 0:
             return False
         for n in range(found):
@@ -201,7 +264,7 @@ def wake(slots: F8, flags: I8, count: int, pair: F8, pairs: int) -> None:
         for p in range(pairs):
             a = int(pair[p]) // count
             b = int(pair[p]) - a * count
-            for turn in range(2):
+            for _ in range(2):
                 if flags[a, KIND] == ASLEEP and (
                     flags[b, KIND] == AWAKE or (flags[b, KIND] == MOVER and flags[b, STIRS])
                 ):
@@ -255,8 +318,12 @@ def add_touches(slots: F8, a: int, b: int, ids: tuple[np.uint64, np.uint64, np.u
 
 @inner_kernel
 def touch_bodies(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corner_start: I8, corners: F8, pair: F8, pairs: int,
-                 point: F8, touch: F8, ends: I8, key: U8, old_key: U8, old: F8, old_count: int, scale: float) -> tuple[int, int]:  # fmt: skip
-    """Write the contacts of all pairs of bodies. Returns how many, −1 when there is no room for all, and where to look for older impulses."""
+                 point: F8, touch: F8, ends: I8, key: U8, old_key: U8, old: F8, old_count: int,
+                 scale: float) -> tuple[int, int]:  # fmt: skip
+    """Write the contacts of all pairs of bodies.
+
+    Returns how many, −1 when there is no room for all, and where to look for older impulses.
+    """
     at = o = 0
     for p in range(pairs):
         a = int(pair[p]) // count
@@ -278,14 +345,31 @@ def touch_bodies(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, cor
                 if at + n > touch.shape[0]:
                     return -1, 0
                 feature = feature_key(pa - piece_start[ra], pb - piece_start[rb], turned, edge, other, 0)
-                o = add_touches(slots, a, b, (uid[ra], uid[rb], feature), point, n, touch, ends, key, at, old_key, old, old_count, o, scale)
+                o = add_touches(
+                    slots,
+                    a,
+                    b,
+                    (uid[ra], uid[rb], feature),
+                    point,
+                    n,
+                    touch,
+                    ends,
+                    key,
+                    at,
+                    old_key,
+                    old,
+                    old_count,
+                    o,
+                    scale,
+                )
                 at += n
     return at, o
 
 
 @inner_kernel
 def touch_walls(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corner_start: I8, corners: F8, wall: F8, wall_id: U8,
-                point: F8, touch: F8, ends: I8, key: U8, old_key: U8, old: F8, old_count: int, scale: float, at: int, o: int) -> int:  # fmt: skip
+                point: F8, touch: F8, ends: I8, key: U8, old_key: U8, old: F8, old_count: int, scale: float, at: int,
+                o: int) -> int:  # fmt: skip
     """Write the contacts with walls behind those of bodies. Returns how many there are in all; −1 when there is no room for them."""
     for s in range(count):
         if flags[s, KIND] != AWAKE:
@@ -302,7 +386,9 @@ def touch_walls(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corn
             corners[0, 0], corners[0, 1], corners[0, 2], corners[0, 3] = ax, ay, ey / size, -ex / size
             corners[1, 0], corners[1, 1], corners[1, 2], corners[1, 3] = bx, by, -ey / size, ex / size
             for p in range(piece_start[row], piece_start[row + 1]):
-                n, turned, edge, other = manifold(corners, corner_start[p] + off, corner_start[p + 1] + off, 0, 2, point)
+                n, turned, edge, other = manifold(
+                    corners, corner_start[p] + off, corner_start[p + 1] + off, 0, 2, point
+                )
                 if n == 0:
                     continue
                 if at + n > touch.shape[0]:
@@ -361,7 +447,11 @@ def prepare(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int,
             slots[s, VY] += slots[s, FY] * slots[s, IM] * h
             slots[s, W] += slots[s, FT] * slots[s, II] * h
             if slots[s, LF] > 0.0:
-                slots[s, JX], slots[s, JY], slots[s, JW] = slots[s, JX] * scale, slots[s, JY] * scale, slots[s, JW] * scale
+                slots[s, JX], slots[s, JY], slots[s, JW] = (
+                    slots[s, JX] * scale,
+                    slots[s, JY] * scale,
+                    slots[s, JW] * scale,
+                )
                 slots[s, VX] += slots[s, JX] * slots[s, IM]
                 slots[s, VY] += slots[s, JY] * slots[s, IM]
                 slots[s, W] += slots[s, JW] * slots[s, II]
@@ -377,8 +467,8 @@ def prepare(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int,
 def order_touches(flags: I8, ends: I8, touches: int) -> None:
     """Say in what order contacts are gone through, in the last column of `ends`: movers first, then bodies with mass, walls at last.
 
-    Between a mover and a wall there may be no way out. What is gone through last holds then: nothing is pressed through a wall, and all between
-    comes a little nearer in each small step, the mover as well, until that is found to be jammed.
+    Between a mover and a wall there may be no way out. What is gone through last holds then: nothing is pressed through a wall, and all
+    between comes a little nearer in each small step, the mover as well, until that is found to be jammed.
     """
     n = 0
     for turn in range(2):
@@ -400,7 +490,12 @@ def solve_touches(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
         nx, ny = touch[t, NX], touch[t, NY]
         if touch[t, PUSH] > 0.0:  # take the overlap back
             ra, rb = touch[t, AX] * ny - touch[t, AY] * nx, touch[t, CX] * ny - touch[t, CY] * nx
-            speed = (slots[b, PX] - slots[a, PX]) * nx + (slots[b, PY] - slots[a, PY]) * ny + slots[b, PW] * rb - slots[a, PW] * ra
+            speed = (
+                (slots[b, PX] - slots[a, PX]) * nx
+                + (slots[b, PY] - slots[a, PY]) * ny
+                + slots[b, PW] * rb
+                - slots[a, PW] * ra
+            )
             was = touch[t, JP]
             touch[t, JP] = max(0.0, was + (touch[t, PUSH] - speed) * touch[t, MN])
             j = touch[t, JP] - was

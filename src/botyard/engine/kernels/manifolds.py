@@ -78,8 +78,8 @@ def clip(corners: F8, edge: int, after: int, other: int, other_after: int, point
 def manifold(corners: F8, a0: int, a1: int, b0: int, b1: int, point: F8) -> tuple[int, int, int, int]:
     """Where the convex polygons corners[a0:a1] and corners[b0:b1] touch.
 
-    Writes the points to the first two rows of `point`, see `clip`, and the normal from the first to the second to the third. Returns how many
-    points there are, 1 if the second gave the normal, and the two edges, counted within their polygons.
+    Writes the points to the first two rows of `point`, see `clip`, and the normal from the first polygon to the second to its third row.
+    Returns how many points there are, 1 if the second gave the normal, and the two edges, counted within their polygons.
     """
     apart, edge = best_edge(corners, a0, a1, b0, b1)
     if apart > 0.0:

@@ -1,7 +1,8 @@
 """A step of bodies with mass: small steps in which forces, motors and controllers act on them and contacts keep them apart.
 
-The others have moved before, as if those with mass were not there; here they are *movers*: they go the same way again, evenly, and push. One
-that comes deeper and deeper into something that is stuck is *jammed*: it stays where it was, and is stalled. Allocates nothing; one thread.
+The others have moved before, as if those with mass were not there; here they are *movers*: they go the same way again, evenly, and push.
+One that comes deeper and deeper into something that is stuck is *jammed*: it stays where it was, and is stalled. Allocates nothing;
+one thread.
 """
 
 from __future__ import annotations
@@ -13,17 +14,129 @@ import numpy as np
 from botyard.engine.commands import FARTHEST
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.collide import OBSTACLE, SECTORS, length
-from botyard.engine.kernels.contacts import find_pairs, find_walls, lists_hold, prepare, solve, touch_bodies, touch_walls, wake
+from botyard.engine.kernels.contacts import (
+    find_pairs,
+    find_walls,
+    lists_hold,
+    prepare,
+    solve,
+    touch_bodies,
+    touch_walls,
+    wake,
+)
 from botyard.engine.kernels.jit import inner_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine, wrap
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.masslayout import (
-    A1, A2, A3, AD, ANGULAR_D, ANGULAR_DAMPING, ANGULAR_P, AP, ASLEEP, AWAKE, AX, AY, BY_FORCE, C, CENTER_X, CENTER_Y, CONTROL, CORNERS,
-    CX, CY, DA, DEEP, DEEPNESS, DEPTH, DL, E, FEELS, FLOOR, FORCES, FRICTION, FT, FX, FY, GW, GX, GY, IM, II, INERTIA, JAMMED, JN, JT, JW, JX,
-    JY, KG, KGM2, KIND, LD, LF, LIMIT, LINEAR_D, LINEAR_DAMPING, LINEAR_P, LIST_TH, LIST_X, LIST_Y, LOST, LOST_SOME, LP, LT, MASS,
-    MORE_CORNERS, MORE_PAIRS, MORE_SLOTS, MORE_TOUCHES, MORE_WALLS, MOVER, MU, NOTHING, NX, NY, OK, OX, OY, PW, PX, PY, QW, QX, QY, R, REACH,
-    RESTITUTION, ROW, S, SPEED, STH, STIRS, SX, SY, TH, TRACTION, TTH, TX, TY, VX, VY, W, X, X_HI, X_LO, Y, Y_HI, Y_LO, Impulses, MassShapes,
-    MassState, Moving, Walls, Workspace,
+    A1,
+    A2,
+    A3,
+    AD,
+    ANGULAR_D,
+    ANGULAR_DAMPING,
+    ANGULAR_P,
+    AP,
+    ASLEEP,
+    AWAKE,
+    AX,
+    AY,
+    BY_FORCE,
+    CENTER_X,
+    CENTER_Y,
+    CONTROL,
+    CORNERS,
+    CX,
+    CY,
+    DA,
+    DEEP,
+    DEEPNESS,
+    DEPTH,
+    DL,
+    FEELS,
+    FLOOR,
+    FORCES,
+    FRICTION,
+    FT,
+    FX,
+    FY,
+    GW,
+    GX,
+    GY,
+    II,
+    IM,
+    INERTIA,
+    JAMMED,
+    JN,
+    JT,
+    JX,
+    KG,
+    KGM2,
+    KIND,
+    LD,
+    LF,
+    LIMIT,
+    LINEAR_D,
+    LINEAR_DAMPING,
+    LINEAR_P,
+    LIST_TH,
+    LIST_X,
+    LIST_Y,
+    LOST,
+    LOST_SOME,
+    LP,
+    LT,
+    MASS,
+    MORE_CORNERS,
+    MORE_PAIRS,
+    MORE_SLOTS,
+    MORE_TOUCHES,
+    MORE_WALLS,
+    MOVER,
+    MU,
+    NOTHING,
+    NX,
+    NY,
+    OK,
+    OX,
+    OY,
+    PW,
+    PX,
+    PY,
+    QW,
+    QX,
+    QY,
+    REACH,
+    RESTITUTION,
+    ROW,
+    SPEED,
+    STH,
+    STIRS,
+    SX,
+    SY,
+    TH,
+    TRACTION,
+    TTH,
+    TX,
+    TY,
+    VX,
+    VY,
+    X_HI,
+    X_LO,
+    Y_HI,
+    Y_LO,
+    C,
+    E,
+    Impulses,
+    MassShapes,
+    MassState,
+    Moving,
+    R,
+    S,
+    W,
+    Walls,
+    Workspace,
+    X,
+    Y,
 )  # fmt: skip
 from botyard.model.dynamics import GRAVITY, SUBSTEP
 
@@ -88,11 +201,13 @@ def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
 
 
 @inner_kernel
-def sort_rows(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float) -> tuple[int, bool, bool, float, float]:
+def sort_rows(
+    m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float
+) -> tuple[int, bool, bool, float, float]:
     """Say of each row what it is in this step.
 
-    Returns how many bodies with mass there are, whether one is awake, whether another body has moved, the farthest way of any body, m, and how
-    far a body with mass may go in a small step, m.
+    Returns how many bodies with mass there are, whether one is awake, whether another body has moved, the farthest way of any body, m, and
+    how far a body with mass may go in a small step, m.
     """
     masses, awake, moved, far, thin = 0, False, False, 0.0, math.inf
     for i in range(m.pose.shape[0]):
@@ -129,12 +244,16 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
             continue
         work.slot_of[i] = 0
         x, y = m.before[i, 0], m.before[i, 1]
-        near = m.radius[i] + AROUND + 2.0 * far  # what is pushed may go as far as what pushes, and something light even twice as far
+        near = (
+            m.radius[i] + AROUND + 2.0 * far
+        )  # what is pushed may go as far as what pushes, and something light even twice as far
         wide = near + m.bin_reach[0] + m.bin_reach[1]
         i0, i1 = bin_span(x - wide, x + wide, m.bin_frame[0], m.bin_frame[2], m.bin_shape[0])
         j0, j1 = bin_span(y - wide, y + wide, m.bin_frame[1], m.bin_frame[2], m.bin_shape[1])
         for j in range(j0, j1 + 1):
-            for k in range(m.bin_start[j * m.bin_shape[0] + i0], m.bin_start[j * m.bin_shape[0] + i1 + 1] if i1 >= i0 else 0):
+            for k in range(
+                m.bin_start[j * m.bin_shape[0] + i0], m.bin_start[j * m.bin_shape[0] + i1 + 1] if i1 >= i0 else 0
+            ):
                 row = m.bin_rows[k]
                 if work.kind[row] != MOVER or work.slot_of[row] == 0:
                     continue
@@ -147,7 +266,10 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
 
 @inner_kernel
 def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float) -> tuple[int, int, float]:
-    """Number the slots in the order of `State.uid` and fill them. Returns how many, what there is no room for, and the greatest speed of a mover."""
+    """Number the slots in the order of `State.uid` and fill them.
+
+    Returns how many there are, what there is no room for, and the greatest speed of a mover.
+    """
     slots, flags, count, corners, fastest = work.slots, work.flags, 0, 2, 0.0
     for n in range(m.order.shape[0]):
         i = m.order[n]
@@ -161,7 +283,12 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
         for k in range(slots.shape[1]):
             slots[count, k] = 0.0
         flags[count, ROW], flags[count, KIND], flags[count, CORNERS] = i, work.kind[i], corners
-        flags[count, CONTROL], flags[count, FEELS], flags[count, STIRS], flags[count, JAMMED] = m.control[i], m.feels[i], 0, -1
+        flags[count, CONTROL], flags[count, FEELS], flags[count, STIRS], flags[count, JAMMED] = (
+            m.control[i],
+            m.feels[i],
+            0,
+            -1,
+        )
         work.slot_of[i], work.bits[count], slots[count, R] = count, np.uint64(0), m.radius[i]
         fill_common(slots, count, shapes.values, i)
         if work.kind[i] == MOVER:
@@ -171,7 +298,9 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
             fill_mover(slots, flags, count, begin, m.pose, i, put, mass.depth[i], dt)
             fastest = max(fastest, slots[count, SPEED])
         else:
-            fill_mass(slots, flags, count, shapes.values, m.before, m.before_vel, m.vel, m.demand, i, mass.seen, mass.floor)
+            fill_mass(
+                slots, flags, count, shapes.values, m.before, m.before_vel, m.vel, m.demand, i, mass.seen, mass.floor
+            )
         corners += size
         count += 1
     for k in range(slots.shape[1]):  # what walls are
@@ -190,11 +319,25 @@ def fill_common(slots: F8, s: int, values: F8, i: int) -> None:
 
 
 @inner_kernel
-def fill_mover(slots: F8, flags: I8, s: int, begin: tuple[float, float, float], pose: F8, i: int, put: bool, depth: float, dt: float) -> None:
+def fill_mover(
+    slots: F8,
+    flags: I8,
+    s: int,
+    begin: tuple[float, float, float],
+    pose: F8,
+    i: int,
+    put: bool,
+    depth: float,
+    dt: float,
+) -> None:
     """A mover: it goes from `begin` to its pose, evenly; what pushes it back is nothing to it."""
     slots[s, SX], slots[s, SY], slots[s, STH] = begin
     slots[s, MU] = slots[s, E] = 1.0
-    slots[s, TX], slots[s, TY], slots[s, TTH] = pose[i, 0] - begin[0], pose[i, 1] - begin[1], wrap(pose[i, 2] - begin[2])
+    slots[s, TX], slots[s, TY], slots[s, TTH] = (
+        pose[i, 0] - begin[0],
+        pose[i, 1] - begin[1],
+        wrap(pose[i, 2] - begin[2]),
+    )
     slots[s, VX], slots[s, VY], slots[s, W] = slots[s, TX] / dt, slots[s, TY] / dt, slots[s, TTH] / dt
     slots[s, SPEED] = length(slots[s, VX], slots[s, VY]) + abs(slots[s, W]) * slots[s, R]
     slots[s, DEPTH] = depth
@@ -204,7 +347,19 @@ def fill_mover(slots: F8, flags: I8, s: int, begin: tuple[float, float, float], 
 
 
 @inner_kernel
-def fill_mass(slots: F8, flags: I8, s: int, values: F8, before: F8, before_vel: F8, vel: F8, demand: F8, i: int, seen: F8, floor: F8) -> None:
+def fill_mass(
+    slots: F8,
+    flags: I8,
+    s: int,
+    values: F8,
+    before: F8,
+    before_vel: F8,
+    vel: F8,
+    demand: F8,
+    i: int,
+    seen: F8,
+    floor: F8,
+) -> None:
     """A body with mass: where it is and how it moves, and what it is made of."""
     x, y, th = before[i, 0], before[i, 1], before[i, 2]
     c, sine = cosine_sine(th)
@@ -229,7 +384,12 @@ def fill_mass(slots: F8, flags: I8, s: int, values: F8, before: F8, before_vel: 
     slots[s, LF] = values[i, TRACTION if motors else FLOOR] * mass * GRAVITY
     slots[s, LT] = slots[s, LF] * values[i, REACH]
     slots[s, DL], slots[s, DA] = 1.0 - values[i, LINEAR_DAMPING], 1.0 - values[i, ANGULAR_DAMPING]
-    slots[s, LP], slots[s, LD], slots[s, AP], slots[s, AD] = values[i, LINEAR_P], values[i, LINEAR_D], values[i, ANGULAR_P], values[i, ANGULAR_D]
+    slots[s, LP], slots[s, LD], slots[s, AP], slots[s, AD] = (
+        values[i, LINEAR_P],
+        values[i, LINEAR_D],
+        values[i, ANGULAR_P],
+        values[i, ANGULAR_D],
+    )
     flags[s, FORCES] = int(values[i, BY_FORCE])
 
 
@@ -274,10 +434,18 @@ def drive(slots: F8, flags: I8, count: int, h: float) -> None:
                 slots[s, FT] = pd_force(ap, ad, th, w, slots[s, KGM2], h)
             else:
                 w = pd_speed(ap, ad, th, h)
-                slots[s, VX], slots[s, VY], slots[s, W] = pd_speed(p, d, x, h) - w * ay, pd_speed(p, d, y, h) + w * ax, w
+                slots[s, VX], slots[s, VY], slots[s, W] = (
+                    pd_speed(p, d, x, h) - w * ay,
+                    pd_speed(p, d, y, h) + w * ax,
+                    w,
+                )
         if slots[s, DL] < 1.0 or slots[s, DA] < 1.0:
             linear = math.pow(slots[s, DL], h)
-            slots[s, VX], slots[s, VY], slots[s, W] = slots[s, VX] * linear, slots[s, VY] * linear, slots[s, W] * math.pow(slots[s, DA], h)
+            slots[s, VX], slots[s, VY], slots[s, W] = (
+                slots[s, VX] * linear,
+                slots[s, VY] * linear,
+                slots[s, W] * math.pow(slots[s, DA], h),
+            )
 
 
 @inner_kernel
@@ -308,7 +476,9 @@ def place_mover(slots: F8, s: int, part: float) -> None:
 
 
 @inner_kernel
-def go(slots: F8, flags: I8, count: int, h: float, part: float, piece_start: I8, corner_start: I8, local: F8, corners: F8) -> None:
+def go(
+    slots: F8, flags: I8, count: int, h: float, part: float, piece_start: I8, corner_start: I8, local: F8, corners: F8
+) -> None:
     """Move all slots by a small step, with the velocities that they have; `part` of the step is over then."""
     for s in range(count):
         kind = flags[s, KIND]
@@ -334,7 +504,9 @@ def lose(slots: F8, flags: I8, s: int) -> None:
     c, sine = cosine_sine(slots[s, STH])
     slots[s, X] = slots[s, SX] + c * slots[s, OX] - sine * slots[s, OY]
     slots[s, Y] = slots[s, SY] + sine * slots[s, OX] + c * slots[s, OY]
-    slots[s, VX] = slots[s, VY] = slots[s, W] = slots[s, PX] = slots[s, PY] = slots[s, PW] = slots[s, IM] = slots[s, II] = 0.0
+    slots[s, VX] = slots[s, VY] = slots[s, W] = slots[s, PX] = slots[s, PY] = slots[s, PW] = slots[s, IM] = slots[
+        s, II
+    ] = 0.0
 
 
 @merged_kernel
@@ -384,7 +556,9 @@ def feel(slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touche
 
 
 @inner_kernel
-def end_mass(slots: F8, flags: I8, s: int, pose: F8, vel: F8, disp: F8, i: int, drives: bool, mass: MassState, dt: float) -> bool:
+def end_mass(
+    slots: F8, flags: I8, s: int, pose: F8, vel: F8, disp: F8, i: int, drives: bool, mass: MassState, dt: float
+) -> bool:
     """Write where a body with mass has come to. Returns whether it is stalled."""
     if slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY] <= STILL * STILL and abs(slots[s, W]) <= STILL:
         slots[s, VX] = slots[s, VY] = slots[s, W] = 0.0
@@ -470,11 +644,13 @@ def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
 
 
 @inner_kernel
-def small_steps(m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, work: Workspace, count: int, substeps: int, dt: float) -> int:
+def small_steps(
+    m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, work: Workspace, count: int, substeps: int, dt: float
+) -> int:
     """All small steps, in the workspace alone. Returns what there is no room for, or `OK`."""
     slots, flags, corners, touch, ends = work.slots, work.flags, work.corners, work.touch, work.ends
     piece_start, corner_start, local = shapes.piece_start, shapes.corner_start, shapes.corners
-    h, was, old_count = dt / substeps, table.span[0], table.count[0]
+    h, was, old_count = dt / substeps, table.span[0], table.size[0]
     pairs, touches, lists = 0, 0, (work.rank, work.item, work.wall, work.wall_id)
     for t in range(old_count):
         for k in range(3):
@@ -517,7 +693,7 @@ def small_steps(m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, wo
             for n in range(3):
                 work.old_key[t, n] = work.key[t, n]
             work.old[t, 0], work.old[t, 1] = touch[t, JN], touch[t, JT]
-    table.count[0], table.span[0] = touches, h
+    table.size[0], table.span[0] = touches, h
     for t in range(touches):
         for k in range(3):
             table.key[t, k] = work.key[t, k]
@@ -526,11 +702,13 @@ def small_steps(m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, wo
 
 
 @kernel
-def move_masses(m: Moving, walls: Walls, shapes: MassShapes, mass: MassState, table: Impulses, work: Workspace, dt: float) -> int:
+def move_masses(
+    m: Moving, walls: Walls, shapes: MassShapes, mass: MassState, table: Impulses, work: Workspace, dt: float
+) -> int:
     """Move all bodies with mass by `dt` s, after the others have moved, and set back what could not push them.
 
-    Writes `m`, `mass` and `table`. Returns `OK`, `LOST_SOME`, or what `work` has no room for (`MORE_SLOTS` …): then nothing is changed, and it is
-    to be called again with more.
+    Writes `m`, `mass` and `table`. Returns `OK`, `LOST_SOME`, or what `work` has no room for (`MORE_SLOTS` …): then nothing is changed, and
+    it is to be called again with more.
     """
     masses, awake, moved, far, thin = sort_rows(m, shapes, mass, work, dt)
     busy = masses > 0 and (awake or moved)
@@ -541,7 +719,7 @@ def move_masses(m: Moving, walls: Walls, shapes: MassShapes, mass: MassState, ta
         for i in range(m.pose.shape[0]):
             if work.kind[i] == ASLEEP:
                 rest(m, mass, i)
-        table.count[0] = 0
+        table.size[0] = 0
         end_rows(m, mass, work)
         return OK
     count, lack, fastest = fill_slots(m, shapes, mass, work, dt)
