@@ -4,7 +4,7 @@ import platform
 import sys
 import time
 
-from bench import ambf, clients, page, peers, rays, reliability, ros, scaling, scenes, startup, traffic, worlds
+from bench import ambf, clients, masses, page, peers, rays, reliability, ros, scaling, scenes, startup, traffic, worlds
 
 ALL = {
     "rays": rays.main,
@@ -14,6 +14,7 @@ ALL = {
     "page": page.main,
     "ros": ros.main,
     "ambf": ambf.main,
+    "masses": masses.main,
     "startup": startup.main,
     "reliability": reliability.main,
     "traffic": traffic.main,

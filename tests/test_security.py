@@ -45,3 +45,32 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
             assert number(default) == float(value), f"{what}: {name} is {value}"
             constants += 1
     assert constants >= 60
+
+
+OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "servers.trafficros.MAX_ID", "protocols.pioneer.packet.MAX_DATA",
+              "protocols.pioneer.packet.MAX_PACKET", "cli.options.MAX_READ_HELP"}  # fmt: skip
+"""No limits of others, but what a format of ours can say; or no number."""
+LIMIT = re.compile(r"^((?:MAX|MOST|LONGEST|TALLEST)(?:_[A-Z_0-9]+)?)\b.*?=", re.MULTILINE)
+
+
+def test_every_limit_of_what_others_send_is_told() -> None:
+    source = PAGE.parents[2] / "src/botyard"
+    told = set(re.findall(r"`([a-z_.0-9]+\.[A-Z][A-Z_0-9]*)`", PAGE.read_text("utf-8")))
+    limits = set()
+    for path in source.rglob("*.py"):
+        module = ".".join(path.relative_to(source).with_suffix("").parts)
+        if module.partition(".")[0] in {
+            "cli",
+            "clients",
+            "child",
+            "errors",
+            "formats",
+            "names",
+            "pictures",
+            "protocols",
+            "servers",
+            "traffic",
+        }:
+            limits |= {f"{module}.{name}" for name in LIMIT.findall(path.read_text("utf-8"))}
+    assert len(limits) > 100
+    assert not limits - told - OF_FORMATS, "the page about security does not list these"

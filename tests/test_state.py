@@ -8,6 +8,7 @@ import pickle
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from botyard.engine.state import CHECKSUM, MAGIC, columns_of
 from botyard.errors import StateError
 from botyard.formats.budget import Budget
 from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.objects import Described, JointSpec
 from botyard.model.obstacles import BoxObject, Visible
@@ -45,8 +47,8 @@ THIRSTY = parse_robot(
 )
 
 
-def world(threads: int = 1, seed: int = 5) -> Simulation:
-    sim = Simulation(SCENE, seed=seed, threads=threads)
+def world(threads: int = 1, seed: int = 5, errors: str = "random_each_update") -> Simulation:
+    sim = Simulation(SCENE, seed=seed, threads=threads, odometry_error=errors)
     sim.add_robot("p3dx", "a", pose=(0.0, 1.0, 0.5))
     sim.add_robot(THIRSTY, "b", pose=(0.0, -1.0, 0.0))
     sim.add_robot("small-box", "c", pose=(0.30, -1.0, 0.0))
@@ -157,6 +159,57 @@ def test_going_on_is_the_same_bit_for_bit(before: list[tuple[str, Any]], after: 
     sim.restore(state)
     assert (sim.digest(), sim.save_state()) == (digest, state)
     assert run(sim, 3) == first
+
+
+def test_what_is_gripped_and_carried_goes_on() -> None:
+    """With errors of odometry that were drawn once."""
+    sim = world(errors="random_init")
+    a, b = sim.robots["a"], sim.robots["b"]
+    assert b.gripper is not None
+    b.gripper.act(Action.CLOSE)
+    sim.attach("d", "other")
+    sim.step(12)
+    assert b.gripper.holding == "c"
+    a.command(v=0.3)
+    b.command(v=0.2, w=0.4)
+    sim.robots["d"].command(w=0.5)
+    b.gripper.act(Action.LIFT_UP)
+    sim.step()
+    state, fresh = sim.save_state(), world(seed=8)
+    first = run(sim, 5)
+    fresh.restore(state)
+    assert fresh.robots["b"].gripper.holding == "c"  # type: ignore[union-attr]
+    assert run(fresh, 5) == first
+    b.gripper.act(Action.OPEN)
+    sim.detach("other")
+    sim.step(10)
+    sim.restore(state)
+    assert run(sim, 5) == first
+
+
+@given(st.integers(0, 30), st.lists(st.tuples(number, number), min_size=3, max_size=3), st.booleans())
+@settings(max_examples=15)
+def test_bodies_with_mass_go_on(tick: int, pushes: list[tuple[float, float]], late: bool) -> None:
+    """Eight boxes in a row that touch, pushed by a robot and by forces; see `tests/engine/test_contacts.py` for the solver."""
+    mass = DynamicsSpec(mass=2.0, floor_friction=0.2)
+    boxes = tuple(
+        BoxObject(name=f"b{k}", pose=Pose(0.6 + 0.2 * k, 0.0, 0.0), length=0.2, width=0.2, dynamics=mass)
+        for k in range(8)
+    )
+    sim = Simulation(replace(SCENE, boxes=boxes))
+    sim.add_robot("p3dx", "a", pose=(0.0, 0.0, 0.0)).command(v=0.5)
+    for k, (fx, fy) in enumerate(pushes):
+        sim.push(f"b{3 * k}", 20 * fx, 20 * fy)
+    sim.step(tick)
+    if late:
+        sim.set_dynamics("b2", None)
+        sim.step(1)
+    state = sim.save_state()
+    other = sim.clone()
+    first = run(sim, 8)
+    assert run(other, 8) == first
+    sim.restore(state)
+    assert run(sim, 8) == first
 
 
 def test_a_state_of_another_process() -> None:
@@ -278,7 +331,7 @@ def test_no_bytes_lead_kernels_astray(data: st.DataObject) -> None:
     sim.robots["b"].gripper.act(Action.CLOSE)  # type: ignore[union-attr]
     sim.step(3)
     state = sim.save_state()
-    size = sum(array.nbytes for _, array, _ in columns_of(sim.engine))
+    size = sum(array.nbytes for array in columns_of(sim.engine))
     first = len(state) - CHECKSUM - size if data.draw(st.integers(0, 3)) else len(MAGIC)
     at = data.draw(st.integers(first, len(state) - CHECKSUM - 8))
     at -= (at - first) % 8

@@ -41,7 +41,6 @@ class Extra:
 EXTRAS: Final[Mapping[str, Extra]] = {
     "discovery": Extra(("zeroconf",), "announce robots by multicast DNS"),
     "drawings": Extra(("ezdxf", "svgelements"), "maps from DXF and SVG drawings"),
-    "dynamics": Extra(("pymunk",), "bodies with mass that are pushed"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
     "ros": Extra(("rosbags",), "ROS 1, AMBF's objects, maps in bags"),
     "ros2": Extra(

@@ -585,8 +585,8 @@ class Simulation(Handle):
             A KeyError: nothing has that name.
         ArgumentError
             `spec` is no DynamicsSpec.
-        WorldError
-            The extra for bodies with mass is not installed.
+        ModelError
+            Its outline has no area.
         """
         self._check_there(name)
         if spec is not None:
@@ -696,7 +696,7 @@ class Simulation(Handle):
         """Net force, N, and torque, N·m, on a body with mass in the last step, in the world's axes; zero for others."""
         self._check_there(name)
         dynamics = self._engine.dynamics
-        return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(name)
+        return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(self._engine.rows[name])
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
         """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told."""
@@ -1717,19 +1717,24 @@ class Port:
         return self._robot.lasers[index].view()
 
 
-def warm_up(before_sensors: Callable[[], object] = lambda: None) -> None:
+def warm_up(before_sensors: Callable[[], object] = lambda: None, *, masses: bool = True) -> None:
     """Compile all kernels, or load them from the cache, by running a small world.
 
     Parameters
     ----------
     before_sensors : callable
         Called before range sensors are used, for a caller who has them compiled elsewhere at the same time.
+    masses : bool
+        Also those for bodies with mass.
     """
     sim = Simulation()
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
     sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
     sim.step()
     sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
+    if masses:
+        sim.set_dynamics(robot.name, DynamicsSpec(mass=9.0))
+        sim.step()
     before_sensors()
     robot.laser.read()
     sim.replace_scene(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))

@@ -169,3 +169,22 @@ def test_drawings_of_paths_are_measured_before_they_are_written_out(
     )
     code, text = said(capsys, "traffic", "convert", "curves.svg", "out.json", "--max-read", "vertices=600")
     assert code != 0 and "points and corners" in text
+
+
+def test_a_generated_map_that_is_larger_than_what_is_read_says_how_to_read_it(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = said(capsys, "maps", "generate", "warehouse", "--aisles", 3, "--aisle", 40_000, "big.map")
+    assert code == 0
+    told = text.partition("read it with ")[2].split()
+    assert told[0] == "--max-read" and told[1].startswith("extent=")
+    code, text = said(capsys, "maps", "big.map")
+    assert code == 253 and "--max-read extent=NUMBER" in text
+    assert said(capsys, "maps", "big.map", *told)[0] == 0
+    assert "read it with" not in said(capsys, "maps", "generate", "warehouse", "small.map")[1]
+
+
+def test_a_base_that_is_misspelt_is_told_with_what_may_be_meant(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (lab / "bad.inc").write_text("define mine p3dxx ( max_speed [0.5 0 1.0] )\n")
+    _, text = said(capsys, "scenario", "check", "bad.inc")
+    assert 'bad.inc:1: "p3dxx" is not a type of sensor or model; did you mean "p3dx"?' in text

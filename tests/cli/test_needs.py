@@ -28,7 +28,6 @@ LINES: dict[str, tuple[str, ...]] = {
     "drawings": (
         "plan.svg --no-gui", "-m plan.dxf --no-gui", "convert plan.svg plan.map", "maps plan.dxf", "traffic convert paths.svg out.json",
     ),
-    "dynamics": ("-m pushed.yaml --no-gui", "--nomap --adf ball.yaml --no-gui"),
     "plots": (
         "traffic run task.json --gantt x.svg --replay y.html --result r.json", "traffic gantt r.json",
         "traffic run task.json --gantt x.html",
@@ -85,11 +84,6 @@ def _own_modules(extra: str) -> list[str]:
 def test_every_missing_extra_is_named_before_anything_runs(tmp_path: Path) -> None:
     """One process, in which the modules of one extra after the other cannot be found."""
     generate("crossings", 3, 1).save(tmp_path / "task.json")
-    (tmp_path / "pushed.yaml").write_text("botyard: 1\nrobots:\n  - model: box\n    dynamics: {mass: 3}\n")
-    (tmp_path / "ball.yaml").write_text(
-        "bodies: [BODY Ball]\njoints: []\nBODY Ball: {name: Ball, mass: 2.0, collision shape: Box,\n"
-        "  collision geometry: {x: 1, y: 1, z: 1}, location: {position: {x: 0, y: 0, z: 0}}}\n"
-    )
     plan = [(extra, _own_modules(extra), lines) for extra, lines in LINES.items()]
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, json.dumps(plan)],
@@ -200,7 +194,7 @@ def test_contradictions_are_found_before_anything_is_compiled(
     from numba.core import event
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("botyard.cli.warmup.warm_up_with_progress", lambda: pytest.fail("it went on"))
+    monkeypatch.setattr("botyard.cli.warmup.warm_up_with_progress", lambda **_: pytest.fail("it went on"))
     with event.install_recorder("numba:compile") as compiled:
         args = line.split(" ")
         more = (

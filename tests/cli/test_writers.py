@@ -129,7 +129,7 @@ def test_the_map_that_a_tool_changes_in_place_is_changed(inputs: None, capsys: p
     assert load_scene("in.map").segments.tolist() == [[0, 0, 2, 0]]
 
 
-@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tiff", ".gif", ".pdf"])
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tiff", ".gif", ".pdf", ".bmp", ".pgm"])
 def test_pictures_bear_the_mark(suffix: str) -> None:
     path = Path(f"a{suffix}")
     image = Image.fromarray(np.random.default_rng(1).integers(0, 256, (200, 200, 3), np.uint8))
@@ -144,10 +144,22 @@ def test_pictures_bear_the_mark(suffix: str) -> None:
 
 def test_pictures_of_other_formats_are_made_once() -> None:
     image = Image.new("RGB", (9, 9))
-    save_picture(image, "a.bmp")
+    save_picture(image, "a.tga")
     with pytest.raises(KeptFileError):
-        save_picture(image, "a.bmp")
-    save_picture(image, "a.bmp", force=True)
+        save_picture(image, "a.tga")
+    save_picture(image, "a.tga", force=True)
+
+
+@pytest.mark.parametrize("kind", ["bmp", "ppm", "pgm", "pbm"])
+@pytest.mark.parametrize("mode", ["RGB", "L", "1"])
+def test_a_mark_that_is_put_in_changes_no_pixel(kind: str, mode: str) -> None:
+    image = Image.fromarray(np.random.default_rng(2).integers(0, 256, (21, 37, 3), np.uint8)).convert(mode)
+    save_picture(image, f"a.{kind}")
+    assert is_ours(f"a.{kind}")
+    with Image.open(f"a.{kind}") as again:
+        assert again.convert(mode).tobytes() == image.tobytes()
+    if kind == "bmp":
+        assert int.from_bytes(Path("a.bmp").read_bytes()[2:6], "little") == Path("a.bmp").stat().st_size
     with pytest.raises(ValueError, match=r"\.xyz"):
         save_picture(image, "a.xyz")
 

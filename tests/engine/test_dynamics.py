@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.engine.dynamics import walls_within
-from botyard.errors import ArgumentError, CommandError, ModelError, WorldError
+from botyard.errors import ArgumentError, CommandError, ModelError
 from botyard.geometry import Pose
 from botyard.model.dynamics import GRAVITY, DynamicsSpec, Gains, PoseController, area_moments
 from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
@@ -451,28 +450,6 @@ def test_the_same_again_bit_for_bit() -> None:
         return sim.snapshot.state.pose.tobytes()
 
     assert run() == run()
-
-
-def test_walls_around_a_place() -> None:
-    sim = world(walls=np.array([[0.0, 0, 10, 0], [20, 20, 21, 21], [3, 3, 4, 3]]))
-    near = walls_within(sim.engine.grid, (1.0, -1.0, 3.5, 3.5))
-    assert {tuple(round(v, 9) for v in wall) for wall in near} == {(0, 0, 10, 0), (3, 3, 4, 3)}
-    assert walls_within(sim.engine.grid, (50.0, 50.0, 60.0, 60.0)) == []
-    assert walls_within(Simulation().engine.grid, (0, 0, 1, 1)) == []
-
-
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pymunk", None)
-    with pytest.raises(WorldError, match=r'install ".*\[dynamics\]"'):
-        world(box("b"))
-    sim = world(replace(box("b"), dynamics=None))
-    heavy = replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0))
-    with pytest.raises(WorldError, match=r'install ".*\[dynamics\]"'):
-        sim.add_robot(heavy, "r", pose=(3, 0, 0))
-    with pytest.raises(WorldError, match=r'install ".*\[dynamics\]"'):
-        sim.set_dynamics("b", DynamicsSpec(mass=1.0))
-    sim.step(3)
-    assert list(sim.snapshot.rows) == ["b"], "nothing was half done"
 
 
 def test_what_no_world_has() -> None:

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from botyard.cli.scenario import EXAMPLE
 from botyard.controllers.registry import is_controller
-from botyard.errors import FormatError, WorldFileError
+from botyard.errors import BudgetError, FormatError, WorldFileError
 from botyard.formats import scenario
 from botyard.formats.base import Options, Source
+from botyard.formats.budget import Budget
 from botyard.formats.registry import client_maps, load_scene, load_world, read_world
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns, Visible, disc
@@ -205,7 +206,7 @@ def test_the_map_may_be_any_file_or_a_shipped_one_but_no_scenario(tmp_path: Path
     (tmp_path / "other.yaml").write_text("botyard: 1\nmap: other.yaml\n")
     with pytest.raises(WorldFileError, match="is a scenario itself"):
         read("botyard: 1\nmap: other.yaml", tmp_path)
-    with pytest.raises(WorldFileError, match=r"send both in one \.zip"):
+    with pytest.raises(WorldFileError, match=r"in one \.zip"):
         read("botyard: 1\nmap: secret.map")
 
 
@@ -339,3 +340,10 @@ def test_polygons_have_corners_apart(key: str, fixed: str, corners: str, number:
         match=rf"a.yaml:3: obstacles\[0\]: expected polygons of at least 3 different corners, found {number}",
     ):
         read_world(Source("a.yaml", text.encode()))
+
+
+def test_values_are_counted_by_what_it_takes_to_read_them() -> None:
+    text = "botyard: 1\nwalls:\n" + "- [[0, 0], [1, 2]]\n" * 30
+    assert len(read_world(Source("a.yaml", text.encode()), Options(budget=Budget(entities=1100))).scene.segments) == 30
+    with pytest.raises(BudgetError, match="--max-read entities"):
+        read_world(Source("a.yaml", text.encode()), Options(budget=Budget(entities=1000)))

@@ -87,6 +87,25 @@ def test_obstacles_among_the_selected_do_not_hinder_a_stop(run: tuple[Served, Pa
     )
 
 
+def test_things_of_the_map_among_the_selected_hinder_neither_a_stop_nor_clones(run: tuple[Served, PageObject]) -> None:
+    simulator, one = run
+    simulator.do(
+        lambda: simulator.sim.replace_scene(
+            Scene(
+                name="room", segments=ROOM, boxes=(BoxObject(name="Box:1", pose=Pose(9, 8, 0), length=0.5, width=0.5),)
+            )
+        )
+    )
+    one.until("__sim.bodies.some(b => b.name === 'Box:1')")
+    one.js("__sim.toasts = [], __sim.setSelection(['Box:1', 'r0', 'r1'])")
+    one.press("x")
+    toast(one, "stop: 2 robots")
+    one.press("Control+d")
+    toast(one, "1 of 3 are of the map: only robots are cloned")
+    simulator.wait(lambda: len(simulator.sim.robots) == 5)
+    assert not one.js("__sim.toasts.some(t => t.bad)")
+
+
 # -- what is typed is what comes
 
 

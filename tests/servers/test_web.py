@@ -197,6 +197,38 @@ def test_what_cannot_be_done_is_said(run: Served, kind: str, fields: dict[str, A
         client.ask("catalog")  # it goes on
 
 
+@pytest.mark.parametrize("others", [["nobody", "ann", "Box:1"], ["Box:1", "ann", "nobody"]])
+def test_one_that_is_gone_keeps_nothing_from_the_others(run: Served, others: list[str]) -> None:
+    """Another page, or its client, may have been quicker."""
+    sim = run.sim
+    with Client(run) as client:
+        there = [{"name": n, "x": 9.0, "y": 14.0 + k, "th": 0.0} for k, n in enumerate(others)]
+        with pytest.raises(ValueError, match=r'1 of 3 bodies: .*"nobody"'):
+            client.ask("move", to=there)
+        run.wait(lambda: sim.robots["ann"].truth.x == 9.0)
+        run.wait(lambda: {b.name: b.pose.x for b in sim.world().scene.boxes}["Box:1"] == 9.0)
+        with pytest.raises(ValueError, match="nobody"):
+            client.ask("hold", names=others, on=True)
+        run.wait(lambda: client_holds(run, "ann") and client_holds(run, "Box:1"))
+        with pytest.raises(ValueError, match="nobody"):
+            client.ask("hold", names=others, on=False)
+        with pytest.raises(ValueError, match="nobody"):
+            client.ask("reset", names=others)
+        run.wait(lambda: sim.robots["ann"].truth.x != 9.0)
+        assert len(client.ask("clone", names=others)) == 1
+        with pytest.raises(ValueError, match="nobody"):
+            client.ask("remove", names=others)
+        assert run.do(lambda: ("ann" in sim.robots, "bob" in sim.robots, "Box:1" in sim.box_names)) == (
+            False,
+            True,
+            False,
+        )
+
+
+def client_holds(run: Served, name: str) -> bool:
+    return any(name in held for held in run.desk._held.values())
+
+
 def test_a_fault_of_ours_ends_no_session(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run.hub, "pause", lambda: 1 / 0)
     with Client(run) as client:

@@ -821,7 +821,10 @@ export class App implements Hands {
       if (names.length > ASK_ABOVE) this.openDialog("remove");
       else if (names.length) void this.removeAll([...names]);
     } else if (what === "clone") {
-      if (names.length) void this.ask<string[]>({ type: "clone", names }).then((added) => added && this.setSelection(added));
+      const robots = new Set(this.bodies.slice(0, this.robots).map((b) => b.name));
+      const some = names.filter((n) => robots.has(n));
+      if (some.length < names.length) this.say(`${names.length - some.length} of ${names.length} are of the map: only robots are cloned`, !some.length);
+      if (some.length) void this.ask<string[]>({ type: "clone", names: some }).then((added) => added && this.setSelection(added));
     } else if (what === "selectAll") this.setSelection(this.bodies.slice(0, this.robots).map((b) => b.name));
     else if (what === "help") this.dialog = "help";
     else if (what === "load") this.openDialog("map");
@@ -837,7 +840,9 @@ export class App implements Hands {
     else if (what === "sidebar") this.showSide = !this.showSide;
     else if (what === "stop") {
       this.letGo();
-      for (const name of names) void this.ask({ type: "drive", name, on: true }).then(() => this.ask({ type: "drive", name, on: false }));
+      const robots = this.drivable;
+      for (const name of robots) void this.ask({ type: "drive", name, on: true }).then(() => this.ask({ type: "drive", name, on: false }));
+      if (robots.length > 1) this.say(`stop: ${count(robots.length, "robot")}`);
     }
   }
 

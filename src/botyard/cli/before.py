@@ -12,7 +12,7 @@ from botyard.cli.needs import Needs
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import CommandLineError, KeptFileError, WorldError, did_you_mean
 from botyard.geometry import Pose
-from botyard.names import body_name, check_name, shown
+from botyard.names import body_name, check_name
 from botyard.safefile import Beginnings, check_replaceable
 from botyard.servers.addresses import is_loopback
 
@@ -57,8 +57,8 @@ def check_options(o: RunOptions) -> None:
         _check_picture(o.snapshot)
 
 
-def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: bool) -> None:
-    """What can be told from the options and the world together.
+def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: bool) -> bool:
+    """What can be told from the options and the world together. Returns whether something has mass.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: b
     Raises
     ------
     CommandLineError
-        An extra is missing; the robots do not fit, or options contradict the world.
+        The robots do not fit, or options contradict the world.
     WorldError
         Names are not unique, or no names.
     ModelError, ModelFileError
@@ -79,13 +79,7 @@ def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: b
     choices = () if asks else o.chosen_robots(bool(world.robots))
     specs = [_model(c.model) for c in choices]
     made = [_model(model) for model in o.factories]
-    needs = Needs()
     boxes = tuple(boxes)
-    masses = [b.name for b in boxes if b.dynamics is not None]
-    masses += [s.name for s in (*(p.spec for p in world.robots), *specs, *made) if s.dynamics is not None]
-    if masses:
-        needs.add("dynamics", f"a body with mass ({shown(masses[0])})")
-    needs.check()
     for spec in made:
         if not spec.drive:
             raise CommandLineError(
@@ -108,6 +102,8 @@ def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: b
         from botyard.engine.commands import check_pose
 
         check_pose(o.start)
+    models = (*(placed.spec for placed in world.robots), *specs, *made)
+    return any(box.dynamics is not None for box in boxes) or any(spec.dynamics is not None for spec in models)
 
 
 def _model(name: str) -> RobotSpec:

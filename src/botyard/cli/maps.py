@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from botyard.cli.convert import kind_of, write_scene
 from botyard.cli.listing import FORCE, print_table, write_pictures
 from botyard.cli.needs import require
 from botyard.cli.options import max_read_option
-from botyard.formats.budget import Budget
+from botyard.formats.budget import OPTION, Budget
 from botyard.formats.registry import builtin_maps, load_scene
 from botyard.model.mapbuilder import GENERATORS
 from botyard.model.scene import Scene
@@ -84,6 +85,14 @@ def generate() -> None:
     """Make a map: the same options and seed give the same map. OUTPUT is a .map or a ROS map (.yaml)."""
 
 
+def _limits_for(scene: Scene) -> str:
+    """Options without which a map of this size is not read; none for usual ones."""
+    usual, b = Budget(), scene.bounds or (0.0, 0.0, 0.0, 0.0)
+    extent = max(b[2] - b[0], b[3] - b[1], *map(abs, b))
+    found = {"vertices": 2 * len(scene.segments) + len(scene.points), "extent": math.ceil(extent)}
+    return " ".join(f"{OPTION} {name}={2 * n}" for name, n in found.items() if n > getattr(usual, name))
+
+
 def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
     """A command with an option for every parameter of a function that makes a map."""
     parameters = inspect.signature(make).parameters
@@ -100,6 +109,9 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
         b = scene.bounds
         size = f", {b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else ""
         click.echo(f"{path} written: {len(scene.segments)} walls{size}")
+        more = _limits_for(scene)
+        if more:
+            click.echo(f"warning: it is larger than what is read without being told so; read it with {more}", err=True)
 
     options: list[click.Parameter] = [
         click.Option([f"--{p.replace('_', '-')}"], type=type(q.default), default=q.default, show_default=True)

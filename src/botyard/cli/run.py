@@ -200,8 +200,7 @@ def _simulate(
     range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
     described = _descriptions(o, {b.name for b in world.scene.boxes}, lambda text: log.warning("%s", text))
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
-    check_world(o, world, scene.boxes, _asks(o))
-    warm_up_with_progress()
+    warm_up_with_progress(masses=check_world(o, world, scene.boxes, _asks(o)))
     given = {k: v for k, v in settings.items() if v is not None}
     sim = Simulation(
         scene,

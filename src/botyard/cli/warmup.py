@@ -20,8 +20,14 @@ OLD_AFTER = 30 * 24 * 3600.0
 """Compiled kernels of other versions are deleted when they have not been used for so long, s."""
 
 
-def warm_up_with_progress() -> float:
-    """Load or compile all kernels; say so on stderr when some are compiled. Returns the seconds it took."""
+def warm_up_with_progress(*, masses: bool) -> float:
+    """Load or compile the kernels; say so on stderr when some are compiled. Returns the seconds it took.
+
+    Parameters
+    ----------
+    masses : bool
+        Also those for bodies with mass, which take as long to compile as all others together.
+    """
     from botyard.compiling import watch
 
     began = time.monotonic()
@@ -32,7 +38,7 @@ def warm_up_with_progress() -> float:
         from botyard.simulation import warm_up
 
         # the kernels are compiled in the calling thread: in another one, the memory allocator makes it take a third longer
-        warm_up(lambda: _wait_for(helper))
+        warm_up(lambda: _wait_for(helper), masses=masses)
         _mark_warm()
     finally:
         gc.enable()
@@ -114,7 +120,7 @@ def remove_old_caches() -> None:
 @click.command("warmup")
 def command() -> None:
     """Compile all kernels now, so that the first run starts at once (for containers and installers)."""
-    seconds = warm_up_with_progress()
+    seconds = warm_up_with_progress(masses=True)
     remove_old_caches()
     click.echo(f"kernels ready ({seconds:.1f} s)")
 

@@ -213,14 +213,14 @@ def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
 
 def keep_bodies(a: Bodies, keep: I8) -> Bodies:
     """The shapes of the bodies in rows `keep` (ascending) alone: array copies, as in `join_bodies`."""
-    parts = _rows_of(a.part_start, keep)
-    verts = _rows_of(a.vert_start, parts)
+    parts = rows_of(a.part_start, keep)
+    verts = rows_of(a.vert_start, parts)
     stays = np.zeros(len(a.radius), np.bool_)
     stays[keep] = True
     renumbered = np.cumsum(stays) - 1
     return Bodies(
-        part_start=_starts(np.diff(a.part_start)[keep]),
-        vert_start=_starts(np.diff(a.vert_start)[parts]),
+        part_start=starts_of(np.diff(a.part_start)[keep]),
+        vert_start=starts_of(np.diff(a.vert_start)[parts]),
         verts=a.verts[verts],
         radius=a.radius[keep],
         inner=a.inner[keep],
@@ -271,12 +271,12 @@ def outline_of(a: Bodies, row: int) -> tuple[Outline, ...]:
     return tuple(tuple(map(tuple, a.verts[a.vert_start[p] : a.vert_start[p + 1]].tolist())) for p in parts)
 
 
-def _starts(sizes: I8) -> I8:
+def starts_of(sizes: I8) -> I8:
     """Where parts of these sizes begin and end, one behind the other."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-def _rows_of(starts: I8, chosen: I8) -> I8:
+def rows_of(starts: I8, chosen: I8) -> I8:
     """Rows of the chosen parts, which begin and end at `starts`."""
     sizes = np.diff(starts)[chosen]
     within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -344,7 +344,7 @@ class SetPose:
     def apply(self, state: State, row: int) -> None:
         """Set the pose."""
         state.pose[row] = (self.pose.x, self.pose.y, wrap(self.pose.th))
-        state.contact[row] = 0
+        _put(state, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +360,7 @@ class SetPoseAxis:
     def apply(self, state: State, row: int) -> None:
         """Set the coordinate."""
         state.pose[row, self.axis] = wrap(self.value) if self.axis == 2 else self.value
-        state.contact[row] = 0
+        _put(state, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,6 +450,13 @@ class Demand:
         if state.control[row] != Control.NONE:
             state.control[row] = self.control
             state.demand[row] = self.values
+
+
+def _put(state: State, row: int) -> None:
+    """A body was put elsewhere: nothing touches it any more, and what has mass is at rest."""
+    state.contact[row] = 0
+    if state.control[row] != Control.NONE:
+        state.vel[row] = 0.0
 
 
 def _engage(state: State, row: int) -> None:

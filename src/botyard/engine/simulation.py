@@ -183,7 +183,7 @@ class Engine:
             if spec.name in rows:
                 raise WorldError(f'a body named "{spec.name}" is there already; names must be unique')
             rows[spec.name] = len(rows)
-        self._check_masses([spec for spec, _ in bodies])
+        _check_masses([spec for spec, _ in bodies])
         self.rows = rows
         self.specs += [spec for spec, _ in bodies]
         n_old = len(self.state.pose)
@@ -194,23 +194,11 @@ class Engine:
         self.bodies = join_bodies(self.bodies, build_bodies([spec for spec, _ in bodies]), order)
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
+        if self.dynamics is not None:
+            self.dynamics.add([spec for spec, _ in bodies])
+        elif any(spec.dynamics is not None for spec, _ in bodies):
+            self.dynamics = Dynamics(self._specs_as_drawn())
         self._rebuilt()
-
-    def _check_masses(self, specs: Sequence[BodySpec]) -> None:
-        """Whether bodies with mass can be moved; asked before anything is changed.
-
-        Raises
-        ------
-        ModelError
-            One has no area.
-        WorldError
-            The extra is not installed.
-        """
-        for spec in specs:
-            if spec.dynamics is not None:
-                area_moments(spec.parts)
-                if self.dynamics is None:
-                    self.dynamics = Dynamics()
 
     def remove_body(self, name: str) -> None:
         """Take a body out of the world; see `remove_bodies`."""
@@ -240,7 +228,11 @@ class Engine:
         carrier[carrier != NOBODY] = new_rows[carrier[carrier != NOBODY]]
         for table in self.tables.values():
             table.renumber(new_rows)
-        self.bodies = keep_bodies(self.bodies, np.flatnonzero(stays))
+        keep = np.flatnonzero(stays)
+        self.bodies = keep_bodies(self.bodies, keep)
+        if self.dynamics is not None:
+            self.dynamics.keep(keep)
+            self._forget_dynamics()
         left = [name for name, row in self.rows.items() if stays[row]] if len(gone) > 1 else list(self.rows)
         if len(gone) == 1:
             del left[gone[0]]
@@ -250,15 +242,17 @@ class Engine:
             self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
         self._rebuilt()
 
+    def _specs_as_drawn(self) -> list[BodySpec]:
+        """Descriptions of all bodies with the outlines that they have now: grippers move theirs."""
+        return [replace(spec, parts=self.outline(row)) for row, spec in enumerate(self.specs)]
+
+    def _forget_dynamics(self) -> None:
+        if self.dynamics is not None and self.dynamics.is_empty:
+            self.dynamics = None
+
     def _rebuilt(self) -> None:
         self.bins = build_bins(len(self.specs))
         self._advance(PLACE)
-        if self.state.control.any():
-            if self.dynamics is None:
-                self.dynamics = Dynamics()
-            self.dynamics.rebuild(self)
-        else:
-            self.dynamics = None
         for sense in self._senses:
             sense.rebuild(self)
         self._carried = None
@@ -306,23 +300,21 @@ class Engine:
         row = self.rows[name]
         self.specs[row] = replace(self.specs[row], parts=parts)
         self.bodies = reshape_body(self.bodies, row, self.specs[row])
-        self._redrawn([name])
+        self._redrawn([row])
 
     def redrawn(self, rows: I8) -> None:
         """The corners of bodies, and their `Bodies.radius`, were written to, in the act phase: (n,) int64."""
         self.bodies.placed[rows] = np.nan  # nobody knows any more how far others are
-        names = []
         if self.dynamics is not None:
             for row in rows.tolist():
                 self.specs[row] = replace(self.specs[row], parts=self.outline(row))
-                names.append(self.specs[row].name)
-        self._redrawn(names)
+        self._redrawn(rows.tolist())
 
-    def _redrawn(self, names: Sequence[str]) -> None:
+    def _redrawn(self, rows: Sequence[int]) -> None:
         self.shapes += 1
         if self.dynamics is not None:
-            for name in names:
-                self.dynamics.reshaped(name)
+            for row in rows:
+                self.dynamics.change(row, self.specs[row])
         self._advance(PLACE)
 
     def switch_off(self, rows: I8) -> None:
@@ -340,16 +332,19 @@ class Engine:
         ------
         KeyError
             Nothing has that name.
-        WorldError
-            The extra for bodies with mass is not installed.
+        ModelError
+            Its outline has no area.
         """
         row = self.rows[name]
         old = self.specs[row]
-        new = replace(old, dynamics=spec)
-        self._check_masses([new])
-        if self.dynamics is not None:
-            self.dynamics.reshaped(name)
+        new = replace(old, dynamics=spec, parts=self.outline(row))
+        _check_masses([new])
         self.specs[row] = new
+        if self.dynamics is not None:
+            self.dynamics.change(row, new)
+            self._forget_dynamics()
+        elif spec is not None:
+            self.dynamics = Dynamics(self._specs_as_drawn())
         if name in self.box_names:
             index, boxes = self.box_names.index(name), self.scene.boxes
             box = replace(boxes[index], dynamics=spec)
@@ -518,6 +513,8 @@ class Engine:
         for table in self.tables.values():
             table.renumber(new_rows)
         self.bodies = keep_bodies(self.bodies, index)._replace(order=moving_order([spec.name for spec in self.specs]))
+        if self.dynamics is not None:
+            self.dynamics.keep(index)
         self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
         self._rebuilt()
 
@@ -606,3 +603,16 @@ class Engine:
     def _publish(self) -> None:
         view = self._store.publish()
         self.snapshot = Snapshot(self.clock.tick, self.clock.time_us, MappingProxyType(self.rows), view)
+
+
+def _check_masses(specs: Sequence[BodySpec]) -> None:
+    """Whether bodies with mass can be moved; asked before anything is changed.
+
+    Raises
+    ------
+    ModelError
+        One has no area.
+    """
+    for spec in specs:
+        if spec.dynamics is not None:
+            area_moments(spec.parts)

@@ -13,7 +13,7 @@ import hashlib
 import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from botyard.engine.commands import FARTHEST
 from botyard.engine.layout import Control, Mode, OdometryErrorMode
+from botyard.engine.masslayout import Impulses, MassState, impulses, mass_state
 from botyard.engine.tables import NOBODY, Column, Table
 from botyard.errors import StateError
 from botyard.model.robot import Drive
@@ -44,19 +45,71 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
 """What may stand in columns of `State` that choose between branches."""
 
 
-def columns_of(engine: Engine) -> Iterator[tuple[str, NDArray[Any], Column | None]]:
-    """Name, numbers and, of a table's, declaration of each column that is saved, in a fixed order."""
-    for name, array in engine.state._asdict().items():
-        if name not in UNSAVED:
-            yield name, array, None
+class Declared(NamedTuple):
+    """A column of a state: its name, type, the shape of a row, of a table its declaration, and whose rows it has."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    column: Column | None
+    rows: str
+
+
+BODIES: Final = ""
+"""For `Declared.rows`: a row for each body."""
+CONTACTS: Final = "contact"
+"""A row for each contact of a body with mass."""
+_ANY: Final = Column(np.float64, unbounded=True)
+_MASS: Final = tuple(
+    Declared(
+        f"mass.{name}",
+        array.dtype,
+        array.shape[1:],
+        Column(array.dtype, low=low, high=high, unbounded=name == "seen"),
+        BODIES,
+    )
+    for (name, array), (low, high) in zip(
+        mass_state(0)._asdict().items(),
+        ((0, 0), (-LARGEST, LARGEST), (0, 1), (-LARGEST, LARGEST), (-LARGEST, LARGEST)),
+        strict=True,
+    )
+)
+_CONTACTS: Final = tuple(
+    Declared(f"contact.{name}", array.dtype, array.shape[1:], column, CONTACTS)
+    for name, array, column in (("key", impulses(0).key, _ANY), ("impulse", impulses(0).impulse, Column(np.float64)))
+)
+
+
+def declared(engine: Engine, *, masses: bool) -> list[Declared]:
+    """The columns that are saved, in a fixed order; `masses`: there are bodies with mass."""
+    found = [
+        Declared(n, a.dtype, a.shape[1:], None, BODIES) for n, a in engine.state._asdict().items() if n not in UNSAVED
+    ]
     for table in engine.tables.values():
         for name, column in table.saved.items():
-            yield f"{table.name}.{name}", getattr(table, name), column
+            array = getattr(table, name)
+            found.append(Declared(f"{table.name}.{name}", array.dtype, array.shape[1:], column, table.name))
+    return [*found, *_MASS, *_CONTACTS] if masses else found
+
+
+def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
+    """The numbers of the columns that are saved, in the order of `declared`."""
+    for name, array in engine.state._asdict().items():
+        if name not in UNSAVED:
+            yield array
+    for table in engine.tables.values():
+        for name in table.saved:
+            yield getattr(table, name)
+    dynamics = engine.dynamics
+    if dynamics is not None:
+        yield from dynamics.state
+        count = int(dynamics.table.size[0])
+        yield from (dynamics.table.key[:count], dynamics.table.impulse[:count])
 
 
 def schema(engine: Engine) -> bytes:
     """Digest of the names and types of all columns: states of other versions have another one."""
-    text = ";".join(f"{name}:{array.dtype.str}:{array.shape[1:]}" for name, array, _ in columns_of(engine))
+    text = ";".join(f"{d.name}:{d.dtype.str}:{d.shape}" for d in declared(engine, masses=True))
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -101,8 +154,15 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
     return head, data[begin + size : -CHECKSUM]
 
 
-def read_columns(engine: Engine, data: memoryview, bodies: int, rows: Mapping[str, int]) -> dict[str, NDArray[Any]]:
-    """The columns of `data`, for `bodies` bodies and tables with `rows`; checked, so that kernels may use them.
+def read_columns(engine: Engine, data: memoryview, rows: Mapping[str, int], *, masses: bool) -> dict[str, NDArray[Any]]:
+    """The columns of `data`, checked, so that kernels may use them.
+
+    Parameters
+    ----------
+    rows : mapping of str to int
+        How many rows each table has, and of `BODIES` and `CONTACTS`.
+    masses : bool
+        There are bodies with mass.
 
     Raises
     ------
@@ -111,14 +171,14 @@ def read_columns(engine: Engine, data: memoryview, bodies: int, rows: Mapping[st
     """
     found: dict[str, NDArray[Any]] = {}
     at = 0
-    for name, array, column in columns_of(engine):
-        n = bodies if column is None else rows.get(name.partition(".")[0], 0)
-        size = array.dtype.itemsize * n * math.prod(array.shape[1:])
-        if at + size > len(data):
-            raise StateError(f"state: it ends in the column {name}")
-        values = np.frombuffer(data[at : at + size], array.dtype).reshape(n, *array.shape[1:])
-        _check(name, values, column, bodies)
-        found[name] = values
+    for one in declared(engine, masses=masses):
+        n = rows.get(one.rows, 0)
+        size = one.dtype.itemsize * n * math.prod(one.shape)
+        if n < 0 or at + size > len(data):
+            raise StateError(f"state: it ends in the column {one.name}")
+        values = np.frombuffer(data[at : at + size], one.dtype).reshape(n, *one.shape)
+        _check(one.name, values, one.column, rows[BODIES])
+        found[one.name] = values
         at += size
     if at != len(data):
         raise StateError(f"state: {len(data) - at} bytes more than its columns have")
@@ -127,10 +187,18 @@ def read_columns(engine: Engine, data: memoryview, bodies: int, rows: Mapping[st
     return found
 
 
-def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
-    """Let columns that `read_columns` has checked be the engine's; it has as many bodies and rows."""
-    for name, array, _ in columns_of(engine):
-        array[...] = found[name]
+def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]], span: float) -> None:
+    """Let columns that `read_columns` has checked be the engine's, which has as many bodies and rows. `span`: see `Impulses`."""
+    for name, array in engine.state._asdict().items():
+        if name not in UNSAVED:
+            array[...] = found[name]
+    for table in engine.tables.values():
+        for name in table.saved:
+            getattr(table, name)[...] = found[f"{table.name}.{name}"]
+    if engine.dynamics is not None:
+        key = found["contact.key"]
+        contacts = Impulses(np.array([len(key)]), np.array([span]), key, found["contact.impulse"])
+        engine.dynamics.load(MassState(*(found[one.name] for one in _MASS)), contacts)
 
 
 def _check(name: str, values: NDArray[Any], column: Column | None, bodies: int) -> None:
@@ -186,5 +254,16 @@ def row_keys(table: Table) -> list[Any]:
 
 
 __all__ = [
-    "columns_of", "digest_of", "join", "object_digest", "read_columns", "row_keys", "schema", "split", "write_columns",
-]  # fmt: skip
+    "BODIES",
+    "CONTACTS",
+    "columns_of",
+    "declared",
+    "digest_of",
+    "join",
+    "object_digest",
+    "read_columns",
+    "row_keys",
+    "schema",
+    "split",
+    "write_columns",
+]

@@ -341,7 +341,8 @@ class ModelLibrary:
             elif root in sensors.TYPES or root in UNSEEN:
                 self._child(_POSITION, Entity(name, entity.path, entity.line), IDENTITY)
             else:  # nothing uses it, so nothing is lost
-                self.notes.add(f"type {name}", entity, f'"{shown(root)}" is not a type of sensor or model')
+                hint = did_you_mean(root, (*self._types(), *sensors.TYPES))
+                self.notes.add(f"type {name}", entity, f'"{shown(root)}" is not a type of sensor or model{hint}')
         return tuple(robots), tuple(others)
 
     def instance(self, entity: Entity) -> RobotSpec:
@@ -356,10 +357,13 @@ class ModelLibrary:
 
     def unknown(self, entity: Entity, root: str) -> ModelFileError:
         """An error about a type that does not exist."""
-        known = [*self._world.definitions, *MODEL_TYPES, *(robot_names() if self._stock else ())]
         return ModelFileError(
-            f'"{shown(root)}" is not a model type{did_you_mean(root, known)}', entity.path, entity.line
+            f'"{shown(root)}" is not a model type{did_you_mean(root, self._types())}', entity.path, entity.line
         )
+
+    def _types(self) -> list[str]:
+        """What a model may be based on."""
+        return [*self._world.definitions, *MODEL_TYPES, *(robot_names() if self._stock else ())]
 
     def shape(self, links: Sequence[Entity]) -> Shape:
         """The shape of a ``model`` or of a child of one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ _SOFTWARE: Final = 0x0131
 
 
 def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> None:
-    """Write a picture; the suffix says the format. PNG, JPEG, WebP, TIFF, GIF and PDF have room for the mark, the others do not.
+    """Write a picture; the suffix says the format. PNG, JPEG, WebP, TIFF, GIF, PDF, BMP and PNM have room for the mark, the others do not.
 
     Raises
     ------
@@ -32,8 +33,9 @@ def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> N
         raise ValueError(f'no format of pictures has the suffix "{suffix}"')
     out = io.BytesIO()
     image.save(out, kind, **_marked(kind))
+    data = _mark_put_in(kind, out.getvalue())
     with replacing(path, force=force) as file:
-        file.write(out.getbuffer())
+        file.write(data)
 
 
 def _marked(kind: str) -> dict[str, Any]:
@@ -48,6 +50,20 @@ def _marked(kind: str) -> dict[str, Any]:
         return {"exif": exif}
     others: dict[str, dict[str, Any]] = {"GIF": {"comment": MARK.encode()}, "PDF": {"producer": MARK}}
     return others.get(kind, {})
+
+
+def _mark_put_in(kind: str, data: bytes) -> bytes:
+    """The mark in a picture of a format that Pillow puts none into.
+
+    BMP: behind the pixels, whose place the header names (BITMAPFILEHEADER: ``bfSize``, bytes 2 … 5, counts it). PNM: a comment in
+    the header (pbm(5): from ``#`` to the end of a line).
+    """
+    mark = MARK.encode()
+    if kind == "BMP":
+        return data[:2] + struct.pack("<I", len(data) + len(mark)) + data[6:] + mark
+    if kind == "PPM":
+        return data[:2] + b"\n# " + mark + b"\n" + data[2:].lstrip()
+    return data
 
 
 __all__ = ["save_picture"]

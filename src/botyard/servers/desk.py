@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, 
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
 
@@ -54,6 +54,8 @@ MAX_TEXT: Final = 2000
 """Longest message and line of the log that the page gets, characters."""
 
 log = logging.getLogger("botyard.page")
+
+T = TypeVar("T")
 
 Starter = Callable[[msg.Start], Awaitable[None]]
 
@@ -333,14 +335,16 @@ class PageDesk:
     @_do.register
     def _(self, request: msg.Hold, viewer: Viewer) -> None:
         held = self._held.setdefault(viewer, set())
-        for name in request.names:
+
+        def hold(name: str) -> None:
             self.hub.sim.hold(name, request.on, SOURCE)
             (held.add if request.on else held.discard)(name)
 
+        self._for_all(request.names, hold)
+
     @_do.register
     def _(self, request: msg.Move, viewer: Viewer) -> int:
-        for place in request.to:
-            self.hub.sim.put(place.name, Pose(place.x, place.y, place.th), SOURCE)
+        self._for_all(request.to, lambda to: self.hub.sim.put(to.name, Pose(to.x, to.y, to.th), SOURCE))
         return self.source.number
 
     @_do.register
@@ -381,16 +385,25 @@ class PageDesk:
         self._each(request.names, lambda robot: robot.press_estop(request.on))
 
     def _each(self, names: Sequence[str], act: Callable[[Robot], None]) -> None:
-        """Do something with each of these robots. One that it cannot be done with keeps nothing from the others; it is told at the end."""
+        """Do something with each of these robots, see `_for_all`."""
+        self._for_all(names, lambda name: act(self._driver(name)), "robots")
+
+    def _for_all(self, items: Sequence[T], act: Callable[[T], object], what: str = "bodies") -> None:
+        """Do something with each of several. One that it cannot be done with keeps nothing from the others; it is told at the end.
+
+        Raises
+        ------
+        WorldError
+            It could not be done with all.
+        """
         failed: list[str] = []
-        for name in names:
+        for item in items:
             try:
-                act(self._driver(name))
+                act(item)
             except (BotyardError, KeyError) as error:
                 failed.append(self._reason(error))
         if failed:
-            first = failed[0] if len(names) == 1 else f"{len(failed)} of {len(names)} robots: {failed[0]}"
-            raise WorldError(first)
+            raise WorldError(failed[0] if len(items) == 1 else f"{len(failed)} of {len(items)} {what}: {failed[0]}")
 
     @_do.register
     def _(self, request: msg.Joystick, viewer: Viewer) -> None:
@@ -409,7 +422,10 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Reset, viewer: Viewer) -> None:
-        self.hub.sim.reset(request.names, SOURCE)
+        if request.names is None:
+            self.hub.sim.reset(None, SOURCE)
+        else:
+            self._for_all(request.names, lambda name: self.hub.sim.reset([name], SOURCE))
 
     # who is in the world
 
@@ -427,7 +443,7 @@ class PageDesk:
     @_do.register
     def _(self, request: msg.Clone, viewer: Viewer) -> Any:
         sim = self.hub.sim
-        originals = [sim.robots[n] for n in request.names]
+        originals = [sim.robots[n] for n in request.names if n in sim.robots] or [sim.robots[n] for n in request.names]
         self.yard.check_room(len(originals))
         return self._clone(originals)
 
@@ -456,11 +472,19 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Remove, viewer: Viewer) -> None:
-        self.yard.remove(request.names)
-        for name in request.names:
-            self._driven.pop(name, None)
-        first = ", ".join(shown(n) for n in request.names[:10])
-        log.info("%s%s removed", first, f" and {len(request.names) - 10} more" if len(request.names) > 10 else "")
+        sim = self.hub.sim
+        boxes = frozenset(sim.box_names)
+        there = [name for name in request.names if name in sim.robots or name in boxes]
+        if there:
+            self.yard.remove(there)
+            for name in there:
+                self._driven.pop(name, None)
+            first = ", ".join(shown(n) for n in there[:10])
+            log.info("%s%s removed", first, f" and {len(there) - 10} more" if len(there) > 10 else "")
+        if len(there) < len(request.names):  # somebody else may have been quicker
+            there_now = frozenset(there)
+            gone = [name for name in request.names if name not in there_now]
+            self.yard.remove(gone[:1])  # which says what is wrong
 
     # the world
 

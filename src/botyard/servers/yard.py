@@ -297,7 +297,7 @@ class Yard:
         names = list(dict.fromkeys(names))
         for name in names:
             if name not in sim.robots and name not in sim.box_names:
-                raise WorldError(f'there is no robot or box "{name}"{did_you_mean(name, sim.robots)}')
+                raise WorldError(f'there is no robot or box "{shown(name)}"{did_you_mean(name, sim.robots)}')
         robots = []
         for name in names:
             if name in sim.box_names:

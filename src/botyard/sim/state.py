@@ -22,7 +22,18 @@ from botyard.devices.joints import Joints
 from botyard.engine import commands
 from botyard.engine.build import box_body
 from botyard.engine.layout import OdometryErrorMode
-from botyard.engine.state import columns_of, join, object_digest, read_columns, row_keys, schema, split, write_columns
+from botyard.engine.state import (
+    BODIES,
+    CONTACTS,
+    columns_of,
+    join,
+    object_digest,
+    read_columns,
+    row_keys,
+    schema,
+    split,
+    write_columns,
+)
 from botyard.errors import BotyardError, StateError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
@@ -36,6 +47,8 @@ if TYPE_CHECKING:
     from botyard.simulation import Simulation
 
 VERSION: Final = 1
+NO_MASS: Final = -1
+"""For the number of contacts: nothing has mass."""
 
 
 @runtime_checkable
@@ -110,6 +123,8 @@ class _Head(msgspec.Struct, array_like=True):
     tick: int
     error_mode: int
     sequence: int
+    contacts: int
+    span: float
     teleports: list[int]
     claims: dict[str, list[str]]
     rays: list[_Rays]
@@ -185,7 +200,7 @@ class Known:
 
 def save(sim: Simulation) -> bytes:
     """See `Simulation.save_state`."""
-    engine = sim.engine
+    engine, dynamics = sim.engine, sim.engine.dynamics
     head = _Head(
         version=VERSION,
         program=botyard.__version__,
@@ -195,13 +210,15 @@ def save(sim: Simulation) -> bytes:
         tick=engine.clock.tick,
         error_mode=int(engine.odometry_error_mode),
         sequence=engine.sequence,
+        contacts=NO_MASS if dynamics is None else int(dynamics.table.size[0]),
+        span=0.0 if dynamics is None else float(dynamics.table.span[0]),
         teleports=[robot._teleports for robot in sim.robots.values()],
         claims={name: robot._claims for name, robot in sim.robots.items() if robot._claims},
         rays=[_Rays(*rays) for rays in _rays(sim)],
         queue=[_Queued(name, source, n, *_values(command)) for name, source, n, command in engine.queued()],
         controllers=_controllers(sim),
     )
-    return join(msgspec.msgpack.encode(head), [array for _, array, _ in columns_of(engine)])
+    return join(msgspec.msgpack.encode(head), list(columns_of(engine)))
 
 
 def _rays(sim: Simulation) -> list[tuple[str, int, float, float, int]]:
@@ -257,12 +274,18 @@ def restore(sim: Simulation, state: bytes, budget: Budget) -> None:
     if roster.scene != sim._known.digest_of_walls(sim):
         raise StateError(f'state: it is of another map, "{roster.scene_name}"; here is "{sim.scene.name}"')
     models = _find_models(sim, roster)
-    found = read_columns(sim.engine, data, len(roster.bodies), {name: len(keys) for name, keys in roster.keys.items()})
+    rows = {BODIES: len(roster.bodies), CONTACTS: head.contacts} | {
+        name: len(keys) for name, keys in roster.keys.items()
+    }
+    masses = any(model.dynamics is not None for model in models.values())
+    if masses != (head.contacts != NO_MASS) or not 0.0 <= head.span <= 60.0:
+        raise StateError("state: what it says of bodies with mass does not fit its models")
+    found = read_columns(sim.engine, data, rows, masses=masses)
     queue = [_command(q) for q in head.queue]
     _check_head(head, roster)
     _arrange_bodies(sim, roster, models)
     _arrange_rows(sim, roster)
-    write_columns(sim.engine, found)
+    write_columns(sim.engine, found, head.span)
     engine = sim.engine
     engine.resume(tick=head.tick, step_us=head.step_us, seed=head.seed, sequence=head.sequence, queue=queue)
     engine.odometry_error_mode = OdometryErrorMode(head.error_mode)

@@ -361,7 +361,7 @@ class Ambf:
         if self.generation != "master" or spec is None or spec.controller != PoseController():
             return
         dynamics = self.sim.engine.dynamics
-        inertia = spec.mass if dynamics is None else dynamics.inertia(name)
+        inertia = spec.mass if dynamics is None else dynamics.inertia(self.sim.engine.rows[name])
         linear, angular = 20.0 * spec.mass, 10.0 * spec.mass
         damped = PoseController(
             linear=Gains(linear, 2.0 * math.sqrt(linear * spec.mass)),

@@ -224,13 +224,13 @@ class EngineBody(Body):
     def inertia(self) -> float:
         """About the vertical."""
         dynamics = self.ambf.sim.engine.dynamics
-        return 0.0 if dynamics is None else dynamics.inertia(self.body)
+        return 0.0 if dynamics is None else dynamics.inertia(self.ambf.sim.engine.rows[self.body])
 
     def told(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
         """All of them, with as few calls as can be."""
         poses, velocities, rows = self.ambf.numbers
         row, dynamics = rows[self.body], self.ambf.sim.engine.dynamics
-        mass, inertia, wrench = (0.0, 0.0, NOWHERE) if dynamics is None else dynamics.told(self.body)
+        mass, inertia, wrench = (0.0, 0.0, NOWHERE) if dynamics is None else dynamics.told(row)
         return poses[row], velocities[row], wrench, mass, inertia
 
     def acts(self, key: str, act: Callable[[], None] | None) -> None:

@@ -1,4 +1,4 @@
-"""The contact solver, behind an interface of ours: bodies with mass, movers without, walls. Its work is done by pymunk (Chipmunk 2D).
+"""Chipmunk 2D (pymunk) as a contact solver, for `tests.chipmunk`: bodies with mass, movers without, walls.
 
 Names are those of the engine's bodies. Everything is in the plane, in SI units. One thread; the same calls give the same results.
 """
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from botyard.engine.build import convexity
-from botyard.errors import WorldError
-from botyard.extras import lacking
 from botyard.geometry import Pose
 from botyard.model.dynamics import GRAVITY, DynamicsSpec
 from botyard.model.obstacles import Outline
@@ -64,19 +62,11 @@ class _Body:
 
 
 class ContactSolver:
-    """Moves bodies with mass by small steps, so that they do not overlap each other, movers or walls.
-
-    Raises
-    ------
-    WorldError
-        The extra is not installed.
-    """
+    """Moves bodies with mass by small steps, so that they do not overlap each other, movers or walls."""
 
     def __init__(self) -> None:
-        try:
-            import pymunk
-        except ImportError:
-            raise WorldError(lacking("a body with mass", "dynamics")) from None
+        import pymunk
+
         self._pymunk = pymunk
         self._space = pymunk.Space()
         self._space.iterations = ITERATIONS

@@ -1,0 +1,100 @@
+"""Convex pieces of outlines, for the contacts of bodies with mass.
+
+Polygons are cut into triangles, which are joined while they stay convex.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from botyard.engine.build import convexity
+from botyard.model.obstacles import Outline
+
+FLAT: Final = 1e-12
+"""A corner whose two edges span less than this, m², is on a straight line."""
+_Point = tuple[float, float]
+
+
+def _cross(o: _Point, a: _Point, b: _Point) -> float:
+    return (a[0] - o[0]) * (b[1] - o[1]) - (a[1] - o[1]) * (b[0] - o[0])
+
+
+def convex_hull(points: Outline) -> Outline:
+    """Corners of the convex hull, counter-clockwise, none on a straight line (Andrew's monotone chain, 1979); two for points in a line."""
+    unique = sorted({(float(x), float(y)) for x, y in points})
+    if len(unique) < 3:
+        return tuple(unique)
+    halves: list[list[_Point]] = []
+    for ordered in (unique, unique[::-1]):
+        half: list[_Point] = []
+        for point in ordered:
+            while len(half) > 1 and _cross(half[-2], half[-1], point) <= FLAT:
+                half.pop()
+            half.append(point)
+        halves.append(half[:-1])
+    return tuple(halves[0] + halves[1])
+
+
+def _triangles(corners: list[_Point]) -> list[list[int]]:
+    """Triangles of a simple polygon, counter-clockwise, as numbers of corners: ears are cut off (Meisters, 1975)."""
+    left, found = list(range(len(corners))), []
+    while len(left) > 3:
+        for k in range(len(left)):
+            a, b, c = left[k - 1], left[k], left[(k + 1) % len(left)]
+            if _cross(corners[a], corners[b], corners[c]) <= FLAT:
+                continue
+            inside = (
+                p for p in left if p not in (a, b, c)
+                and _cross(corners[a], corners[b], corners[p]) >= 0.0
+                and _cross(corners[b], corners[c], corners[p]) >= 0.0
+                and _cross(corners[c], corners[a], corners[p]) >= 0.0
+            )  # fmt: skip
+            if next(inside, None) is None:
+                found.append([a, b, c])
+                del left[k]
+                break
+        else:  # what is left crosses itself or has no area: it is taken as a whole, by its hull
+            break
+    return [*found, left]
+
+
+def _joined(a: list[int], b: list[int], corners: list[_Point]) -> list[int] | None:
+    """Two polygons as one if they have an edge in common and the whole is convex."""
+    for k, first in enumerate(a):
+        second = a[(k + 1) % len(a)]
+        for m, other in enumerate(b):
+            if other == second and b[(m + 1) % len(b)] == first:
+                whole = a[k + 1 :] + a[: k + 1]  # from the second to the first
+                whole += [b[(m + 2 + n) % len(b)] for n in range(len(b) - 2)]
+                size = len(whole)
+                turns = (_cross(*(corners[whole[(n + i) % size]] for i in range(3))) for n in range(size))
+                return whole if all(turn >= -FLAT for turn in turns) else None
+    return None
+
+
+@lru_cache(maxsize=1024)
+def convex_pieces(part: Outline) -> tuple[Outline, ...]:
+    """A polygon as convex ones, each counter-clockwise (Hertel & Mehlhorn, 1983). What has no area is its ends, or nothing for a point."""
+    if convexity(part) != 0.0:
+        return (convex_hull(part),)
+    corners = [(float(x), float(y)) for x, y in dict.fromkeys(part)]
+    area = sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True))
+    if area < 0.0:
+        corners.reverse()
+    pieces = _triangles(corners)
+    k = 0
+    while k < len(pieces):
+        for m in range(k + 1, len(pieces)):
+            whole = _joined(pieces[k], pieces[m], corners)
+            if whole is not None:
+                pieces[k] = whole
+                del pieces[m]
+                break
+        else:
+            k += 1
+    hulls = (convex_hull(tuple(corners[c] for c in piece)) for piece in pieces)
+    return tuple(hull for hull in hulls if len(hull) > 1)
+
+
+__all__ = ["convex_hull", "convex_pieces"]

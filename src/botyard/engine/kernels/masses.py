@@ -1,0 +1,739 @@
+"""A step of bodies with mass: small steps in which forces, motors and controllers act on them and contacts keep them apart.
+
+The others have moved before, as if those with mass were not there; here they are *movers*: they go the same way again, evenly, and push.
+One that comes deeper and deeper into something that is stuck is *jammed*: it stays where it was, and is stalled. Allocates nothing;
+one thread.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from botyard.engine.commands import FARTHEST
+from botyard.engine.kernels.bins import bin_span
+from botyard.engine.kernels.collide import OBSTACLE, SECTORS, length
+from botyard.engine.kernels.contacts import (
+    find_pairs,
+    find_walls,
+    lists_hold,
+    prepare,
+    solve,
+    touch_bodies,
+    touch_walls,
+    wake,
+)
+from botyard.engine.kernels.jit import inner_kernel, kernel, merged_kernel
+from botyard.engine.kernels.motion import cosine_sine, wrap
+from botyard.engine.layout import F8, I8, U8
+from botyard.engine.masslayout import (
+    A1,
+    A2,
+    A3,
+    AD,
+    ANGULAR_D,
+    ANGULAR_DAMPING,
+    ANGULAR_P,
+    AP,
+    ASLEEP,
+    AWAKE,
+    AX,
+    AY,
+    BY_FORCE,
+    CENTER_X,
+    CENTER_Y,
+    CONTROL,
+    CORNERS,
+    CX,
+    CY,
+    DA,
+    DEEP,
+    DEEPNESS,
+    DEPTH,
+    DL,
+    FEELS,
+    FLOOR,
+    FORCES,
+    FRICTION,
+    FT,
+    FX,
+    FY,
+    GW,
+    GX,
+    GY,
+    II,
+    IM,
+    INERTIA,
+    JAMMED,
+    JN,
+    JT,
+    JX,
+    KG,
+    KGM2,
+    KIND,
+    LD,
+    LF,
+    LIMIT,
+    LINEAR_D,
+    LINEAR_DAMPING,
+    LINEAR_P,
+    LIST_TH,
+    LIST_X,
+    LIST_Y,
+    LOST,
+    LOST_SOME,
+    LP,
+    LT,
+    MASS,
+    MORE_CORNERS,
+    MORE_PAIRS,
+    MORE_SLOTS,
+    MORE_TOUCHES,
+    MORE_WALLS,
+    MOVER,
+    MU,
+    NOTHING,
+    NX,
+    NY,
+    OK,
+    OX,
+    OY,
+    PW,
+    PX,
+    PY,
+    QW,
+    QX,
+    QY,
+    REACH,
+    RESTITUTION,
+    ROW,
+    SPEED,
+    STH,
+    STIRS,
+    SX,
+    SY,
+    TH,
+    TRACTION,
+    TTH,
+    TX,
+    TY,
+    VX,
+    VY,
+    X_HI,
+    X_LO,
+    Y_HI,
+    Y_LO,
+    C,
+    E,
+    Impulses,
+    MassShapes,
+    MassState,
+    Moving,
+    R,
+    S,
+    W,
+    Walls,
+    Workspace,
+    X,
+    Y,
+)  # fmt: skip
+from botyard.model.dynamics import GRAVITY, SUBSTEP
+
+MOST_SUBSTEPS = 1000
+SQUEEZE = 0.003
+"""A mover that overlaps something with mass deeper than this, m, and than it comes in one small step, has jammed it."""
+AROUND = 0.1
+"""Movers that come as near as this to a body with mass take part in the step, m."""
+STALLED = 0.1
+"""A driven body is stalled when it goes slower than this part of what its motors want."""
+DRAGGED = 1.0
+"""What a hand moves farther than this in a step, m, it puts there; else it drags it."""
+CREEP = 1e-7
+"""A body that moves less in a step, m and rad, is at rest."""
+STILL = 1e-6
+"""Slower than this is at rest, m/s and rad/s: what friction leaves of a velocity is rounding."""
+FASTEST_TURN = 1e4
+"""What turns farther in a small step, rad, has been thrown out of the world."""
+SOLID = OBSTACLE | 8  # Visible.PUSHED
+MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4  # Control
+
+
+# -- who takes part
+
+
+@merged_kernel
+def is_other(row: F8, k: int, pose: F8) -> bool:
+    """Whether a body stands elsewhere than `row` says; NaN is elsewhere."""
+    return not (row[k, 0] == pose[k, 0] and row[k, 1] == pose[k, 1] and row[k, 2] == pose[k, 2])
+
+
+@merged_kernel
+def begin_of(before: F8, pose: F8, seen: F8, held: bool, k: int) -> tuple[float, float, float]:
+    """Where a mover was at the beginning of the step: one in a hand goes by jumps, between two steps."""
+    if held and length(pose[k, 0] - seen[k, 0], pose[k, 1] - seen[k, 1]) < DRAGGED:
+        return seen[k, 0], seen[k, 1], seen[k, 2]
+    return before[k, 0], before[k, 1], before[k, 2]
+
+
+@merged_kernel
+def way_of(control: int, demand: F8, vel: F8, before_vel: F8, before: F8, k: int, mass: float, dt: float) -> float:
+    """How far a body with mass may come in this step, m, at the most, if nobody pushes it."""
+    way = length(before_vel[k, 0], before_vel[k, 1]) * dt
+    a, b = demand[k, 0], demand[k, 1]
+    if control == MOTORS:
+        way += length(vel[k, 0], vel[k, 1]) * dt
+    elif control == FORCE:
+        way += length(a, b) / mass * dt * dt
+    elif control == TWIST:
+        way += length(a, b) * dt
+    elif control == POSE:
+        way += 2.0 * length(a - before[k, 0], b - before[k, 1])
+    return way
+
+
+@merged_kernel
+def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
+    """Whether nobody wants a body to move."""
+    if control == MOTORS:
+        return vel[k, 0] == 0.0 and vel[k, 1] == 0.0 and vel[k, 2] == 0.0
+    return control != POSE and demand[k, 0] == 0.0 and demand[k, 1] == 0.0 and demand[k, 2] == 0.0
+
+
+@inner_kernel
+def sort_rows(
+    m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float
+) -> tuple[int, bool, bool, float, float]:
+    """Say of each row what it is in this step.
+
+    Returns how many bodies with mass there are, whether one is awake, whether another body has moved, the farthest way of any body, m, and
+    how far a body with mass may go in a small step, m.
+    """
+    masses, awake, moved, far, thin = 0, False, False, 0.0, math.inf
+    for i in range(m.pose.shape[0]):
+        work.slot_of[i], work.kind[i] = -1, NOTHING
+        heavy, in_hand = shapes.values[i, MASS] > 0.0, m.held[i] == 1
+        if heavy and in_hand:
+            m.vel[i, 0] = m.vel[i, 1] = m.vel[i, 2] = 0.0
+        if int(m.mask[i]) & SOLID == 0:  # a ghost, or in a gripper
+            continue
+        if heavy and not in_hand:
+            masses += 1
+            thin = min(thin, m.inner[i])
+            still = m.before_vel[i, 0] == 0.0 and m.before_vel[i, 1] == 0.0 and m.before_vel[i, 2] == 0.0
+            still = still and mass.resting[i] == 1 and not is_other(mass.seen, i, m.before)
+            if still and may_rest(m.control[i], m.demand, m.vel, i):
+                work.kind[i] = ASLEEP
+                continue
+            work.kind[i], awake = AWAKE, True
+            far = max(far, way_of(m.control[i], m.demand, m.vel, m.before_vel, m.before, i, shapes.values[i, MASS], dt))
+        else:
+            work.kind[i] = MOVER
+            moved = moved or is_other(mass.seen, i, m.pose)
+            x, y, _ = begin_of(m.before, m.pose, mass.seen, in_hand, i)
+            far = max(far, length(m.pose[i, 0] - x, m.pose[i, 1] - y))
+    return masses, awake, moved, far, thin
+
+
+@inner_kernel
+def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bool:
+    """Give the movers near bodies with mass, and those bodies, the slot 0 for the time being. Returns whether such a mover has moved."""
+    moved = False
+    for i in range(m.pose.shape[0]):
+        if work.kind[i] != AWAKE and work.kind[i] != ASLEEP:
+            continue
+        work.slot_of[i] = 0
+        x, y = m.before[i, 0], m.before[i, 1]
+        near = (
+            m.radius[i] + AROUND + 2.0 * far
+        )  # what is pushed may go as far as what pushes, and something light even twice as far
+        wide = near + m.bin_reach[0] + m.bin_reach[1]
+        i0, i1 = bin_span(x - wide, x + wide, m.bin_frame[0], m.bin_frame[2], m.bin_shape[0])
+        j0, j1 = bin_span(y - wide, y + wide, m.bin_frame[1], m.bin_frame[2], m.bin_shape[1])
+        for j in range(j0, j1 + 1):
+            for k in range(
+                m.bin_start[j * m.bin_shape[0] + i0], m.bin_start[j * m.bin_shape[0] + i1 + 1] if i1 >= i0 else 0
+            ):
+                row = m.bin_rows[k]
+                if work.kind[row] != MOVER or work.slot_of[row] == 0:
+                    continue
+                dx, dy, reach = m.bin_at[k, 0] - x, m.bin_at[k, 1] - y, near + far + m.bin_at[k, 2]
+                if dx * dx + dy * dy < reach * reach:
+                    work.slot_of[row] = 0
+                    moved = moved or is_other(mass.seen, row, m.pose)
+    return moved
+
+
+@inner_kernel
+def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float) -> tuple[int, int, float]:
+    """Number the slots in the order of `State.uid` and fill them.
+
+    Returns how many there are, what there is no room for, and the greatest speed of a mover.
+    """
+    slots, flags, count, corners, fastest = work.slots, work.flags, 0, 2, 0.0
+    for n in range(m.order.shape[0]):
+        i = m.order[n]
+        if work.slot_of[i] < 0:
+            continue
+        if count + 1 >= slots.shape[0]:
+            return 0, MORE_SLOTS, 0.0
+        size = shapes.corner_start[shapes.piece_start[i + 1]] - shapes.corner_start[shapes.piece_start[i]]
+        if corners + size > work.corners.shape[0]:
+            return 0, MORE_CORNERS, 0.0
+        for k in range(slots.shape[1]):
+            slots[count, k] = 0.0
+        flags[count, ROW], flags[count, KIND], flags[count, CORNERS] = i, work.kind[i], corners
+        flags[count, CONTROL], flags[count, FEELS], flags[count, STIRS], flags[count, JAMMED] = (
+            m.control[i],
+            m.feels[i],
+            0,
+            -1,
+        )
+        work.slot_of[i], work.bits[count], slots[count, R] = count, np.uint64(0), m.radius[i]
+        fill_common(slots, count, shapes.values, i)
+        if work.kind[i] == MOVER:
+            begin = begin_of(m.before, m.pose, mass.seen, m.held[i] == 1, i)
+            # one that was put there, is new, or has just become solid, wakes what it touches
+            put = is_other(mass.seen, i, m.before) and m.held[i] == 0
+            fill_mover(slots, flags, count, begin, m.pose, i, put, mass.depth[i], dt)
+            fastest = max(fastest, slots[count, SPEED])
+        else:
+            fill_mass(
+                slots, flags, count, shapes.values, m.before, m.before_vel, m.vel, m.demand, i, mass.seen, mass.floor
+            )
+        corners += size
+        count += 1
+    for k in range(slots.shape[1]):  # what walls are
+        slots[count, k] = 0.0
+    slots[count, MU] = slots[count, E] = 1.0
+    flags[count, KIND] = NOTHING
+    return count, OK, fastest
+
+
+@merged_kernel
+def fill_common(slots: F8, s: int, values: F8, i: int) -> None:
+    """What every body has."""
+    slots[s, MU], slots[s, E] = values[i, FRICTION], values[i, RESTITUTION]
+    slots[s, X_LO] = slots[s, Y_LO] = math.inf
+    slots[s, X_HI] = slots[s, Y_HI] = -math.inf
+
+
+@inner_kernel
+def fill_mover(
+    slots: F8,
+    flags: I8,
+    s: int,
+    begin: tuple[float, float, float],
+    pose: F8,
+    i: int,
+    put: bool,
+    depth: float,
+    dt: float,
+) -> None:
+    """A mover: it goes from `begin` to its pose, evenly; what pushes it back is nothing to it."""
+    slots[s, SX], slots[s, SY], slots[s, STH] = begin
+    slots[s, MU] = slots[s, E] = 1.0
+    slots[s, TX], slots[s, TY], slots[s, TTH] = (
+        pose[i, 0] - begin[0],
+        pose[i, 1] - begin[1],
+        wrap(pose[i, 2] - begin[2]),
+    )
+    slots[s, VX], slots[s, VY], slots[s, W] = slots[s, TX] / dt, slots[s, TY] / dt, slots[s, TTH] / dt
+    slots[s, SPEED] = length(slots[s, VX], slots[s, VY]) + abs(slots[s, W]) * slots[s, R]
+    slots[s, DEPTH] = depth
+    slots[s, X], slots[s, Y], slots[s, TH] = begin
+    slots[s, C], slots[s, S] = cosine_sine(begin[2])
+    flags[s, STIRS] = 1 if put or slots[s, SPEED] > 0.0 else 0
+
+
+@inner_kernel
+def fill_mass(
+    slots: F8,
+    flags: I8,
+    s: int,
+    values: F8,
+    before: F8,
+    before_vel: F8,
+    vel: F8,
+    demand: F8,
+    i: int,
+    seen: F8,
+    floor: F8,
+) -> None:
+    """A body with mass: where it is and how it moves, and what it is made of."""
+    x, y, th = before[i, 0], before[i, 1], before[i, 2]
+    c, sine = cosine_sine(th)
+    slots[s, SX], slots[s, SY], slots[s, STH] = x, y, th
+    slots[s, TH], slots[s, C], slots[s, S] = th, c, sine
+    slots[s, OX], slots[s, OY] = values[i, CENTER_X], values[i, CENTER_Y]
+    ax, ay = c * slots[s, OX] - sine * slots[s, OY], sine * slots[s, OX] + c * slots[s, OY]
+    slots[s, X], slots[s, Y] = x + ax, y + ay
+    known = seen[i, 0] == seen[i, 0]
+    if not known or not is_other(seen, i, before):  # what somebody has put elsewhere is at rest
+        w = before_vel[i, 2]
+        slots[s, VX] = c * before_vel[i, 0] - sine * before_vel[i, 1] - w * ay
+        slots[s, VY] = sine * before_vel[i, 0] + c * before_vel[i, 1] + w * ax
+        slots[s, W] = w
+    mass, inertia = values[i, MASS], values[i, INERTIA]
+    slots[s, KG], slots[s, KGM2], slots[s, IM], slots[s, II] = mass, inertia, 1.0 / mass, 1.0 / inertia
+    slots[s, QX], slots[s, QY], slots[s, QW] = mass * slots[s, VX], mass * slots[s, VY], inertia * slots[s, W]
+    motors = flags[s, CONTROL] == MOTORS
+    for k in range(3):
+        slots[s, A1 + k] = vel[i, k] if motors else demand[i, k]
+        slots[s, JX + k] = floor[i, k]
+    slots[s, LF] = values[i, TRACTION if motors else FLOOR] * mass * GRAVITY
+    slots[s, LT] = slots[s, LF] * values[i, REACH]
+    slots[s, DL], slots[s, DA] = 1.0 - values[i, LINEAR_DAMPING], 1.0 - values[i, ANGULAR_DAMPING]
+    slots[s, LP], slots[s, LD], slots[s, AP], slots[s, AD] = (
+        values[i, LINEAR_P],
+        values[i, LINEAR_D],
+        values[i, ANGULAR_P],
+        values[i, ANGULAR_D],
+    )
+    flags[s, FORCES] = int(values[i, BY_FORCE])
+
+
+# -- a small step
+
+
+@merged_kernel
+def pd_force(p: float, d: float, error: float, velocity: float, mass: float, h: float) -> float:
+    """Force or torque of a stable PD controller, see `Gains.force`."""
+    return (p * error - (d + h * p) * velocity) / (1.0 + h * (d + h * p) / mass)
+
+
+@merged_kernel
+def pd_speed(p: float, d: float, error: float, h: float) -> float:
+    """Speed of a controller whose output that is, see `Gains.speed`."""
+    return p * error / (1.0 + d + h * p)
+
+
+@inner_kernel
+def drive(slots: F8, flags: I8, count: int, h: float) -> None:
+    """What acts on bodies in a small step: forces, wheels, controllers, damping."""
+    for s in range(count):
+        if flags[s, KIND] != AWAKE:
+            continue
+        c, sine, control = slots[s, C], slots[s, S], flags[s, CONTROL]
+        a1, a2, a3 = slots[s, A1], slots[s, A2], slots[s, A3]
+        # from the body's origin, of which demands tell, to its centre of mass
+        ax, ay = c * slots[s, OX] - sine * slots[s, OY], sine * slots[s, OX] + c * slots[s, OY]
+        slots[s, FX] = slots[s, FY] = slots[s, FT] = 0.0
+        if control == MOTORS:
+            slots[s, GX], slots[s, GY], slots[s, GW] = c * a1 - sine * a2 - a3 * ay, sine * a1 + c * a2 + a3 * ax, a3
+        elif control == FORCE:
+            slots[s, FX], slots[s, FY], slots[s, FT] = a1, a2, a3
+        elif control == TWIST:
+            slots[s, VX], slots[s, VY], slots[s, W] = a1 - a3 * ay, a2 + a3 * ax, a3
+        elif control == POSE:
+            x, y, th = a1 - (slots[s, X] - ax), a2 - (slots[s, Y] - ay), wrap(a3 - slots[s, TH])
+            p, d, ap, ad, w = slots[s, LP], slots[s, LD], slots[s, AP], slots[s, AD], slots[s, W]
+            if flags[s, FORCES]:
+                slots[s, FX] = pd_force(p, d, x, slots[s, VX] + w * ay, slots[s, KG], h)
+                slots[s, FY] = pd_force(p, d, y, slots[s, VY] - w * ax, slots[s, KG], h)
+                slots[s, FT] = pd_force(ap, ad, th, w, slots[s, KGM2], h)
+            else:
+                w = pd_speed(ap, ad, th, h)
+                slots[s, VX], slots[s, VY], slots[s, W] = (
+                    pd_speed(p, d, x, h) - w * ay,
+                    pd_speed(p, d, y, h) + w * ax,
+                    w,
+                )
+        if slots[s, DL] < 1.0 or slots[s, DA] < 1.0:
+            linear = math.pow(slots[s, DL], h)
+            slots[s, VX], slots[s, VY], slots[s, W] = (
+                slots[s, VX] * linear,
+                slots[s, VY] * linear,
+                slots[s, W] * math.pow(slots[s, DA], h),
+            )
+
+
+@inner_kernel
+def place(slots: F8, flags: I8, s: int, piece_start: I8, corner_start: I8, local: F8, corners: F8) -> None:
+    """Write the corners of a slot in the world, their normals, and its bounds."""
+    row = flags[s, ROW]
+    first, last, off = corner_start[piece_start[row]], corner_start[piece_start[row + 1]], flags[s, CORNERS]
+    c, sine = cosine_sine(slots[s, TH])
+    slots[s, C], slots[s, S] = c, sine
+    x = slots[s, X] - (c * slots[s, OX] - sine * slots[s, OY])
+    y = slots[s, Y] - (sine * slots[s, OX] + c * slots[s, OY])
+    x_lo = y_lo = math.inf
+    x_hi = y_hi = -math.inf
+    for k in range(first, last):
+        v = off + k - first
+        px, py = x + c * local[k, 0] - sine * local[k, 1], y + sine * local[k, 0] + c * local[k, 1]
+        corners[v, 0], corners[v, 1] = px, py
+        corners[v, 2], corners[v, 3] = c * local[k, 2] - sine * local[k, 3], sine * local[k, 2] + c * local[k, 3]
+        x_lo, x_hi, y_lo, y_hi = min(x_lo, px), max(x_hi, px), min(y_lo, py), max(y_hi, py)
+    slots[s, X_LO], slots[s, X_HI], slots[s, Y_LO], slots[s, Y_HI] = x_lo, x_hi, y_lo, y_hi
+
+
+@merged_kernel
+def place_mover(slots: F8, s: int, part: float) -> None:
+    """Put a mover where it is after this part of the step."""
+    slots[s, X], slots[s, Y] = slots[s, SX] + part * slots[s, TX], slots[s, SY] + part * slots[s, TY]
+    slots[s, TH] = slots[s, STH] + part * slots[s, TTH]
+
+
+@inner_kernel
+def go(
+    slots: F8, flags: I8, count: int, h: float, part: float, piece_start: I8, corner_start: I8, local: F8, corners: F8
+) -> None:
+    """Move all slots by a small step, with the velocities that they have; `part` of the step is over then."""
+    for s in range(count):
+        kind = flags[s, KIND]
+        if kind == AWAKE:
+            x, y, th = slots[s, X] + slots[s, VX] * h, slots[s, Y] + slots[s, VY] * h, slots[s, TH] + slots[s, W] * h
+            if abs(x) <= FARTHEST and abs(y) <= FARTHEST and abs(slots[s, W] * h) <= FASTEST_TURN:
+                slots[s, X], slots[s, Y], slots[s, TH] = x, y, wrap(th) if abs(th) > FASTEST_TURN else th
+            else:  # also where it is not a number
+                lose(slots, flags, s)
+        elif kind == MOVER and slots[s, SPEED] > 0.0:
+            if flags[s, JAMMED] < 0:
+                place_mover(slots, s, part)
+        else:
+            continue
+        place(slots, flags, s, piece_start, corner_start, local, corners)
+
+
+@merged_kernel
+def lose(slots: F8, flags: I8, s: int) -> None:
+    """Put a body back to where it was at the beginning of the step; it stands still for the rest of it."""
+    flags[s, KIND] = LOST
+    slots[s, TH] = slots[s, STH]
+    c, sine = cosine_sine(slots[s, STH])
+    slots[s, X] = slots[s, SX] + c * slots[s, OX] - sine * slots[s, OY]
+    slots[s, Y] = slots[s, SY] + sine * slots[s, OX] + c * slots[s, OY]
+    slots[s, VX] = slots[s, VY] = slots[s, W] = slots[s, PX] = slots[s, PY] = slots[s, PW] = slots[s, IM] = slots[
+        s, II
+    ] = 0.0
+
+
+@merged_kernel
+def note(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
+    """Note from where a slot is touched, in the form of `State.contact`; `x`, `y` from its centre of mass, m."""
+    if flags[s, FEELS]:
+        c, sine = slots[s, C], slots[s, S]
+        x, y = x + c * slots[s, OX] - sine * slots[s, OY], y + sine * slots[s, OX] + c * slots[s, OY]
+        bearing = math.atan2(c * y - sine * x, c * x + sine * y)
+        bits[s] |= np.uint64(1) << np.uint64(int(math.floor(bearing / (2.0 * math.pi) * SECTORS)) % SECTORS)
+
+
+@merged_kernel
+def press(slots: F8, flags: I8, s: int, t: int, touch: F8, ax: float, ay: float, turn: float) -> None:
+    """Note how deep a mover presses itself into something at a contact."""
+    vx, vy = slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
+    if turn * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0:
+        slots[s, DEEP] = max(slots[s, DEEP], touch[t, DEEPNESS])
+
+
+@inner_kernel
+def feel(slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int, k: int, substeps: int) -> None:
+    """After a small step: see who is touched where, and stop the movers that only press into what is stuck."""
+    for s in range(count):
+        slots[s, DEEP] = 0.0
+        if flags[s, KIND] != MOVER or flags[s, JAMMED] < 0:  # one that is jammed is touched where it was then
+            bits[s] = np.uint64(0)
+    for t in range(touches):
+        a, b = ends[t, 0], ends[t, 1]
+        if flags[a, KIND] != MOVER or (slots[a, SPEED] > 0.0 and flags[a, JAMMED] < 0):
+            note(slots, flags, bits, a, touch[t, AX], touch[t, AY])
+            press(slots, flags, a, t, touch, touch[t, AX], touch[t, AY], 1.0)
+        if b < count and (flags[b, KIND] != MOVER or (slots[b, SPEED] > 0.0 and flags[b, JAMMED] < 0)):
+            note(slots, flags, bits, b, touch[t, CX], touch[t, CY])
+            press(slots, flags, b, t, touch, touch[t, CX], touch[t, CY], -1.0)
+    for s in range(count):
+        if flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0:
+            if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
+                flags[s, JAMMED] = k
+                place_mover(slots, s, k / substeps)
+                slots[s, VX] = slots[s, VY] = slots[s, W] = 0.0
+            else:
+                slots[s, DEPTH] = slots[s, DEEP]
+
+
+# -- the end of a step
+
+
+@inner_kernel
+def end_mass(
+    slots: F8, flags: I8, s: int, pose: F8, vel: F8, disp: F8, i: int, drives: bool, mass: MassState, dt: float
+) -> bool:
+    """Write where a body with mass has come to. Returns whether it is stalled."""
+    if slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY] <= STILL * STILL and abs(slots[s, W]) <= STILL:
+        slots[s, VX] = slots[s, VY] = slots[s, W] = 0.0
+    w = slots[s, W]
+    th = wrap(slots[s, TH])
+    c, sine = cosine_sine(th)
+    ax, ay = c * slots[s, OX] - sine * slots[s, OY], sine * slots[s, OX] + c * slots[s, OY]
+    x, y, turn = slots[s, X] - ax, slots[s, Y] - ay, wrap(th - slots[s, STH])
+    dx, dy = x - slots[s, SX], y - slots[s, SY]
+    way = length(dx, dy) + abs(turn)
+    at_rest = slots[s, VX] == 0.0 and slots[s, VY] == 0.0 and w == 0.0 and way < CREEP
+    mass.resting[i] = 1 if at_rest and flags[s, KIND] != LOST else 0
+    if flags[s, KIND] == LOST or way == 0.0:  # rounding moves nothing
+        x, y, th = slots[s, SX], slots[s, SY], slots[s, STH]
+    pose[i, 0], pose[i, 1], pose[i, 2] = x, y, th
+    vx, vy = slots[s, VX] + w * ay, slots[s, VY] - w * ax
+    vel[i, 0], vel[i, 1], vel[i, 2] = c * vx + sine * vy, c * vy - sine * vx, w
+    mass.wrench[i, 0] = (slots[s, KG] * slots[s, VX] - slots[s, QX]) / dt
+    mass.wrench[i, 1] = (slots[s, KG] * slots[s, VY] - slots[s, QY]) / dt
+    mass.wrench[i, 2] = (slots[s, KGM2] * w - slots[s, QW]) / dt
+    for k in range(3):
+        mass.floor[i, k] = slots[s, JX + k]
+    if not drives:
+        return False
+    # the twist that leads there: the logarithm of SE(2), see `geometry.log`
+    c, sine = cosine_sine(slots[s, STH])
+    along, across, half = c * dx + sine * dy, c * dy - sine * dx, 0.5 * turn
+    cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / math.tan(half)
+    disp[i, 0], disp[i, 1], disp[i, 2] = cot * along + half * across, cot * across - half * along, turn
+    if flags[s, CONTROL] != MOTORS:
+        return False
+    wanted = length(slots[s, A1], slots[s, A2])
+    return wanted > 1e-3 and length(vx, vy) < STALLED * wanted
+
+
+@inner_kernel
+def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: int, dt: float) -> int:
+    """Write what became of all who took part. Returns `OK`, or `LOST_SOME`."""
+    slots, flags, bits, answer = work.slots, work.flags, work.bits, OK
+    for s in range(count):
+        i, kind = flags[s, ROW], flags[s, KIND]
+        if kind == MOVER:
+            k = flags[s, JAMMED]
+            if k >= 0:
+                m.pose[i, 0], m.pose[i, 1], m.pose[i, 2] = slots[s, X], slots[s, Y], wrap(slots[s, TH])
+                part = k / substeps
+                for axis in range(3):
+                    m.disp[i, axis] *= part
+                m.spin[i] *= part
+                m.vel[i, 0] = m.vel[i, 1] = 0.0
+                m.stall[i] = 1
+            mass.depth[i] = slots[s, DEPTH]
+            m.contact[i] |= bits[s]
+        elif kind == ASLEEP:
+            rest(m, mass, i)
+        else:
+            if kind == LOST:
+                answer = LOST_SOME
+            m.stall[i] = 1 if end_mass(slots, flags, s, m.pose, m.vel, m.disp, i, m.drive[i] != 0, mass, dt) else 0
+            m.contact[i] = bits[s] if m.drive[i] != 0 else np.uint64(0)
+    return answer
+
+
+@merged_kernel
+def rest(m: Moving, mass: MassState, i: int) -> None:
+    """A body with mass that slept."""
+    m.stall[i] = 0
+    for k in range(3):
+        m.vel[i, k] = mass.wrench[i, k] = mass.floor[i, k] = 0.0
+
+
+@inner_kernel
+def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
+    """Note where everybody stands now."""
+    for i in range(m.pose.shape[0]):
+        there = work.kind[i] != NOTHING
+        if work.kind[i] != MOVER or work.slot_of[i] < 0:
+            mass.depth[i] = 0.0
+        if not there:
+            mass.resting[i] = 0
+        for k in range(3):
+            mass.seen[i, k] = m.pose[i, k] if there else math.nan
+
+
+@inner_kernel
+def small_steps(
+    m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, work: Workspace, count: int, substeps: int, dt: float
+) -> int:
+    """All small steps, in the workspace alone. Returns what there is no room for, or `OK`."""
+    slots, flags, corners, touch, ends = work.slots, work.flags, work.corners, work.touch, work.ends
+    piece_start, corner_start, local = shapes.piece_start, shapes.corner_start, shapes.corners
+    h, was, old_count = dt / substeps, table.span[0], table.size[0]
+    pairs, touches, lists = 0, 0, (work.rank, work.item, work.wall, work.wall_id)
+    for t in range(old_count):
+        for k in range(3):
+            work.old_key[t, k] = table.key[t, k]
+        work.old[t, 0], work.old[t, 1] = table.impulse[t, 0], table.impulse[t, 1]
+    for s in range(count):
+        slots[s, LIST_X] = math.inf  # no lists yet
+        slots[s, LIMIT] = SQUEEZE + 1.5 * slots[s, SPEED] * h
+        place(slots, flags, s, piece_start, corner_start, local, corners)
+    for k in range(substeps):
+        drive(slots, flags, count, h)
+        go(slots, flags, count, h, (k + 1) / substeps, piece_start, corner_start, local, corners)
+        if not lists_hold(slots, flags, count):
+            pairs = find_pairs(slots, flags, count, work.rank, work.item, work.pair, work.pair_item)
+            if pairs < 0:
+                return MORE_PAIRS
+            if not find_walls(walls.start, walls.seg, walls.bits, walls.mask, walls.clear, (walls.x0, walls.y0, walls.h),
+                              (walls.nx, walls.ny), slots, flags, count, lists):  # fmt: skip
+                return MORE_WALLS
+            for s in range(count):
+                slots[s, LIST_X], slots[s, LIST_Y], slots[s, LIST_TH] = slots[s, X], slots[s, Y], slots[s, TH]
+        wake(slots, flags, count, work.pair, pairs)
+        scale = h / was if was > 0.0 else 0.0
+        touches, o = touch_bodies(
+            slots, flags, count, m.uid, piece_start, corner_start, corners, work.pair, pairs, work.point, touch, ends, work.key,
+            work.old_key, work.old, old_count, scale,
+        )  # fmt: skip
+        if touches >= 0:
+            touches = touch_walls(
+                slots, flags, count, m.uid, piece_start, corner_start, corners, work.wall, work.wall_id, work.point, touch, ends,
+                work.key, work.old_key, work.old, old_count, scale, touches, o,
+            )  # fmt: skip
+        if touches < 0:
+            return MORE_TOUCHES
+        prepare(slots, flags, count, touch, ends, touches, h, scale)
+        solve(slots, flags, count, touch, ends, touches, h)
+        feel(slots, flags, work.bits, count, touch, ends, touches, k, substeps)
+        was, old_count = h, touches
+        for t in range(touches):
+            for n in range(3):
+                work.old_key[t, n] = work.key[t, n]
+            work.old[t, 0], work.old[t, 1] = touch[t, JN], touch[t, JT]
+    table.size[0], table.span[0] = touches, h
+    for t in range(touches):
+        for k in range(3):
+            table.key[t, k] = work.key[t, k]
+        table.impulse[t, 0], table.impulse[t, 1] = touch[t, JN], touch[t, JT]
+    return OK
+
+
+@kernel
+def move_masses(
+    m: Moving, walls: Walls, shapes: MassShapes, mass: MassState, table: Impulses, work: Workspace, dt: float
+) -> int:
+    """Move all bodies with mass by `dt` s, after the others have moved, and set back what could not push them.
+
+    Writes `m`, `mass` and `table`. Returns `OK`, `LOST_SOME`, or what `work` has no room for (`MORE_SLOTS` …): then nothing is changed, and
+    it is to be called again with more.
+    """
+    masses, awake, moved, far, thin = sort_rows(m, shapes, mass, work, dt)
+    busy = masses > 0 and (awake or moved)
+    if busy:
+        near = choose_movers(m, mass, work, far)
+        busy = awake or near
+    if not busy:  # everything with mass is at rest, and nobody comes near it
+        for i in range(m.pose.shape[0]):
+            if work.kind[i] == ASLEEP:
+                rest(m, mass, i)
+        table.size[0] = 0
+        end_rows(m, mass, work)
+        return OK
+    count, lack, fastest = fill_slots(m, shapes, mass, work, dt)
+    if lack != OK:
+        return lack
+    # none may be so long that something jumps over something
+    way = fastest * dt
+    for i in range(m.pose.shape[0]):
+        if work.kind[i] == AWAKE:
+            way = max(way, way_of(m.control[i], m.demand, m.vel, m.before_vel, m.before, i, shapes.values[i, MASS], dt))
+    substeps = int(min(max(math.ceil(dt / SUBSTEP - 1e-9), math.ceil(way / thin)), float(MOST_SUBSTEPS)))
+    lack = small_steps(m, walls, shapes, table, work, count, max(substeps, 1), dt)
+    if lack != OK:
+        return lack
+    answer = end_step(m, mass, work, count, max(substeps, 1), dt)
+    end_rows(m, mass, work)
+    return answer

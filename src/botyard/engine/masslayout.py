@@ -1,0 +1,278 @@
+"""Arrays of bodies with mass: what each holds, its shape and its unit. Worlds without mass have none of them.
+
+`MassState` and `Impulses` are all that a step hands on to the next one, beside `State`: who copies these can go on from there, bit for bit.
+`MassShapes` is built when bodies or their masses change; `Workspace` holds nothing from one step to the next. Rows are those of `State`.
+
+A *slot* is a body that takes part in a step: one with mass, or a *mover*, which moves as it is told and pushes what has mass. Slots are in
+the order of `State.uid`, so that results do not depend on the order in which bodies were added. Their numbers stand side by side, one row
+for each slot, because a contact needs all of two bodies at once; the names of the columns are below.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from botyard.engine.layout import F8, I1, I4, I8, U1, U2, U8, Bins, Bodies, Grid, State
+
+
+class MassState(NamedTuple):
+    """What a step changes of bodies with mass and of their movers; n rows.
+
+    Attributes
+    ----------
+    seen : (n, 3) float64
+        Pose after the last step, m, m, rad; NaN of what is new or touched nothing: whoever stands elsewhere now was put there.
+    depth : (n,) float64
+        How deep a mover overlapped what it pushed, m.
+    resting : (n,) int8
+        0 or 1: a body with mass is at rest. It sleeps until something touches it or acts on it.
+    floor : (n, 3) float64
+        Impulses of floor or wheels in the last small step, N·s, N·s, N·m·s: the next one begins with them.
+    wrench : (n, 3) float64
+        Net force and torque in the last step, in the world's axes, N, N, N·m.
+    """
+
+    seen: F8
+    depth: F8
+    resting: I1
+    floor: F8
+    wrench: F8
+
+
+class Impulses(NamedTuple):
+    """The contacts of the last small step, with which the next one begins (warm starting); sorted, with room for m.
+
+    Attributes
+    ----------
+    size : (1,) int64
+        How many contacts there are.
+    span : (1,) float64
+        Length of that small step, s.
+    key : (m, 3) uint64
+        `State.uid` of the first body and of the second, or the wall's hash; and which corner on which edge, see `feature_key`.
+    impulse : (m, 2) float64
+        Along the normal and along the edge, N·s.
+    """
+
+    size: I8
+    span: F8
+    key: U8
+    impulse: F8
+
+
+class MassShapes(NamedTuple):
+    """Masses and convex outlines of all bodies; n rows.
+
+    Attributes
+    ----------
+    values : (n, VALUES) float64
+        `DynamicsSpec`, in the columns `MASS` …; those without mass have 0 there.
+    piece_start : (n + 1,) int64
+        Row i owns the convex pieces piece_start[i] … piece_start[i + 1] − 1.
+    corner_start : (n_pieces + 1,) int64
+        Piece p owns the corners corner_start[p] … corner_start[p + 1] − 1, counter-clockwise; a flat one has two.
+    corners : (n_corners, 4) float64
+        In the body's frame: each corner, m, and the unit normal, outwards, of the edge from it to the next one.
+    """
+
+    values: F8
+    piece_start: I8
+    corner_start: I8
+    corners: F8
+
+
+class Moving(NamedTuple):
+    """The arrays of `State`, `Bodies` and `Bins` that matter to bodies with mass, and three more.
+
+    Attributes
+    ----------
+    before, before_vel : (n, 3) float64
+        Poses and velocities before the others moved.
+    order : (n,) int64
+        Rows by `State.uid`.
+    """
+
+    pose: F8
+    vel: F8
+    disp: F8
+    spin: F8
+    uid: U8
+    demand: F8
+    contact: U8
+    stall: I1
+    mask: U2
+    held: I1
+    drive: I1
+    control: I1
+    radius: F8
+    inner: F8
+    feels: I1
+    bin_rows: I8
+    bin_at: F8
+    bin_start: I8
+    bin_frame: F8
+    bin_shape: I8
+    bin_reach: F8
+    before: F8
+    before_vel: F8
+    order: I8
+
+
+class Walls(NamedTuple):
+    """What a grid says of walls, see `Grid`. `bits` are those of `seg`: they tell a wall, which has an entry in each cell on its way."""
+
+    x0: float
+    y0: float
+    h: float
+    nx: int
+    ny: int
+    start: I4
+    seg: F8
+    bits: U8
+    mask: U2
+    clear: U1
+
+
+class Workspace(NamedTuple):
+    """Room for a step; all but `slot_of` and `kind` grow when a step finds no more room, and is then done from the beginning.
+
+    Attributes
+    ----------
+    slot_of, kind : (n,) int64
+        Slot of each row, −1 without one; what it is in this step.
+    slots, flags : (p, SLOTS) float64, (p, FLAGS) int64
+        Of each slot; one more stands for walls, which do not move.
+    bits : (p,) uint64
+        Where each slot is touched, as `State.contact`.
+    corners : (c, 4) float64
+        As in `MassShapes`, in the world; the first two rows are for a wall.
+    rank, item : (q,) float64, (q,) int64
+        What is being sorted.
+    pair, pair_item : (r,) float64, (r,) int64
+        Pairs of slots that are near each other, sorted: the first one's number times how many there are, and the second one's.
+    wall, wall_id : (w, 4) float64, (w,) uint64
+        Walls near each slot: end points, m; hash.
+    touch, ends : (k, TOUCHES) float64, (k, 3) int64
+        Contacts; and their two slots, and which contact has this turn when they are gone through.
+    key, old_key : (k, 3) uint64
+        See `Impulses`: of these contacts, and those before.
+    old : (k, 2) float64
+        Impulses before.
+    point : (4, 4) float64
+        The contacts of two pieces, and their normal.
+    """
+
+    slot_of: I8
+    kind: I8
+    slots: F8
+    flags: I8
+    bits: U8
+    corners: F8
+    rank: F8
+    item: I8
+    pair: F8
+    pair_item: I8
+    wall: F8
+    wall_id: U8
+    touch: F8
+    ends: I8
+    key: U8
+    old_key: U8
+    old: F8
+    point: F8
+
+
+# fmt: off
+(MASS, INERTIA, CENTER_X, CENTER_Y, REACH, FRICTION, RESTITUTION, FLOOR, TRACTION, LINEAR_DAMPING, ANGULAR_DAMPING,
+ LINEAR_P, LINEAR_D, ANGULAR_P, ANGULAR_D, BY_FORCE, VALUES) = range(17)
+"""Columns of `MassShapes.values`, see `DynamicsSpec`. `REACH`: lever of floor friction, m; `BY_FORCE`: 1 where a controller has forces."""
+
+(X, Y, TH, C, S, VX, VY, W,  # centre of mass, m; heading, rad, its cosine and sine; velocity of the centre of mass
+ PX, PY, PW,                 # velocity that only takes overlaps back, m/s, rad/s
+ KG, KGM2, IM, II,           # mass, moment of inertia, and their inverses: 0 for what nothing moves
+ A1, A2, A3,                 # what is demanded
+ FX, FY, FT,                 # force and torque in this small step
+ GX, GY, GW,                 # how the floor, or the wheels on it, move under the centre of mass
+ LF, LT,                     # greatest force and torque of friction on the floor
+ JX, JY, JW,                 # its impulses in this small step
+ OX, OY,                     # centre of mass in the body's frame, m
+ MU, E, R,                   # friction, restitution, radius
+ DL, DA,                     # what damping leaves of the velocities in a small step
+ LP, LD, AP, AD,             # gains of the controller
+ LIST_X, LIST_Y, LIST_TH,    # pose for which the lists of pairs and walls were made
+ X_LO, Y_LO, X_HI, Y_HI,     # bounds of its corners, m
+ SX, SY, STH,                # pose at the beginning of the step
+ TX, TY, TTH,                # of a mover: how far it goes in it
+ QX, QY, QW,                 # momentum at the beginning
+ SPEED, LIMIT, DEPTH, DEEP,  # of a mover: m/s; how deep it may overlap, how deep it did before, and does now, m
+ SLOTS) = range(61)
+"""Columns of `Workspace.slots`."""
+
+ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, WALL_0, WALL_1, FLAGS = range(11)
+"""Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the small step in which a mover was
+jammed, or −1; contacts are wanted; the controller has forces; its part of the list of walls."""
+NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
+"""What a body is in a step: not there; with mass; with mass and at rest; without; with mass, and thrown out of the world."""
+
+(NX, NY, AX, AY, CX, CY,     # normal from the first body to the second; from their centres of mass to the contact, m
+ DEEPNESS, MN, MT,           # overlap, m; mass that the contact sees along normal and edge, kg
+ PUSH, BOUNCE, GRIP,         # speed that takes the overlap back, speed that bounces back, m/s; friction
+ JN, JT, JP, SOFT,           # impulses along normal and edge, and of what takes the overlap back; restitution
+ TOUCHES) = range(17)
+"""Columns of `Workspace.touch`."""
+# fmt: on
+
+OK: Final = 0
+MORE_SLOTS, MORE_CORNERS, MORE_PAIRS, MORE_WALLS, MORE_TOUCHES = 1, 2, 4, 8, 16
+"""What `move_masses` finds no room for; it has changed nothing then."""
+LOST_SOME: Final = -1
+"""What it answers when all is done, but somebody was put back who was thrown out of the world."""
+
+
+def mass_state(n: int) -> MassState:
+    """Of `n` bodies that are new."""
+    return MassState(np.full((n, 3), np.nan), np.zeros(n), np.zeros(n, np.int8), np.zeros((n, 3)), np.zeros((n, 3)))
+
+
+def join_states(a: MassState, b: MassState) -> MassState:
+    """The rows of `a` followed by those of `b`."""
+    return MassState(
+        np.concatenate([a.seen, b.seen]), np.concatenate([a.depth, b.depth]), np.concatenate([a.resting, b.resting]),
+        np.concatenate([a.floor, b.floor]), np.concatenate([a.wrench, b.wrench]),
+    )  # fmt: skip
+
+
+def impulses(room: int) -> Impulses:
+    """No contacts, with room for so many."""
+    return Impulses(np.zeros(1, np.int64), np.zeros(1), np.zeros((room, 3), np.uint64), np.zeros((room, 2)))
+
+
+def workspace(n: int, slots: int, corners: int, pairs: int, walls: int, touches: int) -> Workspace:
+    """Room for `n` bodies, of which so many take part."""
+    return Workspace(
+        slot_of=np.zeros(n, np.int64), kind=np.zeros(n, np.int64), slots=np.zeros((slots + 1, SLOTS)),
+        flags=np.zeros((slots + 1, FLAGS), np.int64), bits=np.zeros(slots + 1, np.uint64), corners=np.zeros((corners + 2, 4)),
+        rank=np.zeros(max(slots, walls)), item=np.zeros(max(slots, walls), np.int64),
+        pair=np.zeros(pairs), pair_item=np.zeros(pairs, np.int64),
+        wall=np.zeros((walls, 4)), wall_id=np.zeros(walls, np.uint64), touch=np.zeros((touches, TOUCHES)),
+        ends=np.zeros((touches, 3), np.int64), key=np.zeros((touches, 3), np.uint64),
+        old_key=np.zeros((touches, 3), np.uint64), old=np.zeros((touches, 2)), point=np.zeros((4, 4)),
+    )  # fmt: skip
+
+
+def moving(state: State, bodies: Bodies, bins: Bins) -> Moving:
+    """The arrays of the others, as they are."""
+    return Moving(
+        state.pose, state.vel, state.disp, state.spin, state.uid, state.demand, state.contact, state.stall, state.mask,
+        state.held, state.drive, state.control, bodies.radius, bodies.inner, bodies.feels, bins.rows, bins.at, bins.start,
+        bins.frame, bins.shape, bins.reach, state.pose.copy(), state.vel.copy(), np.argsort(state.uid, kind="stable"),
+    )  # fmt: skip
+
+
+def walls(grid: Grid) -> Walls:
+    """What a grid says of walls."""
+    return Walls(
+        grid.x0, grid.y0, grid.h, grid.nx, grid.ny, grid.start, grid.seg, grid.seg.view(np.uint64), grid.mask, grid.clear
+    )  # fmt: skip
