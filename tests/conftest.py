@@ -62,6 +62,18 @@ def _same_logs() -> Iterator[None]:
     root.handlers[:], root.level, root.propagate = before
 
 
+@pytest.fixture(autouse=True)
+def _journaled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With BOTYARD_JOURNAL=1 every run of a simulation is done again from its journal, see `tests.journaled`."""
+    if not os.environ.get("BOTYARD_JOURNAL") or request.node.get_closest_marker("pokes"):
+        yield
+        return
+    from tests.journaled import watching
+
+    with watching():
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of shared reference data; without it the test is skipped, in CI it fails."""

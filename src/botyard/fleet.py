@@ -61,7 +61,7 @@ class Fleet(Handle):
         values = [None if a is None else self._each(a, what) for a, what in ((v, "v"), (w, "w"), (vy, "vy"))]
         if values[2] is not None and values[2].any():
             self._check_sideways()
-        self._sim._engine.submit_velocities(SetVelocities(self.robot_rows, *values))
+        self._sim.submit_velocities(SetVelocities(self.robot_rows, *values))
 
     def _each(self, value: ArrayLike, what: str) -> F8:
         """A number for each robot."""

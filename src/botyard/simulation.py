@@ -53,8 +53,7 @@ from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
-from botyard.engine.state import digest_of
-from botyard.engine.tables import NOBODY
+from botyard.engine.tables import NOBODY, Row
 from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNameError, WorldError
 from botyard.fleet import Fleet
 from botyard.formats import saving
@@ -74,11 +73,32 @@ from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.names import body_name, check_name
 from botyard.protocols.robotport import RobotState, Timing
-from botyard.sim.state import Known, clone, parts, rebuild, restore, save
+from botyard.sim.journal import (
+    AddRobots,
+    Attach,
+    Change,
+    Claim,
+    Describe,
+    Detach,
+    Entry,
+    Journal,
+    RemoveBox,
+    RemoveRobots,
+    ReplaceScene,
+    Restore,
+    SetDynamics,
+    SetRays,
+    Settle,
+    Submit,
+    SubmitVelocities,
+    WriteDevice,
+)
+from botyard.sim.state import Known, clone, digest, parts, rebuild, restore, save
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 FAR_OUTSIDE = 100.0
 """Robots that begin farther outside of the map's bounds than this, m, are hardly meant to."""
 MAX_CROWDING = 50.0
@@ -199,6 +219,9 @@ class Simulation(Handle):
         """For those who may put robots anywhere and are not the user."""
         self._unserved: set[str] = set()
         self._known = Known()
+        self._journal = Journal()
+        for table in self._engine.tables.values():
+            table.on_write = self._note_device
         self._configured: dict[tuple[str, int], Laser] = {}
         self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
         self._before: list[Callable[[], None]] = []
@@ -428,7 +451,9 @@ class Simulation(Handle):
             raise WorldError(f"names: expected one for each of {len(starts)} poses, found {n}")
         for name in names:
             check_name(name)
-        robots = self._put_in(spec, names, starts)
+        with self._journal:
+            robots = self._put_in(spec, names, starts)
+        self._note("api", AddRobots, spec, tuple(names), tuple(starts))
         self._doubt_places(names)
         return robots
 
@@ -477,6 +502,7 @@ class Simulation(Handle):
         """
         arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
         self._engine.replace_scene(scene, grid)
+        self._note("api", ReplaceScene, scene)
         self._set_scene(scene)
         self._doubt_walls()
 
@@ -516,6 +542,7 @@ class Simulation(Handle):
         for name in names:
             if not isinstance(name, str) or name not in self._robots:
                 raise arguments.unknown(name, self._robots, "robot")
+        self._note("api", RemoveRobots, tuple(names))
         self._take_out(names)
 
     def _take_out(self, names: Sequence[str]) -> None:
@@ -537,6 +564,7 @@ class Simulation(Handle):
         """Take a box of the map out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
         if name not in self.box_names:
             raise arguments.unknown(name, self.box_names, "box")
+        self._note("api", RemoveBox, name)
         self._engine.remove_box(name)
         self._set_scene(self._engine.scene)
 
@@ -553,10 +581,7 @@ class Simulation(Handle):
             It is absurdly far away.
         """
         self._check_there(name)
-        command = cmd.SetPose(arguments.pose(pose))
-        if name in self._robots:
-            self._robots[name]._teleports += 1
-        self._engine.submit(name, command, source)
+        self.submit(name, cmd.SetPose(arguments.pose(pose)), source)
 
     def reset(self, names: Sequence[str] | None = None, source: str = "api") -> None:
         """Put robots and boxes of the map, or all of them, back where they started, at the next step.
@@ -592,6 +617,7 @@ class Simulation(Handle):
         if spec is not None:
             arguments.instance(spec, "spec", DynamicsSpec)
         self._engine.set_dynamics(name, spec)
+        self._note("api", SetDynamics, name, spec)
         if name in self._robots:
             robot = self._robots[name]
             object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
@@ -616,23 +642,24 @@ class Simulation(Handle):
         """
         self._check_there(name)
         force = arguments.triple((fx, fy, torque), "fx", "fy", "torque")
-        self._engine.submit(name, cmd.Demand(Control.FORCE, force), source)
+        self.submit(name, cmd.Demand(Control.FORCE, force), source)
 
     def pull_to(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
         """Let the controller of a body with mass take it to a pose (m, m, rad) from the next step on; see `push`."""
         self._check_there(name)
-        self._engine.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)
+        self.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)
 
     def throw(self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api") -> None:
         """Keep a body with mass at a velocity, in the world's axes (m/s, rad/s), from the next step on; see `push`."""
         self._check_there(name)
         twist = arguments.triple((vx, vy, w), "vx", "vy", "w")
-        self._engine.submit(name, cmd.Demand(Control.TWIST, twist), source)
+        self.submit(name, cmd.Demand(Control.TWIST, twist), source)
 
     def describe(self, described: Described) -> None:
         """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
         for sensor in described.sensors:
             self._check_there(sensor.parent)
+        self._note("api", Describe, described)
         self.described |= described
         self._describe_again([joint_key(joint) for joint in described.joints])
 
@@ -669,6 +696,7 @@ class Simulation(Handle):
         engine = self._engine
         if name == carrier or engine.carrier_of(name) is not None or engine.carrier_of(carrier) is not None:
             raise WorldError(f"{carrier} cannot carry {name}: one of them is carried, or it is itself")
+        self._note("api", Attach, carrier, name)
         engine.attach(carrier, name)
         self._reshape(carrier)
 
@@ -676,6 +704,7 @@ class Simulation(Handle):
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
         carrier = self._engine.carrier_of(name)
         if carrier is not None:
+            self._note("api", Detach, name)
             self._engine.detach(name)
             self._reshape(carrier)
 
@@ -701,7 +730,7 @@ class Simulation(Handle):
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
         """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told."""
         self._check_there(name)
-        self._engine.submit(name, cmd.Hold(arguments.flag(on, "on")), source)
+        self.submit(name, cmd.Hold(arguments.flag(on, "on")), source)
 
     def unique_name(self, base: str) -> str:
         """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
@@ -838,6 +867,7 @@ class Simulation(Handle):
 
     def settle(self) -> Snapshot:
         """Let queued commands that place things take effect without letting time pass."""
+        self._note("api", Settle)
         return self._engine.settle()
 
     @property
@@ -891,6 +921,52 @@ class Simulation(Handle):
         rounded: F8 = np.rint(ranges / self.range_step) * self.range_step
         return rounded
 
+    def submit(self, name: str, command: cmd.Command, source: str = "api") -> None:
+        """Queue a command to a robot or a box for the next step; see `botyard.engine.commands`.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has that name.
+        """
+        engine = self._engine
+        if name not in engine.rows:
+            self._check_there(name)
+        if type(command) in _TELEPORTS and name in self._robots:
+            self._robots[name]._teleports += 1
+        engine.submit(name, command, source)
+        if self._journal.is_read:  # asked here, too: most commands are noted by nobody, and there are many
+            self._note(source, Submit, name, command)
+
+    def submit_velocities(self, command: cmd.SetVelocities, source: str = "api") -> None:
+        """Queue velocities of many bodies for the next step; its rows are those of the engine."""
+        self._note(source, SubmitVelocities, command)
+        self._engine.submit_velocities(command, source)
+
+    def journal(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
+        """Call `listener` for every change of the world from outside, whoever makes it, when it is made.
+
+        Parameters
+        ----------
+        listener : callable
+            Given a `botyard.sim.journal.Entry`: tick, number, source and change.
+
+        Returns
+        -------
+        callable
+            Unregisters the listener.
+        """
+        return self._journal.listen(arguments.function(listener, "listener"))
+
+    def _note(self, source: str, kind: Callable[..., Change], *values: object) -> None:
+        """Tell the journal of a change, if anybody reads it."""
+        if self._journal.is_read:
+            self._journal.note(self.tick, source, kind(*values))
+
+    def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
+        if values and self._journal.is_read:
+            self._journal.note(self.tick, "api", WriteDevice(row.table.name, row.number, dict(values)))
+
     @property
     def threads(self) -> int:
         """Most threads that ray casting may use."""
@@ -930,17 +1006,13 @@ class Simulation(Handle):
             nothing has changed, unless a controller refuses its own state.
         """
         arguments.instance(budget, "budget", Budget)
-        restore(self, state, budget)
+        with self._journal:
+            restore(self, state, budget)
+        self._note("api", Restore, bytes(state))
 
     def digest(self) -> int:
-        """64 bits over all of the state; equal states have equal ones. Computed when asked for.
-
-        Raises
-        ------
-        StateError
-            See `save_state`.
-        """
-        return digest_of(save(self))
+        """64 bits over all of the state, but what controllers think; equal states have equal ones. Computed when asked for."""
+        return digest(self)
 
     def clone(self, seed: int | None = None) -> Simulation:
         """Another simulation in the same state. With `seed`, its random draws differ from now on.
@@ -1142,7 +1214,7 @@ class Robot(Handle):
         self._teleports = teleports
         self._claims[:] = claims
         self._sim.claims += 1
-        self.electrics.version += 1
+        self.electrics.write()
         for laser in self.lasers:
             if (self.name, laser.index) in self._sim._configured:
                 laser.restore()
@@ -1297,12 +1369,14 @@ class Robot(Handle):
     def claim(self, source: str) -> None:
         """`source` commands the robot from now on: programs from within give way to it."""
         if source not in self._claims:
+            self._sim._note(source, Claim, self.name, True)
             self._claims.append(source)
             self._sim.claims += 1
 
     def release(self, source: str) -> None:
         """`source` commands the robot no longer; nothing else changes."""
         if source in self._claims:
+            self._sim._note(source, Claim, self.name, False)
             self._claims.remove(source)
             self._sim.claims += 1
 
@@ -1352,7 +1426,7 @@ class Commands(Handle):
 
     def submit(self, command: cmd.Command) -> None:
         """Queue any command of `botyard.engine.commands`."""
-        self._robot._sim._engine.submit(self._robot.name, command, self._source)
+        self._robot._sim.submit(self._robot.name, command, self._source)
 
     def __call__(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
         """Drive with velocities (m/s, rad/s, m/s to the left) until told otherwise; what is left out stays as it is.
@@ -1403,9 +1477,7 @@ class Commands(Handle):
 
     def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
         """Put the robot at a true pose (m, m, rad); its odometry does not notice."""
-        command = cmd.SetPose(arguments.pose((x, y, th)))
-        self._robot._teleports += 1
-        self.submit(command)
+        self.submit(cmd.SetPose(arguments.pose((x, y, th))))
 
     def hold(self, on: bool = True) -> None:
         """Hold the robot, for example to drag it with `set_pose`; let go, it goes on with what it was told."""
@@ -1459,12 +1531,14 @@ class Laser(Handle):
             arguments.number(increment, "increment", unit="rad"),
         )
         count = arguments.whole(count, "count", low=0, high=MAX_RAYS)
+        self._robot._sim._note("api", SetRays, self._robot.name, self.index, (angle_min, increment, count))
         fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
         self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
         self._robot._sim._configured[self._robot.name, self.index] = self
 
     def restore(self) -> None:
         """The rays of the model."""
+        self._robot._sim._note("api", SetRays, self._robot.name, self.index, None)
         self._robot._sim._configured.pop((self._robot.name, self.index), None)
         self._configure(laser_bundle(self.spec, self._robot._sim.sensor_noise))
 
@@ -1646,7 +1720,6 @@ class Port:
         if axis < 2:
             x, y = self._robot._sim.crowd.place(self.name)
             self._robot._sim.crowd.enter(self.name, value if axis == 0 else x, value if axis == 1 else y)
-        self._robot._teleports += 1
         self.submit(cmd.SetPoseAxis(axis, value))
 
     def state(self) -> RobotState:

@@ -93,9 +93,8 @@ class Joystick:
 
     def set(self, x: float, y: float, throttle: float = 1.0, button1: bool = False, button2: bool = False) -> None:
         """Move it; values are limited to their ranges."""
-        board = self._board.table
-        board.stick[self._board.number] = clamp(x, -1.0, 1.0), clamp(y, -1.0, 1.0), clamp(throttle, 0.0, 1.0)
-        board.buttons[self._board.number] = bool(button1), bool(button2)
+        stick = clamp(x, -1.0, 1.0), clamp(y, -1.0, 1.0), clamp(throttle, 0.0, 1.0)
+        self._board.write(stick=stick, buttons=(bool(button1), bool(button2)))
 
 
 class Electrics(Row[Boards]):
@@ -118,16 +117,16 @@ class Electrics(Row[Boards]):
     joystick : Joystick
         Joystick.
     version : int
-        Grows with every change made through this object but those of the joystick, so that a report made from it can be kept until then.
+        Grows with every change made through this object, so that a report made from it can be kept until then.
     """
 
     battery: Battery
     joystick: Joystick
-    digout = cell(int, counts=True)
-    analog_port = cell(int, counts=True)
-    temperature = cell(int, counts=True)
-    temperature_warning = cell(bool, counts=True)
-    estop_pressed = cell(bool, counts=True)
+    digout = cell(int)
+    analog_port = cell(int)
+    temperature = cell(int)
+    temperature_warning = cell(bool)
+    estop_pressed = cell(bool)
     version = cell(int)
 
     def __init__(self, battery: Battery, table: Boards | None = None, body: int = NOBODY, key: str = "") -> None:
@@ -183,7 +182,7 @@ class Electrics(Row[Boards]):
     def test_battery(self, value: int) -> None:
         """Pretend a battery state, see `Battery.pretend`."""
         self.battery.pretend(value)
-        self.table.version[self.number] += 1
+        self.write()
 
     def write_outputs(self, mask: int, states: int) -> None:
         """Set the outputs selected by `mask` to the bits of `states`."""
@@ -192,20 +191,23 @@ class Electrics(Row[Boards]):
     def write_inputs(self, mask: int, states: int, byte: int = 0) -> None:
         """Let the outside world set digital inputs of one byte; nothing happens for a byte that is not there."""
         if 0 <= byte < DIGITAL_BYTES:
-            inputs = self.table.inputs[self.number]
-            inputs[byte] = (int(inputs[byte]) & ~mask & 0xFF) | (states & mask & 0xFF)
-            self.table.version[self.number] += 1
+            inputs = self.inputs
+            inputs[byte] = (inputs[byte] & ~mask & 0xFF) | (states & mask & 0xFF)
+            self.write(inputs=inputs)
 
     def write_analog(self, port: int, value: int) -> None:
         """Let the outside world set an analogue input; nothing happens for a port that is not there."""
         if 0 <= port < ANALOG_INPUTS:
-            self.table.analog[self.number, port] = min(max(value, 0), ANALOG_MAX)
-            self.table.version[self.number] += 1
+            analog = self.analog
+            analog[port] = min(max(value, 0), ANALOG_MAX)
+            self.write(analog=analog)
 
     def move_servo(self, servo: int, position: int) -> None:
         """Remember where a client wants a pan-tilt servo, 0 … 255; nothing happens for one beyond `SERVOS`."""
         if 0 <= servo < SERVOS:
-            self.table.servos[self.number, servo] = position
+            servos = self._list(self.table.servos)
+            servos[servo] = position
+            self.write(servos=servos)
 
 
 __all__ = ["ANALOG_INPUTS", "ANALOG_MAX", "DIGITAL_BYTES", "SERVOS", "Boards", "Electrics", "Joystick"]

@@ -187,12 +187,11 @@ class Joint(Row[Joints]):
             raise CommandError(f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, found {value:g}")
         if kind == JointCommand.POSITION and not self.spec.unlimited:
             value = min(max(value, self.spec.low), self.spec.high)
-        self.table.command[self.number], self.table.value[self.number] = kind, value
+        self.write(command=int(kind), value=value)
 
     def reset(self) -> None:
         """As at the beginning."""
-        self.position, self.velocity, self.effort = self._start, 0.0, 0.0
-        self.table.command[self.number], self.table.value[self.number] = JointCommand.EFFORT, 0.0
+        self.write(position=self._start, velocity=0.0, effort=0.0, command=int(JointCommand.EFFORT), value=0.0)
 
     def advance(self, dt: float) -> None:
         """Let `dt` s pass for this one alone."""

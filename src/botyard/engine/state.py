@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -228,9 +228,12 @@ def _check_carriers(carrier: NDArray[Any]) -> None:
         raise StateError("state: carrier: what is carried can carry nothing")
 
 
-def digest_of(state: bytes) -> int:
-    """64 bits that differ when states differ: the checksum of the bytes."""
-    return int.from_bytes(state[-CHECKSUM:], "little")
+def digest_of(head: bytes, columns: Iterable[NDArray[Any]]) -> int:
+    """64 bits that differ when heads or columns do."""
+    digest = hashlib.blake2b(head, digest_size=8)
+    for column in columns:
+        digest.update(np.ascontiguousarray(column).data)
+    return int.from_bytes(digest.digest(), "little")
 
 
 def object_digest(value: object) -> bytes:

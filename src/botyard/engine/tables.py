@@ -8,7 +8,7 @@ holds. Nothing that changes may stand anywhere else, or it is lost when a world 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -19,6 +19,8 @@ from botyard.engine.layout import I8
 T = TypeVar("T")
 NOBODY: Final = -1
 """In a column that refers to bodies: none."""
+VERSION: Final = "version"
+"""A column of this name, if a table has one, grows with every write to its row."""
 
 
 class Column(NamedTuple):
@@ -79,6 +81,8 @@ class Table:
         self._room: dict[str, NDArray[Any]] = {}
         self._rows: list[Row[Any]] = []
         self.layout = 0
+        self.on_write: Callable[[Row[Any], Mapping[str, Any]], None] | None = None
+        """Told of everything that is written to a row from outside."""
         self._reserve(4)
         self._fit(0)
 
@@ -168,6 +172,16 @@ class Row(Generic[K]):
         self.key = key
         self.number = table.add(self, body, **values)
 
+    def write(self, **values: Any) -> None:
+        """Set columns of this row from outside of the world: this is the door that the journal watches."""
+        table, number = self.table, self.number
+        for name, value in values.items():
+            getattr(table, name)[number] = value
+        if VERSION in table.columns:
+            getattr(table, VERSION)[number] += 1
+        if table.on_write is not None:
+            table.on_write(self, values)
+
     def detach(self) -> None:
         """Its body is gone: keep what it was."""
         old, number = self.table, self.number
@@ -178,10 +192,9 @@ class Row(Generic[K]):
 class _Cell(Generic[T]):
     """An attribute of a `Row` that is a number in its table's column of the same name."""
 
-    def __init__(self, kind: type[T], column: str, counts: bool) -> None:
+    def __init__(self, kind: type[T], column: str) -> None:
         self._kind = kind
         self._name = column
-        self._counts = counts
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = self._name or name
@@ -190,17 +203,12 @@ class _Cell(Generic[T]):
         return self._kind(getattr(row.table, self._name)[row.number])  # type: ignore[call-arg]
 
     def __set__(self, row: Row[Any], value: T) -> None:
-        getattr(row.table, self._name)[row.number] = value
-        if self._counts:
-            row.table.version[row.number] += 1
+        row.write(**{self._name: value})
 
 
-def cell(kind: type[T], column: str = "", *, counts: bool = False) -> T:
-    """Declare an attribute of a `Row`: a bool, int or float that stands in a column, by default that of the same name.
-
-    With `counts`, the column ``version`` grows whenever it is assigned to.
-    """
-    return cast(T, _Cell(kind, column, counts))
+def cell(kind: type[T], column: str = "") -> T:
+    """Declare an attribute of a `Row`: a bool, int or float that stands in a column, by default that of the same name."""
+    return cast(T, _Cell(kind, column))
 
 
 __all__ = ["NOBODY", "Column", "Row", "Table", "cell"]

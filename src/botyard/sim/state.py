@@ -26,6 +26,7 @@ from botyard.engine.state import (
     BODIES,
     CONTACTS,
     columns_of,
+    digest_of,
     join,
     object_digest,
     read_columns,
@@ -200,8 +201,17 @@ class Known:
 
 def save(sim: Simulation) -> bytes:
     """See `Simulation.save_state`."""
+    return join(msgspec.msgpack.encode(_head(sim, _controllers(sim))), list(columns_of(sim.engine)))
+
+
+def digest(sim: Simulation) -> int:
+    """See `Simulation.digest`."""
+    return digest_of(msgspec.msgpack.encode(_head(sim, [])), columns_of(sim.engine))
+
+
+def _head(sim: Simulation, controllers: list[_Controller]) -> _Head:
     engine, dynamics = sim.engine, sim.engine.dynamics
-    head = _Head(
+    return _Head(
         version=VERSION,
         program=botyard.__version__,
         roster=msgspec.Raw(sim._known.roster(sim)),
@@ -216,9 +226,8 @@ def save(sim: Simulation) -> bytes:
         claims={name: robot._claims for name, robot in sim.robots.items() if robot._claims},
         rays=[_Rays(*rays) for rays in _rays(sim)],
         queue=[_Queued(name, source, n, *_values(command)) for name, source, n, command in engine.queued()],
-        controllers=_controllers(sim),
+        controllers=controllers,
     )
-    return join(msgspec.msgpack.encode(head), list(columns_of(engine)))
 
 
 def _rays(sim: Simulation) -> list[tuple[str, int, float, float, int]]:

@@ -279,7 +279,7 @@ class EngineBody(Body):
             return
         if control is Control.FORCE and not any(values) and state.control[row] == Control.MOTORS:
             return  # clients that do not push it say this all the time
-        sim.engine.submit(self.body, cmd.Demand(control, values), SOURCE)
+        sim.submit(self.body, cmd.Demand(control, values), SOURCE)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
         """Of a body without mass: forces do nothing, a pose is taken at once, a velocity goes on until the next command."""

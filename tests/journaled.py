@@ -1,0 +1,91 @@
+"""Every run of a simulation is done again from its journal, and must come out the same at every tick (TODO-031).
+
+With ``BOTYARD_JOURNAL=1`` each simulation that a test makes in its own process is watched (`make test-long`); a few tests always are.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from botyard.engine.simulation import Engine
+from botyard.sim.journal import Entry, resimulate
+from botyard.simulation import Simulation
+
+
+class Watched:
+    """A simulation, what it was made of, what was done to it, and its digest after each step."""
+
+    def __init__(self, sim: Simulation, arguments: dict[str, Any]) -> None:
+        self.sim, self.arguments = sim, arguments
+        self.entries: list[Entry] = []
+        self.digests: list[int] = []
+        self.unregister = sim.journal(self.entries.append)
+
+    def again(self) -> Simulation:
+        """The same first world."""
+        with _off():
+            sim = Simulation(**self.arguments)
+        sim._known = self.sim._known
+        return sim
+
+    def check(self) -> None:
+        """Do the run again."""
+        self.unregister()
+        sim = self.again()
+        first = sim.tick
+        for k, digest in enumerate(resimulate(sim, self.entries, self.sim.tick)):
+            assert digest == self.digests[k], (
+                f"tick {first + k + 1}: another digest than in the first run; {len(self.entries)} changes, the last before it: "
+                f"{[e for e in self.entries if e.tick <= first + k][-3:]}"
+            )
+        assert sim.digest() == self.sim.digest(), "after the last step, something was changed behind the journal's back"
+
+
+class _State:
+    on = True
+
+
+@contextmanager
+def _off() -> Iterator[None]:
+    before, _State.on = _State.on, False
+    try:
+        yield
+    finally:
+        _State.on = before
+
+
+@contextmanager
+def watching() -> Iterator[list[Watched]]:
+    """Watch all simulations that are made meanwhile; at the end each run is done again."""
+    watched: list[Watched] = []
+    of: dict[int, Watched] = {}
+    begin, step = Simulation.__init__, Engine.step
+    names = inspect.signature(begin)
+
+    def init(sim: Simulation, *args: Any, **kwargs: Any) -> None:
+        begin(sim, *args, **kwargs)
+        if _State.on:
+            given = dict(names.bind(sim, *args, **kwargs).arguments)
+            given.pop("self")
+            given["warn"] = lambda text: None
+            watched.append(Watched(sim, given))
+            of[id(sim.engine)] = watched[-1]
+
+    def one(engine: Engine, n: int = 1) -> Any:
+        watch = of.get(id(engine))
+        if watch is None:
+            return step(engine, n)
+        for _ in range(n):
+            step(engine, 1)
+            watch.digests.append(watch.sim.digest())
+        return engine.snapshot
+
+    with mock.patch.object(Simulation, "__init__", init), mock.patch.object(Engine, "step", one):
+        yield watched
+        with _off():
+            for watch in watched:
+                watch.check()
