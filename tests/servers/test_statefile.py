@@ -8,6 +8,7 @@ import copy
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers import supervise as supervisor
 from botyard.servers.hub import Hub
 from botyard.servers.packetlog import PacketLog
-from botyard.servers.statefile import SavedRobot, SavedState, read_state, restore, write_state
+from botyard.servers.statefile import SavedRobot, SavedState, read_state, restore, state_of, write_state
 from botyard.servers.supervise import keep_log
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
@@ -320,3 +321,61 @@ def test_recordings_replace_recordings_only(tmp_path: Path) -> None:
         log.session("r")(True, b"\x01")
         log.close()
         assert json.loads(path.read_text())["data"] == "01"
+
+
+def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
+    """Odometry, battery, limits and motion go on; robots whose clients are gone stop when their time is out."""
+
+    def begin() -> Yard:
+        hub = Hub(Simulation(seed=3))
+        yard = Yard(hub, WorldControl(hub.sim, LoopHost(hub)), PioneerSettings())
+        for name, y in (("a", 0.0), ("b", 3.0)):
+            yard.add("p3dx", name, Pose(0.0, y, 0.0))
+        return yard
+
+    path = tmp_path / "state"
+
+    async def first() -> tuple[Any, ...]:
+        yard = begin()
+        sim = yard.hub.sim
+        a, b = sim.robots["a"], sim.robots["b"]
+        a.claim("pioneer")
+        a.command(v=0.3, w=0.1)
+        b.command(v=0.2)
+        a.electrics.test_battery(115)
+        sim.add_robot("amigo", "127.0.0.1", pose=(5.0, 5.0, 0.0))
+        sim.step(20)
+        write_state(state_of(yard), path)
+        yard.close()
+        return a.odom, a.state, a.electrics.volts, b.truth
+
+    async def second(expected: tuple[Any, ...], monkey: pytest.MonkeyPatch) -> None:
+        state = read_state(path, pytest.fail)
+        assert state is not None
+        yard = begin()
+        sim = yard.hub.sim
+        monkey.setattr("botyard.servers.statefile.ORPHANS", 0.0)
+        restore(yard, state)
+        a, b = sim.robots["a"], sim.robots["b"]
+        assert (a.odom, a.state, a.electrics.volts, b.truth) == expected
+        assert sim.tick == 20 and list(sim.robots) == ["a", "b"] and not a.clients
+        sim.step(3)
+        assert a.velocity.vx > 0.1, "it goes on"
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        sim.step(30)
+        assert a.velocity.vx == 0.0, "its client has not come back"
+        assert b.velocity.vx == pytest.approx(0.2), "nobody's client drove it"
+        yard.close()
+
+    with pytest.MonkeyPatch.context() as monkey:
+        asyncio.run(second(asyncio.run(first()), monkey))
+
+
+def test_a_world_that_is_another_one_keeps_places(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    said: list[str] = []
+    state = replace(REAL, world=b"nonsense")
+    write_state(state, tmp_path / "state")
+    assert read_state(tmp_path / "state", said.append) == state and not said
+    assert brought_back(tmp_path / "state")
+    assert "but nothing else is as it was: state: expected bytes of save_state" in caplog.text

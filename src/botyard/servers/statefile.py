@@ -7,13 +7,14 @@ full or stuck costs the restart, not the simulation.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -21,17 +22,19 @@ import msgspec
 from msgspec import Meta
 
 from botyard.controllers.crew import employ
-from botyard.errors import BotyardError
+from botyard.errors import BotyardError, StateError
 from botyard.geometry import Pose
 from botyard.model.world import THING, Program
 from botyard.names import MAX_NAME, check_name
 from botyard.safefile import MARK, read_own, remove_own, replace_own
 from botyard.servers.yard import Yard
-from botyard.simulation import Robot
+from botyard.simulation import Robot, Simulation
 
 PERIOD: Final = 1.0
 """The file is written so often, s of wall time, if something has changed."""
 VERSION: Final = 1
+ORPHANS: Final = 2.0
+"""Robots whose clients have not come back so long after a crash stop, s: the watchdog of most clients."""
 MAX_FILE: Final = 256 * 2**20
 """A state has at most so many bytes; a larger file is none."""
 MAX_THINGS: Final = 1_000_000
@@ -93,6 +96,8 @@ class SavedState:
         The factories' ports.
     page : sequence
         The page's port, and its two tokens; empty without a page.
+    world : bytes
+        All that changes, see `Simulation.save_state`; empty: the rest has to do.
     """
 
     tick: int
@@ -104,6 +109,7 @@ class SavedState:
     boxes: Mapping[str, Pose] = field(default_factory=dict)
     factories: Sequence[int] = ()
     page: Sequence[Any] = ()
+    world: bytes = b""
 
 
 def state_of(yard: Yard, page: Sequence[Any] = ()) -> SavedState:
@@ -127,7 +133,15 @@ def state_of(yard: Yard, page: Sequence[Any] = ()) -> SavedState:
         boxes={n: Pose(*poses[rows[n]]) for n in sim.box_names},
         factories=[f.address[1] for f in yard.factories],
         page=page,
+        world=_world_of(sim),
     )
+
+
+def _world_of(sim: Simulation) -> bytes:
+    try:
+        return sim.save_state()
+    except StateError:  # of a controller that cannot say its state: places are kept all the same
+        return b""
 
 
 class _Program(msgspec.Struct):
@@ -160,6 +174,7 @@ class _State(msgspec.Struct):
     boxes: Annotated[dict[Name, Triple], Meta(max_length=MAX_THINGS)]
     factories: Annotated[list[Port], Meta(max_length=MAX_THINGS)]
     page: Annotated[list[int | str], Meta(max_length=3)]
+    world: bytes = b""
 
 
 def read_state(path: str | os.PathLike[str], warn: Callable[[str], None]) -> SavedState | None:
@@ -179,6 +194,7 @@ def read_state(path: str | os.PathLike[str], warn: Callable[[str], None]) -> Sav
             boxes={name: Pose(*pose) for name, pose in file.boxes.items()},
             factories=file.factories,
             page=msgspec.convert(file.page, tuple[Port, str, str]) if file.page else (),
+            world=file.world,
         )
     except (OSError, ValueError, BotyardError, RecursionError) as error:  # msgspec's errors are ValueErrors
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -201,7 +217,9 @@ def write_state(state: SavedState, path: str | os.PathLike[str]) -> None:
     OSError
         It cannot be written, or something else than a file is in its place.
     """
-    replace_own(path, json.dumps({"version": VERSION, **asdict(state), "about": MARK}, default=str).encode())
+    world = base64.b64encode(state.world).decode()
+    told = {"version": VERSION, **asdict(replace(state, world=b"")), "world": world, "about": MARK}
+    replace_own(path, json.dumps(told, default=str).encode())
 
 
 def restore(yard: Yard, state: SavedState) -> dict[str, int]:
@@ -232,6 +250,7 @@ def restore(yard: Yard, state: SavedState) -> dict[str, int]:
             sim.put(name, pose, "restart")
         except BotyardError as error:
             log.warning("the box %s is not where it was: %s", name, error)
+    _go_on(yard, state)
     sim.settle()
     for factory in yard.factories:
         factory.remembered.update(state.visitors)
@@ -243,6 +262,36 @@ def restore(yard: Yard, state: SavedState) -> dict[str, int]:
         sim.time, len(wanted & set(sim.robots)),
     )  # fmt: skip
     return {r.name: r.port for r in state.robots if r.port}
+
+
+def _go_on(yard: Yard, state: SavedState) -> None:
+    """Odometry, batteries, limits, what is held, and how everything moved: as it was, where the world is the same one.
+
+    Clients are gone: they are forgotten, and robots that they drove stop when their time is out.
+    """
+    sim = yard.hub.sim
+    if not state.world:
+        return
+    before = set(sim.robots)
+    try:
+        sim.restore(state.world)
+    except BotyardError as error:
+        log.warning("robots are where they were, but nothing else is as it was: %s", error)
+        return
+    sim.remove_robots([name for name in sim.robots if name not in before])  # visitors' come with their clients
+    driven = []
+    for name, robot in sim.robots.items():
+        for source in robot.clients:
+            robot.release(source)
+            driven.append(name)
+    if driven:
+        asyncio.get_running_loop().call_later(ORPHANS, _stop, sim, driven)
+
+
+def _stop(sim: Simulation, names: Sequence[str]) -> None:
+    for name in names:
+        if name in sim.robots and not sim.robots[name].clients:
+            sim.robots[name].command.stop()
 
 
 class StateKeeper:
