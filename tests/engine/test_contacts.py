@@ -190,6 +190,15 @@ def test_tables_grow_with_what_there_is() -> None:
     assert key == ordered and len({tuple(k) for k in key}) == len(key), "sorted, each contact once"
 
 
+def test_what_is_taken_into_a_hand_feels_no_force_any_more() -> None:
+    sim = heap()
+    sim.step(5)
+    assert sim.wrench("b7") != (0.0, 0.0, 0.0)
+    sim.hold("b7")
+    sim.step()
+    assert sim.wrench("b7") == (0.0, 0.0, 0.0)
+
+
 # -- what is at rest
 
 

@@ -139,7 +139,7 @@ def find_pairs(slots: F8, flags: I8, count: int, rank: F8, item: I8, pair: F8, p
     for s in range(count):
         rank[s], item[s] = slots[s, X_LO], s
     heap_sort(rank, item, count)
-    found = 0
+    found = np.int64(0)  # no literal, which would have kernels compiled twice; so below
     for p in range(count):
         a = item[p]
         end = slots[a, X_HI] + SKIN
@@ -156,7 +156,7 @@ def find_pairs(slots: F8, flags: I8, count: int, rank: F8, item: I8, pair: F8, p
             pair[found], pair_item[found] = float(min(a, b) * count + max(a, b)), 0
             found += 1
     heap_sort(pair, pair_item, found)
-    return found
+    return int(found)
 
 
 @merged_kernel
@@ -175,7 +175,7 @@ def list_walls(start: I4, seg: F8, bits: U8, classes: U2, clear: U1, frame: tupl
     gx, gy, limit = (x - x0) * inv, (y - y0) * inv, reach * inv
     i0, i1 = bin_span(x - reach, x + reach, x0, inv, nx)
     j0, j1 = bin_span(y - reach, y + reach, y0, inv, ny)
-    found = 0
+    found = np.int64(0)
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
             if not (int(classes[k]) & OBSTACLE):
@@ -188,7 +188,7 @@ def list_walls(start: I4, seg: F8, bits: U8, classes: U2, clear: U1, frame: tupl
             rank[found], item[found] = float(wall_hash(bits, k)), k
             found += 1
     heap_sort(rank, item, found)
-    return found
+    return int(found)
 
 
 @merged_kernel
@@ -324,7 +324,7 @@ def touch_bodies(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, cor
 
     Returns how many, −1 when there is no room for all, and where to look for older impulses.
     """
-    at = o = 0
+    at = o = np.int64(0)
     for p in range(pairs):
         a = int(pair[p]) // count
         b = int(pair[p]) - a * count
@@ -363,7 +363,7 @@ def touch_bodies(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, cor
                     scale,
                 )
                 at += n
-    return at, o
+    return int(at), int(o)
 
 
 @inner_kernel
@@ -371,6 +371,7 @@ def touch_walls(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corn
                 point: F8, touch: F8, ends: I8, key: U8, old_key: U8, old: F8, old_count: int, scale: float, at: int,
                 o: int) -> int:  # fmt: skip
     """Write the contacts with walls behind those of bodies. Returns how many there are in all; −1 when there is no room for them."""
+    w0, w1 = np.int64(0), np.int64(2)  # the rows of a wall
     for s in range(count):
         if flags[s, KIND] != AWAKE:
             continue
@@ -387,7 +388,7 @@ def touch_walls(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corn
             corners[1, 0], corners[1, 1], corners[1, 2], corners[1, 3] = bx, by, -ey / size, ex / size
             for p in range(piece_start[row], piece_start[row + 1]):
                 n, turned, edge, other = manifold(
-                    corners, corner_start[p] + off, corner_start[p + 1] + off, 0, 2, point
+                    corners, corner_start[p] + off, corner_start[p + 1] + off, w0, w1, point
                 )
                 if n == 0:
                     continue
@@ -480,7 +481,7 @@ def order_touches(flags: I8, ends: I8, touches: int) -> None:
                 n += 1
 
 
-@merged_kernel
+@inner_kernel
 def solve_touches(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
     """Go through all contacts once. Returns whether an impulse has changed a velocity."""
     changed = False
@@ -520,7 +521,7 @@ def solve_touches(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
     return changed
 
 
-@merged_kernel
+@inner_kernel
 def solve_floor(slots: F8, flags: I8, count: int, h: float) -> bool:
     """Go through the friction of all bodies on the floor, or of their wheels, once. Returns whether an impulse has changed a velocity."""
     changed = False

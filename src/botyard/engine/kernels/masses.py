@@ -45,8 +45,6 @@ from botyard.engine.masslayout import (
     CENTER_Y,
     CONTROL,
     CORNERS,
-    CX,
-    CY,
     DA,
     DEEP,
     DEEPNESS,
@@ -270,7 +268,8 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
 
     Returns how many there are, what there is no room for, and the greatest speed of a mover.
     """
-    slots, flags, count, corners, fastest = work.slots, work.flags, 0, 2, 0.0
+    slots, flags, fastest = work.slots, work.flags, 0.0
+    count, corners = np.int64(0), np.int64(2)  # the first two rows are for a wall
     for n in range(m.order.shape[0]):
         i = m.order[n]
         if work.slot_of[i] < 0:
@@ -307,7 +306,7 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
         slots[count, k] = 0.0
     slots[count, MU] = slots[count, E] = 1.0
     flags[count, KIND] = NOTHING
-    return count, OK, fastest
+    return int(count), OK, fastest
 
 
 @merged_kernel
@@ -520,7 +519,7 @@ def note(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
 
 
 @merged_kernel
-def press(slots: F8, flags: I8, s: int, t: int, touch: F8, ax: float, ay: float, turn: float) -> None:
+def press(slots: F8, s: int, t: int, touch: F8, ax: float, ay: float, turn: float) -> None:
     """Note how deep a mover presses itself into something at a contact."""
     vx, vy = slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
     if turn * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0:
@@ -535,13 +534,13 @@ def feel(slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touche
         if flags[s, KIND] != MOVER or flags[s, JAMMED] < 0:  # one that is jammed is touched where it was then
             bits[s] = np.uint64(0)
     for t in range(touches):
-        a, b = ends[t, 0], ends[t, 1]
-        if flags[a, KIND] != MOVER or (slots[a, SPEED] > 0.0 and flags[a, JAMMED] < 0):
-            note(slots, flags, bits, a, touch[t, AX], touch[t, AY])
-            press(slots, flags, a, t, touch, touch[t, AX], touch[t, AY], 1.0)
-        if b < count and (flags[b, KIND] != MOVER or (slots[b, SPEED] > 0.0 and flags[b, JAMMED] < 0)):
-            note(slots, flags, bits, b, touch[t, CX], touch[t, CY])
-            press(slots, flags, b, t, touch, touch[t, CX], touch[t, CY], -1.0)
+        for side in range(2):
+            s = ends[t, side]
+            # a wall feels nothing, nor does a mover that stands, or was jammed before
+            if s < count and (flags[s, KIND] != MOVER or (slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0)):
+                x, y = touch[t, AX + 2 * side], touch[t, AY + 2 * side]
+                note(slots, flags, bits, s, x, y)
+                press(slots, s, t, touch, x, y, 1.0 - 2.0 * side)
     for s in range(count):
         if flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0:
             if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
@@ -637,8 +636,10 @@ def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
         there = work.kind[i] != NOTHING
         if work.kind[i] != MOVER or work.slot_of[i] < 0:
             mass.depth[i] = 0.0
-        if not there:
+        if not there or work.kind[i] == MOVER:  # what has mass may be in a hand
             mass.resting[i] = 0
+            for k in range(3):
+                mass.wrench[i, k] = mass.floor[i, k] = 0.0
         for k in range(3):
             mass.seen[i, k] = m.pose[i, k] if there else math.nan
 
