@@ -186,12 +186,12 @@ def test_a_handle_of_a_removed_robot_says_so(sim: botyard.Simulation) -> None:
     assert "removed" in repr(robot)
 
 
-@pytest.mark.parametrize("what", ["simulation", "robot", "laser", "sonar", "fleet", "command"])
+@pytest.mark.parametrize("what", ["robot", "laser", "sonar", "fleet", "command"])
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_copies_are_refused_loudly(sim: botyard.Simulation, what: str, way: Callable[[object], object]) -> None:
     robot = sim.robots["bob"]
     things = {
-        "simulation": sim, "robot": robot, "laser": robot.laser, "sonar": robot.sonar, "fleet": sim.fleet, "command": robot.command,
+        "robot": robot, "laser": robot.laser, "sonar": robot.sonar, "fleet": sim.fleet, "command": robot.command,
     }  # fmt: skip
     with pytest.raises(TypeError, match="cannot be copied or pickled"):
         way(things[what])

@@ -9,8 +9,8 @@ from typing import ClassVar, NoReturn
 class Handle:
     """What a user holds of a simulation: it says what to call where it cannot be assigned to, and refuses to be copied by itself.
 
-    A copy of a robot without its world, or of a world without what drives its robots, would be half of something. Whole worlds are saved
-    as scenarios (`Simulation.save_scenario`).
+    A copy of a robot without its world would be half of something. Whole worlds can be copied, pickled and saved (`Simulation.clone`,
+    `Simulation.save_state`).
     """
 
     _instead: ClassVar[Mapping[str, str]] = {}
@@ -23,8 +23,8 @@ class Handle:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(
-            f"a {type(self).__name__} cannot be copied or pickled: make the simulation anew from the same map, seed and commands, "
-            "which gives the same run, or save it as a scenario (Simulation.save_scenario)"
+            f"a {type(self).__name__} cannot be copied or pickled by itself: copy, pickle or clone its simulation "
+            "(Simulation.clone, Simulation.save_state)"
         )
 
 

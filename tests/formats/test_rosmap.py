@@ -189,7 +189,7 @@ def test_clients_find_them_and_other_yaml_is_not_offered(tmp_path: Path) -> None
     (tmp_path / "old.map").write_text("2D-Map\n")
     names = [name for name, shipped in client_maps([tmp_path.resolve()]) if not shipped]
     assert names == ["lab.yaml", "old.map"]
-    with pytest.raises(MapError, match=r"send both in one \.zip"):
+    with pytest.raises(MapError, match=r"send both at once, or in one \.zip"):
         read_world(Source("lab.yaml", GOOD.encode()))
 
 

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import KeptFileError
 from botyard.formats import saving
 from botyard.formats.base import Options, Source
@@ -208,7 +209,7 @@ def worlds(draw: st.DrawFn) -> World:
         for i, (spec, pose, program, served, name) in enumerate(given)
     ]
     held = Settings(
-        seed=draw(st.none() | st.integers(-(2**70), 2**70)), step=draw(st.none() | st.sampled_from([0.1, 0.005, 0.0001])),
+        seed=draw(st.none() | st.integers(MIN_SEED, MAX_SEED)), step=draw(st.none() | st.sampled_from([0.1, 0.005, 0.0001])),
         speed=draw(st.none() | st.floats(0, 1000)), duration=draw(st.none() | st.floats(0.001, 1e6)), paused=draw(st.booleans()),
         odometry_error=draw(st.sampled_from([None, "none", "constant"])), sensor_noise=draw(st.none() | st.booleans()),
         threads=draw(st.none() | st.integers(1, 256)),
