@@ -399,7 +399,9 @@ def test_a_selected_robots_sensors_are_read_and_no_others(run: tuple[Served, Pag
     assert not ann.laser.is_read
     one.click(3, 3)
     simulator.wait(lambda: ann.laser.is_read)
-    one.until("__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 1 && __sim.readouts.details[0]?.nearest > 0")
+    one.until(
+        "__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 1 && __sim.readouts.details[0]?.nearest > 0"
+    )
     one.tab.get_by_role("button", name="bob").click()
     simulator.wait(lambda: not ann.laser.is_read and bob.sonar is not None and bob.sonar.is_read)
     one.press("l")

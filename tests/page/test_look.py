@@ -69,7 +69,9 @@ def test_both_renderers_show_the_world(browser: Browser, renderer: str) -> None:
     with served(office()) as simulator, page(browser, simulator.url, renderer=renderer) as one:
         assert one.js("__sim.painter.renderer") == renderer  # else a suite passes on the fallback unnoticed
         one.js("__sim.selection.set(['r0', 'r1'])")
-        one.until("__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2 && __sim.painter.drawn.bodies >= 5")
+        one.until(
+            "__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2 && __sim.painter.drawn.bodies >= 5"
+        )
         picture = pixels(one.tab.locator(".stage").screenshot())
         assert picture.std() > 10  # not blank
         for name in ("r0", "r2"):
@@ -310,7 +312,10 @@ def test_a_model_that_is_not_there_is_said_in_the_dialog(browser: Browser) -> No
 def test_no_graphics_and_lite_graphics(browser: Browser) -> None:
     for option, code in (
         ("--no-graphics", "document.querySelector('canvas') === null && __sim.roster.robots === 1"),
-        ("--lite-graphics", "!__sim.settings.layers.grid && !__sim.settings.layers.trails && __sim.roster.robots === 1"),
+        (
+            "--lite-graphics",
+            "!__sim.settings.layers.grid && !__sim.settings.layers.trails && __sim.roster.robots === 1",
+        ),
     ):
         port = free_port(10)
         arguments = ("-m", "office", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 9), option)

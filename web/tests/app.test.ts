@@ -175,6 +175,17 @@ describe("the page", () => {
     expect(app.world.layers.trails).toBe(true);
   });
 
+  it("begins trails anew when they are shown again, and only then", () => {
+    const app = open(["r0"]);
+    const { trails } = app.world;
+    app.settings.toggleLayer("grid");
+    expect(trails.count).toBe(1);
+    app.settings.toggleLayer("trails");
+    expect(trails.count).toBe(1);
+    app.settings.toggleLayer("trails");
+    expect(trails.count).toBe(0);
+  });
+
   it("takes the log, the state and a map that cannot be had", async () => {
     const app = open();
     socket().says({ type: "log", lost: 1, lines: [{ time: 0, level: "error", source: "s", text: "t" }] });
