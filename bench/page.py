@@ -194,10 +194,10 @@ async def _browse(sim: Simulation, renderer: str, program: str) -> None:
         page = await context.new_page()
         await page.goto(server.url())
         await asyncio.sleep(12)
-        await page.evaluate("__sim.costs.length = 0")
+        await page.evaluate("__sim.painter.costs.length = 0")
         await asyncio.sleep(12)
-        costs = sorted(await page.evaluate("__sim.costs"))
-        drawn = await page.evaluate("JSON.stringify([__sim.renderer, __sim.drawn])")
+        costs = sorted(await page.evaluate("__sim.painter.costs"))
+        drawn = await page.evaluate("JSON.stringify([__sim.painter.renderer, __sim.painter.drawn])")
         if costs:
             print(
                 f"{renderer}: main thread {statistics.median(costs):.2f} ms median, {costs[int(0.9 * len(costs))]:.2f} ms 90 % "

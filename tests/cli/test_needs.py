@@ -176,6 +176,8 @@ def test_the_table_is_that_of_the_project() -> None:
         ("--nomap --start outside", "--start outside needs a map"),
         ("--nomap -r p3dx:a -r amigo:a", "names must be unique"),
         ("--nomap -R box", "box cannot drive"),
+        ("--nomap --gui-token ключ", "--gui-token: expected"),
+        (f"--nomap --gui-token {'x' * 513}", "--gui-token: expected"),
         ("--nomap --controller wonder", 'did you mean "wander"'),
         ("traffic run none.json --on-robots p3dx --compat", "--on-robots does not go with --compat"),
         ("traffic run none.json --on-robots p3dxx", 'did you mean "p3dx"'),

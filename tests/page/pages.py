@@ -27,7 +27,7 @@ class PageObject:
     def open(self, url: str) -> None:
         """Open it and wait for the first frame."""
         self.tab.goto(url)
-        self.until("window.__sim && __sim.world.frameVersion > 0 && __sim.fitted")
+        self.until("window.__sim && __sim.world.frameVersion > 0 && __sim.viewpoint.fitted")
 
     def js(self, code: str) -> Any:
         """Evaluate something in the page."""

@@ -79,8 +79,8 @@ def test_one_robot_that_cannot_keeps_nothing_from_the_others(run: tuple[Served, 
 def test_obstacles_among_the_selected_do_not_hinder_a_stop(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     simulator.do(lambda: simulator.yard.add("box", "crate", Pose(8, 8, 0)))
-    one.until("__sim.bodies.some(b => b.name === 'crate')")
-    one.js("__sim.setSelection(['crate', 'r0', 'r2'])")
+    one.until("__sim.roster.bodies.some(b => b.name === 'crate')")
+    one.js("__sim.selection.set(['crate', 'r0', 'r2'])")
     one.button("Emergency stop: 2 robots").click()
     simulator.wait(
         lambda: [r.electrics.estop_pressed for r in list(simulator.sim.robots.values())[:3]] == [True, False, True]
@@ -96,14 +96,14 @@ def test_things_of_the_map_among_the_selected_hinder_neither_a_stop_nor_clones(r
             )
         )
     )
-    one.until("__sim.bodies.some(b => b.name === 'Box:1')")
-    one.js("__sim.toasts = [], __sim.setSelection(['Box:1', 'r0', 'r1'])")
+    one.until("__sim.roster.bodies.some(b => b.name === 'Box:1')")
+    one.js("__sim.notices.toasts = [], __sim.selection.set(['Box:1', 'r0', 'r1'])")
     one.press("x")
     toast(one, "stop: 2 robots")
     one.press("Control+d")
     toast(one, "1 of 3 are of the map: only robots are cloned")
     simulator.wait(lambda: len(simulator.sim.robots) == 5)
-    assert not one.js("__sim.toasts.some(t => t.bad)")
+    assert not one.js("__sim.notices.toasts.some(t => t.bad)")
 
 
 # -- what is typed is what comes
@@ -120,17 +120,21 @@ def test_a_model_that_is_typed_is_the_one_that_comes(run: tuple[Served, PageObje
     assert simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name) == comes
 
 
-def test_what_is_typed_before_the_models_are_there_counts_too(run: tuple[Served, PageObject]) -> None:
+@pytest.mark.parametrize("end", ["Add seekur", "Enter"])
+def test_what_is_typed_before_the_models_are_there_counts_too(run: tuple[Served, PageObject], end: str) -> None:
     simulator, one = run
     one.js("""(() => {
-      const load = __sim.loadCatalog.bind(__sim);
-      __sim.loadCatalog = async () => { await new Promise((r) => (window.goOn = r)); await load(); };
+      const load = __sim.session.loadCatalog.bind(__sim.session);
+      __sim.session.loadCatalog = async () => { await new Promise((r) => (window.goOn = r)); await load(); };
     })()""")
     one.press("Insert")
     one.tab.get_by_text("Loading").wait_for()
     one.tab.get_by_role("searchbox", name="Model").fill("seekur")
+    if end == "Enter":
+        one.tab.keyboard.press("Enter")
     one.js("goOn()")
-    one.button("Add seekur").click()
+    if end != "Enter":
+        one.button(end).click()
     simulator.wait(lambda: len(simulator.sim.robots) == 4)
     assert simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name) == "seekur"
 
@@ -162,7 +166,7 @@ def test_what_cannot_be_added_is_said_and_what_was_typed_stays(run: tuple[Served
     name.fill("fred")
     one.button("Add seekur").click()
     simulator.wait(lambda: "fred" in simulator.sim.robots)
-    one.until("__sim.dialog === 'none'")
+    one.until("__sim.panels.dialog === 'none'")
 
 
 # -- what is destroyed is said
@@ -170,17 +174,17 @@ def test_what_cannot_be_added_is_said_and_what_was_typed_stays(run: tuple[Served
 
 def test_removing_many_is_asked_about_and_few_are_said(browser: Browser) -> None:
     with served(world(8)) as simulator, page(browser, simulator.url) as one:
-        one.js("__sim.setSelection(['r0', 'r1'])")
+        one.js("__sim.selection.set(['r0', 'r1'])")
         one.press("Backspace")
         toast(one, "2 removed")
         simulator.wait(lambda: len(simulator.sim.robots) == 6)
         one.press("Control+a")
-        one.until("__sim.selection.length === 6")
+        one.until("__sim.selection.names.length === 6")
         one.press("Backspace")
         dialog = one.tab.get_by_role("dialog", name="Remove 6?")
         dialog.get_by_text("r2, r3, r4, r5, r6, r7").wait_for()
         one.tab.keyboard.press("Enter")  # what has the focus is "Keep them"
-        one.until("__sim.dialog === 'none'")
+        one.until("__sim.panels.dialog === 'none'")
         assert simulator.do(lambda: len(simulator.sim.robots)) == 6
         one.press("Delete")
         one.tab.get_by_role("button", name="Remove 6", exact=True).click()
@@ -198,10 +202,10 @@ def test_a_new_token_in_the_address_of_the_same_tab_is_taken_up(browser: Browser
         one.tab.goto(f"{simulator.base}/#token=wrong")
         one.tab.get_by_text("The simulator refused this page").wait_for()
         one.tab.goto(simulator.url)  # as one that is pasted: the page is not loaded again
-        one.until("__sim.status === 'open' && __sim.world.frame")
+        one.until("__sim.session.status === 'open' && __sim.world.frame")
         assert TOKEN not in one.tab.url
         one.tab.reload()
-        one.until("window.__sim?.status === 'open'")
+        one.until("window.__sim?.session.status === 'open'")
         context.close()
 
 
@@ -219,10 +223,10 @@ def test_a_token_can_be_pasted_where_there_is_none(browser: Browser) -> None:
         field.wait_for()
         field.fill(simulator.url)  # the whole address, as it was printed
         one.button("Connect").click()
-        one.until("__sim.status === 'open' && __sim.world.frame")
+        one.until("__sim.session.status === 'open' && __sim.world.frame")
         assert field.count() == 0
         one.tab.reload()
-        one.until("window.__sim?.status === 'open'")
+        one.until("window.__sim?.session.status === 'open'")
         context.close()
 
 
@@ -241,11 +245,11 @@ def test_messages_lie_above_dialogs(run: tuple[Served, PageObject]) -> None:
     })()""")
     one.press("?")
     one.tab.get_by_role("dialog", name="Help").wait_for()
-    one.js("__sim.say('look at this', false, 60)")
+    one.js("__sim.notices.say('look at this', false, 60)")
     toast(one, "look at this")
     assert one.js("layer.at(-1)") == "showPopover"
     one.tab.keyboard.press("Escape")
-    one.until("__sim.dialog === 'none'")
+    one.until("__sim.panels.dialog === 'none'")
     one.press("Insert")  # a dialog that comes after the message does not hide it either
     one.tab.get_by_role("dialog", name="Add a robot or an obstacle").wait_for()
     one.until("layer.filter((s) => s === 'showModal').length === 2 && layer.at(-1) === 'showPopover'")
@@ -260,13 +264,13 @@ def test_messages_lie_above_dialogs(run: tuple[Served, PageObject]) -> None:
 def test_the_wheel_zooms_where_the_view_follows(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     one.tab.mouse.dblclick(*one.at(2, 3))
-    one.until("__sim.follow === 'r0' && __sim.isSelected(0)")
+    one.until("__sim.viewpoint.follow === 'r0' && __sim.selection.isSelected(0)")
     scale, heading = one.js("__sim.camera.scale"), simulator.do(lambda: simulator.sim.robots["r0"].truth.th)
     one.tab.mouse.move(*one.at(2, 3))
     one.tab.mouse.wheel(0, -300)
     one.until(f"__sim.camera.scale > 1.2 * {scale}")
     assert simulator.do(lambda: simulator.sim.robots["r0"].truth.th) == heading
-    assert one.js("__sim.follow") == "r0"
+    assert one.js("__sim.viewpoint.follow") == "r0"
 
 
 def test_a_picture_and_what_describes_it_are_dropped_together(run: tuple[Served, PageObject]) -> None:
@@ -305,7 +309,7 @@ def test_a_lost_connection_looks_lost(browser: Browser) -> None:
         one = PageObject(context.new_page())
         one.open(simulator.url)
         one.tab.get_by_text("sim/real 1").wait_for()
-        one.js("__sim.setSelection(['r0'])")
+        one.js("__sim.selection.set(['r0'])")
         expect(one.button("Emergency stop")).to_be_enabled()
         assert one.js("getComputedStyle(document.querySelector('.stage')).filter") == "none"
     one.tab.get_by_text("Connection lost, trying again").first.wait_for()
@@ -327,7 +331,7 @@ def test_a_simulator_that_stands_still_is_not_taken_for_alive(run: tuple[Served,
         one.tab.get_by_text("Connection lost, trying again").first.wait_for()
     finally:
         go.set()
-    one.until("__sim.status === 'open'")
+    one.until("__sim.session.status === 'open'")
     assert one.tab.get_by_text("Connection lost, trying again").count() == 0
 
 
@@ -350,9 +354,9 @@ def test_names_of_files_and_things_are_text_escaped_and_cut(browser: Browser) ->
             " CanvasRenderingContext2D.prototype.fillText = function (t, ...a) { drawn.push(t); return f.call(this, t, ...a); }; })()"
         )
         one.press("Control+a")
-        one.js("__sim.setSelection(__sim.bodies.map(b => b.name))")
+        one.js("__sim.selection.set(__sim.roster.bodies.map(b => b.name))")
         one.tab.mouse.move(*one.at(8, 5))
-        one.js("__sim.say(__sim.bodies[1].name, true, 60)")
+        one.js("__sim.notices.say(__sim.roster.bodies[1].name, true, 60)")
         one.until("drawn.length > 3")
         text = one.tab.locator("body").inner_text()
         assert "<b>r0</b>&amp;" in text

@@ -69,7 +69,7 @@ def test_a_drag_moves_the_true_pose_and_not_the_odometry(run: tuple[Served, Page
     simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 5, 4, 0))
     assert simulator.do(lambda: simulator.sim.robots["ann"].odom) == before
     simulator.wait(lambda: simulator.sim.snapshot.state.held.sum() == 0)
-    assert one.js("__sim.selection.join()") == "ann"
+    assert one.js("__sim.selection.names.join()") == "ann"
 
 
 def test_a_robot_that_drives_is_held_while_it_is_dragged(run: tuple[Served, PageObject]) -> None:
@@ -91,7 +91,7 @@ def test_a_drag_goes_on_when_other_robots_come_and_go(run: tuple[Served, PageObj
     simulator.wait(lambda: near(simulator.sim.robots["bob"].truth, 8, 5))
     simulator.do(lambda: simulator.yard.remove(["ann"]))
     simulator.do(lambda: simulator.yard.add("amigo", "carol", Pose(2, 8, 0)))
-    one.until("__sim.bodies.map(b => b.name).join() === 'bob,carol,Box:1'")
+    one.until("__sim.roster.bodies.map(b => b.name).join() === 'bob,carol,Box:1'")
     one.tab.mouse.move(*one.at(9, 6))
     simulator.wait(lambda: near(simulator.sim.robots["bob"].truth, 9, 6))
     assert simulator.do(lambda: int(simulator.sim.snapshot.state.held.sum())) == 1
@@ -129,7 +129,7 @@ def test_a_box_of_the_map_is_dragged_turned_and_removed(run: tuple[Served, PageO
 def test_several_are_selected_in_a_box_and_moved_together(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     one.drag((1.5, 1.5), (8, 7), key="Shift")
-    assert sorted(one.js("__sim.selection")) == ["ann", "bob"]
+    assert sorted(one.js("__sim.selection.names")) == ["ann", "bob"]
     one.drag((3, 3), (4, 3))
     simulator.wait(lambda: near(simulator.sim.robots["bob"].truth, 7, 5, 1))
     simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 4, 3, 0))
@@ -175,7 +175,7 @@ def test_arrows_drive_while_they_are_held(run: tuple[Served, PageObject]) -> Non
     one.tab.keyboard.down("ArrowUp")
     simulator.wait(lambda: ann.velocity.vx > 0.3)
     assert simulator.do(lambda: ann.clients) == ("page",)
-    one.until("__sim.clients.ann?.includes('page')")
+    one.until("__sim.session.clients.ann?.includes('page')")
     one.tab.keyboard.up("ArrowUp")
     simulator.wait(lambda: abs(ann.velocity.vx) < 0.01 and ann.clients == ())
     one.tab.keyboard.down("ArrowLeft")
@@ -194,7 +194,7 @@ def test_the_robot_stops_when_the_window_loses_the_focus_or_the_connection(run: 
         one.js(lost)
         simulator.wait(lambda: abs(ann.velocity.vx) < 0.01 and ann.clients == ())
         one.tab.keyboard.up("ArrowUp")
-    one.until("__sim.status === 'open'")
+    one.until("__sim.session.status === 'open'")
 
 
 def test_the_joystick_on_the_screen(run: tuple[Served, PageObject]) -> None:
@@ -223,7 +223,7 @@ def test_time(run: tuple[Served, PageObject]) -> None:
     one.drag((3, 3), (5, 4))  # hands work while time stands still
     simulator.wait(lambda: near(simulator.sim.robots["ann"].truth, 5, 4))
     assert simulator.do(lambda: simulator.sim.tick) == tick
-    one.until("__sim.info.paused")
+    one.until("__sim.clock.info.paused")
     one.button("One step").click()
     simulator.wait(lambda: simulator.sim.tick == tick + 1)
     one.press(".")
@@ -232,12 +232,12 @@ def test_time(run: tuple[Served, PageObject]) -> None:
     simulator.wait(lambda: simulator.sim.tick > tick + 4 and not simulator.hub.is_paused)
     one.tab.get_by_label("Speed").select_option("5")
     simulator.wait(lambda: simulator.hub.speed == 5)
-    one.until("__sim.info.ratio > 3 && __sim.info.speed === 5")
+    one.until("__sim.clock.info.ratio > 3 && __sim.clock.info.speed === 5")
     one.press("]")
     simulator.wait(lambda: simulator.hub.speed == 10)
     one.tab.get_by_label("Speed").select_option("0")
     simulator.wait(lambda: simulator.hub.interval is None)
-    one.until("__sim.info.fastest")
+    one.until("__sim.clock.info.fastest")
     one.tab.get_by_label("Speed").select_option("0.1")
     simulator.wait(lambda: simulator.hub.speed == 0.1)
 
@@ -259,11 +259,11 @@ def test_robots_are_added_and_clients_find_them(run: tuple[Served, PageObject]) 
     one.tab.get_by_role("textbox", name="Name").fill("carol")
     one.button("Add peoplebot").click()
     simulator.wait(lambda: "carol" in simulator.sim.robots)
-    one.until("__sim.selection.join() === 'carol' && __sim.bodies.find(b => b.name === 'carol')?.port > 0")
-    port = one.js("__sim.bodies.find(b => b.name === 'carol').port")
+    one.until("__sim.selection.names.join() === 'carol' && __sim.roster.bodies.find(b => b.name === 'carol')?.port > 0")
+    port = one.js("__sim.roster.bodies.find(b => b.name === 'carol').port")
     with PioneerClient("127.0.0.1", port) as client:
         assert client.subclass.lower().startswith("peoplebot")
-        one.until("__sim.clients.carol?.includes('pioneer')")
+        one.until("__sim.session.clients.carol?.includes('pioneer')")
 
 
 def test_a_model_is_typed_and_placed_where_one_clicks(run: tuple[Served, PageObject]) -> None:
@@ -282,10 +282,10 @@ def test_clone_select_all_and_remove(run: tuple[Served, PageObject]) -> None:
     one.click(3, 3)
     one.press("Control+d")
     simulator.wait(lambda: "p3dx" in simulator.sim.robots)
-    one.until("__sim.selection.join() === 'p3dx' && __sim.robots === 3")
+    one.until("__sim.selection.names.join() === 'p3dx' && __sim.roster.robots === 3")
     port = simulator.do(lambda: simulator.yard.port_of("p3dx"))
     one.press("Control+a")
-    one.until("__sim.selection.length === 3")
+    one.until("__sim.selection.names.length === 3")
     one.press("Delete")
     simulator.wait(lambda: not simulator.sim.robots)
     with pytest.raises(OSError, match="refused"):
@@ -297,7 +297,7 @@ def test_maps_are_loaded_dropped_and_taken_away(run: tuple[Served, PageObject]) 
     one.press("Control+l")
     one.tab.get_by_role("button", name="warehouse").click()
     simulator.wait(lambda: simulator.sim.scene.name == "warehouse")
-    one.until("__sim.mapName === 'warehouse' && __sim.world.map.walls.length > 0")
+    one.until("__sim.maps.name === 'warehouse' && __sim.world.map.walls.length > 0")
     drop = """text => {
       const data = new DataTransfer();
       data.items.add(new File([text], "mine.map"));
@@ -328,7 +328,7 @@ def test_worlds_bring_their_robots_and_are_saved(run: tuple[Served, PageObject],
     }"""
     one.tab.evaluate(drop, text)
     simulator.wait(lambda: "stagey" in simulator.sim.robots)
-    one.until("__sim.bodies.some((b) => b.name === 'stagey' && b.port > 0)")
+    one.until("__sim.roster.bodies.some((b) => b.name === 'stagey' && b.port > 0)")
     assert simulator.do(lambda: len(simulator.sim.scene.segments)) == 4
     with one.tab.expect_download() as download:
         one.press("Control+s")
@@ -364,7 +364,7 @@ def test_pictures_are_saved(run: tuple[Served, PageObject], tmp_path: Path, monk
     one.press("Control+g")
     one.tab.get_by_role("spinbutton").fill("0.1")
     one.button("Start").click()
-    one.until("__sim.sequence?.count >= 3")
+    one.until("__sim.capture.sequence?.count >= 3")
     with one.tab.expect_download() as download:
         one.button("Stop and save").click()
     with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:
@@ -399,12 +399,14 @@ def test_a_selected_robots_sensors_are_read_and_no_others(run: tuple[Served, Pag
     assert not ann.laser.is_read
     one.click(3, 3)
     simulator.wait(lambda: ann.laser.is_read)
-    one.until("__sim.drawn.fans === 1 && __sim.drawn.sonar === 1 && __sim.details[0]?.nearest > 0")
+    one.until(
+        "__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 1 && __sim.readouts.details[0]?.nearest > 0"
+    )
     one.tab.get_by_role("button", name="bob").click()
     simulator.wait(lambda: not ann.laser.is_read and bob.sonar is not None and bob.sonar.is_read)
     one.press("l")
     one.press("n")
-    one.until("__sim.drawn.fans === 0 && __sim.drawn.sonar === 0")
+    one.until("__sim.painter.drawn.fans === 0 && __sim.painter.drawn.sonar === 0")
     one.press("Escape")
     simulator.wait(lambda: not (bob.sonar and bob.sonar.is_read))
 
@@ -412,26 +414,26 @@ def test_a_selected_robots_sensors_are_read_and_no_others(run: tuple[Served, Pag
 def test_the_inspector_shows_what_the_engine_knows(run: tuple[Served, PageObject]) -> None:
     simulator, one = run
     one.click(6, 5)
-    one.until("__sim.details[0]?.name === 'bob'")
+    one.until("__sim.readouts.details[0]?.name === 'bob'")
     one.tab.get_by_text("6.000, 5.000 m, 57.3°").first.wait_for()
     simulator.do(lambda: simulator.sim.robots["bob"].command(v=0.2))
     one.tab.get_by_text("0.20 m/s, 0.0°/s").first.wait_for()
-    one.until("__sim.histories.get('bob').v.some(v => v > 0.15)")
+    one.until("__sim.readouts.histories.get('bob').v.some(v => v > 0.15)")
     assert one.tab.locator(".uplot").count() == 4
 
 
 def test_layers_by_key_and_box(run: tuple[Served, PageObject]) -> None:
     _, one = run
     for key, layer in {"g": "grid", "d": "bodies", "f": "fill", "t": "trails", "m": "map", "o": "odometry"}.items():
-        before = one.js(f"__sim.layers.{layer}")
+        before = one.js(f"__sim.settings.layers.{layer}")
         one.press(key)
-        assert one.js(f"__sim.layers.{layer}") is not before, layer
+        assert one.js(f"__sim.settings.layers.{layer}") is not before, layer
         one.press(key)
     one.tab.get_by_text("Layers", exact=True).click()
     one.tab.get_by_label("Walls and points").click()
-    assert one.js("__sim.layers.map") is False
+    assert one.js("__sim.settings.layers.map") is False
     one.tab.get_by_label("amigo", exact=True).click()
-    one.until("__sim.drawn.bodies === 2")
+    one.until("__sim.painter.drawn.bodies === 2")
 
 
 def test_the_log_is_filtered_and_shown_as_text(run: tuple[Served, PageObject]) -> None:
@@ -442,7 +444,7 @@ def test_the_log_is_filtered_and_shown_as_text(run: tuple[Served, PageObject]) -
     log.setLevel(logging.INFO)
     simulator.do(lambda: log.info("<b>bold</b> <img src=x onerror=alert(1)>"))
     simulator.do(lambda: log.warning("danger %d", 7))
-    one.until("__sim.warnings > 0")
+    one.until("__sim.log.warnings > 0")
     one.press("q")
     lines = one.tab.get_by_role("log")
     lines.get_by_text("danger 7").wait_for()
@@ -490,7 +492,7 @@ def test_ruler_follow_theme_and_help(run: tuple[Served, PageObject]) -> None:
     assert length == pytest.approx(3.0, abs=0.03)
     one.press("Escape")
     one.tab.mouse.dblclick(*one.at(3, 3))
-    one.until("__sim.follow === 'ann'")
+    one.until("__sim.viewpoint.follow === 'ann'")
     simulator.do(lambda: simulator.sim.put("ann", (9, 6, 0)))
     one.until(
         "Math.hypot(__sim.camera.x + __sim.world.schema.origin[0] - 9, __sim.camera.y + __sim.world.schema.origin[1] - 6) < 0.1"
@@ -501,7 +503,7 @@ def test_ruler_follow_theme_and_help(run: tuple[Served, PageObject]) -> None:
     one.press("?")
     one.tab.get_by_text("drive the selected robot while held").wait_for()
     one.tab.keyboard.press("Escape")
-    one.until("__sim.dialog === 'none'")
+    one.until("__sim.panels.dialog === 'none'")
 
 
 def test_the_status_bar(run: tuple[Served, PageObject]) -> None:
@@ -512,7 +514,7 @@ def test_the_status_bar(run: tuple[Served, PageObject]) -> None:
     for part in ("Time", "sim/real", "step", "2 robots", "subs", "botyard"):
         assert part in bar
     behind = """(async ratio => {
-      __sim.info = { ...__sim.info, ratio };
+      __sim.clock.info = { ...__sim.clock.info, ratio };
       await Promise.resolve();
       return document.querySelector("footer .bad") !== null;
     })"""
@@ -536,7 +538,7 @@ def test_an_audience_looks_on_and_touches_nothing(browser: Browser) -> None:
 def test_hovering_shows_a_pose(run: tuple[Served, PageObject]) -> None:
     _, one = run
     one.tab.mouse.move(*one.at(6, 5))
-    one.until("__sim.world.hovered === 1 && __sim.hoverName === 'bob'")
+    one.until("__sim.world.hovered === 1 && __sim.selection.hoverName === 'bob'")
     bar = one.tab.locator("footer")
     bar.get_by_text("bob").wait_for()
     bar.get_by_text("6.0").wait_for()  # the pointer, in metres
@@ -546,10 +548,10 @@ def test_reflectors_are_marked(run: tuple[Served, PageObject]) -> None:
     """GUI-041: what reflects brightly gets spots of its own."""
     simulator, one = run
     simulator.do(lambda: simulator.sim.add_robot("box-reflector", "mirror", pose=(5, 3, 0)))
-    one.until("__sim.bodies.some(b => b.name === 'mirror')")
+    one.until("__sim.roster.bodies.some(b => b.name === 'mirror')")
     for renderer in ("canvas2d", "webgl2"):
-        one.js(f"__sim.setRenderer('{renderer}')")
-        one.until(f"__sim.renderer === '{renderer}'")
+        one.js(f"__sim.settings.setRenderer('{renderer}')")
+        one.until(f"__sim.painter.renderer === '{renderer}'")
         one.click(3, 3)
         one.until("__sim.world.frame.readings.some(r => r.bright.length > 3)")
         one.press("h")

@@ -39,7 +39,7 @@ class Picture:
     """What the stage shows."""
 
     def __init__(self, one: PageObject) -> None:
-        one.js("__sim.stage.drawNow()")
+        one.js("__sim.painter.stage.drawNow()")
         stage = one.tab.locator(".stage")
         box = stage.bounding_box()
         assert box is not None
@@ -73,7 +73,7 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
     """GUI-023 … GUI-029: by key; what belongs to a layer changes, what belongs to others stays."""
     sim = world()
     with served(sim) as simulator, page(browser, simulator.url, renderer=renderer) as one:
-        assert one.js("__sim.renderer") == renderer
+        assert one.js("__sim.painter.renderer") == renderer
         simulator.wait(lambda: sim.time > 0.2)
         simulator.do(lambda: sim.robots["bob"].command(v=0.3))
         simulator.wait(
@@ -84,8 +84,8 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
         simulator.wait(lambda: sim.tick > tick + 4)
         simulator.do(simulator.hub.pause)
         ann, bob = (simulator.do(lambda n=n: sim.robots[n].truth) for n in ("ann", "bob"))
-        one.js("__sim.setSelection(['bob'])")
-        one.until("__sim.drawn.fans === 1 && __sim.drawn.sonar === 1")
+        one.js("__sim.selection.set(['bob'])")
+        one.until("__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 1")
         one.until(f"Math.abs(__sim.world.frame.pose[3] + __sim.world.schema.origin[0] - {bob.x}) < 0.01")
         behind = (ann.x - 0.1, ann.y)
         on = (8.0, 5.0)  # a crossing of the grid's lines far from everything else
@@ -106,7 +106,7 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
 
         def shown(key: str, layer: str, name: str, *, also: tuple[str, ...] = (), ready: str = "true") -> None:
             """Off (or on) and back: both times the picture changes there, and nowhere else of these places."""
-            was_on = one.js(f"__sim.layers.{layer}")
+            was_on = one.js(f"__sim.settings.layers.{layer}")
             before = Picture(one)
             changed = toggled(key, ready)
             assert changed[name], (key, name)
@@ -120,11 +120,11 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
         for key, drawn in (("l", "fans"), ("n", "sonar")):
             before = Picture(one)
             one.press(key)
-            one.until(f"__sim.drawn.{drawn} === 0")
+            one.until(f"__sim.painter.drawn.{drawn} === 0")
             assert any(Picture(one).differs(before, bob.x + r * math.cos(0.5 + a), bob.y + r * math.sin(0.5 + a), 2)
                        for r in (0.8, 1.0, 1.2) for a in np.linspace(-1.5, 1.5, 31)), key  # fmt: skip
         one.press("Escape")
-        one.until("__sim.selection.length === 0")
+        one.until("__sim.selection.names.length === 0")
         shown("g", "grid", "grid", also=("wall", "trail", "goal", "area", "odometry"))
         shown("m", "map", "wall")
         shown("k", "places", "goal")
@@ -160,5 +160,5 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
         before = Picture(one)
         one.tab.get_by_text("Layers", exact=True).click()
         one.tab.get_by_label("p3at", exact=True).click()
-        one.until("__sim.drawn.bodies === 1")
+        one.until("__sim.painter.drawn.bodies === 1")
         assert Picture(one).differs(before, *behind, 0)

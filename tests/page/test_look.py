@@ -51,10 +51,10 @@ def base_canvas(one: PageObject) -> np.ndarray:
     """The back-end's own picture, without what is written on it."""
     one.js(
         "(() => { for (const l of ['labels', 'places', 'areas', 'trails']) __sim.world.layers[l] = false;"
-        " __sim.world.selected.clear(); __sim.world.hovered = -1; __sim.stage.drawNow(); })()"
+        " __sim.world.selected.clear(); __sim.world.hovered = -1; __sim.painter.stage.drawNow(); })()"
     )
     data = one.js(
-        "new Promise(done => { __sim.stage.drawNow(); const c = document.querySelector('.stage canvas');"
+        "new Promise(done => { __sim.painter.stage.drawNow(); const c = document.querySelector('.stage canvas');"
         " const d = document.createElement('canvas'); d.width = c.width; d.height = c.height;"
         " d.getContext('2d').drawImage(c, 0, 0); done(d.toDataURL('image/png').split(',')[1]); })"
     )
@@ -67,9 +67,11 @@ def base_canvas(one: PageObject) -> np.ndarray:
 @pytest.mark.parametrize("renderer", ["webgl2", "canvas2d"])
 def test_both_renderers_show_the_world(browser: Browser, renderer: str) -> None:
     with served(office()) as simulator, page(browser, simulator.url, renderer=renderer) as one:
-        assert one.js("__sim.renderer") == renderer  # else a suite passes on the fallback unnoticed
-        one.js("__sim.setSelection(['r0', 'r1'])")
-        one.until("__sim.drawn.fans === 1 && __sim.drawn.sonar === 2 && __sim.drawn.bodies >= 5")
+        assert one.js("__sim.painter.renderer") == renderer  # else a suite passes on the fallback unnoticed
+        one.js("__sim.selection.set(['r0', 'r1'])")
+        one.until(
+            "__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2 && __sim.painter.drawn.bodies >= 5"
+        )
         picture = pixels(one.tab.locator(".stage").screenshot())
         assert picture.std() > 10  # not blank
         for name in ("r0", "r2"):
@@ -90,7 +92,7 @@ def test_a_world_without_a_map_has_an_edge(browser: Browser) -> None:
             one.tab.mouse.move(*one.at(90.0, 0.0))
             one.tab.mouse.wheel(0, 400)
         one.until("__sim.world.frameVersion > 2")
-        one.js("__sim.stage.drawNow()")
+        one.js("__sim.painter.stage.drawNow()")
         picture = pixels(one.tab.locator(".stage").screenshot())
         box = one.tab.locator(".stage").bounding_box()
         assert box is not None
@@ -110,8 +112,8 @@ def test_both_renderers_show_the_same(browser: Browser) -> None:
         simulator.do(simulator.hub.pause)
         for renderer in ("webgl2", "canvas2d"):
             with page(browser, simulator.url, renderer=renderer) as one:
-                one.js("__sim.setSelection(['r0'])")
-                one.until("__sim.drawn.fans === 1")
+                one.js("__sim.selection.set(['r0'])")
+                one.until("__sim.painter.drawn.fans === 1")
                 pictures.append(base_canvas(one))
     a, b = pictures
     assert a.shape == b.shape
@@ -125,8 +127,8 @@ def test_the_2d_back_end_draws_its_golden_picture(browser: Browser) -> None:
     with served(office()) as simulator:
         simulator.do(simulator.hub.pause)
         with page(browser, simulator.url) as one:
-            one.js("__sim.setSelection(['r0', 'r1'])")
-            one.until("__sim.drawn.fans === 1 && __sim.drawn.sonar === 2")
+            one.js("__sim.selection.set(['r0', 'r1'])")
+            one.until("__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2")
             picture = base_canvas(one)
     if os.environ.get("BOTYARD_NEW_GOLDEN"):
         Image.fromarray(picture.astype(np.uint8)).quantize(64).save(GOLDEN, optimize=True)
@@ -140,14 +142,14 @@ def test_the_page_comes_back_with_the_simulator(browser: Browser) -> None:
         context = browser.new_context(viewport={"width": 900, "height": 600})
         one = PageObject(context.new_page())
         one.open(first.url)
-    one.until("__sim.status === 'lost'")
+    one.until("__sim.session.status === 'lost'")
     one.tab.get_by_text("Connection lost, trying again").first.wait_for()
     second = office(4)
     again = first.__class__(second)
     again.port = first.port
     again.start()
     try:
-        one.until("__sim.status === 'open' && __sim.robots === 4", 15)
+        one.until("__sim.session.status === 'open' && __sim.roster.robots === 4", 15)
         one.until("__sim.world.frame && __sim.world.frame.time < 60")
     finally:
         context.close()
@@ -168,7 +170,7 @@ def test_the_token_leaves_the_address_and_a_reload_still_works(browser: Browser)
     with served(office()) as simulator, page(browser, simulator.url) as one:
         assert TOKEN not in one.tab.url
         one.tab.reload()
-        one.until("window.__sim?.status === 'open'")
+        one.until("window.__sim?.session.status === 'open'")
 
 
 def test_a_small_window_and_fingers(browser: Browser) -> None:
@@ -178,11 +180,11 @@ def test_a_small_window_and_fingers(browser: Browser) -> None:
     ):
         one.tab.set_viewport_size({"width": 390, "height": 780})
         one.until("__sim.camera.width === 390")
-        one.js("__sim.showSide = false")
+        one.js("__sim.panels.side = false")
         one.press("h")
         x, y = one.at(4, 10)
         one.tab.touchscreen.tap(x, y)
-        one.until("__sim.selection.join() === 'r0'")
+        one.until("__sim.selection.names.join() === 'r0'")
         assert one.js("document.documentElement.scrollWidth") <= 390
         simulator.wait(lambda: simulator.sim.robots["r0"].laser.is_read)
 
@@ -234,7 +236,7 @@ def test_the_start_dialog_starts_a_world_that_clients_can_use(browser: Browser) 
         one.tab.get_by_role("searchbox", name="Model").fill("amigo")
         one.tab.keyboard.press("Enter")
         one.button("Start").click()
-        one.until("__sim.dialog === 'none' && __sim.robots === 3 && __sim.mapName === 'warehouse'", 30)
+        one.until("__sim.panels.dialog === 'none' && __sim.roster.robots === 3 && __sim.maps.name === 'warehouse'", 30)
         assert process.stdout is not None
         ready = process.stdout.readline()
         assert ready.startswith("botyard ready: p3dx (p3dx) on 127.0.0.1:")
@@ -268,7 +270,7 @@ def test_missing_models_are_asked_about_and_end_it_when_refused(browser: Browser
         for key in ("Escape", "Escape", "Control+a", "Backspace"):
             one.tab.keyboard.press(key)
         expect(dialog).to_be_visible()
-        assert one.js("__sim.selection.length") == 0
+        assert one.js("__sim.selection.names.length") == 0
         one.tab.reload()
         one.button("End").click()
         assert process.wait(PATIENCE) == 234
@@ -283,8 +285,8 @@ def test_who_goes_on_without_the_models_is_not_asked_again(browser: Browser) -> 
             one.button("Go on without").click()
             expect(one.tab.get_by_role("dialog")).to_have_count(0)
             one.tab.reload()
-            one.until("window.__sim?.stats && __sim.status === 'open'")
-            assert one.js("__sim.stats.question") == ""
+            one.until("window.__sim?.session.stats && __sim.session.status === 'open'")
+            assert one.js("__sim.session.stats.question") == ""
             expect(one.tab.get_by_role("dialog")).to_have_count(0)
 
 
@@ -302,15 +304,18 @@ def test_a_model_that_is_not_there_is_said_in_the_dialog(browser: Browser) -> No
         one.tab.get_by_role("searchbox", name="Model").fill("p3dx")
         one.tab.keyboard.press("Enter")
         one.button("Start").click()
-        one.until("__sim.dialog === 'none' && __sim.robots === 1", 30)
+        one.until("__sim.panels.dialog === 'none' && __sim.roster.robots === 1", 30)
         assert process.poll() is None
         context.close()
 
 
 def test_no_graphics_and_lite_graphics(browser: Browser) -> None:
     for option, code in (
-        ("--no-graphics", "document.querySelector('canvas') === null && __sim.robots === 1"),
-        ("--lite-graphics", "!__sim.layers.grid && !__sim.layers.trails && __sim.robots === 1"),
+        ("--no-graphics", "document.querySelector('canvas') === null && __sim.roster.robots === 1"),
+        (
+            "--lite-graphics",
+            "!__sim.settings.layers.grid && !__sim.settings.layers.trails && __sim.roster.robots === 1",
+        ),
     ):
         port = free_port(10)
         arguments = ("-m", "office", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 9), option)
@@ -318,7 +323,7 @@ def test_no_graphics_and_lite_graphics(browser: Browser) -> None:
             context = browser.new_context()
             one = PageObject(context.new_page())
             one.tab.goto(url)
-            one.until(f"window.__sim?.welcome && ({code})")
+            one.until(f"window.__sim?.session.welcome && ({code})")
             context.close()
 
 
@@ -354,7 +359,7 @@ def test_a_window_without_a_graphics_processor_falls_back_to_the_2d_canvas(
     )
     try:
         with served(office()) as simulator, page(headed, simulator.url, renderer="auto") as one:
-            assert one.js("__sim.renderer") == "canvas2d"
+            assert one.js("__sim.painter.renderer") == "canvas2d"
             one.drag((4, 10), (5, 10.5))
             simulator.wait(lambda: abs(simulator.sim.robots["r0"].truth.x - 5) < 0.1)
     finally:

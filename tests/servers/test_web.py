@@ -11,6 +11,7 @@ import socket
 import struct
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
@@ -137,6 +138,12 @@ def test_a_page_is_told_everything(run: Served) -> None:
         assert blocks[Block.STATE][0] & Bit.MOTORS and not blocks[Block.STATE][0] & Bit.CLIENT
         assert Block.READINGS not in blocks
         assert client.push("status")["viewers"] == 1
+
+
+@pytest.mark.parametrize("token", ["ab-C_1", "a+b&c=d#e%f", "für mich"])
+def test_the_address_bears_any_token(run: Served, token: str) -> None:
+    fragment = urllib.parse.urlsplit(run.server.url(token)).fragment
+    assert urllib.parse.parse_qs(fragment) == {"token": [token]}
 
 
 def test_the_sensors_of_the_selected_are_read_and_freed(run: Served) -> None:

@@ -1,7 +1,7 @@
 import { mount } from "svelte";
-import { App } from "./app.svelte";
+import { App, type Browser } from "./app.svelte";
+import { Token } from "./stores/token";
 import Page from "./ui/Page.svelte";
-import { tokenIn } from "./ui/text";
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
 
@@ -12,39 +12,31 @@ declare global {
   }
 }
 
-const KEPT = "botyard-token";
+const token = new Token(location, () => sessionStorage, (address) => history.replaceState(null, "", address));
 
-/** The token in the address. It is kept for this tab and taken out, so that it is not shown, bookmarked or shared by accident. */
-function takeToken(): string {
-  const found = tokenIn(location.hash || "#");
-  if (found && keepToken(found)) history.replaceState(null, "", location.pathname + location.search);
-  return found;
-}
-
-/** Whether it could be kept; without storage the address keeps it. */
-function keepToken(token: string): boolean {
-  try {
-    sessionStorage.setItem(KEPT, token);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function keptToken(): string {
-  try {
-    return sessionStorage.getItem(KEPT) ?? "";
-  } catch {
-    return "";
-  }
-}
+const browser: Browser = {
+  storage: () => localStorage,
+  prefersDark: window.matchMedia?.("(prefers-color-scheme: dark)").matches ?? false,
+  width: window.innerWidth,
+  nextRepaint: (paint) => void requestAnimationFrame(paint),
+  fetch: (url, init) => fetch(url, init),
+  download: (blob, name) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  },
+  setTheme: (theme) => (document.documentElement.dataset.theme = theme),
+  keepToken: (given) => void token.keep(given),
+};
 
 const scheme = location.protocol === "https:" ? "wss" : "ws";
-const app = new App(`${scheme}://${location.host}/ws`, takeToken() || keptToken(), keepToken);
+const app = new App(`${scheme}://${location.host}/ws`, token.get(), browser);
 window.__sim = app;
 mount(Page, { target: document.getElementById("app")!, props: { app } });
 window.addEventListener("hashchange", () => {
-  const token = takeToken(); // an address with another token was pasted into this tab
-  if (token) app.useToken(token);
+  const other = token.take(); // an address with another token was pasted into this tab
+  if (other) app.useToken(other);
 });
 app.connection.open();

@@ -16,7 +16,7 @@ class FakeSocket {
     sockets.push(this);
   }
   send(text: string) {
-    this.sent.push(JSON.parse(text));
+    this.sent.push(JSON.parse(text) as (typeof this.sent)[number]);
   }
   close() {
     this.closed = true;

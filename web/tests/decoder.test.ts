@@ -30,7 +30,7 @@ print(json.dumps([base64.b64encode(b).decode() for b in (frame, f.encode_map(sce
 
 function bytes(text: string): ArrayBuffer {
   const data = Buffer.from(text, "base64");
-  return data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength) as ArrayBuffer;
+  return data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength);
 }
 
 describe.runIf(existsSync(python))("what Python encodes", () => {

@@ -2,7 +2,8 @@ import { unzipSync } from "fflate";
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { bundle, bundleName } from "../src/net/bundle";
-import { count, escaped, MAX_NAME, shown, tokenIn } from "../src/ui/text";
+import { tokenIn } from "../src/stores/kept";
+import { count, escaped, MAX_NAME, shown } from "../src/text";
 
 describe("foreign text", () => {
   it.each([

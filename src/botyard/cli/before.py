@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from botyard.cli.needs import Needs
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import CommandLineError, KeptFileError, WorldError, did_you_mean
 from botyard.geometry import Pose
-from botyard.names import body_name, check_name
+from botyard.names import body_name, check_name, shown
 from botyard.safefile import Beginnings, check_replaceable
 from botyard.servers.addresses import is_loopback
 
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded"
 """Value of ``--ros-master`` for a master of our own."""
+
+MAX_TOKEN: Final = 512
+"""Characters of a token of the page: MAX_TOKEN of web/src/stores/kept.ts."""
+
+
+def _is_token(text: str) -> bool:
+    """Whether the page takes it for a token: `tokenOf` of web/src/stores/kept.ts."""
+    return (
+        len(text) <= MAX_TOKEN
+        and re.fullmatch(r"[\x21-\x7e\xa1-\xff]([\x20-\x7e\xa1-\xff]*[\x21-\x7e\xa1-\xff])?", text) is not None
+    )
 
 
 def check_options(o: RunOptions) -> None:
@@ -45,6 +57,11 @@ def check_options(o: RunOptions) -> None:
         from botyard.controllers.registry import find_controller
 
         find_controller(o.controller)
+    if o.gui_token and not _is_token(o.gui_token):
+        raise CommandLineError(
+            f"--gui-token: expected 1 to {MAX_TOKEN} characters that a header of HTTP can carry (printable Latin-1, no space at the ends), "
+            f'found "{shown(o.gui_token)}"'
+        )
     if not o.no_gui and o.gui_token == "off" and not is_loopback(o.gui_address):
         raise CommandLineError("--gui-token off: only on this machine; with --gui-address the page needs a token")
     check_can_be_written("--snapshot", o.snapshot, force=o.force)

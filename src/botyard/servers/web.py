@@ -18,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.middleware.gzip import GZipMiddleware
@@ -348,7 +349,7 @@ class PageServer:
         host, port = self.address
         name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
         token = self.tokens.full if token is None else token
-        return f"http://{name}:{port}/" + (f"#token={token}" if token else "")
+        return f"http://{name}:{port}/" + (f"#token={quote(token, safe='')}" if token else "")
 
     def _add_log(self, entry: LogEntry) -> None:
         self.desk.add_log(entry)

@@ -20,5 +20,5 @@ export async function bundle(files: readonly File[]): Promise<Blob> {
       throw new Error(`${file.name} cannot be read; a folder is sent as a .zip`);
     }
   }
-  return new Blob([zipSync(parts, { level: 1 }) as Uint8Array<ArrayBuffer>], { type: "application/zip" });
+  return new Blob([zipSync(parts, { level: 1 })], { type: "application/zip" });
 }

@@ -103,12 +103,15 @@ export interface WorldMap {
   points: Float32Array;
 }
 
+/** What stands before the columns of a map: all of it, and how many walls and points follow. */
+type MapHead = Omit<WorldMap, "walls" | "points"> & { walls: number; points: number };
+
 /** Read a map; throws an Error when it is none. */
 export function decodeMap(buffer: ArrayBuffer): WorldMap {
   const view = new DataView(buffer);
   if (buffer.byteLength < 8 || view.getUint32(0, true) !== MAP_MAGIC) throw new Error("not a map");
   const size = view.getUint32(4, true);
-  const about = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
+  const about = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size))) as MapHead;
   const walls = new Float32Array(buffer, 8 + size, 4 * about.walls);
   const points = new Float32Array(buffer, 8 + size + walls.byteLength, 2 * about.points);
   return { ...about, walls, points };

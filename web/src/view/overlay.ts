@@ -2,7 +2,7 @@
 
 import { Bit } from "../generated/messages";
 import { niceStep, type Camera } from "./camera";
-import { shown } from "../ui/text";
+import { shown } from "../text";
 import { css } from "./palette";
 import { MAX_LABELS, type World } from "./world";
 

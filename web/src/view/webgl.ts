@@ -199,7 +199,7 @@ export class WebGL implements Renderer {
 
   private link(name: ProgramName): Program {
     const { gl } = this;
-    const program = gl.createProgram()!;
+    const program = gl.createProgram();
     for (const [kind, source] of [
       [gl.VERTEX_SHADER, SHADERS[name][0]],
       [gl.FRAGMENT_SHADER, SHADERS[name][1]],
@@ -232,7 +232,7 @@ export class WebGL implements Renderer {
 
   private texture(): WebGLTexture {
     const { gl } = this;
-    const texture = gl.createTexture()!;
+    const texture = gl.createTexture();
     this.bind(SCRATCH, texture); // not in the place of one that is in use
     for (const side of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, side, gl.NEAREST);
     for (const side of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) gl.texParameteri(gl.TEXTURE_2D, side, gl.CLAMP_TO_EDGE);
@@ -246,7 +246,7 @@ export class WebGL implements Renderer {
 
   private vertices(data: Float32Array, size: number, location = 0): WebGLBuffer {
     const { gl } = this;
-    const buffer = gl.createBuffer()!;
+    const buffer = gl.createBuffer();
     gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
     gl.bufferData(gl.ARRAY_BUFFER, data, gl.STATIC_DRAW);
     gl.enableVertexAttribArray(location);
@@ -256,9 +256,9 @@ export class WebGL implements Renderer {
 
   private dynamic(): { array: WebGLVertexArrayObject; buffer: WebGLBuffer } {
     const { gl } = this;
-    const array = gl.createVertexArray()!;
+    const array = gl.createVertexArray();
     gl.bindVertexArray(array);
-    const buffer = gl.createBuffer()!;
+    const buffer = gl.createBuffer();
     gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
     gl.enableVertexAttribArray(0);
     gl.vertexAttribPointer(0, 2, gl.FLOAT, false, 0, 0);
@@ -363,9 +363,9 @@ export class WebGL implements Renderer {
     const { gl } = this;
     let one = this.ranges.get(group.id);
     if (!one) {
-      const array = gl.createVertexArray()!;
+      const array = gl.createVertexArray();
       gl.bindVertexArray(array);
-      const who = gl.createBuffer()!;
+      const who = gl.createBuffer();
       gl.bindBuffer(gl.ARRAY_BUFFER, who);
       gl.enableVertexAttribArray(0);
       gl.vertexAttribIPointer(0, 2, gl.UNSIGNED_INT, 0, 0);
@@ -508,7 +508,7 @@ export class WebGL implements Renderer {
       }
       for (const [x, y] of headingMark(model) ?? []) triangles.push(x, y, 1);
       const make = (data: number[]) => {
-        const array = gl.createVertexArray()!;
+        const array = gl.createVertexArray();
         gl.bindVertexArray(array);
         this.owned.push(this.vertices(new Float32Array(data), 3));
         this.instances(world, rows);
@@ -525,7 +525,7 @@ export class WebGL implements Renderer {
   /** Row and colour of each instance, into the bound vertex array. */
   private instances(world: World, rows: number[]): void {
     const { gl } = this;
-    const number = gl.createBuffer()!;
+    const number = gl.createBuffer();
     gl.bindBuffer(gl.ARRAY_BUFFER, number);
     gl.bufferData(gl.ARRAY_BUFFER, new Uint32Array(rows), gl.STATIC_DRAW);
     gl.enableVertexAttribArray(1);

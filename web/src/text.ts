@@ -29,11 +29,3 @@ export function shown(text: string, limit = MAX_NAME): string {
 export function count(n: number, what: string): string {
   return `${n} ${what}${n === 1 ? "" : "s"}`;
 }
-
-/** The token in what somebody pasted: the token itself, or the address that the simulator printed. */
-export function tokenIn(pasted: string): string {
-  const text = pasted.trim();
-  const hash = text.indexOf("#");
-  const found = new URLSearchParams(hash < 0 ? text : text.slice(hash + 1)).get("token");
-  return found ?? (hash < 0 && !/[\s/=]/.test(text) ? text : "");
-}

@@ -1,0 +1,139 @@
+// What keys and buttons bring about: each is a word of hands/keys.ts, carried out by the subject that it is about.
+
+import { actionOf, type Action, type Key, type Simple } from "../hands/keys";
+import type { Capture } from "./capture.svelte";
+import type { Clock } from "./clock.svelte";
+import type { Drag } from "./drag";
+import type { Driving } from "./driving";
+import type { Fleet } from "./fleet";
+import type { Log } from "./log.svelte";
+import type { Maps } from "./maps.svelte";
+import type { Panels } from "./panels.svelte";
+import type { Asks, Redraw } from "./ports";
+import type { Probe } from "./probe.svelte";
+import type { Roster } from "./roster.svelte";
+import type { Selection } from "./selection.svelte";
+import type { Settings } from "./settings.svelte";
+import type { Tools } from "./tools.svelte";
+import type { Viewpoint } from "./viewpoint.svelte";
+
+/** Removing more than these is asked about: nothing brings them back. */
+export const ASK_ABOVE = 5;
+
+/** All whom commands are about. */
+export interface Subjects {
+  readonly capture: Capture;
+  readonly clock: Clock;
+  readonly drag: Drag;
+  readonly driving: Driving;
+  readonly fleet: Fleet;
+  readonly log: Log;
+  readonly maps: Maps;
+  readonly panels: Panels;
+  readonly probe: Probe;
+  readonly roster: Roster;
+  readonly selection: Selection;
+  readonly session: Asks;
+  readonly settings: Settings;
+  readonly tools: Tools;
+  readonly viewpoint: Viewpoint;
+}
+
+/** A key that was pressed, and where. */
+export interface Pressed extends Key {
+  /** It is held, and comes again. */
+  repeat: boolean;
+  /** Text is being typed, or a dialog is open: keys are for it. */
+  elsewhere: boolean;
+  /** It is on a button, which Space and Enter press. */
+  onButton: boolean;
+}
+
+export class Commands {
+  private table: Record<Simple, () => unknown>;
+
+  constructor(
+    private on: Subjects,
+    /** Undo a gesture that is going on; whether there was one. */
+    private cancelGesture: () => boolean,
+    private redraw: Redraw,
+  ) {
+    const { capture, clock, fleet, log, maps, panels, roster, selection, session, tools, viewpoint } = on;
+    this.table = {
+      pause: () => clock.togglePause(),
+      step: () => clock.step(),
+      faster: () => clock.changeSpeed(1),
+      slower: () => clock.changeSpeed(-1),
+      home: () => viewpoint.home(),
+      follow: () => viewpoint.followRobot(viewpoint.follow ? null : (selection.names[0] ?? null)),
+      cancel: () => this.cancel(),
+      remove: () => this.remove(),
+      clone: () => fleet.clone(),
+      selectAll: () => selection.set(roster.robotNames),
+      help: () => panels.open("help"),
+      load: () => panels.open("map"),
+      reset: () => session.ask({ type: "reset", names: null }, "all back to where they started"),
+      reload: () => session.ask({ type: "reload" }, "map read again"),
+      snapshot: () => capture.save("png", clock.info.time),
+      save: () => maps.save(clock.info.time),
+      sequence: () => (panels.dialog = "sequence"),
+      exit: () => (panels.dialog = "exit"),
+      add: () => panels.open("add"),
+      measure: () => tools.set(tools.tool === "measure" ? "select" : "measure"),
+      log: () => log.toggle(),
+      sidebar: () => (panels.side = !panels.side),
+      stop: () => this.stop(),
+    };
+  }
+
+  simple(what: Simple): void {
+    this.table[what]();
+  }
+
+  /** Whether the key did something here: the browser is not to do its own. */
+  keyDown(key: Pressed): boolean {
+    const { panels, selection, driving } = this.on;
+    if (key.elsewhere || panels.dialog !== "none") {
+      // the start dialog is no answer to a key: the simulator waits
+      if (key.key === "Escape" && panels.dialog !== "start") panels.close();
+      return false;
+    }
+    const action = actionOf(key, selection.names.length > 0, driving.driven() !== null);
+    if (!action || (key.onButton && (key.key === " " || key.key === "Enter"))) return false;
+    this.act(action, key.repeat);
+    return true;
+  }
+
+  private act(action: Action, repeat: boolean): void {
+    const { settings, probe, drag, viewpoint, selection, driving } = this.on;
+    if (action.do === "layer") settings.toggleLayer(action.layer);
+    else if (action.do === "debug") probe.toggle(action.debug);
+    else if (action.do === "nudge") drag.nudge(selection.rows, action.forward, action.turn);
+    else if (action.do === "pan") viewpoint.pan(-action.x, -action.y);
+    else if (action.do === "zoom") viewpoint.zoom(action.factor);
+    else if (action.do === "arrow") {
+      if (!repeat) driving.press(action.key);
+    } else if (!repeat || action.do === "step") this.simple(action.do);
+  }
+
+  private remove(): void {
+    const { selection, panels, fleet } = this.on;
+    if (selection.names.length > ASK_ABOVE) panels.open("remove");
+    else if (selection.names.length) void fleet.removeAll([...selection.names]);
+  }
+
+  private stop(): void {
+    this.on.driving.letGo();
+    void this.on.fleet.stop();
+  }
+
+  /** Escape: what was begun last ends. */
+  private cancel(): void {
+    const { tools, viewpoint, selection } = this.on;
+    if (this.cancelGesture()) return;
+    if (tools.tool !== "select") tools.cancel();
+    else if (viewpoint.follow) viewpoint.followRobot(null);
+    else selection.set([]);
+    this.redraw();
+  }
+}

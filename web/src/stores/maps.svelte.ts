@@ -1,0 +1,108 @@
+// The map of the world: fetched to be drawn, sent from this computer, saved with the world.
+
+import { bundle, bundleName } from "../net/bundle";
+import { decodeMap, NO_MAP, type WorldMap } from "../net/frames";
+import { shown } from "../text";
+import type { Box } from "../view/camera";
+import type { Asks, Download, Fetch, Says } from "./ports";
+
+/** The simulator takes no larger uploads, bytes (MAX_UPLOAD of servers/web.py). */
+export const MAX_UPLOAD = 64 * 1024 * 1024;
+
+/** Files of maps and worlds that can be sent. */
+export const WORLD_FILES =
+  ".map,.world,.wld,.yaml,.yml,.json,.geojson,.png,.pgm,.pbm,.ppm,.pnm,.bmp,.gif,.jpg,.jpeg,.tif,.tiff,.webp,.svg,.dxf,.zip";
+
+/** Where maps go. */
+export interface MapView {
+  setMap(map: WorldMap): void;
+  /** What of the world is shown at first; null: all of it. */
+  setFirst(view: Box | null): void;
+}
+
+export class Maps {
+  name = $state("");
+  /** The file that it was read from; "": none that could be read again. */
+  source = $state("");
+  /** What is being done that may take a while; "": nothing. */
+  busy = $state("");
+  /** Where the present map comes from; "": there is none, null: that is not known yet. */
+  private url: string | null = null;
+
+  constructor(
+    private view: MapView,
+    private session: Asks,
+    private notices: Says,
+    private token: () => string,
+    private fetch: Fetch,
+    private download: Download,
+  ) {}
+
+  /** Whether it is known that there is no map: none is waited for. */
+  get isNone(): boolean {
+    return this.url === "";
+  }
+
+  private async get(url: string, more: RequestInit = {}): Promise<Response> {
+    const answer = await this.fetch(url, { ...more, headers: { authorization: `Bearer ${this.token()}` } });
+    if (!answer.ok) throw new Error((await answer.text()) || `${url}: ${answer.status}`);
+    return answer;
+  }
+
+  /** The simulator has another map. */
+  async show(url: string, name: string, source: string, view: Box | null): Promise<void> {
+    this.view.setFirst(view);
+    this.url = url;
+    this.name = url ? name : "";
+    this.source = source;
+    if (!url) {
+      this.view.setMap(NO_MAP);
+      return;
+    }
+    await this.work(`loading ${shown(name)}`, async () => {
+      const map = decodeMap(await (await this.get(url)).arrayBuffer());
+      if (url === this.url) this.view.setMap(map); // else another one was put in place meanwhile
+    });
+  }
+
+  /** Do something that may take a while; whether it was done. What goes wrong is shown. */
+  private async work(what: string, act: () => Promise<unknown>): Promise<boolean> {
+    this.busy = what;
+    try {
+      await act();
+      return true;
+    } catch (error) {
+      this.notices.fail(error);
+      return false;
+    } finally {
+      this.busy = "";
+    }
+  }
+
+  /** Load a map that the simulator has; "": none. */
+  async load(name: string): Promise<void> {
+    await this.work(`loading ${shown(name)}`, () => this.session.ask({ type: "map", name }, name ? `${name} loaded` : "no map any more"));
+  }
+
+  /** Send a map or world: one file, or several that belong together, as one .zip. Whether it was taken. */
+  async upload(files: readonly File[]): Promise<boolean> {
+    const name = bundleName(files.map((f) => f.name));
+    return this.work(`sending ${shown(name)}`, async () => {
+      const size = files.reduce((sum, f) => sum + f.size, 0);
+      if (size > MAX_UPLOAD) throw new Error(`${name}: ${(size / 2 ** 20).toFixed(0)} MiB; at most ${MAX_UPLOAD / 2 ** 20} MiB are taken`);
+      const file = files.length === 1 ? files[0] : await bundle(files);
+      await this.get(`upload?name=${encodeURIComponent(name)}`, { method: "POST", body: file });
+      this.notices.say(`${name} loaded`);
+    });
+  }
+
+  /** Download the world as it is now: a scenario and its map. `time`: simulated, s. */
+  async save(time: number): Promise<void> {
+    try {
+      const answer = await this.get("scenario.zip");
+      this.download(await answer.blob(), `${this.name || "world"}-${time.toFixed(1)}s.zip`);
+    } catch (error) {
+      this.notices.fail(error);
+    }
+  }
+}

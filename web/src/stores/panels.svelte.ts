@@ -1,0 +1,35 @@
+// Which dialog is open, and which panels are shown.
+
+import type { Says } from "./ports";
+
+export type Dialog = "none" | "start" | "add" | "map" | "help" | "about" | "sequence" | "exit" | "remove";
+
+/** Windows of at least so many pixels show the side bar. */
+export const WIDE = 800;
+
+export class Panels {
+  dialog = $state<Dialog>("none");
+  side = $state(true);
+  stick = $state(false);
+
+  constructor(
+    width: number,
+    private session: { readonly readOnly: boolean; loadCatalog(): Promise<void> },
+    private notices: Says,
+  ) {
+    this.side = width >= WIDE;
+  }
+
+  open(dialog: Dialog): void {
+    if (this.session.readOnly && dialog !== "help" && dialog !== "about") {
+      this.notices.say("this page may only look on", true);
+      return;
+    }
+    this.dialog = dialog;
+    if (dialog === "add" || dialog === "map" || dialog === "start") void this.session.loadCatalog();
+  }
+
+  close(dialog: Dialog = this.dialog): void {
+    if (this.dialog === dialog) this.dialog = "none";
+  }
+}

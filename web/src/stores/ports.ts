@@ -1,0 +1,37 @@
+// What stores need of each other and of the browser, as small interfaces: a test gives each its own.
+
+import type { Ask } from "../net/connection";
+
+/** Asks the simulator for something. When it refuses, that is shown, and the answer is undefined. */
+export interface Asks {
+  ask<T = unknown>(request: Ask, done?: string): Promise<T | undefined>;
+}
+
+/** Shows messages at the edge of the window. */
+export interface Says {
+  say(text: string, bad?: boolean, seconds?: number): void;
+  fail(error: unknown): void;
+}
+
+/** Draw the world soon. */
+export type Redraw = () => void;
+
+/** HTTP requests, as `fetch` makes them. */
+export type Fetch = (url: string, init?: RequestInit) => Promise<Response>;
+
+/** Give a file to whoever sits at the browser. */
+export type Download = (blob: Blob, name: string) => void;
+
+export type Pose = [x: number, y: number, th: number];
+
+export function wrap(angle: number): number {
+  return Math.atan2(Math.sin(angle), Math.cos(angle));
+}
+
+/** Bodies in one request: messages have a limit. */
+export const AT_ONCE = 300;
+
+/** Parts of a list that fit into one request each. */
+export function* batches<T>(list: readonly T[]): Generator<T[]> {
+  for (let i = 0; i < list.length; i += AT_ONCE) yield list.slice(i, i + AT_ONCE);
+}

@@ -1,0 +1,84 @@
+// What is known of the simulator: whether it is there, what it allows, what it tells twice a second, and what it answers.
+
+import type { CatalogResult, InterfaceState, StartOffer, Status as StatusMessage, Welcome } from "../generated/messages";
+import { WRONG_TOKEN, type Ask, type Status } from "../net/connection";
+import type { Asks, Says } from "./ports";
+
+/** What of the connection is needed. */
+export interface Line {
+  /** The code with which the simulator refused this page for good; 0: it did not. */
+  readonly refusal: number;
+  request<T = unknown>(request: Ask): Promise<T>;
+}
+
+export class Session implements Asks {
+  status = $state<Status>("connecting");
+  reason = $state("");
+  /** The token is missing or wrong: there is a field to paste it. */
+  wantsToken = $state(false);
+  welcome = $state.raw<Welcome | null>(null);
+  /** The simulator waits to be told which world to start. */
+  start = $state.raw<StartOffer | null>(null);
+  stats = $state.raw<StatusMessage | null>(null);
+  /** Who commands each robot. */
+  clients = $state.raw<Record<string, string[]>>({});
+  catalog = $state.raw<CatalogResult | null>(null);
+
+  constructor(
+    private line: Line,
+    private notices: Says,
+  ) {}
+
+  get readOnly(): boolean {
+    return this.welcome?.read_only ?? true;
+  }
+
+  get interfaces(): InterfaceState[] {
+    return this.stats?.interfaces ?? [];
+  }
+
+  /** Whether bodies may be moved from here. */
+  mayTouch(): boolean {
+    return !this.readOnly && this.status === "open";
+  }
+
+  connected(status: Status, reason: string): void {
+    this.status = status;
+    this.reason = reason;
+    this.wantsToken = status === "refused" && this.line.refusal === WRONG_TOKEN;
+  }
+
+  /** Whether it is the first welcome of this page. */
+  welcomed(message: Welcome): boolean {
+    const first = this.welcome === null;
+    this.welcome = message;
+    this.start = message.start;
+    return first;
+  }
+
+  started(): void {
+    this.start = null;
+  }
+
+  told(message: StatusMessage): void {
+    this.stats = message;
+    // a robot may be called __proto__: an entry of its own all the same
+    this.clients = Object.fromEntries(message.driven.map((c) => [c.robot, c.sources]));
+  }
+
+  /** Ask the simulator for something and say so when it refuses. */
+  async ask<T = unknown>(request: Ask, done = ""): Promise<T | undefined> {
+    try {
+      const result = await this.line.request<T>(request);
+      if (done) this.notices.say(done);
+      return result;
+    } catch (error) {
+      this.notices.fail(error);
+      return undefined;
+    }
+  }
+
+  async loadCatalog(): Promise<void> {
+    this.catalog = (await this.ask<CatalogResult>({ type: "catalog" })) ?? this.catalog;
+  }
+}

@@ -1,0 +1,103 @@
+// What a person has chosen to see, and how. Most of it stays in the browser.
+
+import { defaultLayers, type LayerName, type Layers } from "../view/layers";
+import { DARK, LIGHT } from "../view/palette";
+import type { World } from "../view/world";
+import {
+  colorsOf, hintedOf, layersOf, logOf, objectIn, readKept, rendererOf, themeOf, writeKept,
+  type ColorBy, type KeptValues, type RendererChoice, type Theme,
+} from "./kept"; // prettier-ignore
+
+export const SETTINGS_KEY = "botyard";
+
+/** What of the world settings reach. */
+export type Styled = Pick<World, "layers" | "palette" | "paletteVersion" | "colorBy" | "hidden">;
+
+export class Settings {
+  theme = $state<Theme>("light");
+  layers = $state<Layers>(defaultLayers());
+  colorBy = $state<ColorBy>("model");
+  rendererChoice = $state<RendererChoice>("auto");
+  showLog = $state(false);
+  /** Models that are not drawn. They are of this world only, so they are not kept. */
+  hiddenModels = $state.raw<string[]>([]);
+  private hinted: boolean;
+
+  constructor(
+    private storage: () => KeptValues,
+    prefersDark: boolean,
+    /** What is to be drawn has changed; the layer that was switched, if it was one. */
+    private changed: (layer: LayerName | null) => void,
+  ) {
+    const kept = objectIn(readKept(storage, SETTINGS_KEY));
+    this.theme = themeOf(kept.theme, prefersDark);
+    this.layers = layersOf(kept.layers);
+    this.colorBy = colorsOf(kept.colorBy);
+    this.rendererChoice = rendererOf(kept.renderer);
+    this.showLog = logOf(kept.log);
+    this.hinted = hintedOf(kept.hinted);
+  }
+
+  private keep(): void {
+    const { theme, layers, colorBy, rendererChoice: renderer, showLog: log, hinted } = this;
+    writeKept(this.storage, SETTINGS_KEY, JSON.stringify({ theme, layers, colorBy, renderer, log, hinted }));
+  }
+
+  /** Put them into effect in the world that is drawn. */
+  apply(world: Styled): void {
+    world.layers = { ...this.layers };
+    world.palette = this.theme === "dark" ? DARK : LIGHT;
+    world.colorBy = this.colorBy;
+    world.hidden = new Set(this.hiddenModels);
+    world.paletteVersion++;
+  }
+
+  setTheme(theme: Theme): void {
+    this.theme = theme;
+    this.keep();
+    this.changed(null);
+  }
+
+  setColors(by: ColorBy): void {
+    this.colorBy = by;
+    this.keep();
+    this.changed(null);
+  }
+
+  setRenderer(choice: RendererChoice): void {
+    this.rendererChoice = choice;
+    this.keep();
+  }
+
+  toggleLayer(name: LayerName): void {
+    this.layers[name] = !this.layers[name];
+    this.keep();
+    this.changed(name);
+  }
+
+  /** The simulator was started for a weak machine: fewer layers, which are not kept. */
+  useLite(): void {
+    this.layers = defaultLayers(true);
+    this.changed(null);
+  }
+
+  toggleModel(name: string): void {
+    const hidden = new Set(this.hiddenModels);
+    if (!hidden.delete(name)) hidden.add(name);
+    this.hiddenModels = [...hidden];
+    this.changed(null);
+  }
+
+  toggleLog(): void {
+    this.showLog = !this.showLog;
+    this.keep();
+  }
+
+  /** True once in the life of a browser: the hint for the first time is to be shown. */
+  takeHint(): boolean {
+    if (this.hinted) return false;
+    this.hinted = true;
+    this.keep();
+    return true;
+  }
+}
