@@ -1,13 +1,13 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make web | venv | lint | fuzz | bench | audit | maps | compatibility | clean
+# Also: make test-long | web | venv | lint | fuzz | bench | audit | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test venv lint fuzz bench bench-peers audit maps compatibility web peers clean
+.PHONY: run test test-long venv lint fuzz bench bench-peers audit maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -59,6 +59,10 @@ test: $(VENV)/.all web peers
 	$(BIN)/botyard warmup
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow_without_jit" tests/engine tests/devices $(ARGS)
+
+# runs of simulations, each done again from its journal: digests of every step must be equal
+test-long: $(VENV)/.all
+	BOTYARD_JOURNAL=1 $(BIN)/python -m pytest -n auto tests/controllers tests/devices tests/protocols tests/servers tests/traffic tests/test_api.py $(ARGS)
 
 lint: $(VENV)/.all
 	$(BIN)/ruff check src tests bench examples tools hatch_build.py
