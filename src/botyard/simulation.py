@@ -1006,8 +1006,10 @@ class Simulation(Handle):
             nothing has changed, unless a controller refuses its own state.
         """
         arguments.instance(budget, "budget", Budget)
+        from botyard.controllers.crew import employ  # upward on purpose: see `load`
+
         with self._journal:
-            restore(self, state, budget)
+            restore(self, state, budget, employ)
         self._note("api", Restore, bytes(state))
 
     def digest(self) -> int:

@@ -7,7 +7,7 @@ same map, and robots' models that are the same: those that the simulation has se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from enum import IntEnum, IntFlag
 from types import MappingProxyType
@@ -45,7 +45,7 @@ from botyard.model.world import Program
 
 if TYPE_CHECKING:
     from botyard.formats.budget import Budget
-    from botyard.simulation import Simulation
+    from botyard.simulation import Robot, Simulation
 
 VERSION: Final = 1
 NO_MASS: Final = -1
@@ -267,7 +267,11 @@ def _controllers(sim: Simulation) -> list[_Controller]:
 # -- restoring
 
 
-def restore(sim: Simulation, state: bytes, budget: Budget) -> None:
+Employ = Callable[["Robot", Program], None]
+"""Lets a program drive a robot, see `botyard.controllers.crew`."""
+
+
+def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ) -> None:
     """See `Simulation.restore`."""
     head, data = split(state, _Head, budget.bytes)
     if head.version != VERSION:
@@ -306,7 +310,7 @@ def restore(sim: Simulation, state: bytes, budget: Budget) -> None:
     for rays in head.rays:
         sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)
     sim._unserved = set(roster.unserved)
-    _employ(sim, head.controllers)
+    _employ(sim, head.controllers, employ)
     engine.resumed()
 
 
@@ -427,10 +431,8 @@ def _command(queued: _Queued) -> tuple[str, str, int, Any]:
     return queued.body, queued.source, queued.sequence, command
 
 
-def _employ(sim: Simulation, controllers: Sequence[_Controller]) -> None:
+def _employ(sim: Simulation, controllers: Sequence[_Controller], employ: Employ) -> None:
     """Let these programs drive their robots, as they were."""
-    from botyard.controllers.crew import employ  # upward on purpose: a world may need them
-
     wanted = {c.robot for c in controllers}
     for name in [name for name in sim._programs if name not in wanted]:
         sim._dismiss(name)
