@@ -14,7 +14,7 @@ from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 ROUNDS = 5
 SECONDS = 1.0

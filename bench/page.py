@@ -32,7 +32,7 @@ from botyard.servers.viewsource import ViewSource
 from botyard.servers.web import PageServer
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 ROBOTS = 500
 TOKEN = "bench"

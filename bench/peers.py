@@ -98,7 +98,7 @@ def botyard(world: World) -> tuple[Step, Scan]:
     from botyard.model.robot import Axes, MotionLimits, RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
     corners = 24
     spec = RobotSpec(

@@ -603,7 +603,7 @@ def day(hours: float = 1.0) -> None:
     """Simulated time on null modems: 50 robots, clients that come and go."""
     from bench.common import memory as most
     from botyard.servers.nullmodem import NullModem
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
     def now() -> float:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
@@ -925,7 +925,7 @@ def _gone_half_way() -> str:
 def _clock_jumps() -> str:
     """By the fake clock of a null modem: the session's clock jumps an hour on."""
     from botyard.protocols.pioneer.session import PioneerSettings, Session
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
     sim = Simulation()
     robot = sim.add_robot("p3dx")

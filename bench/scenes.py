@@ -27,7 +27,7 @@ from botyard.model.robot import Axes, MotionLimits, RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.model.tracing import squares_to_segments
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 RING = ((0.069, 0.136, 90), (0.114, 0.119, 50), (0.148, 0.078, 30), (0.166, 0.027, 10))
 """The Pioneer's front left quarter: x, y (m), bearing (°); the others are its mirror images."""

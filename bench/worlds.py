@@ -54,7 +54,7 @@ def _memory() -> float:
 
 def robots(path: str) -> dict[str, Any]:
     """What a scenario of many robots costs."""
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
     Simulation.load("office").add_robot("p3dx")
     begin = time.perf_counter()

@@ -14,7 +14,7 @@ from botyard.protocols.pioneer.reports import Sip
 from botyard.protocols.pioneer.session import Stage
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.nullmodem import Line, NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.units import from_mm
 
 COMPATIBILITY = Path(__file__).resolve().parent.parent / "docs/reference/compatibility.toml"

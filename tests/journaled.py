@@ -13,7 +13,7 @@ from unittest import mock
 
 from botyard.engine.simulation import Engine
 from botyard.sim.journal import Entry, resimulate
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 class Watched:

@@ -23,7 +23,7 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.errors import ExitCode, PeerError
 from botyard.formats.base import read_source
 from botyard.formats.registry import FORMATS, format_of
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import FAMILIES, generate
 from botyard.traffic.outcome import Ending

@@ -39,7 +39,7 @@ from botyard.protocols.webgui import frames
 from botyard.servers.connection import RobotLog
 from botyard.servers.metrics import metrics_text
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import FAST, call
 from tests.golden import deviation
 from tests.ports import free_port

@@ -18,7 +18,7 @@ from botyard.model.world import Program
 from botyard.protocols.pioneer.packet import command as packet
 from botyard.servers.nullmodem import NullModem
 from botyard.sim.journal import AddRobots, Claim, Entry, Submit, WriteDevice
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.journaled import watching
 from tests.test_state import SCENE, deeds, do, world
 

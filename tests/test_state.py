@@ -33,7 +33,8 @@ from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Place, Scene
 from botyard.model.world import Program
-from botyard.simulation import Robot, Simulation
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
 
 BOX = BoxObject(name="crate", pose=Pose(1.5, 1.0, 0.3), length=0.3, width=0.2)
 SCENE = Scene(

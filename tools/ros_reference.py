@@ -16,7 +16,7 @@ from botyard.servers.rosgraph import RosGraph
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/ros.md"
 HEADINGS = {"topic": "Published", "input": "Listened to", "service": "Services"}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         FormatError,
         MapError,
         ModelError,
+        StateError,
         UnknownNameError,
         WorldError,
     )
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from botyard.model.robot import RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
-    from botyard.simulation import Robot, Simulation
+    from botyard.sim.robot import Robot
+    from botyard.sim.simulation import Simulation
 
 _WHERE = {
     "ArgumentError": "errors",
@@ -46,12 +48,13 @@ _WHERE = {
     "MapError": "errors",
     "ModelError": "errors",
     "Pose": "geometry",
-    "Robot": "simulation",
+    "Robot": "sim.robot",
     "RobotSpec": "model.robot",
     "Scene": "model.scene",
-    "Simulation": "simulation",
+    "Simulation": "sim.simulation",
     "SonarReadings": "devices.sonar",
     "SonarSpec": "model.sensors",
+    "StateError": "errors",
     "Twist": "geometry",
     "UnknownNameError": "errors",
     "WorldError": "errors",
@@ -63,7 +66,7 @@ _WHERE = {
 
 __all__ = [
     "ArgumentError", "BotyardError", "Budget", "BudgetError", "CommandError", "DoubtWarning", "FormatError", "LaserScan", "LaserSpec",
-    "MapError", "ModelError", "Pose", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "Twist",
+    "MapError", "ModelError", "Pose", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist",
     "UnknownNameError", "WorldError", "__version__", "load_laser", "load_robot", "load_scene", "robot_names",
 ]  # fmt: skip
 

@@ -19,7 +19,7 @@ from botyard.errors import CommandLineError
 from botyard.geometry import Pose
 from botyard.servers import yard
 from botyard.servers.hub import Hub
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE
@@ -330,7 +330,7 @@ def test_listings_with_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
     from botyard.model.library import load_robot
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
     sim, spec = Simulation.load("office"), load_robot("p3dx")
     assert run._start_pose(sim, spec, None, 0) is None

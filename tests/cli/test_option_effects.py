@@ -19,7 +19,7 @@ from botyard.cli.runoptions import RunOptions
 from botyard.geometry import Pose
 from botyard.model.world import World
 from botyard.servers.yard import Yard
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import call
 
 MAP = """2D-Map

@@ -18,7 +18,7 @@ from botyard.errors import CommandLineError, FormatError, WorldFileError
 from botyard.formats.base import Options, Source
 from botyard.formats.registry import read_world
 from botyard.formats.worldoptions import WORLD_OPTIONS, WorldOptions
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 

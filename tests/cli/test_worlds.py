@@ -17,7 +17,7 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.errors import ArgumentError
 from botyard.formats import armap
 from botyard.formats.registry import load_scene, load_world
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 from tests.waiting import PATIENCE

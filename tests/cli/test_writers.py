@@ -18,7 +18,7 @@ from botyard.formats import arparams
 from botyard.formats.registry import load_scene
 from botyard.pictures.files import save_picture
 from botyard.safefile import is_ours
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.traffic.engine import Traffic
 from botyard.traffic.gantt import FORMATS, draw, load_result
 from botyard.traffic.generate import generate

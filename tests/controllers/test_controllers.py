@@ -14,7 +14,8 @@ from botyard.errors import CommandLineError, WorldError
 from botyard.geometry import Pose
 from botyard.model.mapbuilder import MapBuilder, hall
 from botyard.model.world import Program, thing
-from botyard.simulation import Robot, Simulation
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
 
 
 def alone(model: object = "p3dx", pose: tuple[float, float, float] = (0, 0, 0)) -> Robot:

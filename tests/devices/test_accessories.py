@@ -21,7 +21,7 @@ from botyard.model.library import load_robot, parse_robot
 from botyard.model.objects import Described, JointSpec
 from botyard.model.robot import BatterySpec, PioneerSpec
 from botyard.model.scene import Area, Place, Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.naive import contact_sectors
 
 WALL = Scene(segments=np.array([[2.0, -9.0, 2.0, 9.0]]))

@@ -15,7 +15,7 @@ from botyard.model.library import load_laser, load_robot
 from botyard.model.robot import BatterySpec, GpsSpec
 from botyard.model.scene import Area, GeoReference, Scene
 from botyard.model.sensors import SonarSpec, Transducer
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 COLUMBIA = GeoReference(42.807191, -71.578661, 72.0)
 

@@ -17,7 +17,8 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns, Visible
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
-from botyard.simulation import Robot, Simulation
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
 
 FINDER = FiducialFinderSpec(range_min=0.5, range_max=6.0, range_max_id=4.0, fov=math.pi)
 BLOBS = BlobFinderSpec(colors=("red", "blue"), image=(80, 60), fov=math.radians(60), range_max=10.0)

@@ -19,7 +19,7 @@ from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec, PoseController, area_moments
 from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
 from botyard.model.scene import Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.chipmunk import ChipmunkDynamics
 from tests.naive import py
 

@@ -11,7 +11,7 @@ from botyard.errors import CommandError
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.packet import command, frame
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def world(n: int) -> Simulation:

@@ -11,7 +11,7 @@ import pytest
 
 from botyard.engine.layout import allocate_state
 from botyard.geometry import Pose
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 STEPS = 12
 MODELS = ["p3dx", "amigo", "seekur", "p3at", "pioneer-lx"]

@@ -17,7 +17,7 @@ from botyard.model.dynamics import GRAVITY, DynamicsSpec, Gains, PoseController,
 from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 pytestmark = pytest.mark.slow_without_jit
 WALL = np.array([[4.0, -3.0, 4.0, 3.0]])

@@ -21,7 +21,7 @@ from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 from botyard.model.sensors import ReflectorRule
 from botyard.model.tracing import squares_to_segments
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests import naive
 from tests.engine.worlds import HOOK, INVISIBLE, OCTAGON, random_segments, robot
 

@@ -17,7 +17,7 @@ from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import Axes
 from botyard.model.scene import Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def walled(x: float, *boxes: BoxObject) -> Scene:

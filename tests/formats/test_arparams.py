@@ -249,7 +249,7 @@ def test_all_real_files_give_robots(shared: Path) -> None:
 
 
 def back_in_world(spec: object) -> bool:
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
     sim = Simulation()
     robot = sim.add_robot(spec)

@@ -24,7 +24,7 @@ from botyard.formats.drawing import SAG, layer_returns
 from botyard.formats.registry import load_scene, read_world
 from botyard.model.obstacles import Returns
 from botyard.model.scene import Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 # -- Saphira
 

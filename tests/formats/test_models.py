@@ -9,7 +9,7 @@ import pytest
 from botyard.errors import BotyardError, ModelError, ModelFileError
 from botyard.formats.models import default_map, find_robot, model_names, user_models
 from botyard.formats.registry import find_map
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 @pytest.fixture(autouse=True)

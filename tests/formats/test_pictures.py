@@ -21,7 +21,7 @@ from botyard.formats.registry import load_scene, read_world
 from botyard.model.raster import rasterise
 from botyard.model.scene import Scene
 from botyard.model.tracing import mask_to_rectangles, mask_to_segments
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 MASKS = arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 12)), elements=st.booleans())
 

@@ -23,7 +23,7 @@ from botyard.formats.models import find_robot
 from botyard.formats.registry import FORMATS, builtin_maps, find_client_map, format_of, load_world, read_world
 from botyard.model.scene import Scene
 from botyard.model.world import World
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.testing import check_map_format
 from botyard.testing.formats import _damaged
 from tests.formats.test_drawings import SVG, dxf

@@ -20,7 +20,7 @@ from botyard.formats.budget import Budget, Meter
 from botyard.formats.images import read_grey
 from botyard.formats.registry import client_maps, load_scene, load_world, read_world
 from botyard.model.tracing import mask_to_segments, squares_to_segments
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 GOOD = "image: lab.pgm\nresolution: 0.05\norigin: [-1.0, -2.0, 0.0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.196\n"
 

@@ -31,7 +31,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 from botyard.safefile import MARK
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 

@@ -24,7 +24,7 @@ from botyard.model.obstacles import BoxObject, Returns, Visible, disc
 from botyard.model.robot import Drive
 from botyard.model.scene import GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import Program, World
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def read(text: str, folder: Path | None = None) -> World:

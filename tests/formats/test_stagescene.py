@@ -18,7 +18,7 @@ from botyard.formats.registry import load_world, read_world
 from botyard.formats.stagescene import to_world
 from botyard.model.robot import Drive
 from botyard.model.world import World
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def world(text: str, notes: list[str] | None = None, programs: tuple[str, ...] = ("wander",)) -> World:

@@ -22,7 +22,7 @@ from botyard.model.library import load_robot, robot_of
 from botyard.model.robot import Axes, Drive
 from botyard.model.robotfile import to_table
 from botyard.model.scene import Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def robot(text: str, name: str = "mine", **options: bool):

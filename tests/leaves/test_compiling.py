@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -63,7 +64,7 @@ def test_it_speaks_when_something_is_compiled_and_only_then(
     wait(lambda: "so far" in screen.getvalue())
     watch.finish()
     said = screen.getvalue()
-    assert "compiling kernels, this is needed once" in said and said.endswith("kernels compiled in 0 s\n")
+    assert "compiling kernels, this is needed once" in said and re.search(r"kernels compiled in \d+ s\n$", said)
     assert watch.count == 1
 
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
@@ -119,7 +120,7 @@ def test_the_line_goes_by_itself(watch: Watch, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     with watch.elsewhere():
         wait(screen.getvalue)
-    wait(lambda: screen.getvalue().endswith("kernels compiled in 0 s\n"))
+    wait(lambda: re.search(r"kernels compiled in \d+ s\n$", screen.getvalue()))
     wait(lambda: watch._teller is None)
 
 
@@ -159,7 +160,7 @@ def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
     except OSError:  # the other end is closed
         pass
     os.close(ours)
-    assert b"compiling kernels, this is needed once" in shown and b"kernels compiled in 0 s" in shown
+    assert b"compiling kernels, this is needed once" in shown and re.search(rb"kernels compiled in \d+ s", shown)
     env["NUMBA_CACHE_DIR"] = str(tmp_path / "another")
     done = subprocess.run(line, capture_output=True, env=env, timeout=PATIENCE, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")

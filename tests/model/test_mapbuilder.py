@@ -16,7 +16,7 @@ from botyard.geometry import Pose
 from botyard.model.mapbuilder import GENERATORS, MapBuilder, hall, maze, office, warehouse
 from botyard.model.obstacles import disc
 from botyard.model.scene import Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def reached(scene: Scene, start: Pose, radius: float = 0.2, step: float = 0.25) -> set[tuple[int, int]]:

@@ -14,7 +14,7 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.servers.desk import Question
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.page.pages import PageObject, page
 from tests.page.serving import TOKEN, Served, served
 from tests.waiting import PATIENCE

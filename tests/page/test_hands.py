@@ -16,7 +16,7 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.page.pages import PageObject, page
 from tests.page.serving import AUDIENCE, Served, served
 from tests.waiting import PATIENCE

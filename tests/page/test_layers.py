@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from botyard.geometry import Pose
 from botyard.model.scene import Area, Place, Scene
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.page.pages import PageObject, page
 from tests.page.serving import served
 

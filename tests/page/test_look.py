@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Playwright, expect
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.servers.desk import Question
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.ui import window
 from tests.page.conftest import missing
 from tests.page.pages import PageObject, page

@@ -17,7 +17,7 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.pictures import canvas, draw, still
 from botyard.pictures.canvas import MAX_PIXELS, MAX_WIDTH, TALLEST, Canvas, cut_line, cut_polygon
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 BOX = (0.0, 0.0, 10.0, 6.0)
 

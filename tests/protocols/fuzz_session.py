@@ -9,7 +9,7 @@ import sys
 
 import atheris
 
-import botyard.simulation  # the engine first and as it is: its kernels cannot be compiled from instrumented code
+import botyard.sim.simulation  # the engine first and as it is: its kernels cannot be compiled from instrumented code
 
 with atheris.instrument_imports(include=["botyard.protocols"]):
     from botyard.protocols.pioneer import session  # noqa: F401
@@ -18,7 +18,7 @@ from botyard.geometry import Pose
 from botyard.protocols.pioneer.packet import command, frame
 from botyard.servers.nullmodem import NullModem
 
-SIM = botyard.simulation.Simulation()
+SIM = botyard.sim.simulation.Simulation()
 ROBOT = SIM.add_robot("p3dx-equipped", "r", pose=Pose())
 
 

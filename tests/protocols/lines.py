@@ -11,7 +11,8 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Sip
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers.nullmodem import Line, NullModem
-from botyard.simulation import Robot, Simulation
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
 
 
 class Client:

@@ -19,7 +19,7 @@ from botyard.protocols.pioneer.packet import Parser, checksum, command, frame, i
 from botyard.protocols.pioneer.reportbuilder import laser_packets
 from botyard.protocols.pioneer.session import Session
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 MODELS = [
     "p3dx",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.commands import C, Ctrl
 from botyard.protocols.pioneer.packet import frame, int_argument
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.protocols.lines import Client
 
 

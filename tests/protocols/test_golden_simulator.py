@@ -14,7 +14,7 @@ from botyard.protocols.pioneer.packet import Parser
 from botyard.protocols.pioneer.reports import Sip
 from botyard.protocols.pioneer.simreports import MapChanged, SimInfo
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.testing import Passed, check_session
 from tests import golden
 from tests.golden import deviation

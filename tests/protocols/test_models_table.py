@@ -14,7 +14,7 @@ from botyard.protocols.pioneer.reports import Config, Sip, sync2
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.testing import Parser, Passed, check_robot_model, check_session
 
 DRIVING = [n for n in robot_names() if load_robot(n).drive]

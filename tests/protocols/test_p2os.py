@@ -7,7 +7,7 @@ import pytest
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.commands import C
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.testing import P2osClient
 
 

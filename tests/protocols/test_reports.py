@@ -24,7 +24,7 @@ from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.protocols.robotport import Timing
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 i16, u16, u8, i8 = st.integers(-32768, 32767), st.integers(0, 65535), st.integers(0, 255), st.integers(-128, 127)
 i32 = st.integers(-(2**31), 2**31 - 1)

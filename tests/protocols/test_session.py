@@ -15,7 +15,7 @@ from botyard.protocols.pioneer.reports import LaserPart, Sip
 from botyard.protocols.pioneer.session import PioneerSettings, Stage
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.nullmodem import Line, NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def world(model: str = "p3dx", settings: PioneerSettings | None = None, **options) -> tuple[NullModem, Line]:

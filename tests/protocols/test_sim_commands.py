@@ -16,7 +16,7 @@ from botyard.geometry import Pose
 from botyard.model.scene import Scene
 from botyard.protocols.pioneer.packet import Parser, frame
 from botyard.protocols.pioneer.simreports import MapChanged, SimDevice, SimInfo
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.protocols.lines import Client, named
 
 names = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=40)

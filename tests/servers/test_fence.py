@@ -18,7 +18,7 @@ from botyard.servers.fence import AGAIN, Fence, Seldom, watch_over
 from botyard.servers.hub import Hub
 from botyard.servers.intake import BURST, SHARED_BURST, Inlet, Intake
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 HELLO = frame(0) + frame(1) + frame(2) + command(1, 1) + command(230, 1)
 

@@ -26,7 +26,7 @@ from botyard.servers.ambf.link import Link
 from botyard.servers.fence import Fence, Seldom
 from botyard.servers.ros2zenoh import _Inbox
 from botyard.servers.timeshare import TimeShare
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
 
 TYPES = types()

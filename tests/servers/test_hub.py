@@ -17,7 +17,7 @@ from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 class Recorder:

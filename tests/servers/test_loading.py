@@ -25,7 +25,7 @@ from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.pioneer.simhandlers import Ctrl
 from botyard.servers import worldcontrol
 from botyard.servers.aside import JobLimits
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.page.serving import TOKEN, Served, served
 from tests.ports import free_port
 from tests.protocols.lines import Client, named

@@ -18,7 +18,7 @@ from botyard.protocols.pioneer.packet import frame
 from botyard.servers import lockstep as lockstep_module
 from botyard.servers.hub import Hub
 from botyard.servers.lockstep import LEAST, Lockstep
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE

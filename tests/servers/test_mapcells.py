@@ -17,7 +17,7 @@ from botyard.servers.aside import JobLimits
 from botyard.servers.hub import Hub
 from botyard.servers.mapcells import CELL, MapCells
 from botyard.servers.tcp import LoopHost
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
 
 WALLS = np.array([[0.0, 0.0, 10.0, 0.0], [10.0, 0.0, 10.0, 4.02]])

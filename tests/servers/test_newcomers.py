@@ -20,7 +20,7 @@ from botyard.servers.hub import Hub
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import PORTION, Yard
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.protocols.lines import Client, named
 

@@ -26,7 +26,7 @@ from botyard.servers.rosgraph import RosGraph
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.protocols.lines import Client, named
 from tests.running import running

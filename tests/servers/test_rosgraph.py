@@ -19,7 +19,7 @@ from botyard.servers.rosgraph import Once, RosGraph
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 @dataclass(eq=False)

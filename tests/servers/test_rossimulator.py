@@ -19,7 +19,7 @@ from botyard.servers.rossimulator import MAX_STEPS, RosSimulator
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 TYPES = types()
 PACKAGE = "simulation_interfaces"

@@ -7,7 +7,7 @@ import tracemalloc
 
 from botyard.protocols.pioneer.packet import command
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def session(modem: NullModem, name: str, round_: int) -> None:

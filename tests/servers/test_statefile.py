@@ -31,7 +31,7 @@ from botyard.servers.supervise import keep_log
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import call
 from tests.ports import free_port
 

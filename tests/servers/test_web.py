@@ -29,7 +29,7 @@ from botyard.protocols.webgui.frames import Bit, Block
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers import debug, desk, gate, http, web
 from botyard.servers.staticfiles import StaticFiles
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from tests.page.serving import AUDIENCE, TOKEN, Served, served
 from tests.waiting import PATIENCE
 

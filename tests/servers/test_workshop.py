@@ -15,7 +15,7 @@ from botyard.servers.factory import MAX_WAITING, TOGETHER, FactoryServer, Worksh
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 HELLO = frame(0) + frame(1) + frame(2) + command(1, 1)
 

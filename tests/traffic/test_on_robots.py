@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from botyard.errors import WorldError
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import generate
 from botyard.traffic.geometry import arc, spline, task_of_paths

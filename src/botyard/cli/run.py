@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from botyard.servers.statefile import SavedState, StateKeeper
     from botyard.servers.tcp import RobotPortServer
     from botyard.servers.yard import Yard
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
 DEFAULT_LOG_SIZE = 5_000_000
 """A noninteractive run begins a new log file at this size, bytes (CLI-026)."""
@@ -184,7 +184,7 @@ def _simulate(
     for text in remarks:
         log.warning("%s", text)
     from botyard.cli.warmup import warm_up_with_progress
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
     sim_ms = o.update_sim_time or o.update_interval
     s = world.settings

@@ -40,7 +40,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
     from botyard.formats.models import find_robot, is_model_file, read_models
     from botyard.formats.registry import load_world
     from botyard.servers.factory import check_factory_model
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
     status = 0
     budget = Budget().raised(max_read)

@@ -291,7 +291,7 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
     supervisor = find_supervisor(o["supervisor"] or ("none" if o["compat"] or o["grants"] is not None else "bankers"))
     with _progress(task.name, len(task)) as progress:
         if o["on_robots"] is not None:
-            from botyard.simulation import Simulation
+            from botyard.sim.simulation import Simulation
             from botyard.traffic.on_robots import RobotTraffic
 
             sim = Simulation(seed=o["seed"])

@@ -35,7 +35,7 @@ def warm_up_with_progress(*, masses: bool) -> float:
     gc.disable()  # compiling makes millions of objects that live on: looking through them again and again takes a tenth of the time
     try:
         helper = _start_helper()
-        from botyard.simulation import warm_up
+        from botyard.sim.warmup import warm_up
 
         # the kernels are compiled in the calling thread: in another one, the memory allocator makes it take a third longer
         warm_up(lambda: _wait_for(helper), masses=masses)
@@ -83,7 +83,7 @@ def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
 def _help() -> None:
     """The helper."""
     from botyard.compiling import watch
-    from botyard.simulation import warm_up_sensors_and_maps
+    from botyard.sim.warmup import warm_up_sensors_and_maps
 
     def end_with_starter() -> None:
         sys.stdin.buffer.read()  # until the other end of the pipe is closed, which a process does however it ends

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 
 class Controller(Protocol):

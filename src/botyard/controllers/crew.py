@@ -5,7 +5,7 @@ from __future__ import annotations
 from botyard.controllers.base import Yielding
 from botyard.controllers.registry import make_controller
 from botyard.model.world import Program
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 
 def employ(robot: Robot, program: Program) -> None:

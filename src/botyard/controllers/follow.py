@@ -7,7 +7,7 @@ from typing import Any
 
 from botyard.controllers.steering import halt, steer
 from botyard.errors import WorldError, did_you_mean
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 
 class Follow:

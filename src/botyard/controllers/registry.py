@@ -12,7 +12,7 @@ from botyard.controllers.wander import Wander
 from botyard.controllers.waypoints import Waypoints
 from botyard.errors import CommandLineError, WorldError, did_you_mean
 from botyard.model.world import Program
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 _BUILTIN: dict[str, ControllerFactory] = {"follow": Follow, "walk": Walk, "wander": Wander, "waypoints": Waypoints}
 

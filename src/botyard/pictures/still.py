@@ -14,7 +14,8 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 
 if TYPE_CHECKING:
-    from botyard.simulation import Robot, Simulation
+    from botyard.sim.robot import Robot
+    from botyard.sim.simulation import Simulation
 
 Array = NDArray[np.float64]
 MAX_RINGS: Final = 1000

@@ -12,7 +12,7 @@ from botyard.engine.inspection import Squares, cells, clearances, collision_cand
 from botyard.errors import WorldError
 from botyard.geometry import compose
 from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 SHOWN_RAYS = 9
 """Of a laser's rays so many are walked."""

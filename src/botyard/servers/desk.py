@@ -31,7 +31,7 @@ from botyard.servers.hub import Hub
 from botyard.servers.viewsource import ViewSource, model_shape, nearest_reading
 from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 SOURCE: Final = "page"
 """In whose name the page commands robots and reads sensors."""

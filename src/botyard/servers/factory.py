@@ -23,7 +23,7 @@ from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import RobotClient, RobotPortServer
 from botyard.servers.worldcontrol import WorldControl
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 MAX_FACTORY_ROBOTS: Final = 1000
 """A factory makes no more robots than this at a time."""

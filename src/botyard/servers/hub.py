@@ -18,7 +18,7 @@ from botyard.protocols.robotport import Timing
 from botyard.servers.fence import Fence
 from botyard.servers.intake import Intake
 from botyard.servers.reporting import Reporter
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 MAX_LAG: Final = 0.5
 """Lag that is caught up, s of wall time; what is beyond is given up."""

@@ -22,7 +22,7 @@ from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.reporting import Reporter
 from botyard.servers.worldcontrol import WorldControl
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 T = TypeVar("T")
 Manipulator = Callable[[bytes], bytes]

@@ -13,7 +13,7 @@ from botyard.pictures import draw
 from botyard.pictures.still import Still, take
 from botyard.servers.aside import Job, JobError, JobLimits
 from botyard.servers.host import Host
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 MAX_PICTURES: Final = 1000
 """Pictures that may be written in a run …"""

@@ -28,7 +28,7 @@ from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.rossimulator import RosSimulator
 from botyard.servers.yard import Yard
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 SOURCE: Final = "ros"
 """In whose name ROS commands robots and reads sensors."""

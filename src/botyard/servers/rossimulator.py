@@ -41,7 +41,7 @@ from botyard.protocols.ros_messages.simulation_interfaces import (
 from botyard.protocols.ros_messages.types import Types
 from botyard.servers.hub import Hub
 from botyard.servers.yard import Yard
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 MAX_STEPS: Final = 1000
 """Steps that one request may ask for: the answer comes when they are done."""

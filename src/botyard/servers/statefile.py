@@ -28,7 +28,8 @@ from botyard.model.world import THING, Program
 from botyard.names import MAX_NAME, check_name
 from botyard.safefile import MARK, read_own, remove_own, replace_own
 from botyard.servers.yard import Yard
-from botyard.simulation import Robot, Simulation
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
 
 PERIOD: Final = 1.0
 """The file is written so often, s of wall time, if something has changed."""

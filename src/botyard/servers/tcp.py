@@ -23,7 +23,7 @@ from botyard.servers.fence import Fence, Seldom, end_all
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
 from botyard.servers.worldcontrol import WorldControl
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 T = TypeVar("T")
 MAX_UNSENT = 256 * 1024

@@ -20,7 +20,7 @@ from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
 from botyard.protocols.webgui.messages import BodyInfo, Group, LaserShape, MapChanged, Model, Schema, View
 from botyard.servers.hub import Hub
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 U4 = np.uint32
 T = TypeVar("T", bound=np.generic)

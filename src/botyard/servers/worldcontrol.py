@@ -42,7 +42,7 @@ from botyard.servers.mapcells import MapCells
 from botyard.servers.packetlog import PacketLog
 from botyard.servers.pictures import Pictures
 from botyard.servers.turns import Turns
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 if TYPE_CHECKING:
     from botyard.servers.connection import Connection

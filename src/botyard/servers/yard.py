@@ -21,7 +21,8 @@ from botyard.servers.factory import FactoryServer, Workshop, check_factory_model
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import PioneerServer, RobotPortServer
 from botyard.servers.worldcontrol import WorldControl
-from botyard.simulation import FreePlaces, Robot
+from botyard.sim.placement import FreePlaces
+from botyard.sim.robot import Robot
 
 PORT_ATTEMPTS = 3
 PORT_PAUSE = 2.0

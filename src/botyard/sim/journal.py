@@ -18,7 +18,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 
 if TYPE_CHECKING:
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
 
 class Change(Protocol):

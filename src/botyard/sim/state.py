@@ -45,7 +45,8 @@ from botyard.model.world import Program
 
 if TYPE_CHECKING:
     from botyard.formats.budget import Budget
-    from botyard.simulation import Robot, Simulation
+    from botyard.sim.robot import Robot
+    from botyard.sim.simulation import Simulation
 
 VERSION: Final = 1
 NO_MASS: Final = -1

@@ -15,7 +15,7 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimInfo
 from botyard.servers.nullmodem import NullModem
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 class Passed(NamedTuple):

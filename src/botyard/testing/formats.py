@@ -9,7 +9,7 @@ import numpy as np
 
 from botyard.errors import FormatError
 from botyard.formats.base import Format, Options, Source
-from botyard.simulation import Simulation
+from botyard.sim.simulation import Simulation
 
 
 def check_map_format(one: Format, examples: Iterable[bytes], *, rounds: int = 60, seed: int = 1) -> list[str]:

@@ -19,7 +19,8 @@ from botyard.errors import WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
-from botyard.simulation import Robot, Simulation
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
 from botyard.traffic.engine import Rules
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2

@@ -41,7 +41,7 @@ from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.lockstep import Lockstep
 from botyard.servers.rosgraph import Carrier, Handle
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 IDLE: Final = 0.004
 BUSY: Final = 0.001

@@ -18,7 +18,7 @@ from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
 from botyard.servers.ambf.joints import FreeJoint, JointView, robot_joints
 from botyard.servers.ambf.objects import SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
-from botyard.simulation import Robot
+from botyard.sim.robot import Robot
 
 if TYPE_CHECKING:
     from botyard.servers.ambf.ambf import Ambf

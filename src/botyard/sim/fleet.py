@@ -17,7 +17,7 @@ from botyard.handle import Handle
 from botyard.model.robot import Drive
 
 if TYPE_CHECKING:
-    from botyard.simulation import Simulation
+    from botyard.sim.simulation import Simulation
 
 
 class Fleet(Handle):

@@ -19,65 +19,53 @@ import math
 import random
 import sys
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
 from botyard import arguments
-from botyard.devices import compass
 from botyard.devices.battery import Batteries
-from botyard.devices.bumpers import pressed
-from botyard.devices.electrics import Boards, Electrics
-from botyard.devices.finders import Blob, Fiducial, find_blobs, find_fiducials
-from botyard.devices.gps import Fix, gps_fix
-from botyard.devices.gripper import Gripper, Grippers, GripperState, open_paddles
+from botyard.devices.electrics import Boards
+from botyard.devices.gripper import Grippers
 from botyard.devices.joints import Joint, Joints, joint_key
-from botyard.devices.laser import STREAM as LASER_STREAM
-from botyard.devices.laser import LaserScan, laser_bundle
-from botyard.devices.ranging import Bundle, RangeDevices
-from botyard.devices.ranging import warm_up as warm_up_ranging
+from botyard.devices.ranging import RangeDevices
 from botyard.devices.rays import RaySensor
-from botyard.devices.sonar import STREAM as SONAR_STREAM
-from botyard.devices.sonar import SonarReadings, sonar_bundles
-from botyard.devices.tables import under_table
 from botyard.engine import commands as cmd
-from botyard.engine.build import BodySpec, build_grid, crowding, robot_body
+from botyard.engine.build import crowding, robot_body
 from botyard.engine.crowd import Crowd
 from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import NOBODY, Row
-from botyard.errors import ArgumentError, CommandError, DoubtWarning, UnknownNameError, WorldError
-from botyard.fleet import Fleet
+from botyard.errors import ArgumentError, DoubtWarning, WorldError
 from botyard.formats import saving
 from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.formats.registry import load_world
-from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
+from botyard.geometry import Pose
 from botyard.handle import Handle
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser
 from botyard.model.objects import Described
-from botyard.model.obstacles import BoxObject, Visible
-from botyard.model.robot import Axes, Drive, RobotSpec
+from botyard.model.obstacles import BoxObject
+from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.names import body_name, check_name
-from botyard.protocols.robotport import RobotState, Timing
+from botyard.protocols.robotport import Timing
+from botyard.sim.fleet import Fleet
 from botyard.sim.journal import (
     AddRobots,
     Attach,
     Change,
-    Claim,
     Describe,
     Detach,
     Entry,
@@ -87,12 +75,14 @@ from botyard.sim.journal import (
     ReplaceScene,
     Restore,
     SetDynamics,
-    SetRays,
     Settle,
     Submit,
     SubmitVelocities,
     WriteDevice,
 )
+from botyard.sim.placement import FreePlaces, on_trial
+from botyard.sim.readings import Laser
+from botyard.sim.robot import Robot, Robots
 from botyard.sim.state import Known, clone, digest, parts, rebuild, restore, save
 
 if TYPE_CHECKING:
@@ -105,14 +95,10 @@ MAX_CROWDING = 50.0
 """More walls in an occupied cell of the grid make rays many times as slow as usual (four are usual)."""
 MAX_DOUBTS = 5
 """So many robots of a kind of doubt are named; of others the number is told."""
-MAX_RAYS = 100_000
-"""Most rays of a laser that can be configured."""
 MAX_THREADS = 1024
 """Most threads that can be asked for."""
 MANY = 50
 """Of more large robots without poses the places are found together, a little farther apart than one by one."""
-ROBOT_SPACING = 1.0
-"""Robots without a start pose of their own are put this far apart, m (decisions, "Start")."""
 
 
 class Simulation(Handle):
@@ -790,7 +776,7 @@ class Simulation(Handle):
         """
         x0, y0, x1, y1 = _bounds(self.scene) or (-10.0, -10.0, 10.0, 10.0)
         draw = random.Random(f"{self.seed} start {index}")
-        is_free = self._engine.trial(_on_trial(spec))
+        is_free = self._engine.trial(on_trial(spec))
         for _ in range(10_000):
             pose = Pose(draw.uniform(x0, x1), draw.uniform(y0, y1), draw.uniform(-math.pi, math.pi))
             if is_free(pose):
@@ -1098,727 +1084,12 @@ class Simulation(Handle):
         return image
 
 
-class FreePlaces:
-    """Places for robots of a model, nearest first; those that were given are not given again.
-
-    Parameters
-    ----------
-    sim, spec, near
-        See `Simulation.free_places`.
-    """
-
-    def __init__(self, sim: Simulation, spec: RobotSpec, near: Pose) -> None:
-        self._sim = sim
-        self._near = near
-        self._body = _on_trial(spec)
-        self._apart = 2.0 * max(math.hypot(x, y) for part in self._body.parts for x, y in part)
-        self._spiral = _spiral(near, ROBOT_SPACING)
-        self._given: list[Pose] = []
-
-    @property
-    def is_exact(self) -> bool:
-        """Places of the grid are far enough apart for robots of this model; for larger ones a circle around each decides."""
-        return self._apart <= ROBOT_SPACING
-
-    def take(self, count: int) -> list[Pose]:
-        """The next `count` places, as things stand now; `near` for each that is missing."""
-        is_free = self._sim._engine.trial(self._body)
-        found: list[Pose] = []
-        while len(found) < count and (place := next(self._spiral, None)) is not None:
-            crowded = not self.is_exact and any(math.dist(place[:2], p[:2]) < self._apart for p in self._given)
-            if not crowded and is_free(place):
-                found.append(place)
-                self._given.append(place)
-        return found + [self._near] * (count - len(found))
-
-
-class Robot(Handle):
-    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
-
-    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``, ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All
-    commands take effect at the beginning of the next `Simulation.step`.
-
-    Read it:
-
-    ================  ==================================================================================
-    `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
-    `lasers`          all of them
-    `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
-    `odom`            pose by odometry, which errs, in a frame that begins where the robot started (OdomPose)
-    `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
-    `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
-    `stalled`         whether something blocks its way
-    `gps`, `gripper_state`, `fiducial_finder`, `blob_finder`, `digital_inputs`, `electrics`
-                      further devices; None where the model has none
-    `state`           everything about its motion at once; `describe` says it in words
-    ================  ==================================================================================
-
-    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`, `port` and `clients` are for interfaces that drive it.
-    After it was removed from its simulation, each use of the handle says so (UnknownNameError).
-    """
-
-    _instead: ClassVar[Mapping[str, str]] = {
-        "name": "a robot keeps its name; remove it and add another one",
-        "spec": "a robot keeps its model; call Simulation.set_dynamics for its mass, or remove it and add another one",
-        "start": "it is where the robot was added; call command.set_pose(x, y, th) to put it elsewhere",
-        "truth": "call command.set_pose(x, y, th)",
-        "pose": "call command.set_pose(x, y, th) to put it there; truth is where it is, odom where it believes to be",
-        "position": "call command.set_pose(x, y, th) to put it there; truth is where it is",
-        "speed": "call command(v=…, w=…); velocity is how fast it is",
-        "odom": "call command.reset_odometry()",
-        "odom_in_world": "call command.set_pose(x, y, th) or command.reset_odometry()",
-        "velocity": "call command(v=…, w=…)",
-        "state": "call command(v=…, w=…), command.set_pose(x, y, th) and others",
-        "stalled": "it is what the last step found",
-        "motors_on": "call command.enable(on)",
-        "command": "call it: command(v=…, w=…)",
-        "is_ghost": "call ghost(on)",
-        "laser": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
-        "lasers": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
-        "simulation": "add a robot to the other simulation",
-    }
-    name: str
-    """Its unique name."""
-    spec: RobotSpec
-    """Its model."""
-    start: Pose
-    """True pose at which it was added."""
-    command: Commands
-    """Commands to it."""
-    lasers: tuple[Laser, ...]
-    """Its lasers."""
-
-    def __init__(self, sim: Simulation, name: str, spec: RobotSpec, start: Pose) -> None:
-        vars(self).update(name=name, spec=spec, start=start, command=Commands(self, "api"))
-        engine = sim._engine
-        self.electrics = Electrics.of(
-            spec.battery, engine.table(Batteries), engine.table(Boards), engine.rows[name], name
-        )
-        self._sim = sim
-        self._claims: list[str] = []
-        self._teleports = 0
-        vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
-        self.sonar = Sonar(self) if spec.sonar is not None else None
-        self.fiducial_finder = None if spec.fiducial_finder is None else FiducialFinder(self, spec.fiducial_finder)
-        self.blob_finder = None if spec.blob_finder is None else BlobFinder(self, spec.blob_finder)
-        self.gripper = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
-
-    def _leave(self) -> None:
-        """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
-        self._claims.clear()
-        self._sim.claims += 1
-        for laser in self.lasers:
-            self._sim._configured.pop((self.name, laser.index), None)
-        vars(self)["_sim"] = _Removed(self.name)
-
-    def _restored(self, teleports: int, claims: Sequence[str]) -> None:
-        """It is as it was when the world was saved; its lasers have the rays of the model."""
-        self._teleports = teleports
-        self._claims[:] = claims
-        self._sim.claims += 1
-        self.electrics.write()
-        for laser in self.lasers:
-            if (self.name, laser.index) in self._sim._configured:
-                laser.restore()
-
-    def __repr__(self) -> str:
-        if isinstance(self._sim, _Removed):
-            return f"<Robot {self.name}: {self.spec.name}, removed>"
-        x, y, th = self.truth
-        return f"<Robot {self.name}: {self.spec.name} at x={x:.3f} m, y={y:.3f} m, th={math.degrees(th):.1f}°>"
-
-    @property
-    def simulation(self) -> Simulation:
-        """The world that it is in."""
-        self._sim.claims  # noqa: B018 - raises when it was removed
-        return self._sim
-
-    @property
-    def laser(self) -> Laser:
-        """The first laser.
-
-        Raises
-        ------
-        WorldError
-            The robot has none.
-        """
-        if not self.lasers:
-            raise WorldError(f"robot {self.name} ({self.spec.name}) has no laser")
-        return self.lasers[0]
-
-    @property
-    def state(self) -> RobotState:
-        """Everything about the robot's motion after the last step."""
-        snapshot = self._sim.snapshot
-        s, row = snapshot.state, snapshot.rows[self.name]
-        return RobotState(
-            pose_world=Pose(*s.pose[row].tolist()),
-            pose_odom=Pose(*s.odom[row].tolist()),
-            twist=Twist(*s.vel[row].tolist()),
-            motors=bool(s.motors[row]),
-            stalled=bool(s.stall[row]),
-            estop=bool(s.estop[row]),
-            limits=Axes(*s.max_vel[row].tolist()),
-            accel=Axes(*s.accel[row].tolist()),
-            decel=Axes(*s.decel[row].tolist()),
-            odometry_error=Axes(*s.err[row].tolist()),
-            bumpers=pressed(self.spec.bumpers, int(s.contact[row])),
-            path=(float(s.path[row, 0]), float(s.path[row, 1])),
-        )
-
-    @property
-    def truth(self) -> WorldPose:
-        """True pose in the world's frame, which no real robot knows: m, m, rad."""
-        snapshot = self._sim.snapshot
-        return WorldPose(*snapshot.state.pose[snapshot.rows[self.name]].tolist())
-
-    @property
-    def odom(self) -> OdomPose:
-        """Pose by odometry, in the odometry frame: m, m, rad.
-
-        It begins at 0, 0, 0 where the robot was added (or odometry was reset) and errs more and more. Not to be compared with `truth`,
-        which is in the world's frame: `odom_in_world` is.
-        """
-        snapshot = self._sim.snapshot
-        return OdomPose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
-
-    @property
-    def velocity(self) -> Twist:
-        """Velocity in the robot's own frame: m/s forward, m/s to the left, rad/s."""
-        return self.state.twist
-
-    @property
-    def stalled(self) -> bool:
-        """Whether something blocks the robot's way."""
-        snapshot = self._sim.snapshot
-        return bool(snapshot.state.stall[snapshot.rows[self.name]])
-
-    @property
-    def motors_on(self) -> bool:
-        """Whether the motors are enabled."""
-        snapshot = self._sim.snapshot
-        return bool(snapshot.state.motors[snapshot.rows[self.name]])
-
-    @property
-    def gps(self) -> Fix | None:
-        """GPS reading; None without a georeferenced map."""
-        return gps_fix(self._sim.scene, self.spec.gps, self.truth)
-
-    @property
-    def gripper_state(self) -> GripperState | None:
-        """Switches of the gripper; None for a robot without one."""
-        return None if self.gripper is None else self.gripper.state()
-
-    @property
-    def digital_inputs(self) -> bytes:
-        """Bytes of digital inputs, 1: idle. Table sensors pull bits down (pioneer-protocol §5, field 16, and §10)."""
-        inputs = bytearray(self.electrics.inputs)
-        ir = self.spec.table_ir
-        if ir.positions:
-            left, right = (*under_table(self._sim.scene, ir, self.truth), False)[:2]
-            if ir.in_io_packet:
-                inputs[3] &= 0xFF ^ (2 * left + right)
-            else:
-                inputs[0] &= 0xFF ^ (left + 2 * right)
-        return bytes(inputs)
-
-    def ghost(self, on: bool = True) -> None:
-        """Let nobody see or feel the robot from the next step on, or everybody again."""
-        self.command.submit(cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask))
-
-    @property
-    def is_ghost(self) -> bool:
-        """Whether nobody sees or feels the robot, by command (not for a thing that is carried, as a part of its carrier)."""
-        snapshot = self._sim.snapshot
-        own = self.spec.returns.mask
-        row = snapshot.rows[self.name]
-        return bool(own) and not snapshot.state.mask[row] and bool(snapshot.state.carrier[row] == NOBODY)
-
-    def press_estop(self, pressed: bool = True) -> None:
-        """Push the red button in: the motors go off at once; after it is pulled out they must be enabled again."""
-        self.electrics.estop_pressed = pressed
-        if pressed:
-            self.command.submit(cmd.EmergencyStop())
-            self.command.submit(cmd.EnableMotors(False))
-
-    def describe(self) -> list[str]:
-        """The whole state in words and numbers, line by line (SIM-006)."""
-        st = self.state
-        (x, y, th), (ox, oy, oth), v = st.pose_world, st.pose_odom, st.twist
-        flags = [
-            name for name, on in (("motors", st.motors), ("stalled", st.stalled), ("emergency stop", st.estop)) if on
-        ]
-        lines = [
-            f"model {self.spec.name}, time {self._sim.time:.3f} s, clients: {', '.join(self.clients) or 'none'}",
-            f"true pose x={x:.3f} m y={y:.3f} m th={math.degrees(th):.2f}°",
-            f"odometry x={ox:.3f} m y={oy:.3f} m th={math.degrees(oth):.2f}°",
-            f"velocity {v.vx:.3f} m/s, {v.vy:.3f} m/s left, {math.degrees(v.w):.2f}°/s; on: {', '.join(flags) or 'nothing'}",
-            f"limits {st.limits.x:g} m/s, {math.degrees(st.limits.a):.0f}°/s; accel {st.accel.x:g}, decel {st.decel.x:g} m/s²",
-            f"battery {self.electrics.volts:.2f} V, {self.electrics.charge:.0f} %, {self.electrics.battery.charge_state.name.lower()}",
-        ]
-        read = [f"laser {i}" for i, laser in enumerate(self.lasers) if laser.is_read]
-        read += ["sonar"] if self.sonar is not None and self.sonar.is_read else []
-        lines.append(f"sensors in use: {', '.join(read) or 'none'}")
-        if self.gripper is not None:
-            lines.append(f"gripper holds {self.gripper.holding or 'nothing'}")
-        return lines
-
-    @property
-    def clients(self) -> tuple[str, ...]:
-        """Sources that command the robot at present, for example ``pioneer``."""
-        return tuple(self._claims)
-
-    def claim(self, source: str) -> None:
-        """`source` commands the robot from now on: programs from within give way to it."""
-        if source not in self._claims:
-            self._sim._note(source, Claim, self.name, True)
-            self._claims.append(source)
-            self._sim.claims += 1
-
-    def release(self, source: str) -> None:
-        """`source` commands the robot no longer; nothing else changes."""
-        if source in self._claims:
-            self._sim._note(source, Claim, self.name, False)
-            self._claims.remove(source)
-            self._sim.claims += 1
-
-    @property
-    def odom_in_world(self) -> WorldPose:
-        """Where in the world's frame odometry believes the robot to be: it began at the true pose, and errs since (or was carried away)."""
-        snapshot = self._sim.snapshot
-        row = snapshot.rows[self.name]
-        return WorldPose(*compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom))
-
-    def port(self, source: str) -> Port:
-        """What a protocol's session sees of this robot; `source` names it in the order of commands and in logs."""
-        return Port(self, source)
-
-
-class Robots(dict[str, Robot]):
-    """Robots by name; a name that is not there gets a sentence (UnknownNameError, a KeyError)."""
-
-    def __missing__(self, name: str) -> NoReturn:
-        raise arguments.unknown(name, self, "robot")
-
-
-class _Removed:
-    """Stands in for the simulation of a robot that was removed: whatever is asked of it, it says so."""
-
-    def __init__(self, robot: str) -> None:
-        self._robot = robot
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise UnknownNameError(f'robot "{self._robot}" was removed from its simulation; add_robot makes another one')
-
-
 def _to_warnings(text: str) -> None:
     """Show a doubt as a Python warning, at the line of the user's program that gave rise to it."""
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "botyard":
         level, frame = level + 1, frame.f_back
     warnings.warn(text, DoubtWarning, stacklevel=level)
-
-
-class Commands(Handle):
-    """Commands to a robot; they take effect at the beginning of the next step. SI units."""
-
-    def __init__(self, robot: Robot, source: str) -> None:
-        self._robot = robot
-        self._source = source
-
-    def submit(self, command: cmd.Command) -> None:
-        """Queue any command of `botyard.engine.commands`."""
-        self._robot._sim.submit(self._robot.name, command, self._source)
-
-    def __call__(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
-        """Drive with velocities (m/s, rad/s, m/s to the left) until told otherwise; what is left out stays as it is.
-
-        Raises
-        ------
-        CommandError
-            A value is not a finite number, or `vy` is not 0 and the robot cannot drive sideways.
-        """
-        if vy:
-            self._check_sideways(vy)
-        self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
-
-    def _check_sideways(self, vy: float) -> None:
-        spec = self._robot.spec
-        if spec.drive is Drive.DIFF:
-            raise CommandError(
-                f"vy: robot {self._robot.name} ({spec.name}) cannot drive sideways, only omnidirectional robots can; found {vy} m/s"
-            )
-
-    def velocity(self, v: float, w: float = 0.0, vy: float = 0.0) -> None:
-        """Drive with these velocities until told otherwise: m/s, rad/s, m/s to the left. Raises what calling it raises."""
-        self(v, w, vy)
-
-    def move(self, distance: float) -> None:
-        """Drive straight by a signed distance, m, by odometry."""
-        self.submit(cmd.MoveBy(distance))
-
-    def turn_to(self, heading: float) -> None:
-        """Turn to a heading in the odometry frame, rad."""
-        self.submit(cmd.TurnTo(heading))
-
-    def turn_by(self, angle: float) -> None:
-        """Turn by an angle, rad."""
-        self.submit(cmd.TurnBy(angle))
-
-    def stop(self) -> None:
-        """Come to rest with the normal deceleration."""
-        self.submit(cmd.Stop())
-
-    def emergency_stop(self) -> None:
-        """Stop as hard as possible."""
-        self.submit(cmd.EmergencyStop())
-
-    def enable(self, on: bool = True) -> None:
-        """Switch the motors on or off."""
-        self.submit(cmd.EnableMotors(on))
-
-    def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
-        """Put the robot at a true pose (m, m, rad); its odometry does not notice."""
-        self.submit(cmd.SetPose(arguments.pose((x, y, th))))
-
-    def hold(self, on: bool = True) -> None:
-        """Hold the robot, for example to drag it with `set_pose`; let go, it goes on with what it was told."""
-        self.submit(cmd.Hold(on))
-
-    def reset_odometry(self) -> None:
-        """Let odometry begin anew at zero."""
-        self.submit(cmd.SetOdometry())
-
-    def odometry_errors(self, on: bool) -> None:
-        """Let odometry err as the simulation was told to, or not at all (TODO-033)."""
-        engine = self._robot._sim._engine
-        mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
-        self.submit(cmd.SetOdometryErrors(mode, int(engine.seed_word)))
-
-
-class Laser(Handle):
-    """A laser of a robot: `read` gives a scan, `ranges` its ranges; `configure` sets its rays."""
-
-    _instead: ClassVar[Mapping[str, str]] = {
-        "ranges": "the next step takes them",
-        "spec": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
-    }
-
-    spec: LaserSpec
-    """Its model, and where it is mounted."""
-
-    def __init__(self, robot: Robot, index: int) -> None:
-        vars(self)["spec"] = robot.spec.lasers[index]
-        self.index = index
-        self._robot = robot
-        self._key = (robot.name, "laser", index)
-        self._configure(laser_bundle(self.spec, robot._sim.sensor_noise))
-
-    def _configure(self, bundle: Bundle) -> None:
-        self._bundle = bundle
-        self._robot._sim._devices.configure(
-            self._key, self._robot.name, LASER_STREAM + self.index, Visible.LASER, [bundle]
-        )
-
-    def configure(self, angle_min: float, increment: float, count: int) -> None:
-        """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and their number, 0 to 100,000.
-
-        Raises
-        ------
-        ArgumentError
-            A value is not finite, or the number is none.
-        """
-        angle_min, increment = (
-            arguments.number(angle_min, "angle_min", unit="rad"),
-            arguments.number(increment, "increment", unit="rad"),
-        )
-        count = arguments.whole(count, "count", low=0, high=MAX_RAYS)
-        self._robot._sim._note("api", SetRays, self._robot.name, self.index, (angle_min, increment, count))
-        fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
-        self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
-        self._robot._sim._configured[self._robot.name, self.index] = self
-
-    def restore(self) -> None:
-        """The rays of the model."""
-        self._robot._sim._note("api", SetRays, self._robot.name, self.index, None)
-        self._robot._sim._configured.pop((self._robot.name, self.index), None)
-        self._configure(laser_bundle(self.spec, self._robot._sim.sensor_noise))
-
-    @property
-    def is_read(self) -> bool:
-        """Whether somebody takes a scan in every step."""
-        return self._robot._sim._devices.is_read(self._key)
-
-    def subscribe(self, reader: str, on: bool = True) -> None:
-        """Begin or end to take a scan in every step on behalf of `reader`."""
-        self._robot._sim._devices.subscribe(self._key, reader, on)
-
-    def read(self) -> LaserScan:
-        """The scan of the present state; taken now if no step has taken it. Its arrays are copies: keep as many as you like."""
-        scan = self.view()
-        return replace(scan, ranges=scan.ranges.copy(), intensities=scan.intensities.copy())
-
-    def view(self) -> LaserScan:
-        """The same without copying: its arrays are read-only, and valid until the step after the next (for interfaces)."""
-        sim, b = self._robot._sim, self._bundle
-        readings = sim._devices.read(sim._engine, self._key)
-        return LaserScan(
-            stamp=sim.time,
-            frame_pose=self.spec.pose,
-            angle_min=b.angle0,
-            angle_max=b.angle0 + b.step * max(b.count - 1, 0),
-            angle_increment=b.step,
-            range_min=b.r_min,
-            range_max=b.r_max,
-            ranges=sim._rounded(readings.ranges),
-            intensities=readings.returns,
-        )
-
-    @property
-    def ranges(self) -> F8:
-        """Ranges of `read`, m."""
-        return self.read().ranges
-
-
-class Sonar(Handle):
-    """The sonar ring of a robot."""
-
-    def __init__(self, robot: Robot) -> None:
-        assert robot.spec.sonar is not None
-        self.spec = robot.spec.sonar
-        self._robot = robot
-        self._key = (robot.name, "sonar", 0)
-        bundles = sonar_bundles(self.spec, robot._sim.sensor_noise)
-        robot._sim._devices.configure(self._key, robot.name, SONAR_STREAM, Visible.SONAR, bundles)
-
-    @property
-    def is_read(self) -> bool:
-        """Whether somebody takes readings in every step."""
-        return self._robot._sim._devices.is_read(self._key)
-
-    def subscribe(self, reader: str, on: bool = True) -> None:
-        """Begin or end to take readings in every step on behalf of `reader`."""
-        self._robot._sim._devices.subscribe(self._key, reader, on)
-
-    def read(self) -> SonarReadings:
-        """Readings of the present state; taken now if no step has taken them. Its array is a copy: keep as many as you like."""
-        readings = self.view()
-        return replace(readings, ranges=readings.ranges.copy())
-
-    def view(self) -> SonarReadings:
-        """The same without copying: its array is read-only, and valid until the step after the next (for interfaces)."""
-        sim = self._robot._sim
-        ranges = sim._rounded(sim._devices.read(sim._engine, self._key).ranges)
-        return SonarReadings(
-            stamp=sim.time, range_min=self.spec.range_min, range_max=self.spec.range_max, ranges=ranges
-        )
-
-    @property
-    def ranges(self) -> F8:
-        """Ranges of `read`, m."""
-        return self.read().ranges
-
-
-class FiducialFinder(Handle):
-    """A fiducial finder of a robot; it costs nothing while nobody reads it."""
-
-    def __init__(self, robot: Robot, spec: FiducialFinderSpec) -> None:
-        self.spec = spec
-        self._robot = robot
-
-    def read(self) -> list[Fiducial]:
-        """The marks in sight, nearest first, in the present state."""
-        return find_fiducials(self._robot._sim._engine, self._robot.name, self.spec)
-
-
-class BlobFinder(Handle):
-    """A blob finder of a robot; it costs nothing while nobody reads it."""
-
-    def __init__(self, robot: Robot, spec: BlobFinderSpec) -> None:
-        self.spec = spec
-        self._robot = robot
-
-    def read(self) -> list[Blob]:
-        """The patches of its colours in its image, from left to right, in the present state."""
-        sim = self._robot._sim
-        return find_blobs(sim._engine, self._robot.name, self.spec, sim.colors)
-
-
-class Port:
-    """A robot for a protocol's session; implements `botyard.protocols.robotport.RobotPort`."""
-
-    def __init__(self, robot: Robot, source: str) -> None:
-        self._robot = robot
-        self._source = source
-        self._commands = Commands(robot, source)
-        self.name = robot.name
-        self.spec = robot.spec
-        self.electrics = robot.electrics
-        self.gripper = robot.gripper
-        self.fleet = robot._sim.fleet
-        self.n_lasers = len(robot.lasers)
-
-    @property
-    def time_us(self) -> int:
-        """Simulated time of the last snapshot, µs."""
-        return self._robot._sim.snapshot.time_us
-
-    @property
-    def timing(self) -> Timing:
-        """Step lengths."""
-        return self._robot._sim.timing
-
-    @property
-    def has_map(self) -> bool:
-        """Whether the world has a map."""
-        return not self._robot._sim.scene.is_empty
-
-    @property
-    def teleports(self) -> int:
-        """How often the robot was put somewhere."""
-        return self._robot._teleports
-
-    def claim(self) -> None:
-        """The session begins: it commands the robot; odometry and limits start afresh."""
-        self._robot.claim(self._source)
-        self.submit(cmd.SetOdometry())
-        self.reset_limits()
-
-    def release(self) -> None:
-        """The session ends: the robot is left at rest, motors off, odometry zero, unless another live source commands it."""
-        robot = self._robot
-        if self._source not in robot._claims:
-            return
-        robot.release(self._source)
-        for laser in robot.lasers:
-            laser.restore()
-        if not robot._claims:
-            for command in (cmd.Halt(), cmd.EnableMotors(False), cmd.SetOdometry()):
-                self.submit(command)
-            self.reset_limits()
-
-    def submit(self, command: cmd.Command) -> None:
-        """Queue a command for the next step."""
-        self._commands.submit(command)
-
-    def reset_limits(self) -> None:
-        """Queue: speed limits and ramps of the model."""
-        limits = self.spec.limits
-        self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
-
-    def reset_pose(self) -> None:
-        """Queue: back to the start, odometry zero, at rest."""
-        self._commands.set_pose(*self._robot.start)
-        self.submit(cmd.Halt())
-        self.submit(cmd.SetOdometry())
-
-    def set_pose(self, pose: Pose) -> None:
-        """Queue: put the robot at a true pose; CommandError if too many stand there."""
-        self._robot._sim.crowd.enter(self.name, pose.x, pose.y)
-        self._commands.set_pose(*pose)
-
-    def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose; CommandError if too many stand there."""
-        if axis < 2:
-            x, y = self._robot._sim.crowd.place(self.name)
-            self._robot._sim.crowd.enter(self.name, value if axis == 0 else x, value if axis == 1 else y)
-        self.submit(cmd.SetPoseAxis(axis, value))
-
-    def state(self) -> RobotState:
-        """The robot after the last step."""
-        return self._robot.state
-
-    def fix(self) -> Fix | None:
-        """GPS reading."""
-        return self._robot.gps
-
-    def gripper_state(self) -> GripperState | None:
-        """Switches of the gripper."""
-        return self._robot.gripper_state
-
-    def digital_inputs(self) -> bytes:
-        """Bytes of digital inputs."""
-        return self._robot.digital_inputs
-
-    def compass(self) -> float | None:
-        """Compass heading, rad clockwise from north."""
-        return compass.bearing(self._robot.truth.th) if self.spec.compass else None
-
-    def fiducials(self) -> list[Fiducial]:
-        """Marks in sight; none without a finder."""
-        finder = self._robot.fiducial_finder
-        return [] if finder is None else finder.read()
-
-    def blobs(self) -> list[Blob]:
-        """Coloured patches in sight; none without a finder."""
-        finder = self._robot.blob_finder
-        return [] if finder is None else finder.read()
-
-    def set_ghost(self, on: bool) -> None:
-        """Queue: nobody sees or feels the robot, or everybody again."""
-        self._robot.ghost(on)
-
-    def set_odometry_errors(self, on: bool) -> None:
-        """Queue: errors of odometry on or off."""
-        self._commands.odometry_errors(on)
-
-    def press_estop(self, pressed: bool) -> None:
-        """The red button."""
-        self._robot.press_estop(pressed)
-
-    def describe(self) -> list[str]:
-        """The whole state, line by line."""
-        return self._robot.describe()
-
-    def subscribe_sonar(self, on: bool) -> None:
-        """Begin or end to read the sonar in every step."""
-        if self._robot.sonar is not None:
-            self._robot.sonar.subscribe(self._source, on)
-
-    def sonar(self) -> SonarReadings | None:
-        """Sonar readings of the last step."""
-        return None if self._robot.sonar is None else self._robot.sonar.view()
-
-    def configure_laser(self, index: int, angle_min: float, increment: float, count: int) -> None:
-        """Set the rays of a laser."""
-        self._robot.lasers[index].configure(angle_min, increment, count)
-
-    def subscribe_laser(self, index: int, on: bool) -> None:
-        """Begin or end to read a laser in every step."""
-        self._robot.lasers[index].subscribe(self._source, on)
-
-    def laser(self, index: int) -> LaserScan:
-        """Scan of the last step."""
-        return self._robot.lasers[index].view()
-
-
-def warm_up(before_sensors: Callable[[], object] = lambda: None, *, masses: bool = True) -> None:
-    """Compile all kernels, or load them from the cache, by running a small world.
-
-    Parameters
-    ----------
-    before_sensors : callable
-        Called before range sensors are used, for a caller who has them compiled elsewhere at the same time.
-    masses : bool
-        Also those for bodies with mass.
-    """
-    sim = Simulation()
-    robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
-    sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
-    sim.step()
-    sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
-    if masses:
-        sim.set_dynamics(robot.name, DynamicsSpec(mass=9.0))
-        sim.step()
-    before_sensors()
-    robot.laser.read()
-    sim.replace_scene(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))
-
-
-def warm_up_sensors_and_maps() -> None:
-    """The part of `warm_up` that another process can do at the same time."""
-    warm_up_ranging()
-    build_grid(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0]])))
 
 
 @lru_cache(maxsize=2)
@@ -1841,23 +1112,3 @@ def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> Ro
         raise ArgumentError(f"lasers: expected a list of names of laser models, found {arguments.found(lasers)}{hint}")
     mount = spec.lasers[0].pose if spec.lasers else Pose()
     return replace(spec, lasers=tuple(load_laser(t, pose=mount) for t in lasers))
-
-
-def _on_trial(spec: RobotSpec) -> BodySpec:
-    """The body with which places for a robot are tried: all that it will need."""
-    body = robot_body(spec, " placing ")
-    return replace(body, parts=(*body.parts, *open_paddles(spec)))
-
-
-@cache
-def _offsets(rings: int) -> tuple[tuple[int, int], ...]:
-    """Steps of a square grid, nearest first; those below first, as the original lines robots up (1 m lower in y each)."""
-    offsets = [(i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)]
-    offsets.sort(key=lambda o: (o[0] * o[0] + o[1] * o[1], o[1] > 0, abs(o[0]), o[0]))
-    return tuple(offsets)
-
-
-def _spiral(home: Pose, spacing: float, rings: int = 60) -> Iterator[Pose]:
-    """Places of a square grid around `home`, nearest first; the same heading everywhere."""
-    for i, j in _offsets(rings):
-        yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)

@@ -1,0 +1,92 @@
+"""Commands to a robot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botyard import arguments
+from botyard.engine import commands as cmd
+from botyard.engine.layout import OdometryErrorMode
+from botyard.errors import CommandError
+from botyard.handle import Handle
+from botyard.model.robot import Drive
+
+if TYPE_CHECKING:
+    from botyard.sim.robot import Robot
+
+
+class Commands(Handle):
+    """Commands to a robot; they take effect at the beginning of the next step. SI units."""
+
+    def __init__(self, robot: Robot, source: str) -> None:
+        self._robot = robot
+        self._source = source
+
+    def submit(self, command: cmd.Command) -> None:
+        """Queue any command of `botyard.engine.commands`."""
+        self._robot._sim.submit(self._robot.name, command, self._source)
+
+    def __call__(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
+        """Drive with velocities (m/s, rad/s, m/s to the left) until told otherwise; what is left out stays as it is.
+
+        Raises
+        ------
+        CommandError
+            A value is not a finite number, or `vy` is not 0 and the robot cannot drive sideways.
+        """
+        if vy:
+            self._check_sideways(vy)
+        self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+
+    def _check_sideways(self, vy: float) -> None:
+        spec = self._robot.spec
+        if spec.drive is Drive.DIFF:
+            raise CommandError(
+                f"vy: robot {self._robot.name} ({spec.name}) cannot drive sideways, only omnidirectional robots can; found {vy} m/s"
+            )
+
+    def velocity(self, v: float, w: float = 0.0, vy: float = 0.0) -> None:
+        """Drive with these velocities until told otherwise: m/s, rad/s, m/s to the left. Raises what calling it raises."""
+        self(v, w, vy)
+
+    def move(self, distance: float) -> None:
+        """Drive straight by a signed distance, m, by odometry."""
+        self.submit(cmd.MoveBy(distance))
+
+    def turn_to(self, heading: float) -> None:
+        """Turn to a heading in the odometry frame, rad."""
+        self.submit(cmd.TurnTo(heading))
+
+    def turn_by(self, angle: float) -> None:
+        """Turn by an angle, rad."""
+        self.submit(cmd.TurnBy(angle))
+
+    def stop(self) -> None:
+        """Come to rest with the normal deceleration."""
+        self.submit(cmd.Stop())
+
+    def emergency_stop(self) -> None:
+        """Stop as hard as possible."""
+        self.submit(cmd.EmergencyStop())
+
+    def enable(self, on: bool = True) -> None:
+        """Switch the motors on or off."""
+        self.submit(cmd.EnableMotors(on))
+
+    def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
+        """Put the robot at a true pose (m, m, rad); its odometry does not notice."""
+        self.submit(cmd.SetPose(arguments.pose((x, y, th))))
+
+    def hold(self, on: bool = True) -> None:
+        """Hold the robot, for example to drag it with `set_pose`; let go, it goes on with what it was told."""
+        self.submit(cmd.Hold(on))
+
+    def reset_odometry(self) -> None:
+        """Let odometry begin anew at zero."""
+        self.submit(cmd.SetOdometry())
+
+    def odometry_errors(self, on: bool) -> None:
+        """Let odometry err as the simulation was told to, or not at all (TODO-033)."""
+        engine = self._robot._sim._engine
+        mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
+        self.submit(cmd.SetOdometryErrors(mode, int(engine.seed_word)))

@@ -1,0 +1,74 @@
+"""Free places for robots."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from botyard.devices.gripper import open_paddles
+from botyard.engine.build import BodySpec, robot_body
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
+
+if TYPE_CHECKING:
+    from botyard.sim.simulation import Simulation
+
+ROBOT_SPACING = 1.0
+"""Robots without a start pose of their own are put this far apart, m (decisions, "Start")."""
+
+
+class FreePlaces:
+    """Places for robots of a model, nearest first; those that were given are not given again.
+
+    Parameters
+    ----------
+    sim, spec, near
+        See `Simulation.free_places`.
+    """
+
+    def __init__(self, sim: Simulation, spec: RobotSpec, near: Pose) -> None:
+        self._sim = sim
+        self._near = near
+        self._body = on_trial(spec)
+        self._apart = 2.0 * max(math.hypot(x, y) for part in self._body.parts for x, y in part)
+        self._spiral = _spiral(near, ROBOT_SPACING)
+        self._given: list[Pose] = []
+
+    @property
+    def is_exact(self) -> bool:
+        """Places of the grid are far enough apart for robots of this model; for larger ones a circle around each decides."""
+        return self._apart <= ROBOT_SPACING
+
+    def take(self, count: int) -> list[Pose]:
+        """The next `count` places, as things stand now; `near` for each that is missing."""
+        is_free = self._sim._engine.trial(self._body)
+        found: list[Pose] = []
+        while len(found) < count and (place := next(self._spiral, None)) is not None:
+            crowded = not self.is_exact and any(math.dist(place[:2], p[:2]) < self._apart for p in self._given)
+            if not crowded and is_free(place):
+                found.append(place)
+                self._given.append(place)
+        return found + [self._near] * (count - len(found))
+
+
+def on_trial(spec: RobotSpec) -> BodySpec:
+    """The body with which places for a robot are tried: all that it will need."""
+    body = robot_body(spec, " placing ")
+    return replace(body, parts=(*body.parts, *open_paddles(spec)))
+
+
+@cache
+def _offsets(rings: int) -> tuple[tuple[int, int], ...]:
+    """Steps of a square grid, nearest first; those below first, as the original lines robots up (1 m lower in y each)."""
+    offsets = [(i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)]
+    offsets.sort(key=lambda o: (o[0] * o[0] + o[1] * o[1], o[1] > 0, abs(o[0]), o[0]))
+    return tuple(offsets)
+
+
+def _spiral(home: Pose, spacing: float, rings: int = 60) -> Iterator[Pose]:
+    """Places of a square grid around `home`, nearest first; the same heading everywhere."""
+    for i, j in _offsets(rings):
+        yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)

@@ -1,0 +1,167 @@
+"""A robot as interfaces see it: what passes between a protocol's session and the simulation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botyard.devices import compass
+from botyard.devices.finders import Blob, Fiducial
+from botyard.devices.gps import Fix
+from botyard.devices.gripper import GripperState
+from botyard.devices.laser import LaserScan
+from botyard.devices.sonar import SonarReadings
+from botyard.engine import commands as cmd
+from botyard.geometry import Pose
+from botyard.protocols.robotport import RobotState, Timing
+from botyard.sim.commands import Commands
+
+if TYPE_CHECKING:
+    from botyard.sim.robot import Robot
+
+
+class Port:
+    """A robot for a protocol's session; implements `botyard.protocols.robotport.RobotPort`."""
+
+    def __init__(self, robot: Robot, source: str) -> None:
+        self._robot = robot
+        self._source = source
+        self._commands = Commands(robot, source)
+        self.name = robot.name
+        self.spec = robot.spec
+        self.electrics = robot.electrics
+        self.gripper = robot.gripper
+        self.fleet = robot._sim.fleet
+        self.n_lasers = len(robot.lasers)
+
+    @property
+    def time_us(self) -> int:
+        """Simulated time of the last snapshot, µs."""
+        return self._robot._sim.snapshot.time_us
+
+    @property
+    def timing(self) -> Timing:
+        """Step lengths."""
+        return self._robot._sim.timing
+
+    @property
+    def has_map(self) -> bool:
+        """Whether the world has a map."""
+        return not self._robot._sim.scene.is_empty
+
+    @property
+    def teleports(self) -> int:
+        """How often the robot was put somewhere."""
+        return self._robot._teleports
+
+    def claim(self) -> None:
+        """The session begins: it commands the robot; odometry and limits start afresh."""
+        self._robot.claim(self._source)
+        self.submit(cmd.SetOdometry())
+        self.reset_limits()
+
+    def release(self) -> None:
+        """The session ends: the robot is left at rest, motors off, odometry zero, unless another live source commands it."""
+        robot = self._robot
+        if self._source not in robot._claims:
+            return
+        robot.release(self._source)
+        for laser in robot.lasers:
+            laser.restore()
+        if not robot._claims:
+            for command in (cmd.Halt(), cmd.EnableMotors(False), cmd.SetOdometry()):
+                self.submit(command)
+            self.reset_limits()
+
+    def submit(self, command: cmd.Command) -> None:
+        """Queue a command for the next step."""
+        self._commands.submit(command)
+
+    def reset_limits(self) -> None:
+        """Queue: speed limits and ramps of the model."""
+        limits = self.spec.limits
+        self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
+
+    def reset_pose(self) -> None:
+        """Queue: back to the start, odometry zero, at rest."""
+        self._commands.set_pose(*self._robot.start)
+        self.submit(cmd.Halt())
+        self.submit(cmd.SetOdometry())
+
+    def set_pose(self, pose: Pose) -> None:
+        """Queue: put the robot at a true pose; CommandError if too many stand there."""
+        self._robot._sim.crowd.enter(self.name, pose.x, pose.y)
+        self._commands.set_pose(*pose)
+
+    def set_pose_axis(self, axis: int, value: float) -> None:
+        """Queue: one coordinate of the true pose; CommandError if too many stand there."""
+        if axis < 2:
+            x, y = self._robot._sim.crowd.place(self.name)
+            self._robot._sim.crowd.enter(self.name, value if axis == 0 else x, value if axis == 1 else y)
+        self.submit(cmd.SetPoseAxis(axis, value))
+
+    def state(self) -> RobotState:
+        """The robot after the last step."""
+        return self._robot.state
+
+    def fix(self) -> Fix | None:
+        """GPS reading."""
+        return self._robot.gps
+
+    def gripper_state(self) -> GripperState | None:
+        """Switches of the gripper."""
+        return self._robot.gripper_state
+
+    def digital_inputs(self) -> bytes:
+        """Bytes of digital inputs."""
+        return self._robot.digital_inputs
+
+    def compass(self) -> float | None:
+        """Compass heading, rad clockwise from north."""
+        return compass.bearing(self._robot.truth.th) if self.spec.compass else None
+
+    def fiducials(self) -> list[Fiducial]:
+        """Marks in sight; none without a finder."""
+        finder = self._robot.fiducial_finder
+        return [] if finder is None else finder.read()
+
+    def blobs(self) -> list[Blob]:
+        """Coloured patches in sight; none without a finder."""
+        finder = self._robot.blob_finder
+        return [] if finder is None else finder.read()
+
+    def set_ghost(self, on: bool) -> None:
+        """Queue: nobody sees or feels the robot, or everybody again."""
+        self._robot.ghost(on)
+
+    def set_odometry_errors(self, on: bool) -> None:
+        """Queue: errors of odometry on or off."""
+        self._commands.odometry_errors(on)
+
+    def press_estop(self, pressed: bool) -> None:
+        """The red button."""
+        self._robot.press_estop(pressed)
+
+    def describe(self) -> list[str]:
+        """The whole state, line by line."""
+        return self._robot.describe()
+
+    def subscribe_sonar(self, on: bool) -> None:
+        """Begin or end to read the sonar in every step."""
+        if self._robot.sonar is not None:
+            self._robot.sonar.subscribe(self._source, on)
+
+    def sonar(self) -> SonarReadings | None:
+        """Sonar readings of the last step."""
+        return None if self._robot.sonar is None else self._robot.sonar.view()
+
+    def configure_laser(self, index: int, angle_min: float, increment: float, count: int) -> None:
+        """Set the rays of a laser."""
+        self._robot.lasers[index].configure(angle_min, increment, count)
+
+    def subscribe_laser(self, index: int, on: bool) -> None:
+        """Begin or end to read a laser in every step."""
+        self._robot.lasers[index].subscribe(self._source, on)
+
+    def laser(self, index: int) -> LaserScan:
+        """Scan of the last step."""
+        return self._robot.lasers[index].view()

@@ -1,0 +1,176 @@
+"""What robots read: lasers, sonar rings, finders of marks and colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from botyard import arguments
+from botyard.devices.finders import Blob, Fiducial, find_blobs, find_fiducials
+from botyard.devices.laser import STREAM as LASER_STREAM
+from botyard.devices.laser import LaserScan, laser_bundle
+from botyard.devices.ranging import Bundle
+from botyard.devices.sonar import STREAM as SONAR_STREAM
+from botyard.devices.sonar import SonarReadings, sonar_bundles
+from botyard.engine.layout import F8
+from botyard.handle import Handle
+from botyard.model.obstacles import Visible
+from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec
+from botyard.sim.journal import (
+    SetRays,
+)
+
+if TYPE_CHECKING:
+    from botyard.sim.robot import Robot
+
+MAX_RAYS = 100_000
+"""Most rays of a laser that can be configured."""
+
+
+class Laser(Handle):
+    """A laser of a robot: `read` gives a scan, `ranges` its ranges; `configure` sets its rays."""
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        "ranges": "the next step takes them",
+        "spec": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
+    }
+
+    spec: LaserSpec
+    """Its model, and where it is mounted."""
+
+    def __init__(self, robot: Robot, index: int) -> None:
+        vars(self)["spec"] = robot.spec.lasers[index]
+        self.index = index
+        self._robot = robot
+        self._key = (robot.name, "laser", index)
+        self._configure(laser_bundle(self.spec, robot._sim.sensor_noise))
+
+    def _configure(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._robot._sim._devices.configure(
+            self._key, self._robot.name, LASER_STREAM + self.index, Visible.LASER, [bundle]
+        )
+
+    def configure(self, angle_min: float, increment: float, count: int) -> None:
+        """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and their number, 0 to 100,000.
+
+        Raises
+        ------
+        ArgumentError
+            A value is not finite, or the number is none.
+        """
+        angle_min, increment = (
+            arguments.number(angle_min, "angle_min", unit="rad"),
+            arguments.number(increment, "increment", unit="rad"),
+        )
+        count = arguments.whole(count, "count", low=0, high=MAX_RAYS)
+        self._robot._sim._note("api", SetRays, self._robot.name, self.index, (angle_min, increment, count))
+        fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
+        self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
+        self._robot._sim._configured[self._robot.name, self.index] = self
+
+    def restore(self) -> None:
+        """The rays of the model."""
+        self._robot._sim._note("api", SetRays, self._robot.name, self.index, None)
+        self._robot._sim._configured.pop((self._robot.name, self.index), None)
+        self._configure(laser_bundle(self.spec, self._robot._sim.sensor_noise))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody takes a scan in every step."""
+        return self._robot._sim._devices.is_read(self._key)
+
+    def subscribe(self, reader: str, on: bool = True) -> None:
+        """Begin or end to take a scan in every step on behalf of `reader`."""
+        self._robot._sim._devices.subscribe(self._key, reader, on)
+
+    def read(self) -> LaserScan:
+        """The scan of the present state; taken now if no step has taken it. Its arrays are copies: keep as many as you like."""
+        scan = self.view()
+        return replace(scan, ranges=scan.ranges.copy(), intensities=scan.intensities.copy())
+
+    def view(self) -> LaserScan:
+        """The same without copying: its arrays are read-only, and valid until the step after the next (for interfaces)."""
+        sim, b = self._robot._sim, self._bundle
+        readings = sim._devices.read(sim._engine, self._key)
+        return LaserScan(
+            stamp=sim.time,
+            frame_pose=self.spec.pose,
+            angle_min=b.angle0,
+            angle_max=b.angle0 + b.step * max(b.count - 1, 0),
+            angle_increment=b.step,
+            range_min=b.r_min,
+            range_max=b.r_max,
+            ranges=sim._rounded(readings.ranges),
+            intensities=readings.returns,
+        )
+
+    @property
+    def ranges(self) -> F8:
+        """Ranges of `read`, m."""
+        return self.read().ranges
+
+
+class Sonar(Handle):
+    """The sonar ring of a robot."""
+
+    def __init__(self, robot: Robot) -> None:
+        assert robot.spec.sonar is not None
+        self.spec = robot.spec.sonar
+        self._robot = robot
+        self._key = (robot.name, "sonar", 0)
+        bundles = sonar_bundles(self.spec, robot._sim.sensor_noise)
+        robot._sim._devices.configure(self._key, robot.name, SONAR_STREAM, Visible.SONAR, bundles)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody takes readings in every step."""
+        return self._robot._sim._devices.is_read(self._key)
+
+    def subscribe(self, reader: str, on: bool = True) -> None:
+        """Begin or end to take readings in every step on behalf of `reader`."""
+        self._robot._sim._devices.subscribe(self._key, reader, on)
+
+    def read(self) -> SonarReadings:
+        """Readings of the present state; taken now if no step has taken them. Its array is a copy: keep as many as you like."""
+        readings = self.view()
+        return replace(readings, ranges=readings.ranges.copy())
+
+    def view(self) -> SonarReadings:
+        """The same without copying: its array is read-only, and valid until the step after the next (for interfaces)."""
+        sim = self._robot._sim
+        ranges = sim._rounded(sim._devices.read(sim._engine, self._key).ranges)
+        return SonarReadings(
+            stamp=sim.time, range_min=self.spec.range_min, range_max=self.spec.range_max, ranges=ranges
+        )
+
+    @property
+    def ranges(self) -> F8:
+        """Ranges of `read`, m."""
+        return self.read().ranges
+
+
+class FiducialFinder(Handle):
+    """A fiducial finder of a robot; it costs nothing while nobody reads it."""
+
+    def __init__(self, robot: Robot, spec: FiducialFinderSpec) -> None:
+        self.spec = spec
+        self._robot = robot
+
+    def read(self) -> list[Fiducial]:
+        """The marks in sight, nearest first, in the present state."""
+        return find_fiducials(self._robot._sim._engine, self._robot.name, self.spec)
+
+
+class BlobFinder(Handle):
+    """A blob finder of a robot; it costs nothing while nobody reads it."""
+
+    def __init__(self, robot: Robot, spec: BlobFinderSpec) -> None:
+        self.spec = spec
+        self._robot = robot
+
+    def read(self) -> list[Blob]:
+        """The patches of its colours in its image, from left to right, in the present state."""
+        sim = self._robot._sim
+        return find_blobs(sim._engine, self._robot.name, self.spec, sim.colors)

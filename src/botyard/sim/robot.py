@@ -1,0 +1,311 @@
+"""A robot in a simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+from botyard import arguments
+from botyard.devices.battery import Batteries
+from botyard.devices.bumpers import pressed
+from botyard.devices.electrics import Boards, Electrics
+from botyard.devices.gps import Fix, gps_fix
+from botyard.devices.gripper import Gripper, GripperState
+from botyard.devices.tables import under_table
+from botyard.engine import commands as cmd
+from botyard.engine.tables import NOBODY
+from botyard.errors import UnknownNameError, WorldError
+from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
+from botyard.handle import Handle
+from botyard.model.obstacles import Visible
+from botyard.model.robot import Axes, RobotSpec
+from botyard.protocols.robotport import RobotState
+from botyard.sim.commands import Commands
+from botyard.sim.journal import (
+    Claim,
+)
+from botyard.sim.port import Port
+from botyard.sim.readings import BlobFinder, FiducialFinder, Laser, Sonar
+
+if TYPE_CHECKING:
+    from botyard.sim.simulation import Simulation
+
+
+class Robot(Handle):
+    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
+
+    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``, ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All
+    commands take effect at the beginning of the next `Simulation.step`.
+
+    Read it:
+
+    ================  ==================================================================================
+    `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
+    `lasers`          all of them
+    `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
+    `odom`            pose by odometry, which errs, in a frame that begins where the robot started (OdomPose)
+    `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
+    `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
+    `stalled`         whether something blocks its way
+    `gps`, `gripper_state`, `fiducial_finder`, `blob_finder`, `digital_inputs`, `electrics`
+                      further devices; None where the model has none
+    `state`           everything about its motion at once; `describe` says it in words
+    ================  ==================================================================================
+
+    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`, `port` and `clients` are for interfaces that drive it.
+    After it was removed from its simulation, each use of the handle says so (UnknownNameError).
+    """
+
+    _instead: ClassVar[Mapping[str, str]] = {
+        "name": "a robot keeps its name; remove it and add another one",
+        "spec": "a robot keeps its model; call Simulation.set_dynamics for its mass, or remove it and add another one",
+        "start": "it is where the robot was added; call command.set_pose(x, y, th) to put it elsewhere",
+        "truth": "call command.set_pose(x, y, th)",
+        "pose": "call command.set_pose(x, y, th) to put it there; truth is where it is, odom where it believes to be",
+        "position": "call command.set_pose(x, y, th) to put it there; truth is where it is",
+        "speed": "call command(v=…, w=…); velocity is how fast it is",
+        "odom": "call command.reset_odometry()",
+        "odom_in_world": "call command.set_pose(x, y, th) or command.reset_odometry()",
+        "velocity": "call command(v=…, w=…)",
+        "state": "call command(v=…, w=…), command.set_pose(x, y, th) and others",
+        "stalled": "it is what the last step found",
+        "motors_on": "call command.enable(on)",
+        "command": "call it: command(v=…, w=…)",
+        "is_ghost": "call ghost(on)",
+        "laser": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
+        "lasers": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
+        "simulation": "add a robot to the other simulation",
+    }
+    name: str
+    """Its unique name."""
+    spec: RobotSpec
+    """Its model."""
+    start: Pose
+    """True pose at which it was added."""
+    command: Commands
+    """Commands to it."""
+    lasers: tuple[Laser, ...]
+    """Its lasers."""
+
+    def __init__(self, sim: Simulation, name: str, spec: RobotSpec, start: Pose) -> None:
+        vars(self).update(name=name, spec=spec, start=start, command=Commands(self, "api"))
+        engine = sim._engine
+        self.electrics = Electrics.of(
+            spec.battery, engine.table(Batteries), engine.table(Boards), engine.rows[name], name
+        )
+        self._sim = sim
+        self._claims: list[str] = []
+        self._teleports = 0
+        vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
+        self.sonar = Sonar(self) if spec.sonar is not None else None
+        self.fiducial_finder = None if spec.fiducial_finder is None else FiducialFinder(self, spec.fiducial_finder)
+        self.blob_finder = None if spec.blob_finder is None else BlobFinder(self, spec.blob_finder)
+        self.gripper = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
+
+    def _leave(self) -> None:
+        """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
+        self._claims.clear()
+        self._sim.claims += 1
+        for laser in self.lasers:
+            self._sim._configured.pop((self.name, laser.index), None)
+        vars(self)["_sim"] = _Removed(self.name)
+
+    def _restored(self, teleports: int, claims: Sequence[str]) -> None:
+        """It is as it was when the world was saved; its lasers have the rays of the model."""
+        self._teleports = teleports
+        self._claims[:] = claims
+        self._sim.claims += 1
+        self.electrics.write()
+        for laser in self.lasers:
+            if (self.name, laser.index) in self._sim._configured:
+                laser.restore()
+
+    def __repr__(self) -> str:
+        if isinstance(self._sim, _Removed):
+            return f"<Robot {self.name}: {self.spec.name}, removed>"
+        x, y, th = self.truth
+        return f"<Robot {self.name}: {self.spec.name} at x={x:.3f} m, y={y:.3f} m, th={math.degrees(th):.1f}°>"
+
+    @property
+    def simulation(self) -> Simulation:
+        """The world that it is in."""
+        self._sim.claims  # noqa: B018 - raises when it was removed
+        return self._sim
+
+    @property
+    def laser(self) -> Laser:
+        """The first laser.
+
+        Raises
+        ------
+        WorldError
+            The robot has none.
+        """
+        if not self.lasers:
+            raise WorldError(f"robot {self.name} ({self.spec.name}) has no laser")
+        return self.lasers[0]
+
+    @property
+    def state(self) -> RobotState:
+        """Everything about the robot's motion after the last step."""
+        snapshot = self._sim.snapshot
+        s, row = snapshot.state, snapshot.rows[self.name]
+        return RobotState(
+            pose_world=Pose(*s.pose[row].tolist()),
+            pose_odom=Pose(*s.odom[row].tolist()),
+            twist=Twist(*s.vel[row].tolist()),
+            motors=bool(s.motors[row]),
+            stalled=bool(s.stall[row]),
+            estop=bool(s.estop[row]),
+            limits=Axes(*s.max_vel[row].tolist()),
+            accel=Axes(*s.accel[row].tolist()),
+            decel=Axes(*s.decel[row].tolist()),
+            odometry_error=Axes(*s.err[row].tolist()),
+            bumpers=pressed(self.spec.bumpers, int(s.contact[row])),
+            path=(float(s.path[row, 0]), float(s.path[row, 1])),
+        )
+
+    @property
+    def truth(self) -> WorldPose:
+        """True pose in the world's frame, which no real robot knows: m, m, rad."""
+        snapshot = self._sim.snapshot
+        return WorldPose(*snapshot.state.pose[snapshot.rows[self.name]].tolist())
+
+    @property
+    def odom(self) -> OdomPose:
+        """Pose by odometry, in the odometry frame: m, m, rad.
+
+        It begins at 0, 0, 0 where the robot was added (or odometry was reset) and errs more and more. Not to be compared with `truth`,
+        which is in the world's frame: `odom_in_world` is.
+        """
+        snapshot = self._sim.snapshot
+        return OdomPose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
+
+    @property
+    def velocity(self) -> Twist:
+        """Velocity in the robot's own frame: m/s forward, m/s to the left, rad/s."""
+        return self.state.twist
+
+    @property
+    def stalled(self) -> bool:
+        """Whether something blocks the robot's way."""
+        snapshot = self._sim.snapshot
+        return bool(snapshot.state.stall[snapshot.rows[self.name]])
+
+    @property
+    def motors_on(self) -> bool:
+        """Whether the motors are enabled."""
+        snapshot = self._sim.snapshot
+        return bool(snapshot.state.motors[snapshot.rows[self.name]])
+
+    @property
+    def gps(self) -> Fix | None:
+        """GPS reading; None without a georeferenced map."""
+        return gps_fix(self._sim.scene, self.spec.gps, self.truth)
+
+    @property
+    def gripper_state(self) -> GripperState | None:
+        """Switches of the gripper; None for a robot without one."""
+        return None if self.gripper is None else self.gripper.state()
+
+    @property
+    def digital_inputs(self) -> bytes:
+        """Bytes of digital inputs, 1: idle. Table sensors pull bits down (pioneer-protocol §5, field 16, and §10)."""
+        inputs = bytearray(self.electrics.inputs)
+        ir = self.spec.table_ir
+        if ir.positions:
+            left, right = (*under_table(self._sim.scene, ir, self.truth), False)[:2]
+            if ir.in_io_packet:
+                inputs[3] &= 0xFF ^ (2 * left + right)
+            else:
+                inputs[0] &= 0xFF ^ (left + 2 * right)
+        return bytes(inputs)
+
+    def ghost(self, on: bool = True) -> None:
+        """Let nobody see or feel the robot from the next step on, or everybody again."""
+        self.command.submit(cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask))
+
+    @property
+    def is_ghost(self) -> bool:
+        """Whether nobody sees or feels the robot, by command (not for a thing that is carried, as a part of its carrier)."""
+        snapshot = self._sim.snapshot
+        own = self.spec.returns.mask
+        row = snapshot.rows[self.name]
+        return bool(own) and not snapshot.state.mask[row] and bool(snapshot.state.carrier[row] == NOBODY)
+
+    def press_estop(self, pressed: bool = True) -> None:
+        """Push the red button in: the motors go off at once; after it is pulled out they must be enabled again."""
+        self.electrics.estop_pressed = pressed
+        if pressed:
+            self.command.submit(cmd.EmergencyStop())
+            self.command.submit(cmd.EnableMotors(False))
+
+    def describe(self) -> list[str]:
+        """The whole state in words and numbers, line by line (SIM-006)."""
+        st = self.state
+        (x, y, th), (ox, oy, oth), v = st.pose_world, st.pose_odom, st.twist
+        flags = [
+            name for name, on in (("motors", st.motors), ("stalled", st.stalled), ("emergency stop", st.estop)) if on
+        ]
+        lines = [
+            f"model {self.spec.name}, time {self._sim.time:.3f} s, clients: {', '.join(self.clients) or 'none'}",
+            f"true pose x={x:.3f} m y={y:.3f} m th={math.degrees(th):.2f}°",
+            f"odometry x={ox:.3f} m y={oy:.3f} m th={math.degrees(oth):.2f}°",
+            f"velocity {v.vx:.3f} m/s, {v.vy:.3f} m/s left, {math.degrees(v.w):.2f}°/s; on: {', '.join(flags) or 'nothing'}",
+            f"limits {st.limits.x:g} m/s, {math.degrees(st.limits.a):.0f}°/s; accel {st.accel.x:g}, decel {st.decel.x:g} m/s²",
+            f"battery {self.electrics.volts:.2f} V, {self.electrics.charge:.0f} %, {self.electrics.battery.charge_state.name.lower()}",
+        ]
+        read = [f"laser {i}" for i, laser in enumerate(self.lasers) if laser.is_read]
+        read += ["sonar"] if self.sonar is not None and self.sonar.is_read else []
+        lines.append(f"sensors in use: {', '.join(read) or 'none'}")
+        if self.gripper is not None:
+            lines.append(f"gripper holds {self.gripper.holding or 'nothing'}")
+        return lines
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Sources that command the robot at present, for example ``pioneer``."""
+        return tuple(self._claims)
+
+    def claim(self, source: str) -> None:
+        """`source` commands the robot from now on: programs from within give way to it."""
+        if source not in self._claims:
+            self._sim._note(source, Claim, self.name, True)
+            self._claims.append(source)
+            self._sim.claims += 1
+
+    def release(self, source: str) -> None:
+        """`source` commands the robot no longer; nothing else changes."""
+        if source in self._claims:
+            self._sim._note(source, Claim, self.name, False)
+            self._claims.remove(source)
+            self._sim.claims += 1
+
+    @property
+    def odom_in_world(self) -> WorldPose:
+        """Where in the world's frame odometry believes the robot to be: it began at the true pose, and errs since (or was carried away)."""
+        snapshot = self._sim.snapshot
+        row = snapshot.rows[self.name]
+        return WorldPose(*compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom))
+
+    def port(self, source: str) -> Port:
+        """What a protocol's session sees of this robot; `source` names it in the order of commands and in logs."""
+        return Port(self, source)
+
+
+class Robots(dict[str, Robot]):
+    """Robots by name; a name that is not there gets a sentence (UnknownNameError, a KeyError)."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise arguments.unknown(name, self, "robot")
+
+
+class _Removed:
+    """Stands in for the simulation of a robot that was removed: whatever is asked of it, it says so."""
+
+    def __init__(self, robot: str) -> None:
+        self._robot = robot
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UnknownNameError(f'robot "{self._robot}" was removed from its simulation; add_robot makes another one')

@@ -1,0 +1,43 @@
+"""Compiling all kernels, or loading them from the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from botyard.devices.ranging import warm_up as warm_up_ranging
+from botyard.engine.build import build_grid
+from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.scene import Scene
+from botyard.sim.simulation import Simulation
+
+
+def warm_up(before_sensors: Callable[[], object] = lambda: None, *, masses: bool = True) -> None:
+    """Compile all kernels, or load them from the cache, by running a small world.
+
+    Parameters
+    ----------
+    before_sensors : callable
+        Called before range sensors are used, for a caller who has them compiled elsewhere at the same time.
+    masses : bool
+        Also those for bodies with mass.
+    """
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
+    sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
+    sim.step()
+    sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
+    if masses:
+        sim.set_dynamics(robot.name, DynamicsSpec(mass=9.0))
+        sim.step()
+    before_sensors()
+    robot.laser.read()
+    sim.replace_scene(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))
+
+
+def warm_up_sensors_and_maps() -> None:
+    """The part of `warm_up` that another process can do at the same time."""
+    warm_up_ranging()
+    build_grid(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0]])))
