@@ -170,9 +170,48 @@ describe("the page", () => {
   it("is plainer on a weak machine, unless somebody has chosen since", () => {
     const app = open(["r0"], { graphics: "lite" });
     expect([app.settings.layers.trails, app.world.layers.trails]).toEqual([false, false]);
+    expect(socket().of("view").length).toBe(1); // what the simulator sends follows
     app.settings.toggleLayer("trails");
     socket().says(welcome({ graphics: "lite" }));
     expect(app.world.layers.trails).toBe(true);
+  });
+
+  it("shows what was let go where the simulator has it, as soon as a frame knows of it", async () => {
+    const app = open();
+    app.touch.grab(0);
+    app.touch.drag(0, 0, 10, 0);
+    app.touch.drop(true);
+    await settle();
+    expect(app.world.dragged.size).toBe(1);
+    show(1, 2, [[5, 5, 0], [1, 0, 0], [2, 0, 0]]); // prettier-ignore
+    expect([app.world.dragged.size, app.world.pose(0)]).toEqual([0, [5, 5, 0]]);
+  });
+
+  it("is drawn again for whatever changes it", () => {
+    const app = open();
+    const changes: (() => void)[] = [
+      () => app.settings.setTheme("dark"),
+      () => socket().says(NO_MAP_MESSAGE),
+      () => app.viewpoint.home(),
+      () => app.viewpoint.pan(1, 1),
+      () => app.viewpoint.zoom(2),
+      () => app.viewpoint.zoomAt(1, 1, 2),
+      () => app.viewpoint.goTo(1, 1),
+      () => app.viewpoint.followRobot("r0"),
+      () => app.selection.set(["r0"]),
+      () => app.selection.hover(1),
+      () => app.tools.set("measure"),
+      () => app.tools.measure(0, 0, 9, 9, false),
+      () => void app.tools.box(0, 0, 9, 9, false),
+      () => app.probe.show("grid"),
+      () => app.drag.nudge([0], 0.1, 0),
+    ];
+    for (const change of changes) {
+      repaint();
+      change();
+      expect([String(change), repaints.length]).toEqual([String(change), 1]);
+    }
+    app.probe.show(null);
   });
 
   it("begins trails anew when they are shown again, and only then", () => {
@@ -211,6 +250,7 @@ describe("gestures", () => {
     app.touch.turnTo(...app.camera.toScreen(1, 5));
     expect(app.world.pose(0)[2]).toBeCloseTo(Math.PI / 2);
     app.touch.drop(true);
+    expect(app.drag.isHolding).toBe(false);
     app.touch.turnBy(2, 0.5);
     expect(socket().of("move").at(-1)!.to).toMatchObject([{ name: "r2", th: 0.5 }]);
     app.touch.followRow(2);

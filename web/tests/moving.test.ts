@@ -56,6 +56,10 @@ describe("bodies in hand", () => {
     expect(simulator.of("move").map((m) => m.to[0].x)).toEqual([101]);
     vi.advanceTimersByTime(MOVE_PERIOD + 1);
     expect(simulator.of("move").map((m) => m.to[0].x)).toEqual([101, 105]);
+    drag.moveTo(6, 0);
+    drag.drop(true); // what waited to be sent is sent now, and not again
+    vi.advanceTimersByTime(10 * MOVE_PERIOD);
+    expect(simulator.of("move").map((m) => m.to[0].x)).toEqual([101, 105, 106]);
   });
 
   it("go back when the hand gives up", async () => {

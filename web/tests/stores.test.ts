@@ -339,12 +339,14 @@ describe("tools", () => {
   });
 
   it("place nothing of which the model is not known, and do not turn for a trembling hand", async () => {
-    const { tools, simulator } = made();
+    const { tools, simulator, world } = made();
     tools.place(1, 1, 1, 1, true);
     tools.startPlacing({ model: "unknown", count: 1, name: "" });
     tools.place(1, 1, 1, 1, true);
     expect(simulator.asked).toEqual([]);
+    world.measure = { from: [0, 0], to: [1, 1] };
     tools.startPlacing({ model: "p3dx", count: 1, name: "" });
+    expect([tools.tool, world.measure]).toEqual(["place", null]);
     tools.place(50, 50, 50, 45, true);
     await settle();
     expect(simulator.of("add")[0].th).toBe(0);
