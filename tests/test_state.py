@@ -202,8 +202,10 @@ def test_bodies_with_mass_go_on(tick: int, pushes: list[tuple[float, float]], la
     for k, (fx, fy) in enumerate(pushes):
         sim.push(f"b{3 * k}", 20 * fx, 20 * fy)
     sim.step(tick)
+    sim.save_state()
     if late:
         sim.set_dynamics("b2", None)
+        sim.set_dynamics("a", DynamicsSpec(mass=9.0))
         sim.step(1)
     state = sim.save_state()
     other = sim.clone()
@@ -240,6 +242,12 @@ def test_handles_stay_and_come_and_go() -> None:
     sim.step(5)
     sim.restore(state)
     assert sim.robots["a"] is a and a.truth == at
+    other = Simulation(SCENE)
+    a = other.add_robot("p3dx", "a", pose=(3.0, 3.0, 0.0))
+    for model in (THIRSTY, sim.described):
+        other._known.digest(model)
+    other.restore(state)
+    assert other.robots["a"] is a and (a.truth, a.start) == (at, (0.0, 1.0, 0.5)), "wherever it stood"
     assert list(sim.robots) == ["a", "b", "c", "d"] and sim.robots["b"] is not b
     with pytest.raises(KeyError, match="was removed"):
         _ = b.truth

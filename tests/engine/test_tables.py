@@ -33,7 +33,7 @@ class Lamps(Table):
 
 
 class Lamp(Row[Lamps]):
-    power = cell(float, counts=True)
+    power = cell(float)
     version = cell(int)
 
 

@@ -71,6 +71,5 @@ def test_factory_robots_leave_nothing_behind() -> None:
 
     assert grown(visit, 60) < 60_000
     assert len(sim.snapshot.rows) == 0 or not any(n.startswith("127") for n in sim.snapshot.rows)
-    assert sim._accessories.grippers == {}
-    assert sim._accessories.batteries == {}
+    assert {name: len(table) for name, table in sim.engine.tables.items() if len(table)} == {}
     assert not [k for k in sim._devices._devices if str(k[0]).startswith("127")]

@@ -111,8 +111,11 @@ class Robot(Handle):
             self._sim._configured.pop((self.name, laser.index), None)
         vars(self)["_sim"] = _Removed(self.name)
 
-    def _restored(self, teleports: int, claims: Sequence[str]) -> None:
+    def _restored(self, start: Pose, teleports: int, claims: Sequence[str]) -> None:
         """It is as it was when the world was saved; its lasers have the rays of the model."""
+        if start != self.start:
+            vars(self)["start"] = start
+            self._sim._known.forget_roster()
         self._teleports = teleports
         self._claims[:] = claims
         self._sim.claims += 1

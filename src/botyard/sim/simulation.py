@@ -607,6 +607,7 @@ class Simulation(Handle):
         if name in self._robots:
             robot = self._robots[name]
             object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
+            self._known.forget_roster()
         self._set_scene(self._engine.scene)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:

@@ -152,6 +152,10 @@ class Known:
             self.objects[found[1]] = value
         return found[1]
 
+    def forget_roster(self) -> None:
+        """A robot has got another model or start."""
+        self._roster = (), b""
+
     def roster(self, sim: Simulation) -> bytes:
         """What is there, as bytes."""
         engine = sim.engine
@@ -306,8 +310,9 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ) -> No
     engine.table(Grippers).redraw(engine)
     for carrier in {engine.carrier_of(name) for name in engine.rows} - {None}:
         sim._reshape(str(carrier))
+    starts = {body.name: Pose(*body.start) for body in roster.bodies if body.start is not None}
     for robot, teleports in zip(sim.robots.values(), head.teleports, strict=True):
-        robot._restored(teleports, head.claims.get(robot.name, []))
+        robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
     for rays in head.rays:
         sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)
     sim._unserved = set(roster.unserved)
@@ -370,7 +375,7 @@ def _arrange_bodies(sim: Simulation, roster: _Roster, models: Mapping[bytes, Rob
         if body.start is None:
             return body.name in boxes and known.digest(boxes[body.name]) == body.digest
         robot = sim.robots.get(body.name)
-        return robot is not None and known.digest(robot.spec) == body.digest and tuple(robot.start) == body.start
+        return robot is not None and known.digest(robot.spec) == body.digest
 
     there = [is_there(body) for body in roster.bodies]
     if all(there) and [body.name for body in roster.bodies] == list(engine.rows):
