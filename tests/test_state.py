@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -360,6 +361,19 @@ def test_no_bytes_lead_kernels_astray(data: st.DataObject) -> None:
             laser.read()
     sim.step(3)
     sim.save_state()
+
+
+def test_no_table_of_a_crafted_state_counts_for_bodies() -> None:
+    sim = world()
+    state, digest = sim.save_state(), sim.digest()
+    begin = len(MAGIC) + 4
+    (size,) = struct.unpack("<I", state[len(MAGIC) : begin])
+    head = msgspec.msgpack.decode(state[begin : begin + size])
+    head[2][5] |= {"": ["a"], "contact": ["a", "b"]}
+    crafted = msgspec.msgpack.encode(head)
+    whole = MAGIC + struct.pack("<I", len(crafted)) + crafted + state[begin + size :]
+    sim.restore(changed(whole, 0, MAGIC))
+    assert sim.digest() == digest
 
 
 def test_of_another_map_or_of_models_that_are_not_here() -> None:

@@ -251,17 +251,14 @@ class RangeDevices:
 
     def sense(self, engine: Engine) -> None:
         """Take the readings of all devices that somebody subscribes to."""
-        if not self.table.readers.any():
-            self._taken[:] = False
-            self._out.reverse()
-            return
         self._out.reverse()  # those of the last step stay readable
         self._taken[:] = False
+        if not self.table.readers.any():
+            return  # nor are the arrays built that nobody needs yet
         fans, active = self._built(engine)
         if len(active) >= SORTED_DEVICES:  # neighbours look at the same cells, which are then still in the cache
             active = active[np.argsort(engine.bins.cell[fans.row[active]], kind="stable")]
-        if len(active):
-            self._cast(engine, active)
+        self._cast(engine, active)
 
     def read(self, engine: Engine, key: Hashable) -> Readings:
         """Readings of a device in the present state; computed now if the step did not.

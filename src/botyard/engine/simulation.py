@@ -38,7 +38,7 @@ from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.engine.store import StateStore
-from botyard.engine.tables import NOBODY, Table
+from botyard.engine.tables import NOBODY, Table, renumber
 from botyard.errors import StateError, WorldError
 from botyard.geometry import Pose, relative, transform_point
 from botyard.model.dynamics import DynamicsSpec, area_moments
@@ -178,25 +178,26 @@ class Engine:
         WorldError
             A name is taken.
         """
+        specs = [spec for spec, _ in bodies]
         rows = Rows(self.rows)  # a new one: snapshots keep the old
-        for spec, _ in bodies:
+        for spec in specs:
             if spec.name in rows:
                 raise WorldError(f'a body named "{spec.name}" is there already; names must be unique')
             rows[spec.name] = len(rows)
-        _check_masses([spec for spec, _ in bodies])
+        _check_masses(specs)
         self.rows = rows
-        self.specs += [spec for spec, _ in bodies]
+        self.specs += specs
         n_old = len(self.state.pose)
         self._store.grow(len(bodies))
         self.state = self._store.state
-        self.state.uid[n_old:] = [spec.uid for spec, _ in bodies]
+        self.state.uid[n_old:] = [spec.uid for spec in specs]
         order = insert_in_order(self.bodies.order, [spec.name for spec in self.specs], n_old)
-        self.bodies = join_bodies(self.bodies, build_bodies([spec for spec, _ in bodies]), order)
+        self.bodies = join_bodies(self.bodies, build_bodies(specs), order)
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
         if self.dynamics is not None:
-            self.dynamics.add([spec for spec, _ in bodies])
-        elif any(spec.dynamics is not None for spec, _ in bodies):
+            self.dynamics.add(specs)
+        elif any(spec.dynamics is not None for spec in specs):
             self.dynamics = Dynamics(self._specs_as_drawn())
         self._rebuilt()
 
@@ -224,8 +225,7 @@ class Engine:
             del self.specs[row]
         self._store.remove(rows)
         self.state = self._store.state
-        carrier = self.state.carrier
-        carrier[carrier != NOBODY] = new_rows[carrier[carrier != NOBODY]]
+        renumber(self.state.carrier, new_rows)
         for table in self.tables.values():
             table.renumber(new_rows)
         keep = np.flatnonzero(stays)
@@ -233,10 +233,7 @@ class Engine:
         if self.dynamics is not None:
             self.dynamics.keep(keep)
             self._forget_dynamics()
-        left = [name for name, row in self.rows.items() if stays[row]] if len(gone) > 1 else list(self.rows)
-        if len(gone) == 1:
-            del left[gone[0]]
-        self.rows = Rows(zip(left, range(len(left)), strict=True))
+        self.rows = Rows((spec.name, row) for row, spec in enumerate(self.specs))
         self._queue = [c for c in self._queue if c[0] not in uids]
         for row in reversed(gone):  # from the last one on, so that those before it keep their numbers
             self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
@@ -508,8 +505,7 @@ class Engine:
         new_rows[index] = np.arange(len(index))
         self._store.arrange(index)
         self.specs = [self.specs[i] for i in order]
-        carrier = self.state.carrier
-        carrier[carrier != NOBODY] = new_rows[carrier[carrier != NOBODY]]
+        renumber(self.state.carrier, new_rows)
         for table in self.tables.values():
             table.renumber(new_rows)
         self.bodies = keep_bodies(self.bodies, index)._replace(order=moving_order([spec.name for spec in self.specs]))

@@ -54,6 +54,12 @@ class Column(NamedTuple):
     saved: bool = True
 
 
+def renumber(references: I8, new: I8) -> None:
+    """Let references to bodies follow them: `new` has the new row of each old one. `NOBODY` stays."""
+    there = references != NOBODY
+    references[there] = new[references[there]]
+
+
 class Table:
     """Rows of one kind of device, in columns; subclasses say which.
 
@@ -119,7 +125,7 @@ class Table:
             room = self._room[name]
             room[first:m] = room[first:n][stays[first:]]
             if column.refers:
-                room[:m] = np.where(room[:m] == NOBODY, NOBODY, new[room[:m]])
+                renumber(room[:m], new)
         for i in gone[::-1].tolist():
             del self._rows[i]
         for i in range(first, m):
@@ -211,4 +217,4 @@ def cell(kind: type[T], column: str = "") -> T:
     return cast(T, _Cell(kind, column))
 
 
-__all__ = ["NOBODY", "Column", "Row", "Table", "cell"]
+__all__ = ["NOBODY", "Column", "Row", "Table", "cell", "renumber"]

@@ -140,6 +140,7 @@ class Known:
     def __init__(self) -> None:
         self._digests: dict[int, tuple[object, bytes]] = {}
         self.objects: dict[bytes, object] = {}
+        self._walls: tuple[object, bytes] = None, b""
         self._roster: tuple[tuple[object, ...], bytes] = ((), b"")
 
     def digest(self, value: object) -> bytes:
@@ -195,10 +196,9 @@ class Known:
     def digest_of_walls(self, sim: Simulation) -> bytes:
         """Digest of the map without its boxes, which are bodies."""
         scene = sim.scene
-        found = self._digests.get(-id(scene))
-        if found is None or found[0] is not scene:
-            found = self._digests[-id(scene)] = scene, object_digest(replace(scene, boxes=()))
-        return found[1]
+        if self._walls[0] is not scene:
+            self._walls = scene, object_digest(replace(scene, boxes=()))
+        return self._walls[1]
 
 
 # -- saving
@@ -229,18 +229,17 @@ def _head(sim: Simulation, controllers: list[_Controller]) -> _Head:
         span=0.0 if dynamics is None else float(dynamics.table.span[0]),
         teleports=[robot._teleports for robot in sim.robots.values()],
         claims={name: robot._claims for name, robot in sim.robots.items() if robot._claims},
-        rays=[_Rays(*rays) for rays in _rays(sim)],
+        rays=_rays(sim),
         queue=[_Queued(name, source, n, *_values(command)) for name, source, n, command in engine.queued()],
         controllers=controllers,
     )
 
 
-def _rays(sim: Simulation) -> list[tuple[str, int, float, float, int]]:
-    found = []
-    for (name, index), laser in sim._configured.items():
-        b = laser._bundle
-        found.append((name, index, b.angle0, b.step, b.count))
-    return sorted(found)
+def _rays(sim: Simulation) -> list[_Rays]:
+    lasers = (
+        (name, index, laser._bundle) for (name, index), laser in sorted(sim._configured.items(), key=lambda i: i[0])
+    )
+    return [_Rays(name, index, b.angle0, b.step, b.count) for name, index, b in lasers]
 
 
 def _values(command: commands.Command | commands.SetVelocities) -> tuple[str, dict[str, Any]]:
@@ -256,11 +255,7 @@ def _controllers(sim: Simulation) -> list[_Controller]:
     found = []
     for name, (program, act) in sim._programs.items():
         owner = getattr(act, "__self__", None)
-        if not isinstance(owner, Saveable):
-            raise StateError(
-                f"robot {name}: its controller {program.name} cannot be saved: it has no get_state and set_state"
-            )
-        state = owner.get_state()
+        state = owner.get_state() if isinstance(owner, Saveable) else None
         if state is None:
             raise StateError(
                 f"robot {name}: its controller {program.name} cannot be saved: it has no get_state and set_state"
@@ -292,9 +287,11 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ) -> No
     if roster.scene != sim._known.digest_of_walls(sim):
         raise StateError(f'state: it is of another map, "{roster.scene_name}"; here is "{sim.scene.name}"')
     models = _find_models(sim, roster)
-    rows = {BODIES: len(roster.bodies), CONTACTS: head.contacts} | {
-        name: len(keys) for name, keys in roster.keys.items()
-    }
+    rows = {name: len(keys) for name, keys in roster.keys.items()}
+    rows |= {
+        BODIES: len(roster.bodies),
+        CONTACTS: head.contacts,
+    }  # these last: no table of a crafted state counts for them
     masses = any(model.dynamics is not None for model in models.values())
     if masses != (head.contacts != NO_MASS) or not 0.0 <= head.span <= 60.0:
         raise StateError("state: what it says of bodies with mass does not fit its models")
