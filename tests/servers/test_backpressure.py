@@ -140,8 +140,7 @@ def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
         done: list[bytes] = []
 
         def work(data: bytes) -> None:
-            clock.now += 0.01
-            intake.charge_not(0.01 * freed)
+            clock.now += 0.01 * (1.0 - freed)
             done.append(data)
 
         reads = [True]

@@ -23,6 +23,7 @@ from botyard.protocols.dds.naming import ENCLAVE, type_name
 from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.fence import Fence, Seldom
+from botyard.servers.workclock import worked
 
 _PATIENCE: Final = 100_000_000
 """The waiting thread looks up so often, ns, to see whether it is to end."""
@@ -400,14 +401,14 @@ class Pipe:
 
         Meanwhile Cyclone keeps the last few samples of each topic.
         """
-        begin = time.thread_time()
+        begin, start = time.thread_time(), worked()
         while refs and time.thread_time() - begin < TURN:
             ref = refs.popleft()
             end = self._ends.get(ref)
             if end is not None and self._fence.call(end.woken, otherwise=True):
                 refs.append(ref)
         now = self._loop.time()
-        self._time.spend(now, time.thread_time() - begin)
+        self._time.spend(now, worked() - start)
         wait = self._time.wait(now)
         if not refs and not wait:
             seen.set()

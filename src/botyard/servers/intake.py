@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.fence import Fence
+from botyard.servers.workclock import passed
 
 RATE: Final = 4096.0
 """Bytes a second of each client that are worked off as they come; a robot's serial line carries 960 to 11520."""
@@ -191,32 +191,21 @@ class Intake:
     Parameters
     ----------
     clock : callable
-        What work costs, s: the time for which it keeps the loop, whatever else the machine does meanwhile.
+        What work costs, s: the time for which it keeps the loop, whatever else the machine does meanwhile; steps of the world, for which
+        a client may ask at any pace, do not count.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, clock: Callable[[], float] = passed) -> None:
         self._inlets: deque[Inlet] = deque()
         self._shared: _Allowance | None = None
         self._task: asyncio.Task[None] | None = None
         self._clock = clock
-        self._free = 0.0
 
     def cost(self, work: Callable[[bytes], None], data: bytes) -> float:
         """Work bytes off; what it cost, s."""
-        begin, free = self._clock(), self._free
-        try:
-            work(data)
-        finally:
-            spent = self._clock() - begin
-        return max(0.0, spent - (self._free - free))
-
-    def charge_not(self, seconds: float) -> None:
-        """So much of the present work is what the client may ask for at any pace: steps of the world."""
-        self._free += seconds
-
-    def clock(self) -> float:
-        """What `cost` is measured by, s."""
-        return self._clock()
+        begin = self._clock()
+        work(data)
+        return self._clock() - begin
 
     def shared(self, now: float) -> _Allowance:
         """What all have together."""
@@ -247,10 +236,10 @@ class Intake:
                         inlet.look()
                     if not self._inlets:
                         break
-                inlet, free = self._inlets.popleft(), self._free
+                inlet, start = self._inlets.popleft(), passed()
                 if inlet.turn():
                     self._inlets.append(inlet)
-                spent = max(0.0, loop.time() - begin - (self._free - free))
+                spent = passed() - start
                 await asyncio.sleep(spent * (1.0 - SHARE) / SHARE)
         finally:
             self._task = None

@@ -14,6 +14,7 @@ from typing import Final
 from botyard.protocols.ambf.stepping import WATCHDOG, Stepping
 from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
+from botyard.servers.workclock import uncounted
 
 LOOK: Final = 0.05
 """How often the watchdogs are looked at, s of wall time."""
@@ -87,13 +88,15 @@ class Lockstep:
                 self._task = asyncio.ensure_future(self._watch())
         elif was and not self.is_held:
             self._free()
-        if self._rest is None and not self._make_steps():
+        with uncounted():
+            is_done = self._rest is not None or self._make_steps()
+        if not is_done:
             self._rest = asyncio.ensure_future(self._go_on())
 
     def _make_steps(self) -> bool:
         """Make steps that were asked for, for a while; whether all are done."""
-        now, intake = asyncio.get_running_loop().time, self._hub.intake
-        begin, steps, clock = now(), 0, intake.clock()
+        now = asyncio.get_running_loop().time
+        begin, steps = now(), 0
         self.is_busy = True
         try:
             for stepping in tuple(self._clients.values()):
@@ -106,7 +109,6 @@ class Lockstep:
                     steps += 1
         finally:
             self.is_busy = False
-            intake.charge_not(intake.clock() - clock)
         if steps:
             for tell in tuple(self.told):
                 self._fence.run(tell)

@@ -24,7 +24,7 @@ from botyard.protocols.tcpros.session import Subscription
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.fence import Fence, Seldom
 from botyard.servers.gate import source_of
-from botyard.servers.timeshare import TimeShare
+from botyard.servers.timeshare import TURN, TimeShare
 from botyard.servers.xmlrpc import CALL_TIMEOUT, Peer, call, connected
 
 if TYPE_CHECKING:
@@ -168,22 +168,32 @@ class Listening:
                 reader, writer = await connected(host, port)
         limit = self._entry.limit
         session = Subscription(self._node.name, self.name, self.type_name, self.md5, self.definition, limit)
-        source, turns = source_of(Peer.of(writer.transport).address), self._ears.turns
+        source = source_of(Peer.of(writer.transport).address)
         try:
             writer.write(session.hello)
             async with asyncio.timeout(None) as patience:
                 patience.reschedule(asyncio.get_running_loop().time() + CALL_TIMEOUT)
                 while data := await reader.read(PIECE if limit <= MAX_INPUT else 16 * PIECE):
                     self._heard[uri] = asyncio.get_running_loop().time()
-                    await turns.admit(source)
-                    begin = turns.clock()
-                    for body in session.receive_data(data):
-                        self._take(body, session.caller)
-                    turns.spend(turns.clock() - begin)
+                    await self._work_off(session, data, source)
                     if session.is_greeted:
                         patience.reschedule(None)
         finally:
             writer.transport.abort()
+
+    async def _work_off(self, session: Subscription, data: bytes, source: str) -> None:
+        """Take messages in the time that there is for them, a while at a time: any of them may let the world make steps."""
+        now, turns = asyncio.get_running_loop().time, self._ears.turns
+        await turns.admit(source)
+        begin, cost = now(), turns.clock()
+        for n, body in enumerate(session.receive_data(data)):
+            if n and now() - begin > TURN:
+                turns.spend(turns.clock() - cost)
+                await asyncio.sleep(0)
+                await turns.admit(source)
+                begin, cost = now(), turns.clock()
+            self._take(body, session.caller)
+        turns.spend(turns.clock() - cost)
 
     def _take(self, body: bytes, caller: str) -> None:
         self._fence.run(self._decode, body, caller)

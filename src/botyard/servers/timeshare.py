@@ -15,6 +15,7 @@ from typing import Final, Protocol
 
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.fence import Fence
+from botyard.servers.workclock import worked
 
 TURN: Final = 0.002
 """So long workers are let work one after the other, s, before the loop turns to others."""
@@ -48,10 +49,11 @@ class TimeShare:
     share : float
         Part of the time that all of them get together.
     clock : callable
-        What work costs is measured by, s: the time that this thread has computed, so that others on the machine do not count.
+        What work costs is measured by, s: the time that this thread has computed, so that others on the machine do not count, nor do
+        steps of the world.
     """
 
-    def __init__(self, share: float, clock: Callable[[], float] = time.thread_time) -> None:
+    def __init__(self, share: float, clock: Callable[[], float] = worked) -> None:
         self._share = share
         self._clock = clock
         self._bucket: TokenBucket | None = None
@@ -102,12 +104,12 @@ class TimeShare:
 
     def _work(self) -> None:
         loop, self._timer = asyncio.get_running_loop(), None
-        bucket, begin = self._room(), self._clock()
+        bucket, begin = self._room(), time.thread_time()
         self._is_working = True
         try:
             while self._queues:
                 now = loop.time()
-                wait, busy = bucket.wait(now), self._clock() - begin
+                wait, busy = bucket.wait(now), time.thread_time() - begin
                 if wait > 0.0 or busy > TURN:
                     self._timer = loop.call_later(wait, self._work) if wait > 0.0 else loop.call_soon(self._work)
                     return

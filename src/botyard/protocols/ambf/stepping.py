@@ -121,6 +121,14 @@ class Pace:
             self._due = now
         self._last = now
 
+    def said(self, now: float) -> None:
+        """A state was sent all the same, for a step that a client had asked for: the next one is due a period later."""
+        self._due = max(self._due, now + self._period)
+
+    @property
+    def _period(self) -> float:
+        return 1.0 / (self._high if self._last is not None else self._low)
+
     def expired(self, now: float) -> bool:
         """True once, when commands have ceased for too long: what was commanded is to be reset."""
         if self._last is None or now - self._last <= self._watchdog:
@@ -132,8 +140,7 @@ class Pace:
         """Whether a state is to be sent now; then the next one is due a period after this one was."""
         if now < self._due - 1e-9:
             return False
-        period = 1.0 / (self._high if self._last is not None else self._low)
-        self._due = max(self._due + period, now - CATCH_UP)
+        self._due = max(self._due + self._period, now - CATCH_UP)
         return True
 
 

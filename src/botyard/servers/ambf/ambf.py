@@ -481,11 +481,12 @@ class Ambf:
 
     def _say_all(self) -> None:
         """Whoever steps the world waits for it."""
-        stamp = stamp_now()
+        now, stamp = self.now(), stamp_now()
         # the world comes last: by its state a client knows that the step is done, and then all others are there already
         for thing in (*(t for t in self._objects.values() if t is not self._world), self._world):
             channel = thing.channel
             if channel.is_read:
+                channel.pace.said(now)
                 channel.states.run(channel.publish, self.types, stamp)
 
     def _publish(self) -> None:

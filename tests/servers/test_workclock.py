@@ -1,0 +1,140 @@
+"""Steps of the world are in nobody's budget, whatever the protocol by which they are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.ros_messages.messages import Messages, Stamp
+from botyard.protocols.ros_messages.robot import Input
+from botyard.protocols.ros_messages.types import types
+from botyard.protocols.tcpros import wire
+from botyard.protocols.tcpros.session import Subscription
+from botyard.servers import ros1input, workclock
+from botyard.servers.hub import Hub
+from botyard.servers.intake import Intake
+from botyard.servers.lockstep import Lockstep
+from botyard.servers.ros1input import Ears, Listening
+from botyard.servers.rossimulator import RosSimulator
+from botyard.servers.tcp import LoopHost
+from botyard.servers.timeshare import TimeShare
+from botyard.servers.workclock import passed, uncounted, worked
+from botyard.servers.worldcontrol import WorldControl
+from botyard.servers.yard import Yard
+from botyard.sim.simulation import Simulation
+
+TYPES = types()
+
+
+class Clock:
+    """Time that only what a test does takes."""
+
+    now = 0.0
+
+    def thread_time(self) -> float:
+        return self.now
+
+    def perf_counter(self) -> float:
+        return 2.0 * self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(workclock, "time", made)
+    return made
+
+
+def test_the_clocks_stand_still_for_what_is_not_counted(clock: Clock) -> None:
+    begin = worked(), passed()
+    clock.now += 1.0
+    assert (worked() - begin[0], passed() - begin[1]) == (1.0, 2.0)
+    with pytest.raises(ZeroDivisionError), uncounted():
+        clock.now += 10.0
+        with uncounted():
+            clock.now += 100.0
+        clock.now += 1000.0
+        1 / 0  # noqa: B018
+    assert (worked() - begin[0], passed() - begin[1]) == (1.0, 2.0)
+    clock.now += 1.0
+    assert (worked() - begin[0], passed() - begin[1]) == (2.0, 4.0)
+
+
+class SlowHub(Hub):
+    """Each step takes a second."""
+
+    clock: Clock
+
+    def step_now(self, count: int) -> None:
+        self.clock.now += count
+        super().step_now(count)
+
+
+def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
+    """By commands of AMBF and Pioneer clients (`Lockstep`) and by the service of ROS 2; what is told after them neither."""
+
+    async def main() -> None:
+        sim = Simulation(step=0.01)
+        hub = SlowHub(sim)
+        hub.clock = clock
+        lockstep = Lockstep(hub, 0.0)
+
+        def tell() -> None:
+            clock.now += 1.0
+
+        lockstep.told.append(tell)
+        intake, turns = Intake(), TimeShare(0.1)
+        yard = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
+        ros = RosSimulator(
+            "/botyard", TYPES, Messages(TYPES), hub, yard, lambda: Stamp.of_us(sim.snapshot.time_us), "ros"
+        )
+        serve = next(s.serve for s in ros.services() if s.type_name.endswith("StepSimulation"))
+        request = TYPES.filled("simulation_interfaces/srv/StepSimulation_Request", {"steps": 3})
+        lockstep.command("me", True, False, 5)
+        before, tick = turns.clock(), sim.tick
+        assert intake.cost(lambda _: lockstep.command("me", True, True, 5), b"") == 0.0
+        assert intake.cost(lambda _: lockstep.step("me", 5), b"") == 0.0
+        assert intake.cost(lambda _: serve(request), b"") == 0.0
+        assert sim.tick == tick + 13
+        assert turns.clock() == before
+        assert clock.now >= 13.0
+        assert intake.cost(lambda _: tell(), b"") == 2.0, "all else is counted"
+
+    asyncio.run(main())
+
+
+def test_messages_that_make_steps_let_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One piece of a connection may hold hundreds of them."""
+    monkeypatch.setattr(ros1input, "TURN", -1.0)
+    taken: list[int] = []
+    turns = 0
+
+    async def main() -> None:
+        nonlocal turns
+        node: Any = SimpleNamespace(name="/n", inputs={}, tell=lambda *_: None)
+        heard = Listening(node, Input("/a", "std_msgs/UInt8", lambda m: taken.append(m.data), ""), TYPES, Ears())
+        session = Subscription("/n", "/a", "std_msgs/UInt8", "*", "")
+        data = wire.encode_header({"callerid": "/p", "md5sum": "*"}) + b"".join(wire.frame(bytes([k])) for k in range(50))
+        work = asyncio.ensure_future(heard._work_off(session, data, "1"))
+        while not work.done():
+            await asyncio.sleep(0)
+            turns += 1
+        await work
+
+    asyncio.run(main())
+    assert taken == list(range(50))
+    assert turns >= 50
+
+
+def test_the_clocks_are_those_of_the_system() -> None:
+    begin, wall = worked(), passed()
+    end = time.thread_time() + 0.002
+    while time.thread_time() < end:
+        pass
+    assert worked() - begin >= 0.002
+    assert passed() - wall >= 0.002
