@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.servers.intake import BURST, PIECE, SHARED_BURST, SLICE, Inlet, Intake
+from botyard.servers.intake import BURST, PIECE, ROUND, SHARED_BURST, SLICE, Inlet, Intake
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE, wait
@@ -273,3 +273,52 @@ def test_a_talkative_client_leaves_room_in_the_log(tmp_path: Path) -> None:
         left_out = sum(map(int, re.findall(r"ann: (\d+) lines about this client were left out", log)))
         assert left_out > 100
         assert log.count("hello there") + left_out >= 2990
+
+
+def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_the_loop() -> None:
+    """Each has a little that is worked off as it comes; steps and reports come in between."""
+
+    async def act() -> None:
+        clock = Clock()
+        intake = Intake(clock)
+        told: list[tuple[str, bytes]] = []
+
+        def work(name: str, data: bytes) -> None:
+            clock.now += 0.4 * ROUND
+            told.append((name, data))
+
+        reads: dict[str, bool] = {}
+
+        def inlet(name: str) -> Inlet:
+            return Inlet(
+                intake,
+                lambda data: work(name, data),
+                lambda: reads.update({name: False}),
+                lambda: reads.update({name: True}),
+            )
+
+        names = [f"{k:03}" for k in range(100)]
+        inlets = [inlet(name) for name in names]
+        for name, one in zip(names, inlets, strict=True):
+            one.take(name.encode())
+            one.take(b"!")
+        assert len(told) == 3, "the third one was too much"
+        gone, broken = inlets[50], inlets[60]
+        gone.close()
+        broken._work = lambda _: 1 / 0
+        turns = most = 0
+        while len(told) < 98 and turns < 1000:
+            before = len(told)
+            await asyncio.sleep(0)
+            most, turns = max(most, len(told) - before), turns + 1
+        assert most == 3
+        while len(told) < 101:
+            await asyncio.sleep(0.001)
+        names.remove("050")
+        names.remove("060")
+        for name in names:
+            assert b"".join(data for n, data in told if n == name) == name.encode() + b"!", "nothing is lost, in order"
+        assert all(reads.get(name, True) for name in names)
+        assert told[3:40] == [(name, name.encode() + b"!") for name in names[3:40]], "who came first is first"
+
+    in_loop(act)

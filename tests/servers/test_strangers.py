@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import re
 import socket
 import struct
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
-from botyard.servers.tcp import FAREWELL, MAX_STRANGERS
+from botyard.servers.intake import Intake
+from botyard.servers.tcp import FAREWELL, MAX_NOISE, MAX_STRANGERS, RobotClient
 from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import running
@@ -176,7 +181,7 @@ def test_a_flood_that_is_cut_off_leaves_the_robot_free() -> None:
             flood.settimeout(0.2)
             try:
                 while True:
-                    flood.send(command(11, 100) * 20_000)
+                    flood.send(command(11, 100) * 1500)
             except TimeoutError:
                 pass
             stalls, began = Stalls(), time.monotonic()
@@ -243,6 +248,31 @@ def test_garbage_is_no_client(tmp_path: Path) -> None:
             s.settimeout(PATIENCE)
             assert s.recv(10)[:6] == frame(0), "a handshake behind garbage, in two parts"
         assert "bytes before its handshake" in file.read_text()
+
+
+def test_a_stranger_is_looked_at_as_far_as_its_first_packet() -> None:
+    """What it sends behind that waits for the session, however much comes at once; without one, little is looked at."""
+
+    async def act() -> None:
+        admitted: list[bytes] = []
+        refused: list[str] = []
+        server: Any = SimpleNamespace(
+            hub=SimpleNamespace(intake=Intake()),
+            admit=lambda client: admitted.append(client._early),
+            log=logging.getLogger("t"),
+        )
+        many = frame(0) + command(11, 100) * 1500
+        client = RobotClient(server)
+        client._received(many)
+        assert admitted == [many] and client._parser.counts.packets < 30
+        client = RobotClient(server)
+        client.refuse = refused.append  # type: ignore[method-assign]
+        client._received(b"\xfa\xfb\xc8" * 50_000)
+        counts = client._parser.counts
+        assert counts.bad_checksums + counts.garbage < 2 * MAX_NOISE
+        assert len(admitted) == 1 and "before its handshake" in refused[0]
+
+    asyncio.run(act())
 
 
 def test_refused_and_reset_connections_leave_a_line_a_second(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ Each client has a rate at which its bytes are worked off as they come, and all h
 that steps the world does. Both count twice: bytes, which bound what commands do later, and the time that working them off really took.
 Beyond that a client's bytes wait, nothing more is read from it (so that TCP holds it up), and all clients that wait take turns, in a part
 of the time that the steps and the other clients do not miss. A client that hangs up while it waits is gone at once, with what it had sent.
+
+What may be worked off as it comes may come from hundreds of clients at the same moment, who have all just begun. So there is a bound for
+a turn of the event loop, too: the others have theirs in the next one, and steps and reports that are due come in between.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ SLICE: Final = 1024
 """Bytes that a client has worked off in its turn …"""
 TURN: Final = 0.002
 """… as long as they take no more than this, s."""
+ROUND: Final = 0.01
+"""Bytes of all clients are worked off as they come for so long in one turn of the event loop, s."""
 PIECE: Final = 128
 """So many bytes are worked off before one looks at what they cost."""
 SHARE: Final = 0.2
@@ -113,6 +118,10 @@ class Inlet:
         """Work some bytes off; whether more wait."""
         return self._fence.call(self._turn, otherwise=False)
 
+    def go_on(self) -> None:
+        """The next turn of the loop has come: take what was put off."""
+        self._fence.run(self._go_on)
+
     def look(self) -> None:
         """If the client has hung up, end what it has here."""
         if self._fence.call(self._is_gone, otherwise=True):
@@ -146,6 +155,11 @@ class Inlet:
         if self._waiting:
             self._waiting += data
             return
+        if self._intake.is_round_over:
+            self._waiting = data
+            self._pause()
+            self._intake.put_off(self)
+            return
         now = asyncio.get_running_loop().time()
         budget = self._own
         if not budget.admits(now, len(data)):
@@ -163,6 +177,11 @@ class Inlet:
                     return
             budget.spend(now, self._intake.cost(self._work, data[at : at + PIECE]))
             at += PIECE
+
+    def _go_on(self) -> None:
+        data, self._waiting = self._waiting, b""
+        self._resume()
+        self._take(data)
 
     def _wait(self, data: bytes) -> None:
         self._waiting = data
@@ -200,12 +219,38 @@ class Intake:
         self._shared: _Allowance | None = None
         self._task: asyncio.Task[None] | None = None
         self._clock = clock
+        self._put_off: deque[Inlet] = deque()
+        self._round = 0.0
+        self._is_round = False
 
     def cost(self, work: Callable[[bytes], None], data: bytes) -> float:
         """Work bytes off; what it cost, s."""
+        if not self._is_round:
+            self._is_round = True
+            asyncio.get_running_loop().call_soon(self._next_round)
         begin = self._clock()
-        work(data)
-        return self._clock() - begin
+        try:
+            work(data)
+        finally:
+            cost = self._clock() - begin
+            self._round += cost
+        return cost
+
+    @property
+    def is_round_over(self) -> bool:
+        """Whether enough has been worked off in this turn of the loop."""
+        return self._round > ROUND
+
+    def put_off(self, inlet: Inlet) -> None:
+        """A client has its turn in the next one."""
+        self._put_off.append(inlet)
+
+    def _next_round(self) -> None:
+        self._round, self._is_round = 0.0, False
+        for _ in range(len(self._put_off)):
+            if not self._put_off or self.is_round_over:  # which lets a next one come
+                break
+            self._put_off.popleft().go_on()
 
     def shared(self, now: float) -> _Allowance:
         """What all have together."""
@@ -221,8 +266,9 @@ class Intake:
 
     def leave(self, inlet: Inlet) -> None:
         """It waits no more."""
-        if inlet in self._inlets:
-            self._inlets.remove(inlet)
+        for queue in (self._inlets, self._put_off):
+            if inlet in queue:
+                queue.remove(inlet)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -252,6 +298,7 @@ __all__ = [
     "MAX_HELD",
     "PIECE",
     "RATE",
+    "ROUND",
     "SHARE",
     "SHARED_BURST",
     "SHARED_RATE",

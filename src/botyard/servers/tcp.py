@@ -46,8 +46,10 @@ READ_ON = 0.5
 """Others want the robot of one that floods: for so long, s, one looks for the end of what it sent …"""
 MAX_READ_ON = 16 * 1024 * 1024
 """… and in so many bytes."""
+MAX_NOISE = 2 * 1024
+"""So is one that has sent so many bytes without one …"""
 MAX_EARLY = 16 * 1024
-"""So is one that has sent so many bytes without one."""
+"""… or so many while its robot was being made."""
 SWITCH_INTERVAL = 1e-4
 """While a map is read beside the steps: a thread that computes gives the interpreter up when it is asked for so long, s (usual: 5 ms)."""
 VISITS = 50
@@ -394,13 +396,22 @@ class RobotClient(asyncio.Protocol):
         self._early_count += len(data)
         if self._parser.counts.packets:
             pass  # its robot is being made
-        elif self._parser.receive(data):
-            self._stop_timer()
-            self._server.admit(self)
         else:
-            self._early = self._early[-MAX_PACKET:]  # a packet may have begun in it
-        if self._early_count > MAX_EARLY and self._inlet is None and not self._is_leaving:
+            self._server.hub.intake.cost(self._look_for_packet, data)
+            if self._parser.counts.packets:
+                self._stop_timer()
+                self._server.admit(self)
+            else:
+                self._early = self._early[-MAX_PACKET:]  # a packet may have begun in it
+        most = MAX_EARLY if self._parser.counts.packets else MAX_NOISE
+        if self._early_count > most and self._inlet is None and not self._is_leaving:
             self.refuse(f"it sent {self._early_count} bytes before its handshake")
+
+    def _look_for_packet(self, data: bytes) -> None:
+        """Look at what a stranger sends as far as its first packet, which it should begin with: the session looks at all else."""
+        for at in range(0, min(len(data), MAX_NOISE), MAX_PACKET):
+            if self._parser.receive(data[at : at + MAX_PACKET]):
+                return
 
     def begin(self, robot: Robot) -> None:
         """Have this robot, and what has come so far worked off."""
