@@ -394,18 +394,19 @@ class RobotClient(asyncio.Protocol):
             return
         self._early += data
         self._early_count += len(data)
-        if self._parser.counts.packets:
-            pass  # its robot is being made
-        else:
+        if not self._has_packet():  # else its robot is being made
             self._server.hub.intake.cost(self._look_for_packet, data)
-            if self._parser.counts.packets:
+            if self._has_packet():
                 self._stop_timer()
                 self._server.admit(self)
             else:
                 self._early = self._early[-MAX_PACKET:]  # a packet may have begun in it
-        most = MAX_EARLY if self._parser.counts.packets else MAX_NOISE
+        most = MAX_EARLY if self._has_packet() else MAX_NOISE
         if self._early_count > most and self._inlet is None and not self._is_leaving:
             self.refuse(f"it sent {self._early_count} bytes before its handshake")
+
+    def _has_packet(self) -> bool:
+        return self._parser.counts.packets > 0
 
     def _look_for_packet(self, data: bytes) -> None:
         """Look at what a stranger sends as far as its first packet, which it should begin with: the session looks at all else."""
