@@ -1,13 +1,13 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make test-long | web | venv | lint | fuzz | bench | audit | maps | compatibility | clean
+# Also: make test-long | web | venv | lock | lint | fuzz | bench | audit | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run test test-long venv lint fuzz bench bench-peers audit maps compatibility web peers clean
+.PHONY: run test test-long venv lock lint fuzz bench bench-peers audit maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -21,10 +21,19 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@touch $@
 
 # every extra but the torch-based training example, and the tools of the developers
-$(VENV)/.all: pyproject.toml | $(BIN)/python
+# in the very versions that the lock file names, and no other files of them; users get what the ranges in pyproject.toml allow
+$(VENV)/.all: pyproject.toml requirements-dev.lock | $(BIN)/python
 	@echo "setting up $(VENV) with all extras (some minutes the first time) ..."
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.core
+
+# the lock file anew: keeps what it names where that still fits the ranges; LOCK_ARGS=--upgrade for the newest of everything
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9,<1"
+	.venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --extra all --extra dev --generate-hashes --no-emit-index-url \
+	  --no-emit-find-links --custom-compile-command "make lock" --output-file requirements-dev.lock $(LOCK_ARGS) pyproject.toml
 
 venv: $(VENV)/.all
 
