@@ -1,28 +1,35 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make test-long | web | venv | lock | lint | fuzz | bench | audit | maps | compatibility | clean
+# Also: make test-layers | test-long | coverage | mutants | lint | fuzz | bench | web | venv | lock | audit | dist | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
+# on Windows (untried; with make, and the sh that comes with Git) environments are laid out in another way
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+EXE := .exe
+else
 BIN := $(VENV)/bin
+EXE :=
+endif
 ARGS ?=
 
-.PHONY: run test test-long venv lock lint fuzz bench bench-peers audit maps compatibility web peers clean
+.PHONY: run test test-layers test-long coverage mutants venv lock lint fuzz dist bench bench-peers audit maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
-$(BIN)/python:
+$(BIN)/python$(EXE):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "botyard needs Python 3.11 or later; try: make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 # the core: what a user gets from "pip install botyard"
-$(VENV)/.core: pyproject.toml | $(BIN)/python
+$(VENV)/.core: pyproject.toml | $(BIN)/python$(EXE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 # every extra but the torch-based training example, and the tools of the developers
 # in the very versions that the lock file names, and no other files of them; users get what the ranges in pyproject.toml allow
-$(VENV)/.all: pyproject.toml requirements-dev.lock | $(BIN)/python
+$(VENV)/.all: pyproject.toml requirements-dev.lock | $(BIN)/python$(EXE)
 	@echo "setting up $(VENV) with all extras (some minutes the first time) ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -72,6 +79,23 @@ test: $(VENV)/.all web peers
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow_without_jit" tests/engine tests/devices $(ARGS)
 
+# What lies below the servers, and its tests: no browser, no peers, no Node. For machines on which "make test" cannot run, and for coverage.
+LAYERS := leaves model formats protocols engine devices controllers
+BELOW := $(LAYERS:%=tests/%) tests/test_api.py tests/test_api_errors.py tests/test_state.py tests/test_journal.py
+
+test-layers: $(VENV)/.all
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(BELOW) $(ARGS)
+
+# which lines and branches of these layers their tests carry out; fails below the floor that pyproject.toml sets
+coverage: $(VENV)/.all
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(BELOW) --cov --cov-report=term:skip-covered $(ARGS)
+
+# small errors are put into the code, one at a time: do the tests notice? make mutants MUTANTS=300 SEED=2 ARGS="--minutes 60"
+MUTANTS ?= 3000
+SEED ?= 1
+mutants: $(VENV)/.all
+	$(BIN)/python -m tools.mutants --count $(MUTANTS) --seed $(SEED) $(ARGS)
+
 # runs of simulations, each done again from its journal: digests of every step must be equal
 test-long: $(VENV)/.all
 	BOTYARD_JOURNAL=1 $(BIN)/python -m pytest -n auto tests/controllers tests/devices tests/protocols tests/servers tests/traffic tests/test_api.py $(ARGS)
@@ -81,6 +105,8 @@ lint: $(VENV)/.all
 	$(BIN)/ruff format --check src tests bench examples tools hatch_build.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet --no-progress .github/workflows
 	$(BIN)/python tools/web_types.py --check
 	$(BIN)/python tools/build_web.py --install-node check
 
@@ -103,6 +129,11 @@ audit: $(VENV)/.all
 	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
 	.venv-audit/bin/pip-audit --path "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" --skip-editable
 
+# the wheel and the source archive, in dist
+dist: $(VENV)/.all web
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+
 maps: $(VENV)/.core
 	$(BIN)/python tools/author_maps.py
 
@@ -111,5 +142,5 @@ compatibility: $(VENV)/.all
 	$(BIN)/python tools/ros_reference.py
 
 clean:
-	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .hypothesis-fuzz dist
+	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .hypothesis-fuzz .mutants .coverage dist
 	find src tests -name __pycache__ -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ Nothing here is timed. A reader that spends what the file asks for would never c
 from __future__ import annotations
 
 import bz2
+import contextlib
 import io
 import json
 import struct
@@ -400,7 +401,7 @@ def test_bags_whose_chunks_are_packed(tmp_path: Path) -> None:
 def test_a_database_that_would_compute_is_refused(tmp_path: Path) -> None:
     import sqlite3
 
-    with sqlite3.connect(tmp_path / "a.db3") as database:
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db3")) as database:
         database.executescript(
             "CREATE TABLE topics(id INTEGER, name TEXT, type TEXT, serialization_format TEXT, offered_qos_profiles TEXT);"
             "INSERT INTO topics VALUES (1, '/map', 'nav_msgs/msg/OccupancyGrid', 'cdr', '');"

@@ -1,0 +1,217 @@
+"""One mutant: a process of its own, in which a file is another one, runs tests until one fails.
+
+The process is forked from one that has loaded what others have written (the compiler, pytest) and nothing of botyard, so a mutant costs
+little more than its tests. The changed text is put in while the module is imported: no file changes. It has limits of processor time,
+memory and size of files; its temporary files lie in a folder of its own, which is its working directory, too. Where there is no fork
+(Windows), this does not work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, ModuleType
+
+MEMORY = 6 << 30
+"""Bytes that a mutant may ask the system for."""
+LARGEST = 256 << 20
+"""Bytes of the largest file that it may write."""
+STARTING = 20.0
+"""Seconds of processor time for everything but the tests."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of it.
+
+    Attributes
+    ----------
+    verdict : str
+        ``killed`` (a test has failed), ``import`` (nothing could be run at all), ``limit`` (of time or memory, or the process died) or
+        ``survived``.
+    test : str
+        The test that has failed, or what else is known.
+    """
+
+    verdict: str
+    test: str = ""
+
+
+OTHERS = (
+    "numba", "numpy", "pytest", "hypothesis", "hypothesis.strategies", "hypothesis.extra.numpy", "_hypothesis_pytestplugin", "msgspec",
+    "yaml", "PIL.Image", "PIL.ImageDraw", "platformdirs", "click", "shapely", "ezdxf", "svgelements", "rosbags.typesys",
+    "starlette.applications", "uvicorn", "websockets", "rich", "pymunk", "asyncio", "email", "sqlite3", "xml.dom.minidom", "http.server",
+)  # fmt: skip
+"""What tests of botyard load of other packages, where it is there."""
+
+
+def load_others() -> None:
+    """Load it once for all mutants."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in OTHERS:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads another text than the file's."""
+
+    text = b""
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = compile(self.text, self.path, "exec", dont_inherit=True)
+        return code
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, module: str, path: Path, text: bytes) -> None:
+        self.module, self.path = module, path
+        self.loader = _Loader(module, str(path))
+        self.loader.text = text
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self.module:
+            return None
+        folder = [str(self.path.parent)] if self.path.name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            fullname, self.path, loader=self.loader, submodule_search_locations=folder
+        )
+
+
+class _Watcher:
+    """As a plugin of pytest: remembers which tests have failed."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    def pytest_runtest_logreport(self, report) -> None:  # type: ignore[no-untyped-def]
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def module_name(path: str) -> str:
+    """The module of a file of ``src``."""
+    parts = Path(path).with_suffix("").parts[1:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+class Trial:
+    """One that goes on. Made by a process with a single thread: of several, a fork takes only one along, but the locks of all.
+
+    Parameters
+    ----------
+    root : Path
+        The checkout.
+    path : str
+        The file, relative to it; ``text`` is what it says now, or None: nothing is changed.
+    tests : list of str
+        Their ids.
+    seconds : float
+        How long they take when nothing is wrong. Four times that, and `STARTING`, is how much processor time they have; on the clock they
+        have ten times as long, for a machine may be busy.
+    stop : bool
+        Whether the first failure is enough; else `Outcome.test` has a line for each.
+    """
+
+    def __init__(
+        self, root: Path, path: str, text: bytes | None, tests: list[str], seconds: float, stop: bool = True
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="botyard-mutant-"))
+        limit = STARTING + 4.0 * seconds
+        self.until = time.monotonic() + 10.0 * limit
+        sys.stdout.flush()
+        self.child = os.fork()
+        if self.child == 0:
+            try:
+                _child(root, path, text, tests, self.folder, limit, stop)
+            finally:
+                os._exit(99)
+
+    def poll(self) -> Outcome | None:
+        """What became of it; None while it goes on."""
+        done, status = os.waitpid(self.child, os.WNOHANG)
+        if not done:
+            if time.monotonic() < self.until:
+                return None
+            os.kill(self.child, signal.SIGKILL)
+            status = os.waitpid(self.child, 0)[1]
+        with contextlib.suppress(ProcessLookupError):  # what its tests have started and not ended
+            os.killpg(self.child, signal.SIGKILL)
+        outcome = _outcome(status, self.folder / "outcome")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return outcome
+
+    def wait(self) -> Outcome:
+        """What became of it, when it has ended."""
+        pause = 0.002
+        while (outcome := self.poll()) is None:
+            time.sleep(pause)
+            pause = min(0.05, pause * 1.5)
+        return outcome
+
+
+def _child(root: Path, path: str, text: bytes | None, tests: list[str], folder: Path, limit: float, stop: bool) -> None:
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = str(folder)
+    os.chdir(folder)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.pycache_prefix = str(root / ".mutants" / "compiled")
+    sys.path[:0] = [str(root), str(root / "src")]
+    if text is not None:
+        sys.meta_path.insert(0, _Finder(module_name(path), root / path, text))
+    import pytest
+
+    watcher = _Watcher()
+    # asserts as they are: else pytest would compile in its own way what has been loaded
+    options = [
+        "-q",
+        "--assert=plain",
+        "--tb=no",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:anyio",
+        f"--basetemp={folder / 'pytest'}",
+    ]
+    options += [f"--rootdir={root}", "-c", str(root / "pyproject.toml"), *(["-x"] if stop else [])]
+    status = int(pytest.main([*options, *(f"{root}/{test}" for test in tests)], plugins=[watcher]))
+    (folder / "outcome").write_text(json.dumps([status, watcher.failed]))
+    os._exit(0)
+
+
+def _outcome(status: int, file: Path) -> Outcome:
+    code = os.waitstatus_to_exitcode(status)
+    try:
+        result, failed = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return Outcome("limit", f"ended by signal {-code}" if code < 0 else f"ended with status {code}")
+    if failed:
+        return Outcome("killed", "\n".join(failed))
+    if result in (0, 5):
+        return Outcome("survived")
+    return Outcome("import", f"pytest ended with status {result}")
