@@ -11,11 +11,12 @@ import pytest
 from botyard.protocols.pioneer.packet import command, frame
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers import factory as module
-from botyard.servers.factory import MAX_WAITING, TOGETHER, FactoryServer, Workshop
+from botyard.servers.factory import MAX_WAITING, PARTED, TOGETHER, FactoryServer, Workshop
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import LoopHost
 from botyard.servers.worldcontrol import WorldControl
 from botyard.sim.simulation import Simulation
+from tests.waiting import PATIENCE
 
 HELLO = frame(0) + frame(1) + frame(2) + command(1, 1)
 
@@ -175,3 +176,27 @@ def test_a_world_that_takes_no_robot_refuses(caplog: pytest.LogCaptureFixture) -
         assert robots(hub) == 0
 
     in_loop(act)
+
+
+def test_hundreds_are_removed_a_part_at_a_time() -> None:
+    """The world goes on in between; who wants all of them gone at once has that too."""
+
+    async def act(hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]) -> None:
+        sim, workshop = hub.sim, factory._workshop
+        places = [(3.0 * (k % 20), 3.0 * (k // 20), 0.0) for k in range(4 * PARTED)]
+        many = sim.add_robots(sim.robots["there"].spec, places)
+        seen: list[int] = []
+        remove = sim.remove_robots
+        sim.remove_robots = lambda names: (seen.append(len(names)), remove(names))[1]  # type: ignore[method-assign,assignment]
+        for robot in many[: 2 * PARTED + 10]:
+            workshop.remove(robot)
+        async with asyncio.timeout(PATIENCE):
+            while len(sim.robots) > 2 * PARTED - 10 + 1:
+                await asyncio.sleep(0.001)
+        assert seen == [PARTED, PARTED, 10]
+        for robot in many[2 * PARTED + 10 :]:
+            workshop.remove(robot)
+        workshop.clear()
+        assert list(sim.robots) == ["there"]
+
+    asyncio.run(served(act))

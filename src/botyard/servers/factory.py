@@ -39,6 +39,8 @@ MAX_WAITING: Final = 1000
 """Clients that may wait for their robots; further ones are refused."""
 GATHER: Final = 0.02
 """Robots whose clients have gone are removed together, after so long, s: many cost hardly more than one."""
+PARTED: Final = 50
+"""So many robots are removed at a time; each costs about 0.1 ms."""
 TOGETHER: Final = 16
 """So many robots are made at a time for one address."""
 PAUSE: Final = 0.01
@@ -98,7 +100,16 @@ class Workshop:
         """A robot is not wanted any more; it goes soon, with others."""
         self._unwanted[robot.name] = robot
         if self._removal is None:
-            self._removal = asyncio.get_running_loop().call_later(GATHER, self.clear)
+            self._removal = asyncio.get_running_loop().call_later(GATHER, self._clear_some)
+
+    def _clear_some(self) -> None:
+        self._removal = None
+        later = dict(list(self._unwanted.items())[PARTED:])
+        for name in later:
+            del self._unwanted[name]
+        self.clear()
+        for robot in later.values():
+            self.remove(robot)
 
     def clear(self) -> None:
         """Remove now what is not wanted."""

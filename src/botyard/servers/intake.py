@@ -158,7 +158,7 @@ class Inlet:
         if self._intake.is_round_over:
             self._waiting = data
             self._pause()
-            self._intake.put_off(self)
+            self._intake.put_off(self.go_on)
             return
         now = asyncio.get_running_loop().time()
         budget = self._own
@@ -219,18 +219,28 @@ class Intake:
         self._shared: _Allowance | None = None
         self._task: asyncio.Task[None] | None = None
         self._clock = clock
-        self._put_off: deque[Inlet] = deque()
+        self._put_off: deque[Callable[[], None]] = deque()
         self._round = 0.0
         self._is_round = False
 
     def cost(self, work: Callable[[bytes], None], data: bytes) -> float:
         """Work bytes off; what it cost, s."""
+        return self._timed(lambda: work(data))
+
+    def soon(self, act: Callable[[], None]) -> None:
+        """Do what hundreds of clients may cause in the same moment, such as an end: now, or when the loop has turned to others."""
+        if self.is_round_over:
+            self.put_off(lambda: self.soon(act))
+        else:
+            self._timed(act)
+
+    def _timed(self, act: Callable[[], None]) -> float:
         if not self._is_round:
             self._is_round = True
             asyncio.get_running_loop().call_soon(self._next_round)
         begin = self._clock()
         try:
-            work(data)
+            act()
         finally:
             cost = self._clock() - begin
             self._round += cost
@@ -241,16 +251,16 @@ class Intake:
         """Whether enough has been worked off in this turn of the loop."""
         return self._round > ROUND
 
-    def put_off(self, inlet: Inlet) -> None:
-        """A client has its turn in the next one."""
-        self._put_off.append(inlet)
+    def put_off(self, act: Callable[[], None]) -> None:
+        """Do it in the next one; `act` lets no exception out."""
+        self._put_off.append(act)
 
     def _next_round(self) -> None:
         self._round, self._is_round = 0.0, False
         for _ in range(len(self._put_off)):
             if not self._put_off or self.is_round_over:  # which lets a next one come
                 break
-            self._put_off.popleft().go_on()
+            self._put_off.popleft()()
 
     def shared(self, now: float) -> _Allowance:
         """What all have together."""
@@ -266,9 +276,10 @@ class Intake:
 
     def leave(self, inlet: Inlet) -> None:
         """It waits no more."""
-        for queue in (self._inlets, self._put_off):
-            if inlet in queue:
-                queue.remove(inlet)
+        if inlet in self._inlets:
+            self._inlets.remove(inlet)
+        if inlet.go_on in self._put_off:
+            self._put_off.remove(inlet.go_on)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()

@@ -356,7 +356,9 @@ class RobotClient(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
-        self._fence.run(self._lost)
+        if self._inlet is not None:
+            self._inlet.close()
+        self._server.hub.intake.soon(lambda: self._fence.run(self._lost))
 
     # -- inside the fence
 
@@ -452,8 +454,6 @@ class RobotClient(asyncio.Protocol):
 
     def _lost(self) -> None:
         self._stop_timer()
-        if self._inlet is not None:
-            self._inlet.close()
         if self._connection is not None:
             self._connection.receive_eof()
         elif not self._is_leaving:
