@@ -90,6 +90,10 @@ class Simulator:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def waited(self) -> float:
+        """How long its main thread was ready to run and had no processor so far, s: what others on the machine take from it."""
+        return int(Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[1]) / 1e9
+
     def tasks(self) -> int:
         """Tasks of its event loop, as it tells itself."""
         with urllib.request.urlopen(f"http://127.0.0.1:{PORT - 1}/metrics", timeout=10) as answer:
@@ -270,7 +274,7 @@ def hostile(packets: int = 100_000) -> None:
         honest = Honest(list(range(PORT, PORT + 50)))
         honest.start()
         code = f"from bench.reliability import attack; attack({PORT + 50}, 100, {packets}, 1)"
-        begin, used = time.monotonic(), sim.cpu()
+        begin, used, waited = time.monotonic(), sim.cpu(), sim.waited()
         attackers = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         memory: list[tuple[float, float]] = []
         while attackers.poll() is None:
@@ -280,8 +284,8 @@ def hostile(packets: int = 100_000) -> None:
         sent = int((attackers.stdout.read() or "0") if attackers.stdout else 0)
         after = [m for t, m in memory if t > min(60.0, took / 2)] or [memory[-1][1]]
         print(
-            f"{sent} packets of 100 hostile clients in {took:.0f} s ({sent / took:.0f}/s), CPU {(sim.cpu() - used) / took:.2f}; "
-            f"honest: {honest.end()}\n"
+            f"{sent} packets of 100 hostile clients in {took:.0f} s ({sent / took:.0f}/s), CPU {(sim.cpu() - used) / took:.2f}, "
+            f"{(sim.waited() - waited) / took:.2f} of the time in the run queue; honest: {honest.end()}\n"
             f"memory {memory[0][1]:.0f} MB at first, {after[0]:.0f} MB then, {after[-1]:.0f} MB at the end; exceptions {sim.faults()}; "
             f"status at the end {sim.stop()}"
         )
@@ -389,12 +393,13 @@ def _flooded(what: str, seconds: float, robots: Sequence[str], honest: int, atta
         time.sleep(1.0)
         clients = Honest(list(range(PORT, PORT + honest)))
         clients.start()
-        begin, used = time.monotonic(), sim.cpu()
+        begin, used, waited = time.monotonic(), sim.cpu(), sim.waited()
         did = attack(seconds)
         took = time.monotonic() - begin
         lines = sim.log.read_text(errors="replace").count("\n")
         print(
-            f"    {did}; {took:.0f} s, CPU {(sim.cpu() - used) / took:.2f}; honest: {clients.end()}; memory {sim.memory():.0f} MB, "
+            f"    {did}; {took:.0f} s, CPU {(sim.cpu() - used) / took:.2f}, "
+            f"{(sim.waited() - waited) / took:.2f} of the time in the run queue; honest: {clients.end()}; memory {sim.memory():.0f} MB, "
             f"{lines} lines in the log, exceptions {sim.faults()}, status {sim.stop()}",
             flush=True,
         )
