@@ -166,3 +166,10 @@ def test_what_tests_notice_is_seen_and_no_file_changes(tmp_path: Path) -> None:
     assert limited == ["survived", ""]
     assert (tmp_path / "src/kept/mod.py").read_text() == "def f(x):\n    return x + 1\n"
     assert [p.name for p in (tmp_path / "src/kept").iterdir()] == ["mod.py"]
+
+
+def test_the_tests_that_are_asked_are_those_of_make_test_layers() -> None:
+    from tools.mutants.covered import SUITE
+
+    done = subprocess.run(["make", "-n", "test-layers"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert f" loadgroup {' '.join(SUITE)} \n" in done.stdout

@@ -279,3 +279,20 @@ def test_a_body_that_is_added_with_any_heading_stays_where_it_is(th: float) -> N
     robot.command(v=0.3, w=0.1)
     sim.step(5)
     assert math.dist(robot.truth[:2], (1.25, -2.5)) < 0.2
+
+
+def test_the_case_of_a_laser_is_a_part_of_its_robot_where_it_sticks_out() -> None:
+    spec = load_robot("p3dx")
+    laser = next(iter(load_robot("p3dx-equipped").lasers), None) or next(iter(spec.lasers))
+
+    def parts(x: float, size: tuple[float, float]) -> list[object]:
+        one = replace(laser, pose=Pose(x, 0.1, 0.0), size=size)
+        made = robot_body(replace(spec, lasers=(one,)), "ann").parts
+        assert made[0] == spec.outline
+        return list(made[1 + len(spec.parts) :])
+
+    ((*corners,),) = parts(0.5, (0.2, 0.1))
+    assert {(round(x, 9), round(y, 9)) for x, y in corners} == {(0.4, 0.05), (0.4, 0.15), (0.6, 0.05), (0.6, 0.15)}
+    assert len(parts(0.2, (0.2, 0.1))) == 1, "a part of it sticks out"
+    assert parts(0.0, (0.02, 0.02)) == [], "it lies within the outline"
+    assert parts(0.5, (0.0, 0.1)) == parts(0.5, (0.2, 0.0)) == [], "it has no extent"

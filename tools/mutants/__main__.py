@@ -92,9 +92,7 @@ def main() -> int:
     )
     parser.add_argument("--within", default="", help="only files whose paths have this in them")
     parser.add_argument("--output", type=Path, default=covered.KEPT / "mutants.md", help="file of the results")
-    parser.add_argument(
-        "tests", nargs="*", default=[f"tests/{name}" for name in covered.SUITE], help="tests that are asked"
-    )
+    parser.add_argument("tests", nargs="*", default=list(covered.SUITE), help="tests that are asked")
     args = parser.parse_args()
     record = covered.record(args.tests, args.jobs)
     chosen = draw(args.count, args.seed, args.within)

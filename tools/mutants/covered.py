@@ -19,8 +19,11 @@ from tools.mutants.changes import Change
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".mutants"
 """What was recorded; not committed."""
-SUITE = ("leaves", "model", "formats", "protocols", "engine", "devices")
-"""Folders of tests that are asked."""
+SUITE = (
+    *(f"tests/{name}" for name in ("leaves", "model", "formats", "protocols", "engine", "devices", "controllers")),
+    *(f"tests/test_{name}.py" for name in ("api", "api_errors", "state", "journal")),
+)
+"""Tests that are asked: those of what lies below the servers (`make test-layers`)."""
 
 
 def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
