@@ -72,8 +72,12 @@ def test_models_that_are_not_where_the_environment_says(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.MODELS_MISSING
     assert f"AMRISIM names a folder of models and maps that is not there: {tmp_path / 'gone'}" in done.stderr
     args += ["--gui-port", str(free_port(1)), "--no-browser"]
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    env["MOBILESIM"] = str(bare)
     done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE, env=env, check=False)
-    assert (done.returncode, "the shipped ones are used" in done.stderr) == (0, True)
+    assert (done.returncode, done.stderr.count("the shipped ones are used")) == (0, 2)
+    assert f"there is no file PioneerRobotModels.world.inc in {bare}" in done.stderr
 
 
 @pytest.mark.peer

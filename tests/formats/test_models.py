@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from botyard.errors import BotyardError, ModelError, ModelFileError
-from botyard.formats.models import default_map, find_robot, model_names, user_models
+from botyard.formats.models import default_map, find_robot, folders_without_models, model_names, user_models
 from botyard.formats.registry import find_map
 from botyard.sim.simulation import Simulation
 
@@ -116,6 +116,19 @@ def test_an_installed_original(home: Path, monkeypatch: pytest.MonkeyPatch, vari
     monkeypatch.setenv(variable, str(resources))
     assert find_robot("special").outline[2] == (1.0, 1.0)
     assert find_map("LAB.map") == resources / "lab.map"
+
+
+def test_an_installed_original_without_its_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert folders_without_models() == []
+    monkeypatch.setenv("AMRISIM", str(home / "gone"))
+    assert folders_without_models() == [], "a folder that is not there is complained about elsewhere"
+    (home / "bare").mkdir()
+    monkeypatch.setenv("MOBILESIM", str(home / "bare"))
+    (remark,) = folders_without_models()
+    assert remark.startswith("MOBILESIM names a folder without the original's models")
+    assert f"there is no file PioneerRobotModels.world.inc in {home / 'bare'}" in remark
+    (home / "bare/PioneerRobotModels.world.inc").write_text("")
+    assert folders_without_models() == []
 
 
 def test_init_map(home: Path) -> None:

@@ -222,7 +222,7 @@ def _usual_step(o: RunOptions) -> float:
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
     """The world that the command line names, and the options together with those that the world has of its own."""
     from botyard.controllers.registry import is_controller
-    from botyard.formats.models import missing_folders
+    from botyard.formats.models import folders_without_models, missing_folders
     from botyard.formats.registry import load_world, with_user_things
     from botyard.model.scene import Scene
     from botyard.model.world import World
@@ -231,6 +231,8 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
         if o.unattended:  # nobody is asked, and other models than the user's might take their place
             raise ModelsMissingError(missing)
         remark(f"{missing}; the shipped ones are used")
+    for bare in folders_without_models():
+        remark(f"{bare}; the shipped ones are used")
     name = _map_name(o, remark)
     if name is None:
         nothing = World(scene=Scene())

@@ -59,6 +59,15 @@ def missing_folders() -> list[str]:
     ]
 
 
+def folders_without_models() -> list[str]:
+    """What is to be said of those that are there, but without the original's model file: only maps are found in them."""
+    return [
+        f"{variable} names a folder without the original's models: there is no file {STOCK_FILE} in {shown(path, MAX_PATH)}"
+        for variable, path in _named_folders().items()
+        if path.is_dir() and not (path / STOCK_FILE).is_file()
+    ]
+
+
 def _named_folders() -> dict[str, Path]:
     named = {v: os.environ.get(v) for v in VARIABLES}
     return {v: Path(n) for v, n in named.items() if n}
