@@ -201,6 +201,22 @@ class UnknownNameError(WorldError, KeyError):
         return str(self.args[0])
 
 
+class DeniedError(WorldError):
+    """Whoever asks for this may not have it: it may only look on, or the world is read-only."""
+
+
+class NameTakenError(WorldError):
+    """Something in the world has this name already."""
+
+
+class NameRuleError(WorldError):
+    """A name that breaks the rule for names (`botyard.names`)."""
+
+
+class NotNowError(WorldError):
+    """The simulator is in a state in which this cannot be done: time goes on, or stands still."""
+
+
 class DoubtWarning(UserWarning):
     """Something is possible but hardly meant: a robot that begins in a wall or far outside of the map."""
 

@@ -1,0 +1,233 @@
+"""What an operation is: something that may be done to a running simulator, with its arguments, who may do it, and what it answers.
+
+Each operation is a frozen dataclass: its fields are its arguments, checked when it is made; `perform` does it. The table of all of them is
+`OPERATIONS`. Adapters (the page, ROS, Pioneer clients, AMBF) make operations of what their peers ask for, and hand them to
+`botyard.control.control.Control`, which is the one place that asks who may do what.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Hashable
+from dataclasses import MISSING, dataclass, field, fields
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, cast, get_type_hints
+
+from botyard.arguments import flag, found, number, pose, whole
+from botyard.errors import ArgumentError
+from botyard.geometry import Pose
+from botyard.names import shown
+
+if TYPE_CHECKING:
+    from botyard.control.control import Control
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Level(IntEnum):
+    """What somebody may do; each level includes those before it (docs/explanation/security.md)."""
+
+    WATCH = 1
+    """Look on."""
+    DRIVE = 2
+    """Drive robots and read their sensors."""
+    CHANGE = 3
+    """Change the world for everybody."""
+    OWN = 4
+    """End the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who wants something done.
+
+    Attributes
+    ----------
+    source : str
+        In whose name commands are queued and journalled: ``page``, ``ros``, ``pioneer``, ``ambf``, ``api``.
+    level : Level
+        What it may do.
+    about : str
+        Who that is, for people and the log.
+    key : hashable
+        Which one of several clients of the source: whose turn it is, whose hold on time ends when it leaves.
+    is_user : bool
+        Whoever runs the program: ``--read-only`` is his own word, and does not bind him.
+    is_tame : bool
+        Its limits of crowding do not apply: it puts bodies where a person sees what happens, or owns the machine.
+    """
+
+    source: str
+    level: Level = Level.CHANGE
+    about: str = ""
+    key: Hashable = None
+    is_user: bool = False
+    is_tame: bool = True
+
+    def __str__(self) -> str:
+        """For people."""
+        return self.about or self.source
+
+
+USER: Final = Caller("api", Level.OWN, "the user", is_user=True)
+"""The program's own user: Python, and the command line."""
+
+
+class Check(Protocol):
+    """Checks and converts an argument."""
+
+    def __call__(self, value: Any, what: str, /) -> Any:
+        """The value as the operation takes it; ArgumentError when it is none."""
+        ...
+
+
+class Operation(Generic[T_co]):
+    """Something that may be done to a running simulator; the type variable is what it answers.
+
+    Subclasses are frozen dataclasses with keyword arguments. Making one raises `ArgumentError` for an argument that it cannot have.
+
+    Class attributes
+    ----------------
+    level : Level
+        Who may do it.
+    tells : str
+        What everybody is told when it was done, for the documentation.
+    audit : int
+        Weight of the line in the log: INFO for what people want to read later, DEBUG for what happens many times a second.
+    settles : bool
+        While time stands still, what it has queued takes effect at once.
+    """
+
+    level: ClassVar[Level] = Level.CHANGE
+    tells: ClassVar[str] = ""
+    audit: ClassVar[int] = logging.DEBUG
+    settles: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__name__.startswith("_"):
+            if not cls.__doc__:
+                raise TypeError(f"{cls.__name__} does not say what it does")
+            OPERATIONS[cls.__name__] = cls
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        for name, check in _checks(type(self)):
+            given = getattr(self, name)
+            value = check(given, name)
+            if value is not given:
+                object.__setattr__(self, name, value)
+
+    def perform(self, control: Control, caller: Caller) -> T_co:
+        """Do it; whether the caller may has been asked already.
+
+        Raises
+        ------
+        BotyardError
+            It cannot be done, and nothing was changed.
+        """
+        raise NotImplementedError
+
+    def summary(self, result: Any) -> str:
+        """What was done, for the log."""
+        values = ", ".join(f"{f.name}={shown(repr(getattr(self, f.name)), 40)}" for f in fields(cast(Any, self)))
+        return f"{type(self).__name__}({values})"
+
+
+OPERATIONS: Final[dict[str, type[Operation[Any]]]] = {}
+"""The table: all operations by their names."""
+
+
+def argument(check: Check, default: Any = MISSING) -> Any:
+    """A field of an operation, with its check."""
+    if default is MISSING:
+        return field(metadata={"check": check})
+    return field(default=default, metadata={"check": check})
+
+
+_CHECKS: dict[type, tuple[tuple[str, Check], ...]] = {}
+
+
+def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
+    """Fields of an operation and what checks them; found once for each class."""
+    known = _CHECKS.get(kind)
+    if known is None:
+        hints = get_type_hints(kind)
+        missing = [f.name for f in fields(cast(Any, kind)) if "check" not in f.metadata]
+        if missing:
+            raise TypeError(f"{kind.__name__}: {missing[0]} ({hints[missing[0]]}) has no check")
+        known = _CHECKS[kind] = tuple((f.name, f.metadata["check"]) for f in fields(cast(Any, kind)))
+    return known
+
+
+# -- kinds of arguments
+
+
+def count(low: int, high: int) -> Check:
+    """A whole number from `low` to `high`."""
+
+    def check(value: Any, what: str, /) -> int:
+        return whole(value, what, low=low, high=high)
+
+    return check
+
+
+def real(low: float = -1e9, high: float = 1e9, unit: str = "") -> Check:
+    """A finite number from `low` to `high`."""
+
+    def check(value: Any, what: str, /) -> float:
+        return number(value, what, low=low, high=high, unit=unit)
+
+    return check
+
+
+def text(most: int) -> Check:
+    """A text of at most so many characters; what it means is the operation's business."""
+
+    def check(value: Any, what: str, /) -> str:
+        if isinstance(value, str) and len(value) <= most:
+            return value
+        raise ArgumentError(f"{what}: expected a text of at most {most} characters, found {found(value)}")
+
+    return check
+
+
+def each(check: Check, most: int = 5000) -> Check:
+    """A tuple of at most so many."""
+
+    def check_all(value: Any, what: str, /) -> tuple[Any, ...]:
+        if isinstance(value, str) or not hasattr(value, "__len__") or len(value) > most:
+            raise ArgumentError(f"{what}: expected at most {most} in a list, found {found(value)}")
+        return tuple(check(one, what) for one in value)
+
+    return check_all
+
+
+def optional(check: Check) -> Check:
+    """The same, or None."""
+
+    def check_it(value: Any, what: str, /) -> Any:
+        return None if value is None else check(value, what)
+
+    return check_it
+
+
+def a_pose(value: Any, what: str, /) -> Pose:
+    """A pose of finite numbers (m, m, rad)."""
+    return value if type(value) is Pose and all(map(_is_finite, value)) else pose(value, what)
+
+
+def _is_finite(x: Any) -> bool:
+    return type(x) is float and x - x == 0.0
+
+
+name: Final = text(1000)
+"""The name of a robot or a thing: whether there is one is asked where it is looked up."""
+yes_or_no: Final[Check] = flag
+NAMES: Final[Check] = each(name)
+
+
+__all__ = [
+    "NAMES", "OPERATIONS", "USER", "Caller", "Check", "Level", "Operation", "a_pose", "argument", "count", "each", "name", "optional",
+    "real", "text", "yes_or_no",
+]  # fmt: skip
