@@ -20,18 +20,15 @@ from collections.abc import AsyncIterator
 from multiprocessing.connection import Connection
 
 from bench.common import cpu, map_path, reference_loop
+from botyard.app.compose import compose
 from botyard.cli.page import STATIC
-from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.webgui import messages
 from botyard.protocols.webgui.messages import View
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.desk import PageDesk
 from botyard.servers.hub import Hub
-from botyard.servers.tcp import LoopHost
 from botyard.servers.viewsource import ViewSource
 from botyard.servers.web import PageServer
-from botyard.servers.worldcontrol import WorldControl
-from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 
 ROBOTS = 500
@@ -51,10 +48,10 @@ def world() -> Simulation:
 
 @contextlib.asynccontextmanager
 async def serving(sim: Simulation, interval: float | None) -> AsyncIterator[tuple[Hub, PageServer]]:
-    hub = Hub(sim, interval=interval)
-    control = WorldControl(sim, LoopHost(hub))
+    parts = compose(sim, interval=interval)
+    hub = parts.hub
     source = ViewSource(hub)
-    desk = PageDesk(hub, Yard(hub, control, PioneerSettings()), control, source)
+    desk = PageDesk(hub, parts.yard, parts.maps, source)
     server = PageServer(desk, source, Tokens(TOKEN), STATIC)
     await server.listen("127.0.0.1", None)
     run = asyncio.ensure_future(hub.run())

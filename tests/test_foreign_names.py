@@ -211,15 +211,10 @@ def test_things_of_a_map_keep_their_names_and_are_shown_escaped(evil: Scene, tmp
 def metrics_of(sim: Simulation) -> str:
     import asyncio
 
-    from botyard.protocols.pioneer.session import PioneerSettings
-    from botyard.servers.hub import Hub
-    from botyard.servers.tcp import LoopHost
-    from botyard.servers.worldcontrol import WorldControl
-    from botyard.servers.yard import Yard
+    from botyard.app.compose import compose
 
     async def main() -> str:
-        hub = Hub(sim)
-        return metrics_text(Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings()))
+        return metrics_text(compose(sim).yard)
 
     return asyncio.run(main())
 

@@ -18,6 +18,7 @@ from botyard.cli import run
 from botyard.cli.runoptions import RunOptions
 from botyard.geometry import Pose
 from botyard.model.world import World
+from botyard.servers.maploading import MapLoader
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import call
@@ -42,6 +43,7 @@ class Assembled:
     yard: Yard
     options: RunOptions
     world: World
+    maps: MapLoader
 
     @property
     def sim(self) -> Simulation:
@@ -62,10 +64,10 @@ def assembled(
     made: list[Assembled] = []
 
     async def keep(sim: Simulation, place: World, o: RunOptions, rotate_logs: Any, saved: Any) -> int:
-        yard = run._assemble(sim, place, o, rotate_logs)
-        run._add_robots(yard, place, o)
+        parts = run._assemble(sim, place, o, rotate_logs)
+        run._add_robots(parts.yard, place, o)
         sim.settle()
-        made.append(Assembled(yard, o, place))
+        made.append(Assembled(parts.yard, o, place, parts.maps))
         await asyncio.sleep(0)
         return 0
 
@@ -101,7 +103,7 @@ CASES: dict[str, tuple[str, Callable[[Assembled], object], object, object]] = {
     "GEN-021": ("--fast", lambda a: a.yard.hub.interval, 0.1, None),
     "ENG-008": ("--seed 77", lambda a: a.sim.seed, 1, 77),
     "SIM-021": ("--restarting-after-crash", lambda a: a.yard.settings.siminfo_flags & 2, 0, 2),
-    "PIO-109": ("--allow-client-exit", lambda a: a.yard.world.allow_exit, False, True),
+    "PIO-109": ("--allow-client-exit", lambda a: a.yard.control.allow_exit, False, True),
     "UNS-014": ("--simulate-batteries", lambda a: a.yard.find_model("p3dx").battery.capacity_wh > 0, False, True),
 }  # fmt: skip
 
@@ -155,7 +157,7 @@ def test_how_maps_are_read(
     plain, fine = assembled("-m p.map"), assembled("-m p.map --resolution 50 --lines-chunksize 7 --points-chunksize 9")
     assert [one.sim.scene.resolution for one in (plain, fine)] == [0.02, 0.05]
     assert fine.sim.scene.bounds == pytest.approx((1.0, 1.0, 1.05, 1.05)), "and a wall is as large"
-    later = fine.yard.world._reading
+    later = fine.maps._reading
     assert (later.resolution, later.lines_chunk, later.points_chunk) == (0.05, 7, 9)
 
 

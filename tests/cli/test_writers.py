@@ -204,7 +204,7 @@ ALLOWED = {
     "formats/registry.py": "a temporary folder for the files of an archive",
     "servers/aside.py": "a temporary folder for what a process says",
     "servers/pictures.py": "pictures of clients: never over a file (mode x)",
-    "servers/worldcontrol.py": "pictures of clients: never over a file (mode x)",
+    "servers/maploading.py": "pictures of clients: never over a file (mode x)",
 }
 
 

@@ -10,16 +10,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from botyard.app.compose import compose
 from botyard.cli.page import STATIC
-from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.aside import JobLimits
 from botyard.servers.desk import PageDesk
 from botyard.servers.hub import Hub
-from botyard.servers.tcp import LoopHost
 from botyard.servers.viewsource import ViewSource
 from botyard.servers.web import PageServer
-from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
@@ -64,25 +62,23 @@ class Served:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self.hub = Hub(self.sim, interval=self.interval)
+        parts = compose(self.sim, interval=self.interval, folders=self.folders, limits=self.limits, port=self.port + 1)
+        self.hub, self.yard = parts.hub, parts.yard
         if self.paused:
             self.hub.pause()
-        world = WorldControl(self.sim, LoopHost(self.hub), folders=self.folders, limits=self.limits)
-        self.yard = Yard(self.hub, world, PioneerSettings(), port=self.port + 1)
         for robot in self.sim.robots.values():
             self.yard._prepare(robot)
         await self.yard.open()
         source = ViewSource(self.hub, self.yard.port_of, lambda: self.yard.port_changes)
-        self.desk = PageDesk(self.hub, self.yard, world, source, audience=AUDIENCE)
+        self.desk = PageDesk(self.hub, self.yard, parts.maps, source, audience=AUDIENCE)
         self.server = PageServer(self.desk, source, Tokens(TOKEN, AUDIENCE), STATIC)
         await self.server.listen("127.0.0.1", self.port)
         self._ready.set()
         try:
             await self.hub.run()
         finally:
-            world.close()
             await self.server.close()
-            self.yard.close()
+            parts.close()
 
     def start(self) -> None:
         """Serve."""

@@ -26,12 +26,13 @@ class Client:
         pose: Pose = Pose(),
         folders: tuple[Path, ...] = (),
         sim: Simulation | None = None,
+        read_only: bool = False,
         **settings: Any,
     ) -> None:
         self.sim = sim or Simulation(scene, odometry_error="none", sensor_noise=False)
         if "r" not in self.sim.robots:
             self.sim.add_robot(model, "r", pose=pose)
-        self.modem = NullModem(self.sim, PioneerSettings(**settings), folders=folders)
+        self.modem = NullModem(self.sim, PioneerSettings(**settings), folders=folders, read_only=read_only)
         self.line = self.open("r")
 
     def open(self, robot: str) -> Line:

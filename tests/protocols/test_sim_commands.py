@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from botyard.control import USER, ClearMap, LoadMap
 from botyard.geometry import Pose
 from botyard.model.scene import Scene
 from botyard.protocols.pioneer.packet import Parser, frame
@@ -121,11 +122,11 @@ def test_a_map_that_a_user_loads_is_said_to_be_a_users(tmp_path: Path) -> None:
     write_map(tmp_path / "a.map")
     write_map(tmp_path / "b.map", 5000)
     c = Client(folders=(tmp_path,))
-    c.modem.world.load("a.map")
+    c.modem.control.do(USER, LoadMap(map="a.map"))
     assert changes(c) == [MapChanged(by_user=True, loaded=1, name="a.map")]
     c.ctrl(1, named("b.map"))
     assert changes(c) == [MapChanged(by_user=False, loaded=1, name="b.map")]
-    c.modem.world.clear()
+    c.modem.control.do(USER, ClearMap())
     assert [(m.by_user, m.loaded) for m in changes(c)] == [(True, 1)]
 
 
@@ -289,7 +290,7 @@ def test_exits_from_elsewhere_need_leave() -> None:
         c.send(number, 1)
     assert c.modem.exit_status is None
     assert sum("not obeyed from another machine (--allow-client-exit)" in text for text in c.log) == 3
-    c.modem.world.allow_exit = True
+    c.modem.control.allow_exit = True
     c.send(239, 1)
     assert c.modem.exit_status == 1
 

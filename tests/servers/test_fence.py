@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from botyard.control import USER, ClearMap
 from botyard.protocols.pioneer.events import LogLine, SnapshotRequested
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.protocols.pioneer.session import PioneerSettings, Session
@@ -72,7 +73,7 @@ def everything(modem: NullModem, line: nullmodem.Line) -> None:
     line.send(command(11, 100))
     modem.run(0.3)
     modem.wait(0.5)  # time stands still: reports are repeated
-    modem.world.clear()  # another map: all clients are told
+    modem.control.do(USER, ClearMap())  # another map: all clients are told
     line.connection.report(modem.now)
     line.connection.close("the simulator is closing")
     line.hang_up()
@@ -88,7 +89,7 @@ def test_a_session_that_raises_anywhere_ends_alone(world: tuple[NullModem, list[
     everything(modem, bad)
     assert bad.closed
     assert bad.connection.is_over
-    assert bad.connection not in modem.world.connections
+    assert bad.connection not in modem.desk.connections
     assert bad.connection not in modem._reporter._connections
     assert not modem.sim.robots["r0"].clients, "the robot is free"
     assert sum("internal error" in text for text in bad.log) == 1, bad.log

@@ -7,7 +7,9 @@ import time
 
 import pytest
 
+from botyard.control import Control
 from botyard.geometry import Pose
+from botyard.interfaces.pioneer import PioneerDesk
 from botyard.protocols.pioneer import session as session_module
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.protocols.pioneer.session import PioneerSettings, Session
@@ -15,8 +17,6 @@ from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers import hub as hub_module
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
-from botyard.servers.tcp import LoopHost
-from botyard.servers.worldcontrol import WorldControl
 from botyard.sim.simulation import Simulation
 
 
@@ -101,7 +101,7 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
         out = bytearray()
         session = Session(robot.port("pioneer"), PioneerSettings(), 0.0)
         log = RobotLog(logging.getLogger("botyard.test"), {"robot": "r"})
-        connection = Connection(session, out.extend, lambda: None, log, WorldControl(sim, LoopHost(hub)))
+        connection = Connection(session, out.extend, lambda: None, log, PioneerDesk(Control(sim)))
         hub.reporter.attach(connection)
 
         class Both:

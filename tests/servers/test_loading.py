@@ -23,7 +23,7 @@ from botyard.formats import reading
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.pioneer.simhandlers import Ctrl
-from botyard.servers import worldcontrol
+from botyard.servers import maploading
 from botyard.servers.aside import JobLimits
 from botyard.sim.simulation import Simulation
 from tests.page.serving import TOKEN, Served, served
@@ -150,12 +150,12 @@ def test_a_broken_map_is_told_as_before(folder: Path, caplog: pytest.LogCaptureF
 def test_a_map_whose_walls_would_slow_every_step_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many walls that cross: each ray and each move would have to look at all of them."""
     (tmp_path / "good.map").write_text(SMALL)
-    monkeypatch.setattr(worldcontrol, "MAX_CROWDING", 0.5)
+    monkeypatch.setattr(maploading, "MAX_CROWDING", 0.5)
     c = Client(folders=(tmp_path,))
     scene = c.sim.scene
     c.ctrl(Ctrl.LOAD_MAP, named("good.map"))
     assert c.sim.scene is scene
-    monkeypatch.setattr(worldcontrol, "MAX_CROWDING", 2.0)
+    monkeypatch.setattr(maploading, "MAX_CROWDING", 2.0)
     c.ctrl(Ctrl.LOAD_MAP, named("good.map"))
     assert c.sim.scene is not scene
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.clients.pioneer import PioneerClient
+from botyard.control import Control
 from botyard.protocols.pioneer.commands import C, Ctrl
 from botyard.protocols.pioneer.packet import frame
 from botyard.servers import lockstep as lockstep_module
@@ -218,7 +219,9 @@ def test_the_worlds_state_comes_after_those_of_all_objects() -> None:
             sim.add_robot("p3dx", f"r{k}", pose=(2.0 * k, 0.0, 0.0))
         hub = Hub(sim, interval=0.001)
         lockstep = Lockstep(hub, 0.0)
-        ambf = Ambf(hub, lockstep, types, "2.0")
+        control = Control(hub.sim)
+        control.stepper = lockstep
+        ambf = Ambf(hub, control, lockstep, types, "2.0")
         ambf.add(Carrier())  # type: ignore[arg-type]
         lockstep.command("me", True, False, 5)
         for k in range(1, 4):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from botyard.app.compose import compose
+from botyard.control import USER, AddRobots, bodies
 from botyard.errors import WorldError
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
@@ -14,11 +16,7 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, Program, World, thing
-from botyard.protocols.pioneer.session import PioneerSettings
-from botyard.servers import worldcontrol, yard
-from botyard.servers.hub import Hub
-from botyard.servers.tcp import LoopHost
-from botyard.servers.worldcontrol import WorldControl
+from botyard.servers import maploading
 from botyard.servers.yard import PORTION, Yard
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
@@ -49,8 +47,8 @@ def test_a_world_of_many_comes_in_portions() -> None:
     async def come() -> None:
         sim = Simulation()
         sim.add_robot("p3dx", "r7", pose=(50.0, 50.0, 0.0))
-        hub = Hub(sim)
-        place = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings(), port=free_port(120))
+        parts = compose(sim, port=free_port(120))
+        hub, place = parts.hub, parts.yard
         spec = thing()
         follow = Program(name="follow", options={"path": [[0, 0], [1, 0]]})
         robots = [
@@ -60,7 +58,7 @@ def test_a_world_of_many_comes_in_portions() -> None:
         bad = PlacedRobot(spec=spec, name="bad", pose=Pose(0.0, 5.0), program=follow)
         place.receive(World(scene=sim.scene, robots=(*robots, bad)))
         seen = []
-        while hub.tasks:
+        while hub.background:
             seen.append(len(sim.robots))
             await asyncio.sleep(0)
         assert max(b - a for a, b in zip([1, *seen], seen, strict=False)) <= PORTION
@@ -69,7 +67,8 @@ def test_a_world_of_many_comes_in_portions() -> None:
         assert sim.robots["r7"].truth.x == pytest.approx(7.0), "who was there already is put there"
         walking = {name for name, program in sim.programs.items() if program.name == "walk"}
         assert walking == {f"r{i}" for i in range(1, PORTION + 20, 2)} - {"r7"}
-        assert len(await place.add_many("amigo", Pose(-100.0, 0.0), PORTION + 5)) == PORTION + 5
+        more = AddRobots(model="amigo", number=PORTION + 5, pose=Pose(-100.0, 0.0))
+        assert len((await asyncio.wrap_future(parts.control.do(USER, more))).robots) == PORTION + 5
         assert len({tuple(r.truth) for r in sim.robots.values()}) == 2 * PORTION + 26, "each has its own place"
         place.close()
 
@@ -78,9 +77,8 @@ def test_a_world_of_many_comes_in_portions() -> None:
 
 def test_there_is_room_for_so_many_only(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     sim = Simulation()
-    hub = Hub(sim)
-    made = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
-    monkeypatch.setattr(yard, "MAX_ROBOTS", 4)
+    made = compose(sim).yard
+    monkeypatch.setattr(bodies, "MAX_ROBOTS", 4)
     for _ in range(3):  # maps without names of robots bring others each time
         world = World(scene=Scene(source="a.yaml"), robots=(PlacedRobot(spec=thing(), served=False),) * 2)
         asyncio.run(received(made, world))
@@ -90,22 +88,22 @@ def test_there_is_room_for_so_many_only(monkeypatch: pytest.MonkeyPatch, caplog:
 
 async def received(made: Yard, world: World) -> None:
     made.receive(world)
-    while made.hub.tasks:
+    while made.hub.background:
         await asyncio.sleep(0)
 
 
 def test_another_map_ends_the_coming() -> None:
     async def come() -> int:
         sim = Simulation()
-        hub = Hub(sim)
-        place = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
+        parts = compose(sim)
+        hub, place = parts.hub, parts.yard
         spec = thing()
         place.receive(
             World(scene=sim.scene, robots=tuple(PlacedRobot(spec=spec, name=f"r{i}", pose=Pose(i)) for i in range(3 * PORTION)))
         )  # fmt: skip
         await asyncio.sleep(0)
         sim.replace_scene(Scene())
-        while hub.tasks:
+        while hub.background:
             await asyncio.sleep(0)
         return len(sim.robots)
 
@@ -128,8 +126,8 @@ POLYGON = "obstacles: [{name: a, polygon: [[0, 0], [1, 0], [1, 1], [0.5, 2], [0,
 def test_worlds_that_would_hold_up_a_step_are_refused(
     text: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(worldcontrol, "MAX_BOXES", 10)
-    monkeypatch.setattr(worldcontrol, "MAX_CORNERS", 4 if "polygon" in text else 20_000)
+    monkeypatch.setattr(maploading, "MAX_BOXES", 10)
+    monkeypatch.setattr(maploading, "MAX_CORNERS", 4 if "polygon" in text else 20_000)
     (tmp_path / "a.yaml").write_text(f"botyard: 1\n{text}\n")
     c = Client(folders=(tmp_path,))
     scene = c.sim.scene
@@ -141,8 +139,8 @@ def test_worlds_that_would_hold_up_a_step_are_refused(
 def test_the_user_may_say_how_many_robots_come() -> None:
     world = World(scene=Scene(), robots=(PlacedRobot(spec=thing()),) * 1200)
     with pytest.raises(WorldError, match="1200 robots, and at most 1000"):
-        worldcontrol._check_size(world, Budget())
-    worldcontrol._check_size(world, Budget(robots=1200))
+        maploading._check_size(world, Budget())
+    maploading._check_size(world, Budget(robots=1200))
     box = BoxObject(name="b", pose=Pose(), length=1.0, width=1.0)
     with pytest.raises(WorldError, match="1001 movable things"):
-        worldcontrol._check_size(World(scene=Scene(boxes=(box,) * 1001)), Budget())
+        maploading._check_size(World(scene=Scene(boxes=(box,) * 1001)), Budget())

@@ -13,19 +13,15 @@ from typing import Any
 import pytest
 from websockets.sync.client import connect
 
+from botyard.app.compose import compose
 from botyard.clients.ambf import Client as AmbfClient
 from botyard.protocols.pioneer.commands import C
 from botyard.protocols.pioneer.packet import frame
-from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.ros_messages.simulation_interfaces import CHANGING, Feature
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.webgui import messages
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.hub import Hub
 from botyard.servers.rosgraph import RosGraph
-from botyard.servers.tcp import LoopHost
-from botyard.servers.worldcontrol import WorldControl
-from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.protocols.lines import Client, named
@@ -64,9 +60,8 @@ def test_what_ros_offers() -> None:
     async def offered(read_only: bool) -> tuple[set[str], set[str], Any]:
         sim = Simulation(seed=1)
         sim.add_robot("p3dx", "ann")
-        hub = Hub(sim)
-        yard = Yard(hub, WorldControl(sim, LoopHost(hub), read_only=read_only), PioneerSettings())
-        graph = RosGraph(hub, yard, types())
+        parts = compose(sim, read_only=read_only)
+        graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, types())
         graph._sync()
         members = [graph._world, *graph._members.values()]
         services = {s.name: s for m in members for s in m.services}

@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from botyard.app.compose import compose
 from botyard.engine.commands import EnableMotors
-from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import types
 from botyard.servers.hub import Hub
 from botyard.servers.rosgraph import Once, RosGraph
-from botyard.servers.tcp import LoopHost
-from botyard.servers.worldcontrol import WorldControl
-from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 
 
@@ -78,9 +75,8 @@ def made(robots: int = 2) -> tuple[Simulation, Hub, RosGraph]:
     sim = Simulation.load("office", seed=1)
     for k in range(robots):
         sim.add_robot("p3dx", f"r{k}", pose=(10.0 + k, 14.0, 0.0))
-    hub = Hub(sim)
-    yard = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
-    return sim, hub, RosGraph(hub, yard, types())
+    parts = compose(sim)
+    return sim, parts.hub, RosGraph(parts.hub, parts.yard, parts.maps.cells, types())
 
 
 def resting(sim: Simulation) -> bool:

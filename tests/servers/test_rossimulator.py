@@ -9,16 +9,13 @@ from typing import Any
 
 import pytest
 
-from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.app.compose import compose
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.simulation_interfaces import SERVICES, Code, Time
 from botyard.protocols.ros_messages.types import types
 from botyard.servers import rossimulator
-from botyard.servers.hub import Hub
+from botyard.servers.rosgraph import ROS
 from botyard.servers.rossimulator import MAX_STEPS, RosSimulator
-from botyard.servers.tcp import LoopHost
-from botyard.servers.worldcontrol import WorldControl
-from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 
 TYPES = types()
@@ -32,10 +29,10 @@ class Desk:
         self.sim = Simulation.load("office", seed=1)
         self.ann = self.sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.5))
         self.sim.add_robot("p3at", "bob", pose=(12.0, 14.0, 0.0))
-        self.hub = Hub(self.sim)
-        yard = self.yard = Yard(self.hub, WorldControl(self.sim, LoopHost(self.hub)), PioneerSettings())
+        parts = compose(self.sim)
+        self.hub, self.yard, self.control = parts.hub, parts.yard, parts.control
         stamp = lambda: Stamp.of_us(self.sim.snapshot.time_us)  # noqa: E731
-        standard = RosSimulator("/botyard", TYPES, Messages(TYPES), self.hub, yard, stamp, "ros")
+        standard = RosSimulator("/botyard", TYPES, Messages(TYPES), self.control, stamp, ROS, self.hub.background)
         self.services = {s.type_name.split("/")[1]: s for s in standard.services()}
 
     def __call__(self, service: str, /, **fields: Any) -> Any:
@@ -208,7 +205,7 @@ def test_who_may_end_the_simulation(desk: Desk) -> None:
     refused = desk("SetSimulationState", state=quit_).result
     assert refused.result == Code.FEATURE_UNSUPPORTED and "--allow-client-exit" in refused.error_message
     assert not desk.hub._stop.is_set()
-    desk.yard.world.allow_exit = True
+    desk.control.allow_exit = True
     assert desk("SetSimulationState", state=quit_).result.result == Code.OK
     assert desk.hub._stop.is_set()
 

@@ -16,20 +16,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from botyard.app.compose import compose
 from botyard.cli import run as cli_run
 from botyard.cli.crash import crash_handler
 from botyard.cli.logs import set_up_logging
 from botyard.errors import CommandLineError, KeptFileError, TempFileError
 from botyard.geometry import Pose
 from botyard.model.world import Program, World
-from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers import supervise as supervisor
-from botyard.servers.hub import Hub
 from botyard.servers.packetlog import PacketLog
 from botyard.servers.statefile import SavedRobot, SavedState, read_state, restore, state_of, write_state
 from botyard.servers.supervise import keep_log
-from botyard.servers.tcp import LoopHost
-from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import call
@@ -63,8 +60,7 @@ def brought_back(path: Path) -> bool:
     sim.add_robot("p3dx", "here", pose=(4, 4, 0))
 
     async def main() -> None:
-        hub = Hub(sim)
-        yard = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
+        yard = compose(sim).yard
         restore(yard, state)
         sim.step(2)
         yard.close()
@@ -207,8 +203,8 @@ def test_ports_that_cannot_be_had_are_others() -> None:
         sim.add_robot("p3dx", name, pose=(2.0 * n, 0, 0))
 
     async def main() -> list[int]:
-        hub, first = Hub(sim), free_port(8)
-        yard = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings(), port=first)
+        first = free_port(8)
+        yard = compose(sim, port=first).yard
         for robot in sim.robots.values():
             yard._prepare(robot)
         taken = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", first + 4)
@@ -327,8 +323,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     """Odometry, battery, limits and motion go on; robots whose clients are gone stop when their time is out."""
 
     def begin() -> Yard:
-        hub = Hub(Simulation(seed=3))
-        yard = Yard(hub, WorldControl(hub.sim, LoopHost(hub)), PioneerSettings())
+        yard = compose(Simulation(seed=3)).yard
         for name, y in (("a", 0.0), ("b", 3.0)):
             yard.add("p3dx", name, Pose(0.0, y, 0.0))
         return yard

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from botyard.control import Control
+from botyard.interfaces.pioneer import PioneerDesk
 from botyard.protocols.pioneer.packet import command, frame
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers import factory as module
 from botyard.servers.factory import MAX_WAITING, PARTED, TOGETHER, FactoryServer, Workshop
 from botyard.servers.hub import Hub
-from botyard.servers.tcp import LoopHost
-from botyard.servers.worldcontrol import WorldControl
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
 
@@ -41,8 +41,8 @@ async def served(act: Callable[[Hub, FactoryServer, Clock, list[int]], Awaitable
     clock = Clock()
     workshop = Workshop(hub, clock)
     spec = hub.sim.add_robot("p3dx", "there").spec
-    world = WorldControl(hub.sim, LoopHost(hub))
-    factory = FactoryServer(hub, spec, PioneerSettings(), world, hub.sim.next_places, workshop)
+    desk = PioneerDesk(Control(hub.sim))
+    factory = FactoryServer(hub, spec, PioneerSettings(), desk, hub.sim.next_places, workshop)
     made: list[int] = []
     make = factory.make
     factory.make = lambda clients: (made.append(len(clients)), make(clients))[1]  # type: ignore[method-assign]

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from botyard import __version__
+from botyard.app.compose import Parts
 from botyard.cli.runoptions import RunOptions
+from botyard.control import USER
 from botyard.errors import ExitCode, PortError, WorldError
 from botyard.formats.models import missing_folders
 from botyard.names import shown
@@ -24,7 +26,6 @@ from botyard.servers.desk import PageDesk, Question
 from botyard.servers.hub import Hub
 from botyard.servers.viewsource import ViewSource
 from botyard.servers.web import PageServer, new_token
-from botyard.servers.yard import Yard
 from botyard.ui import window
 
 STATIC = Path(window.__file__).with_name("static")
@@ -34,7 +35,7 @@ log = logging.getLogger("botyard.page")
 
 async def begin_page(
     stack: contextlib.AsyncExitStack,
-    yard: Yard,
+    parts: Parts,
     o: RunOptions,
     asks: bool,
     ready: Callable[[str], str],
@@ -44,8 +45,8 @@ async def begin_page(
 
     Parameters
     ----------
-    yard : Yard
-        The running simulator.
+    parts : Parts
+        The simulator.
     o : RunOptions
         The command line.
     asks : bool
@@ -55,11 +56,12 @@ async def begin_page(
     kept : sequence
         Port and tokens that the page had before the simulator was started again.
     """
+    yard = parts.yard
     port, full, audience = kept or (None, _token(o), new_token())
     tokens = Tokens(full, audience, o.read_only)
     source = ViewSource(yard.hub, yard.port_of, lambda: yard.port_changes)
     graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
-    desk = PageDesk(yard.hub, yard, yard.world, source, audience=audience if tokens.full else "", graphics=graphics)
+    desk = PageDesk(yard.hub, yard, parts.maps, source, audience=audience if tokens.full else "", graphics=graphics)
     missing = missing_folders()
     if missing:  # who is noninteractive has ended before
         desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
@@ -106,8 +108,7 @@ def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -
         except WorldError as error:
             log.warning("%s", error)
             return
-        task = asyncio.ensure_future(_closed(opened, hub))
-        hub.tasks.add(task)
+        task = hub.background.start(_closed(opened, hub), "the window")
         stack.callback(opened.close)
         stack.callback(task.cancel)
     elif sys.stdin.isatty() and _has_display() and not (o.noninteractive or o.no_browser):
@@ -148,7 +149,7 @@ class _Starter:
         for robot in request.robots:
             yard.find_model(robot.model)
         if request.map:
-            await self._desk.load_map(request.map)
+            await self._desk.load_map(request.map, USER)
         if not request.robots and not yard.hub.sim.robots:  # those of a world file count
             raise WorldError("choose at least one robot")
         if request.verbose:

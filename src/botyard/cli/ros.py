@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from botyard.app.compose import Parts
 from botyard.cli import interrupts
 from botyard.cli.before import EMBEDDED
 from botyard.cli.runoptions import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
 from botyard.names import shown
 from botyard.protocols.tcpros.master import MASTER_PORT
-from botyard.servers.yard import Interface, Yard
+from botyard.servers.yard import Interface
 from botyard.waits import telling
 
 if TYPE_CHECKING:
@@ -42,14 +42,15 @@ class RosInterfaces:
 
     Parameters
     ----------
-    yard : Yard
-        The running simulator.
+    parts : Parts
+        The simulator.
     o : RunOptions
         Names, times, addresses.
     """
 
-    def __init__(self, yard: Yard, o: RunOptions) -> None:
-        self._yard = yard
+    def __init__(self, parts: Parts, o: RunOptions) -> None:
+        self._parts = parts
+        self._yard = parts.yard
         self._o = o
         self._graph: RosGraph | None = None
         self._ros1: Ros1 | None = None
@@ -87,6 +88,7 @@ class RosInterfaces:
             self._graph = RosGraph(
                 self._yard.hub,
                 self._yard,
+                self._parts.maps.cells,
                 _types(o),
                 profile=o.ros_names,
                 sim_time=sim_time,
@@ -198,9 +200,7 @@ class RosInterfaces:
         self._later(self._leave_ros1())
 
     def _later(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.ensure_future(work)
-        self._yard.hub.tasks.add(task)
-        task.add_done_callback(self._yard.hub.tasks.discard)
+        self._yard.hub.background.start(work, "ROS")
 
     def _join(self, transport: Transport) -> None:
         """Offer the robots there, and AMBF's objects if they are wanted."""
@@ -214,18 +214,16 @@ class RosInterfaces:
             from botyard.servers.ambf import Ambf
 
             o = self._o
-            lockstep = self._yard.world.lockstep
-            assert lockstep is not None  # the command line makes one
             assert o.ambf is not None
             self._ambf = Ambf(
                 self._yard.hub,
-                lockstep,
+                self._yard.control,
+                self._parts.lockstep,
                 self.graph().types,
                 o.ambf,
                 prefix=o.ambf_namespace or "",
                 low=o.ambf_min_freq,
                 high=o.ambf_max_freq,
-                read_only=o.read_only,
             )
         return self._ambf
 
@@ -412,9 +410,9 @@ def map_from_ros(name: str, o: RunOptions) -> Scene:
         raise RosMasterError(f"-m {name}: {error}") from None
 
 
-async def begin_ros(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
+async def begin_ros(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions) -> None:
     """Register the ROS interfaces, and start those that are asked for, until the stack is left."""
-    interfaces = RosInterfaces(yard, o)
+    interfaces = RosInterfaces(parts, o)
     interfaces.register()
     stack.push_async_callback(interfaces.close)
     ros2, zenoh = o.ros2 or o.ros_domain_id is not None, bool(o.zenoh or o.zenoh_router)

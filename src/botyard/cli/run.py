@@ -43,6 +43,7 @@ from botyard.safefile import is_device
 from botyard.waits import telling
 
 if TYPE_CHECKING:
+    from botyard.app.compose import Parts
     from botyard.formats.base import Options
     from botyard.model.objects import Described
     from botyard.model.robot import RobotSpec
@@ -381,8 +382,8 @@ async def _serve(
 
     log = logging.getLogger("botyard")
     watch_over(asyncio.get_running_loop(), log)
-    yard = _assemble(sim, place, o, rotate_logs)
-    hub = yard.hub
+    parts = _assemble(sim, place, o, rotate_logs)
+    yard, hub = parts.yard, parts.hub
     asks = _asks(o)
     if not asks:
         _add_robots(yard, place, o)
@@ -395,14 +396,14 @@ async def _serve(
         ports |= dict(zip(yard.factories, saved.factories, strict=False))
     async with contextlib.AsyncExitStack() as stack:
         try:
-            if yard.world.packet_log is not None:
-                stack.callback(yard.world.packet_log.close)
-            await _open(stack, yard, o, ports)
+            if yard.desk.packet_log is not None:
+                stack.callback(yard.desk.packet_log.close)
+            await _open(stack, parts, o, ports)
             page, kept = None, saved.page if saved is not None else ()
             if not o.no_gui:
                 from botyard.cli.page import begin_page
 
-                page, kept = await begin_page(stack, yard, o, asks, lambda url: _ready(yard, o.json, url), kept)
+                page, kept = await begin_page(stack, parts, o, asks, lambda url: _ready(yard, o.json, url), kept)
             interrupts.ready(hub.stop)
             if place.settings.paused and page is not None and not o.noninteractive:
                 hub.pause()
@@ -419,60 +420,55 @@ async def _serve(
             _write_results(sim, o, place)
             return status
         finally:
-            yard.world.close()
-            yard.close()
+            parts.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
 
 
-def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Yard:
+def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Parts:
     """What serves a simulation, as the options want it; no port is open yet."""
+    from botyard.app.compose import compose
     from botyard.model.world import Program
     from botyard.servers.aside import MIB, JobLimits
-    from botyard.servers.hub import Hub
-    from botyard.servers.lockstep import Lockstep
-    from botyard.servers.tcp import LoopHost
-    from botyard.servers.worldcontrol import WorldControl
-    from botyard.servers.yard import Yard
 
     settings = place.settings
     interval = o.update_interval / 1000.0 if o.update_interval else settings.step or _usual_step(o)
-    hub = Hub(sim, interval=None if o.fast else interval, duration=o.duration or settings.duration)
-    if settings.speed is not None and not o.fast:
-        hub.set_speed(settings.speed)
-    world = WorldControl(
+    parts = compose(
         sim,
-        LoopHost(hub),
-        folders=_map_folders(sim, o),
-        options=_reading(o),
-        rotate_logs=rotate_logs,
-        allow_exit=o.allow_client_exit,
-        pictures=Path() if o.log_file is None or is_device(o.log_file) else Path(o.log_file).parent,
-        read_only=o.read_only,
-        limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
-    )
-    world.lockstep = Lockstep(hub, o.ambf_watchdog)
-    if o.record_packets is not None:
-        from botyard.servers.packetlog import PacketLog
-
-        world.packet_log = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
-    return Yard(
-        hub,
-        world,
-        _settings(o),
+        interval=None if o.fast else interval,
+        duration=o.duration or settings.duration,
+        settings=_settings(o),
         host=o.bind_to_address,
         port=o.port,
         patient=o.compat == "amrisim",
         equip=lambda spec: _with_battery(spec, o.simulate_batteries),
         program=Program(name=o.controller) if o.controller else None,
+        read_only=o.read_only,
+        allow_exit=o.allow_client_exit,
+        folders=_map_folders(sim, o),
+        reading=_reading(o),
+        limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
+        pictures=Path() if o.log_file is None or is_device(o.log_file) else Path(o.log_file).parent,
+        rotate_logs=rotate_logs,
+        watchdog=o.ambf_watchdog,
     )
+    if settings.speed is not None and not o.fast:
+        parts.hub.set_speed(settings.speed)
+    if o.record_packets is not None:
+        from botyard.servers.packetlog import PacketLog
+
+        parts.yard.desk.packet_log = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
+    return parts
 
 
-async def _open(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, ports: dict[RobotPortServer, int]) -> None:
+async def _open(
+    stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions, ports: dict[RobotPortServer, int]
+) -> None:
     """Open the ports of the robots, and what else programs connect to; `ports`: where some were before."""
     from botyard.cli.ros import begin_ros
     from botyard.servers.addresses import is_loopback
 
+    yard = parts.yard
     if not is_loopback(o.bind_to_address):
         logging.getLogger("botyard").warning(
             "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
@@ -480,7 +476,7 @@ async def _open(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, por
         )
     await yard.open(ports)
     await _announce(stack, yard, o)
-    await begin_ros(stack, yard, o)
+    await begin_ros(stack, parts, o)
     if o.joystick is not None:
         _plug_joystick(stack, yard.hub, o.joystick)
     await _watch_over(stack, yard, o)
@@ -604,7 +600,6 @@ def _settings(o: RunOptions) -> PioneerSettings:
         gripper_layout=o.gripper_layout,
         log_packets=o.log_packets_received,
         log_movement=o.log_movement_sent,
-        read_only=o.read_only,
         siminfo_flags=(0 if o.unattended else 1) | (2 if o.restarting_after_crash else 0),
     )
 

@@ -117,7 +117,7 @@ class AddRobot(Operation[Arrived]):
             pose = sim.next_places(spec, 1)[0]
         else:
             pose = sim.free_place(spec, self.pose) if self.near else self.pose
-        robots = grounds.add(spec, [pose], [wanted or sim.unique_name(spec.name)])
+        robots = grounds.add_robots(spec, [pose], [wanted or sim.unique_name(spec.name)])
         return arrived(control, caller, robots)
 
     def summary(self, result: Any) -> str:
@@ -144,7 +144,7 @@ class AddRobots(Operation[Future[Arrived]]):
 
         def add(some: int) -> list[Robot]:
             poses = places.take(some)
-            return grounds.add(spec, poses, sim.unique_names(spec.name, len(poses)))
+            return grounds.add_robots(spec, poses, sim.unique_names(spec.name, len(poses)))
 
         return _in_portions(
             control, caller, [min(PORTION, self.number - n) for n in range(0, self.number, PORTION)], add
@@ -176,7 +176,7 @@ class CloneRobots(Operation[Future[Arrived]]):
             if robot is None:  # it went meanwhile
                 return []
             pose = sim.free_place(robot.spec, robot.truth)
-            return grounds.add(robot.spec, [pose], [sim.unique_name(robot.spec.name)])
+            return grounds.add_robots(robot.spec, [pose], [sim.unique_name(robot.spec.name)])
 
         return _in_portions(control, caller, there, clone)
 
@@ -189,7 +189,7 @@ def arrived(control: Control, caller: Caller, robots: Sequence[Robot]) -> Arrive
     """Robots that were added by a client, and get their ports."""
     names = tuple(robot.name for robot in robots)
     control.spawned.update(dict.fromkeys(names, caller.source))
-    return Arrived(names, control.part(control.grounds, NO_GROUNDS).open(robots))
+    return Arrived(names, control.part(control.grounds, NO_GROUNDS).serve(robots))
 
 
 def told(names: Sequence[str], what: str) -> str:
@@ -224,7 +224,7 @@ class Remove(Operation[None]):
                 control.spawned.pop(gone, None)
         missing = next((n for n in names if n not in sim.robots and n not in boxes and n not in there), None)
         if missing is not None:
-            control.settle(self)
+            control.settle()
             raise control.unknown(missing)
 
     def summary(self, result: Any) -> str:
@@ -285,7 +285,10 @@ class Hold(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class Reset(Operation[None]):
-    """Put robots and boxes, or all of them, back where they started, odometry zero, at rest. With `spawned`, robots that this source has added go."""
+    """Put robots and boxes, or all of them, back where they started, odometry zero, at rest.
+
+    With `spawned`, robots that this source has added go first; without `starts`, nothing else is done.
+    """
 
     names: tuple[str, ...] | None = argument(optional(NAMES), None)
     spawned: bool = argument(yes_or_no, False)

@@ -128,25 +128,29 @@ class Control:
         """
         self.check(caller, type(operation))
         result = operation.perform(self, caller)
-        self.settle(operation)
+        if operation.settles and caller.settles:
+            self.settle()
         if isinstance(result, Future):
             result.add_done_callback(lambda future: self._done_later(caller, operation, future))
         else:
             self._done(caller, operation, result)
         return result
 
-    def settle(self, operation: Operation[Any] | None = None) -> None:
+    def settle(self) -> None:
         """While time stands still, let what was placed take effect."""
-        if self.clock is not None and (operation is None or operation.settles):
+        if self.clock is not None:
             self.clock.settle()
 
     def _done_later(self, caller: Caller, operation: Operation[Any], future: Future[Any]) -> None:
         if not future.cancelled() and future.exception() is None:
-            self.settle(operation)
+            if operation.settles:
+                self.settle()
             self._done(caller, operation, future.result())
 
     def _done(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
-        if log.isEnabledFor(operation.audit):
+        if caller.log is not None:
+            caller.log.log(operation.audit, "%s", operation.summary(result))
+        elif log.isEnabledFor(operation.audit):
             log.log(operation.audit, "%s (by %s)", operation.summary(result), caller)
         if self._listeners:
             done = Done(caller, operation, result)

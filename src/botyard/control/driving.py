@@ -112,7 +112,7 @@ class PressEmergencyStop(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class MoveJoystick(Operation[None]):
-    """The joystick that is plugged into a robot, for its client to read: -1 … 1 to the right and forward, throttle 0 … 1; None: as it was."""
+    """The joystick that is plugged into a robot, for its client to read: -1 … 1 to the right and forward, throttle 0 … 1."""
 
     robot: str = argument(name)
     x: float = argument(real(), 0.0)

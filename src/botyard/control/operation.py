@@ -54,7 +54,11 @@ class Caller:
     is_user : bool
         Whoever runs the program: ``--read-only`` is his own word, and does not bind him.
     is_tame : bool
-        Its limits of crowding do not apply: it puts bodies where a person sees what happens, or owns the machine.
+        The limit of bodies on one place does not bind it: a person sees what happens, or owns the machine.
+    settles : bool
+        What it does while time stands still takes effect at once; else when the run loop looks next, for one that may send much.
+    log : LoggerAdapter, optional
+        Where lines about what it does go; else to the log of `botyard.control`.
     """
 
     source: str
@@ -63,6 +67,8 @@ class Caller:
     key: Hashable = None
     is_user: bool = False
     is_tame: bool = True
+    settles: bool = True
+    log: logging.LoggerAdapter[logging.Logger] | None = None
 
     def __str__(self) -> str:
         """For people."""

@@ -74,11 +74,11 @@ class Grounds(Protocol):
         """What robots of a model get here, for example a battery that drains."""
         ...
 
-    def add(self, spec: RobotSpec, poses: Sequence[Pose], names: Sequence[str]) -> list[Robot]:
-        """Add robots; `open` gives them ports."""
+    def add_robots(self, spec: RobotSpec, poses: Sequence[Pose], names: Sequence[str]) -> list[Robot]:
+        """Add robots; `serve` gives them ports."""
         ...
 
-    def open(self, robots: Sequence[Robot]) -> Future[None]:
+    def serve(self, robots: Sequence[Robot]) -> Future[None]:
         """Give robots their ports."""
         ...
 
@@ -90,16 +90,16 @@ class Grounds(Protocol):
         """Take robots out of the world that are there; their clients are told to go."""
         ...
 
-    def switch(self, interface: str, on: bool) -> Future[None]:
+    def switch_interface(self, interface: str, on: bool) -> Future[None]:
         """Start or stop an interface."""
         ...
 
 
 class Maps(Protocol):
-    """Loads maps beside the steps (`botyard.servers.maploading`). Futures are done when the map is in place: True, or False: it was already."""
+    """Loads maps beside the steps (`botyard.servers.maploading`). Futures are done when the map is in place."""
 
     def load(self, name: str, asker: Hashable) -> Future[bool]:
-        """A map or world by its name, out of the folders that were opened for that."""
+        """A map or world by its name, out of the folders that were opened for that. True: it was loaded; False: it was there already."""
         ...
 
     def load_bytes(self, name: str, data: bytes, asker: Hashable) -> Future[bool]:

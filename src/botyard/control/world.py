@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from botyard.control.control import Control
 from botyard.control.operation import Caller, Level, Operation, argument, count, text, yes_or_no
-from botyard.errors import DeniedError
+from botyard.errors import DeniedError, WorldError
 from botyard.names import shown
 
-NO_MAPS = "no maps can be loaded"
+NO_MAPS: Final = "no maps can be loaded"
+ROTATION_PAUSE: Final = 0.05
+"""Clients may begin a new log file so often, s: five are kept, and a flood of these would keep the disk busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +124,32 @@ class SwitchInterface(Operation[Future[None]]):
 
     def perform(self, control: Control, caller: Caller) -> Future[None]:
         """Do it. WorldError: there is none of that name; PortError: it cannot be started."""
-        return control.part(control.grounds, "there are no interfaces").switch(self.interface, self.on)
+        return control.part(control.grounds, "there are no interfaces").switch_interface(self.interface, self.on)
+
+
+class LogFiles:
+    """Begins new log files for clients (`botyard.control.parts.LogKeeper`).
+
+    Parameters
+    ----------
+    begin : callable
+        Begins one.
+    clock : callable
+        Wall time, s.
+    """
+
+    def __init__(self, begin: Callable[[], None], clock: Callable[[], float]) -> None:
+        self._begin = begin
+        self._clock = clock
+        self._last = -math.inf
+
+    def rotate(self) -> None:
+        """Begin one. WorldError: the last one was begun a moment ago."""
+        now = self._clock()
+        if now - self._last < ROTATION_PAUSE:
+            raise WorldError("no new log file: the last one was begun a moment ago")
+        self._last = now
+        self._begin()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +160,10 @@ class RotateLog(Operation[None]):
 
     def perform(self, control: Control, caller: Caller) -> None:
         """Do it. WorldError: the log goes to no file, or one was begun a moment ago."""
-        control.part(control.logs, "a new log file was asked for, but the log does not go to a file").rotate()
+        logs = control.logs
+        if logs is None:
+            raise WorldError("a new log file was asked for, but the log does not go to a file")
+        logs.rotate()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,5 +189,5 @@ class Exit(Operation[None]):
 
 
 __all__ = [
-    "ClearMap", "Exit", "FreeMaps", "LoadMap", "ReloadMap", "RotateLog", "SendMap", "SwitchInterface", "WritePicture",
+    "ClearMap", "Exit", "FreeMaps", "LoadMap", "LogFiles", "ReloadMap", "RotateLog", "SendMap", "SwitchInterface", "WritePicture",
 ]  # fmt: skip

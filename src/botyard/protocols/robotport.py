@@ -242,6 +242,18 @@ class RobotPort(Protocol):
         """Queue: odometry errs as the simulation was told to, or not at all."""
         ...
 
+    def move_joystick(self, x: float, y: float, throttle: float, button1: bool, button2: bool) -> None:
+        """The joystick that is plugged into the robot: x, y from -1 to 1, throttle from 0 to 1."""
+        ...
+
+    def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
+        """Lines of a byte of the digital inputs: those of `mask` become those of `states`."""
+        ...
+
+    def set_analog_input(self, port: int, value: int) -> None:
+        """The reading of an analog input."""
+        ...
+
     def press_estop(self, pressed: bool) -> None:
         """Push the red button in, or pull it out."""
         ...

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from botyard.interfaces.pioneer import PioneerDesk
 from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.fence import Fence, Seldom, end_all
-from botyard.servers.worldcontrol import WorldControl
 
 MOST_LINES: Final = 500.0
 """Lines of the log that a client may cause at once …"""
@@ -73,7 +73,7 @@ class Connection:
         Called when the session is over and everything is written; once more if an exception came out of that.
     log : logging.LoggerAdapter
         Log of the robot.
-    world : WorldControl, optional
+    desk : PioneerDesk, optional
         Takes what the client asks of the whole simulation; without it such requests are refused.
     is_local : bool
         The client is on this machine.
@@ -87,7 +87,7 @@ class Connection:
         write: Callable[[bytes], None],
         finish: Callable[[], None],
         log: logging.LoggerAdapter[logging.Logger],
-        world: WorldControl | None = None,
+        desk: PioneerDesk | None = None,
         is_local: bool = True,
         visits: Seldom | None = None,
     ) -> None:
@@ -96,16 +96,16 @@ class Connection:
         self.is_local = is_local
         self._write = write
         self._finish = finish
-        self._world = world
+        self._desk = desk
         self._finished = False
         self._visits = visits
         self._lines = _Lines(log)
         self._tap = (
-            world.packet_log.session(session.port.name) if world is not None and world.packet_log is not None else None
+            desk.packet_log.session(session.port.name) if desk is not None and desk.packet_log is not None else None
         )
         self._fence = Fence(log, "the session", self._break)
-        if world is not None:
-            world.attach(self)
+        if desk is not None:
+            desk.attach(self)
 
     @property
     def is_over(self) -> bool:
@@ -180,8 +180,8 @@ class Connection:
                 self._visited("session open")
             elif isinstance(event, SessionClosed):
                 self._visited(f"session over: {event.reason}")
-            elif self._world is not None:
-                self._world.request(self, event)
+            elif self._desk is not None:
+                self._desk.request(self, event)
             else:
                 self.log.warning("%s is refused here", type(event).__name__)
         if self.session.is_closed and not self._finished:
@@ -195,8 +195,8 @@ class Connection:
 
     def _end(self) -> None:
         self._finished = True
-        if self._world is not None:
-            self._world.detach(self)
+        if self._desk is not None:
+            self._desk.detach(self)
         self._finish()
 
     def _break(self) -> None:
@@ -205,6 +205,6 @@ class Connection:
         end_all(
             lambda: self.session.close("internal error"),
             self.session.port.release,
-            lambda: self._world.detach(self) if self._world is not None else None,
+            lambda: self._desk.detach(self) if self._desk is not None else None,
             self._finish,
         )

@@ -7,16 +7,47 @@ import logging
 import math
 import time as wall
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
 from botyard import __version__
-from botyard.engine import commands as cmd
+from botyard.control import (
+    AddRobot,
+    AddRobots,
+    Arrived,
+    Caller,
+    ClearMap,
+    CloneRobots,
+    Drive,
+    EnableMotors,
+    Exit,
+    Hold,
+    Level,
+    LoadMap,
+    MoveJoystick,
+    Operation,
+    Pause,
+    Place,
+    PressEmergencyStop,
+    ReloadMap,
+    Remove,
+    Reset,
+    Resume,
+    SendMap,
+    SetOdometryErrors,
+    SetSpeed,
+    Step,
+    SwitchInterface,
+    WritePicture,
+)
+from botyard.control.driving import DEAD_MAN, look_after_driven
+from botyard.control.later import now
 from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
@@ -28,15 +59,13 @@ from botyard.servers.debug import Inspector
 from botyard.servers.gate import booked
 from botyard.servers.handover import Handover
 from botyard.servers.hub import Hub
+from botyard.servers.maploading import MapLoader
 from botyard.servers.viewsource import ViewSource, model_shape, nearest_reading
-from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
 from botyard.sim.robot import Robot
 
 SOURCE: Final = "page"
 """In whose name the page commands robots and reads sensors."""
-DEAD_MAN: Final = 0.6
-"""A robot that the page drives stops when nothing more comes for so long, s of wall time."""
 STATUS_PERIOD: Final = 0.5
 DETAIL_PERIOD: Final = 0.2
 MAX_DETAILS: Final = 20
@@ -54,8 +83,6 @@ MAX_TEXT: Final = 2000
 """Longest message and line of the log that the page gets, characters."""
 
 log = logging.getLogger("botyard.page")
-
-T = TypeVar("T")
 
 Starter = Callable[[msg.Start], Awaitable[None]]
 
@@ -81,8 +108,8 @@ class PageDesk:
 
     Parameters
     ----------
-    hub, yard, world : Hub, Yard, WorldControl
-        The running simulator.
+    hub, yard, maps : Hub, Yard, MapLoader
+        The running simulator; what viewers ask for passes the control surface of the yard.
     source : ViewSource
         Makes the frames.
     audience : str
@@ -95,7 +122,7 @@ class PageDesk:
         self,
         hub: Hub,
         yard: Yard,
-        world: WorldControl,
+        maps: MapLoader,
         source: ViewSource,
         *,
         audience: str = "",
@@ -103,7 +130,8 @@ class PageDesk:
     ) -> None:
         self.hub = hub
         self.yard = yard
-        self.world = world
+        self.control = yard.control
+        self.maps = maps
         self.source = source
         self.viewers: list[Viewer] = []
         self.start: msg.StartOffer | None = None
@@ -111,7 +139,6 @@ class PageDesk:
         self.question: Question | None = None
         self._audience = audience
         self._graphics = graphics
-        self._driven: dict[str, float] = {}
         self._held: dict[Viewer, set[str]] = {}
         self._read: set[str] = set()
         self._schema = -1
@@ -150,8 +177,7 @@ class PageDesk:
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
-        for name in self._held.pop(viewer, set()):
-            self._hold(name, False)
+        self._let_go(self._held.pop(viewer, set()))
         self._subscribe()
         self.hub.settle()
 
@@ -199,8 +225,7 @@ class PageDesk:
 
     def tick(self, now: float) -> None:
         """Wall time has passed: dead-man stops, status, details."""
-        for name in [n for n, until in self._driven.items() if now > until]:
-            self._let_go(name)
+        look_after_driven(self.control, wall.monotonic())
         if not self.viewers:
             return
         if now >= self._next_status:
@@ -260,6 +285,10 @@ class PageDesk:
 
     # -- requests
 
+    def caller(self, viewer: Viewer) -> Caller:
+        """Who a viewer is: with the token it may do everything, an audience looks on."""
+        return Caller(SOURCE, Level.WATCH if viewer.read_only else Level.OWN, "this page", key=viewer)
+
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
         """Carry out a request; whatever is wrong with it, the viewer is told and nobody else notices."""
         try:
@@ -271,15 +300,30 @@ class PageDesk:
             log.exception("internal error while a page asked for %s", type(request).__name__)
             answer(None, shown(f"internal error: {error!r}", MAX_TEXT))
             return
+        if isinstance(result, Future):
+            result = self._answer_of(request, result)
         if asyncio.iscoroutine(result):
             loop = asyncio.get_running_loop()
             work = booked(self._later(result, answer), lambda cost: viewer.budget.spend(loop.time(), cost))
-            task = loop.create_task(work)
-            self.hub.tasks.add(task)
-            task.add_done_callback(self.hub.tasks.discard)
+            self.hub.background.start(work, "what a page asked for")
         else:
-            answer(result, None)
-        self.hub.settle()
+            answer(self._told(request, result), None)
+
+    async def _answer_of(self, request: AnyRequest, work: Future[Any]) -> Any:
+        result = await asyncio.wrap_future(work)
+        if isinstance(result, Arrived):
+            await asyncio.wrap_future(result.served)
+        return self._told(request, result)
+
+    def _told(self, request: AnyRequest, result: Any) -> Any:
+        """What the page is told of the result of an operation."""
+        if isinstance(request, msg.Move):
+            return self.source.number
+        if isinstance(result, Arrived):
+            return list(result.robots)
+        if isinstance(result, Path):
+            return str(result)
+        return None if type(request) in OPERATIONS else result
 
     async def _later(self, work: Coroutine[Any, Any, Any], answer: Answer) -> None:
         try:
@@ -303,254 +347,62 @@ class PageDesk:
     @singledispatchmethod
     def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
         """Carry out one kind of request: its result, or work that takes longer."""
-        raise WorldError(f"{type(request).__name__} is not for now")
-
-    # time
-
-    @_do.register
-    def _(self, request: msg.Pause, viewer: Viewer) -> None:
-        self.hub.pause()
-
-    @_do.register
-    def _(self, request: msg.Run, viewer: Viewer) -> None:
-        self.hub.resume()
-
-    @_do.register
-    def _(self, request: msg.Step, viewer: Viewer) -> None:
-        self.hub.step_and_pause(request.count)
-
-    @_do.register
-    def _(self, request: msg.Speed, viewer: Viewer) -> None:
-        if 0.0 < request.factor < 0.01:
-            raise WorldError(f"speed: expected 0 (as fast as possible) or 0.01 … 1000, found {request.factor:g}")
-        self.hub.set_speed(request.factor)
-
-    # hands
-
-    def _hold(self, name: str, on: bool) -> None:
-        sim = self.hub.sim
-        if name in sim.fleet.rows:
-            sim.hold(name, on, SOURCE)
+        make = OPERATIONS.get(type(request))
+        if make is None:
+            raise WorldError(f"{type(request).__name__} is not for now")
+        return self.control.do(self.caller(viewer), make(request))
 
     @_do.register
     def _(self, request: msg.Hold, viewer: Viewer) -> None:
         held = self._held.setdefault(viewer, set())
+        self.control.do(self.caller(viewer), Hold(names=tuple(request.names), on=request.on))
+        (held.update if request.on else held.difference_update)(request.names)
 
-        def hold(name: str) -> None:
-            self.hub.sim.hold(name, request.on, SOURCE)
-            (held.add if request.on else held.discard)(name)
-
-        self._for_all(request.names, hold)
-
-    @_do.register
-    def _(self, request: msg.Move, viewer: Viewer) -> int:
-        self._for_all(request.to, lambda to: self.hub.sim.put(to.name, Pose(to.x, to.y, to.th), SOURCE))
-        return self.source.number
-
-    @_do.register
-    def _(self, request: msg.Drive, viewer: Viewer) -> None:
-        robot = self._driver(request.name)
-        if not request.on:
-            self._let_go(request.name)
-            return
-        port = robot.port(SOURCE)
-        if request.name not in self._driven:
-            robot.claim(SOURCE)
-            port.submit(cmd.Hold(False))
-        if not robot.motors_on and robot.electrics.may_drive:
-            port.submit(cmd.EnableMotors(True))  # a client that left has switched them off
-        self._driven[request.name] = wall.monotonic() + DEAD_MAN
-        port.submit(cmd.SetVelocity(v=request.v, w=request.w, vy=request.vy))
-
-    def _let_go(self, name: str) -> None:
-        """The page drives a robot no longer: it stops."""
-        if self._driven.pop(name, None) is None:
-            return
-        robot = self.hub.sim.robots.get(name)
-        if robot is not None:
-            robot.port(SOURCE).submit(cmd.Stop())
-            robot.release(SOURCE)
-
-    @_do.register
-    def _(self, request: msg.Enable, viewer: Viewer) -> None:
-        def enable(robot: Robot) -> None:
-            if request.on and not robot.electrics.may_drive:
-                raise WorldError(f"{robot.name}: the motors cannot be enabled: red button pressed, or battery empty")
-            robot.port(SOURCE).submit(cmd.EnableMotors(request.on))
-
-        self._each(request.names, enable)
-
-    @_do.register
-    def _(self, request: msg.EmergencyStop, viewer: Viewer) -> None:
-        self._each(request.names, lambda robot: robot.press_estop(request.on))
-
-    def _each(self, names: Sequence[str], act: Callable[[Robot], None]) -> None:
-        """Do something with each of these robots, see `_for_all`."""
-        self._for_all(names, lambda name: act(self._driver(name)), "robots")
-
-    def _for_all(self, items: Sequence[T], act: Callable[[T], object], what: str = "bodies") -> None:
-        """Do something with each of several. One that it cannot be done with keeps nothing from the others; it is told at the end.
-
-        Raises
-        ------
-        WorldError
-            It could not be done with all.
-        """
-        failed: list[str] = []
-        for item in items:
-            try:
-                act(item)
-            except (BotyardError, KeyError) as error:
-                failed.append(self._reason(error))
-        if failed:
-            raise WorldError(failed[0] if len(items) == 1 else f"{len(failed)} of {len(items)} {what}: {failed[0]}")
-
-    @_do.register
-    def _(self, request: msg.Joystick, viewer: Viewer) -> None:
-        stick = self._driver(request.name).electrics.joystick
-        stick.set(request.x, request.y, stick.throttle, request.button1, request.button2)
-
-    @_do.register
-    def _(self, request: msg.OdometryErrors, viewer: Viewer) -> None:
-        self._driver(request.name).port(SOURCE).set_odometry_errors(request.on)
-
-    def _driver(self, name: str) -> Robot:
-        robot = self.hub.sim.robots[name]
-        if not robot.spec.drive:
-            raise WorldError(f"{name} is an obstacle and cannot drive")
-        return robot
-
-    @_do.register
-    def _(self, request: msg.Reset, viewer: Viewer) -> None:
-        if request.names is None:
-            self.hub.sim.reset(None, SOURCE)
-        else:
-            self._for_all(request.names, lambda name: self.hub.sim.reset([name], SOURCE))
-
-    # who is in the world
+    def _let_go(self, names: Collection[str]) -> None:
+        """Bodies that a viewer has held when it left."""
+        there = tuple(n for n in names if n in self.hub.sim.fleet.rows)
+        if there:
+            self.control.do(
+                Caller(SOURCE, Level.OWN, "a page that has gone", is_user=True), Hold(names=there, on=False)
+            )
 
     @_do.register
     def _(self, request: msg.Add, viewer: Viewer) -> Any:
-        spec = self.yard.model_by_client(request.model)
-        self.yard.check_room(request.count)
         pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
-        sim = self.hub.sim
         if request.count > 1:
-            return self._add_many(request.model, pose or sim.home, request.count)
-        place = None if pose is None else sim.free_place(self.yard.find_model(spec.name), pose)
-        return self._opened([self.yard.add(request.model, request.name or None, place)])
-
-    @_do.register
-    def _(self, request: msg.Clone, viewer: Viewer) -> Any:
-        sim = self.hub.sim
-        originals = [sim.robots[n] for n in request.names if n in sim.robots] or [sim.robots[n] for n in request.names]
-        self.yard.check_room(len(originals))
-        return self._clone(originals)
-
-    async def _clone(self, originals: Sequence[Robot]) -> list[str]:
-        clones: list[Robot] = []
-        for robot in originals:
-            if robot.name in self.hub.sim.robots:  # one may go meanwhile
-                clones.append(self.yard.add(robot.spec, None, self.hub.sim.free_place(robot.spec, robot.truth)))
-            await asyncio.sleep(0)
-        return await self._opened(clones)
-
-    async def _add_many(self, model: str, near: Pose, count: int) -> list[str]:
-        return await self._opened(await self.yard.add_many(model, near, count))
-
-    async def _opened(self, robots: Sequence[Robot]) -> list[str]:
-        """Open the ports of robots that were added; their names."""
-        for robot in robots:
-            server = self.yard.servers.get(robot.name)
-            if server is not None:
-                await self.yard.open_somewhere(server)
-        if not robots:
-            return []
-        first = f"{robots[0].name} ({robots[0].spec.name})"
-        log.info("%s%s added", first, f" and {len(robots) - 1} more" if len(robots) > 1 else "")
-        return [robot.name for robot in robots]
-
-    @_do.register
-    def _(self, request: msg.Remove, viewer: Viewer) -> None:
-        sim = self.hub.sim
-        boxes = frozenset(sim.box_names)
-        there = [name for name in request.names if name in sim.robots or name in boxes]
-        if there:
-            self.yard.remove(there)
-            for name in there:
-                self._driven.pop(name, None)
-            first = ", ".join(shown(n) for n in there[:10])
-            log.info("%s%s removed", first, f" and {len(there) - 10} more" if len(there) > 10 else "")
-        if len(there) < len(request.names):  # somebody else may have been quicker
-            there_now = frozenset(there)
-            gone = [name for name in request.names if name not in there_now]
-            self.yard.remove(gone[:1])  # which says what is wrong
+            return self.control.do(self.caller(viewer), AddRobots(model=request.model, number=request.count, pose=pose))
+        arrived = self.control.do(
+            self.caller(viewer), AddRobot(model=request.model, robot=request.name, pose=pose, near=pose is not None)
+        )
+        return self._answer_of(request, now(arrived))
 
     # the world
 
-    async def _loaded(self, load: Callable[[Callable[[str | None], None]], None]) -> None:
-        """Wait for a map."""
-        future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        load(lambda error: None if future.done() else future.set_result(error))
-        error = await future
-        if error is not None:
-            raise WorldError(error)
-
-    @_do.register
-    def _(self, request: msg.LoadMap, viewer: Viewer) -> Any:
-        if not request.name:
-            self.world.clear()
-            return None
-        return self.load_map(request.name, viewer)
-
-    @_do.register
-    def _(self, request: msg.Reload, viewer: Viewer) -> Any:
-        return self._loaded(self.world.reload)
-
-    async def load_map(self, name: str, asker: Hashable = SOURCE) -> None:
-        """Load a map by its name, for `asker`.
+    async def load_map(self, name: str, caller: Caller) -> None:
+        """Load a map by its name.
 
         Raises
         ------
         WorldError
             It cannot be loaded.
         """
-        await self._loaded(lambda done: self.world.load(name, done=done, asker=asker))
+        await asyncio.wrap_future(self.control.do(caller, LoadMap(map=name, reserved=False)))
 
-    async def load_file(self, name: str, data: bytes, asker: Hashable = SOURCE) -> None:
-        """Load a map or a world that a page has sent, for `asker`.
+    async def load_file(self, name: str, data: bytes, source: Hashable) -> None:
+        """Load a map or a world that a page has sent, which may steer; `source` is its address.
 
         Raises
         ------
         WorldError
             It is none.
         """
-        await self._loaded(lambda done: self.world.load_bytes(name, data, done, asker))
+        caller = Caller(SOURCE, Level.OWN, "a page", key=("upload", source))
+        await asyncio.wrap_future(self.control.do(caller, SendMap(map=name, data=data)))
         self.changed()
 
     @_do.register
-    async def _(self, request: msg.Snapshot, viewer: Viewer) -> str:
-        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-        def done(path: Path | None, why: str) -> None:
-            if future.done():
-                return
-            if path is None:
-                future.set_exception(WorldError(why))
-            else:
-                future.set_result(str(path))
-
-        self.world.write_picture(request.name, wall.monotonic(), done)
-        path = await future
-        log.info("picture written to %s", path)
-        return path
-
-    @_do.register
-    def _(self, request: msg.Interface, viewer: Viewer) -> Any:
-        return self.yard.switch(request.name, request.on)
-
-    @_do.register
     def _(self, request: msg.Start, viewer: Viewer) -> Any:
+        self.control.check(self.caller(viewer), Level.OWN)
         if self.starter is None or self.start is None:
             raise WorldError("the simulation has started already")
         return self._start(request, self.starter)
@@ -566,6 +418,7 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Reply, viewer: Viewer) -> None:
+        self.control.check(self.caller(viewer), Level.OWN)
         question, self.question = self.question, None
         if question is None:
             raise WorldError("somebody has answered already")
@@ -573,11 +426,6 @@ class PageDesk:
             log.error("%s; the page said to end", question.text)
             self._end(question.refused)
         self._next_status = 0.0  # others need not answer any more
-
-    @_do.register
-    def _(self, request: msg.Exit, viewer: Viewer) -> None:
-        log.info("the page ends the simulation")
-        self._end(0)
 
     def _end(self, status: int) -> None:
         """End the simulator when the answer is on its way."""
@@ -604,7 +452,7 @@ class PageDesk:
                 models.append(model_shape(find_robot(name), name))
             except BotyardError as error:
                 models.append(msg.broken_model(name, shown(error, MAX_PROBLEM)))
-        found = await self.world.beside(self.world.maps)
+        found = await self.maps.beside(self.maps.names)
         maps = [msg.MapFile(name=name, shipped=shipped) for name, shipped in found]
         return msgspec.Raw(msg.encoder.encode(msg.CatalogResult(models=models, maps=maps)))
 
@@ -616,6 +464,31 @@ class PageDesk:
 def _three(values: Iterable[float]) -> tuple[float, float, float]:
     a, b, c = values
     return a, b, c
+
+
+OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
+    msg.Pause: lambda r: Pause(),
+    msg.Run: lambda r: Resume(),
+    msg.Step: lambda r: Step(steps=r.count),
+    msg.Speed: lambda r: SetSpeed(speed=r.factor),
+    msg.Hold: lambda r: Hold(names=tuple(r.names), on=r.on),
+    msg.Move: lambda r: Place(to=tuple((to.name, Pose(to.x, to.y, to.th)) for to in r.to)),
+    msg.Drive: lambda r: Drive(robot=r.name, v=r.v, w=r.w, vy=r.vy, on=r.on, until=wall.monotonic() + DEAD_MAN),
+    msg.Enable: lambda r: EnableMotors(robots=tuple(r.names), on=r.on),
+    msg.EmergencyStop: lambda r: PressEmergencyStop(robots=tuple(r.names), on=r.on),
+    msg.Joystick: lambda r: MoveJoystick(robot=r.name, x=r.x, y=r.y, button1=r.button1, button2=r.button2),
+    msg.OdometryErrors: lambda r: SetOdometryErrors(robot=r.name, on=r.on),
+    msg.Reset: lambda r: Reset(names=None if r.names is None else tuple(r.names)),
+    msg.Add: lambda r: AddRobot(model=r.model),
+    msg.Clone: lambda r: CloneRobots(robots=tuple(r.names)),
+    msg.Remove: lambda r: Remove(names=tuple(r.names)),
+    msg.LoadMap: lambda r: LoadMap(map=r.name, reserved=False) if r.name else ClearMap(),
+    msg.Reload: lambda r: ReloadMap(),
+    msg.Snapshot: lambda r: WritePicture(picture=r.name),
+    msg.Interface: lambda r: SwitchInterface(interface=r.name, on=r.on),
+    msg.Exit: lambda r: Exit(command="the page"),
+}
+"""What each request of the page is at the control surface."""
 
 
 class PageLog(logging.Handler):

@@ -15,6 +15,7 @@ from typing import Final
 
 from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
+from botyard.interfaces.pioneer import PioneerDesk
 from botyard.model.robot import RobotSpec
 from botyard.names import shown
 from botyard.protocols.pioneer.session import PioneerSettings
@@ -22,7 +23,6 @@ from botyard.protocols.tokenbucket import RateLimit, TokenBucket
 from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import RobotClient, RobotPortServer
-from botyard.servers.worldcontrol import WorldControl
 from botyard.sim.robot import Robot
 
 MAX_FACTORY_ROBOTS: Final = 1000
@@ -194,11 +194,11 @@ class FactoryServer(RobotPortServer):
         hub: Hub,
         model: RobotSpec,
         settings: PioneerSettings,
-        world: WorldControl,
+        desk: PioneerDesk,
         places: Callable[[RobotSpec, int], Sequence[Pose]],
         workshop: Workshop,
     ) -> None:
-        super().__init__(hub, f"{model.name} factory", settings, world)
+        super().__init__(hub, f"{model.name} factory", settings, desk)
         self.model = model
         self.remembered: dict[str, Pose] = {}
         """Where robots of these names begin, once: they were there before the simulator was started again."""

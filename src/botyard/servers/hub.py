@@ -12,12 +12,17 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from concurrent.futures import Future
+from typing import Final, Protocol
 
+from botyard.control import later
+from botyard.errors import NotNowError
 from botyard.protocols.robotport import Timing
+from botyard.servers.background import Background
 from botyard.servers.fence import Fence
 from botyard.servers.intake import Intake
 from botyard.servers.reporting import Reporter
+from botyard.servers.workclock import uncounted
 from botyard.sim.simulation import Simulation
 
 MAX_LAG: Final = 0.5
@@ -25,6 +30,10 @@ MAX_LAG: Final = 0.5
 RATIO_WINDOW: Final = 5.0
 """The real-time ratio is an average over the last so many seconds of wall time."""
 
+PART: Final = 0.05
+"""Steps that are made at once take so long at a time, s of wall time, and others are served in between …"""
+LEAST: Final = 20
+"""… but so many are made at least."""
 SETTLE: Final = 0.05
 """While time stands still, commands that clients send meanwhile take effect this often, s of wall time."""
 POLL: Final = 0.02
@@ -81,7 +90,8 @@ class Hub:
         """Pictures of the page that viewers did not get, because they had not taken the one before, or want fewer."""
         self.dropped_reports = 0
         """Reports that were not sent, because their clients did not read."""
-        self.tasks: set[asyncio.Future[Any]] = set()  # work beside the loop; kept here so that it is not lost half way
+        self.background = Background()
+        """Work beside the loop."""
         self._marks: deque[tuple[float, float]] = deque()
         self._looks = Fence(log, "looking after sessions")
         self.attach(self.reporter)
@@ -197,13 +207,13 @@ class Hub:
                     await asyncio.sleep(0)  # clients are served even when there is no time to spare
             if self._stop.is_set() or (self._paused and not self._allowed):
                 continue
-            now = loop.time()
-            self.sim.timing = Timing(self.sim.dt, interval or self.sim.dt, now - last)
-            last = now
+            begin = loop.time()
+            self.sim.timing = Timing(self.sim.dt, interval or self.sim.dt, begin - last)
+            last = begin
             steps += 1
             self._allowed = max(0, self._allowed - 1)
             self.step_once()
-            self.step_time += 0.1 * (loop.time() - now - self.step_time)
+            self.step_time += 0.1 * (loop.time() - begin - self.step_time)
             if self.duration is not None and self.sim.time >= self.duration - 1e-9:
                 self.stop()
         return self.exit_status
@@ -245,10 +255,27 @@ class Hub:
             return False
         return True
 
-    def step_now(self, count: int) -> None:
-        """So many steps at once, between two of the loop; everyone is told of each."""
-        for _ in range(count):
-            self.step_once()
+    def step_now(self, count: int) -> Future[None]:
+        """So many steps at once while time stands still, a part at a time, so that others are served in between; see `NotNowError`."""
+        left = self._some_steps(count)
+        return self.background.future(self._other_steps(left), "steps at once") if left else later.now(None)
+
+    def _some_steps(self, count: int) -> int:
+        """Make steps for a while; how many are left."""
+        clock = asyncio.get_running_loop().time
+        end, made = clock() + PART, 0
+        with uncounted():
+            while made < count and (made < LEAST or clock() < end):
+                self.step_once()
+                made += 1
+        return count - made
+
+    async def _other_steps(self, left: int) -> None:
+        while left:
+            await asyncio.sleep(0)
+            if not self._paused:
+                raise NotNowError(f"somebody let time go on; {left} steps were not made")
+            left = self._some_steps(left)
 
     def step_once(self) -> None:
         """One step, and everyone is told."""

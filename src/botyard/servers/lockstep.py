@@ -104,7 +104,7 @@ class Lockstep:
                     if steps >= LEAST and now() - begin > PART:
                         stepping.hold(now())  # it is not silent, it waits
                         return False
-                    self._hub.step_now(1)
+                    self._hub.step_once()
                     stepping.stepped()
                     steps += 1
         finally:

@@ -28,7 +28,7 @@ log = logging.getLogger("botyard.timing")
 def figures(yard: Yard) -> Iterator[tuple[str, str, str, float]]:
     """Name, kind, meaning and value of everything that is told."""
     hub, sim = yard.hub, yard.hub.sim
-    connections = yard.world.connections
+    connections = yard.desk.connections
     yield "simulated_seconds_total", "counter", "Simulated time since the start.", sim.time
     yield "steps_total", "counter", "Steps since the start.", sim.tick
     yield "step_seconds", "gauge", "Wall time of a step, averaged over some.", hub.step_time

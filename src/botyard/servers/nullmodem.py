@@ -18,10 +18,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from botyard.control import Control
+from botyard.interfaces.pioneer import PioneerDesk
 from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers.connection import Connection, RobotLog
+from botyard.servers.maploading import MapLoader
+from botyard.servers.pictures import Pictures
 from botyard.servers.reporting import Reporter
-from botyard.servers.worldcontrol import WorldControl
 from botyard.sim.simulation import Simulation
 
 T = TypeVar("T")
@@ -49,9 +52,9 @@ class Line:
         self._manipulate = manipulator or (lambda data: data)
         logger = logging.Logger(f"nullmodem.{robot}")
         logger.addHandler(_ListHandler(self.log))
-        session = Session(modem.sim.robots[robot].port("pioneer"), modem.settings, modem.now)
+        session = Session(modem.desk.port(modem.sim.robots[robot]), modem.settings, modem.now)
         self.connection = Connection(
-            session, self.received.extend, self._finish, RobotLog(logger, {"robot": robot}), modem.world
+            session, self.received.extend, self._finish, RobotLog(logger, {"robot": robot}), modem.desk
         )
 
     def send(self, data: bytes) -> None:
@@ -91,16 +94,27 @@ class NullModem:
         Choices about the protocol.
     folders : sequence of Path
         Where clients may load maps from.
+    read_only : bool
+        Clients change nothing of the world.
     """
 
     def __init__(
-        self, sim: Simulation, settings: PioneerSettings | None = None, *, folders: Sequence[Path] = ()
+        self,
+        sim: Simulation,
+        settings: PioneerSettings | None = None,
+        *,
+        folders: Sequence[Path] = (),
+        read_only: bool = False,
     ) -> None:
         self.sim = sim
         self.exit_status: int | None = None
-        self.world = WorldControl(sim, self, folders=folders, limits=None)
-        self.settings = settings or PioneerSettings()
         self.now = 1000.0
+        self.settings = settings or PioneerSettings()
+        self.control = control = Control(sim, read_only=read_only)
+        self.maps = control.maps = MapLoader(sim, self, folders=folders, limits=None)
+        control.painter = Pictures(sim, self, limits=None, clock=lambda: self.now)
+        control.end = self.end_soon
+        self.desk = PioneerDesk(control)
         self._lines: list[Line] = []
         self._reporter = Reporter()
 

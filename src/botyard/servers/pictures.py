@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
 from typing import Final
 
+from botyard.control.later import promise, settled
 from botyard.errors import WorldError
 from botyard.pictures import draw
 from botyard.pictures.still import Still, take
@@ -19,9 +22,6 @@ MAX_PICTURES: Final = 1000
 """Pictures that may be written in a run …"""
 PAUSE: Final = 1.0
 """… and the least time between two of them, s of wall time."""
-
-Done = Callable[[Path | None, str], None]
-"""Told where the picture is, or why there is none."""
 
 
 class Pictures:
@@ -37,29 +37,35 @@ class Pictures:
         Where the pictures go.
     limits : JobLimits or None
         What the process that draws may take; None: it is drawn in this one.
+    clock : callable
+        Wall time, s.
     """
 
-    def __init__(self, sim: Simulation, host: Host, folder: Path, limits: JobLimits | None) -> None:
+    def __init__(
+        self,
+        sim: Simulation,
+        host: Host,
+        folder: Path = Path(),
+        limits: JobLimits | None = JobLimits(),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._sim = sim
         self._host = host
         self._folder = folder
         self._limits = limits
+        self._clock = clock
         self._written = 0
         self._last = -math.inf
         self._busy = False
         self._job: Job | None = None
 
-    def write(self, name: str, now: float, done: Done) -> None:
-        """Write a picture of the world as it is now.
+    def write(self, name: str) -> Future[Path]:
+        """Write a picture of the world as it is now; where, or the WorldError that came instead, is told between two steps.
 
         Parameters
         ----------
         name : str
             May choose the file's stem, never its folder; no file is written over.
-        now : float
-            Wall time, s.
-        done : callable
-            Told what came of it, between two steps.
 
         Raises
         ------
@@ -68,6 +74,7 @@ class Pictures:
         """
         if self._written >= MAX_PICTURES:
             raise WorldError(f"no more than {MAX_PICTURES} pictures are written in a run")
+        now, done = self._clock(), promise()
         if self._busy:
             raise WorldError("no picture: the last one is still being drawn")
         if now - self._last < PAUSE:
@@ -80,9 +87,10 @@ class Pictures:
 
         def over(path: Path | None, error: Exception | None) -> None:
             self._busy, self._job = False, None
-            done(path, "" if error is None else str(error) if isinstance(error, WorldError) else repr(error))
+            settled(done, path, error if error is None or isinstance(error, WorldError) else WorldError(repr(error)))
 
         self._host.run_aside(lambda: self._save(_drawn(still, job), stem), over)
+        return done
 
     def close(self) -> None:
         """What is being drawn is given up."""

@@ -13,6 +13,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
+from botyard.control import (
+    AddRobot,
+    Caller,
+    Level,
+    LoadMap,
+    Operation,
+    Pause,
+    Place,
+    Remove,
+    Reset,
+    Resume,
+    SetSpeed,
+    Step,
+)
 from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
 from botyard.model.world import THING
@@ -26,12 +40,15 @@ from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
 from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
+from botyard.servers.mapcells import MapCells
 from botyard.servers.rossimulator import RosSimulator
 from botyard.servers.yard import Yard
 from botyard.sim.robot import Robot
 
 SOURCE: Final = "ros"
 """In whose name ROS commands robots and reads sensors."""
+ROS: Final = Caller(SOURCE, Level.CHANGE, "ROS", is_tame=False)
+"""Any ROS program: who asks, and from where, is not told by DDS and Zenoh."""
 CMD_VEL_TIMEOUT: Final = 0.6
 """A robot stops after so much simulated time without cmd_vel, s (as the drivers of the real ones do)."""
 
@@ -211,7 +228,9 @@ class RosGraph:
     Parameters
     ----------
     hub, yard : Hub, Yard
-        The running simulator.
+        The running simulator; what ROS asks for passes the control surface of the yard.
+    cells : MapCells
+        The map as cells.
     types : Types
         Message types.
     profile : str
@@ -226,6 +245,7 @@ class RosGraph:
         self,
         hub: Hub,
         yard: Yard,
+        cells: MapCells,
         types: Types,
         *,
         profile: str = "default",
@@ -233,7 +253,8 @@ class RosGraph:
         timeout: float = CMD_VEL_TIMEOUT,
     ) -> None:
         self._hub = hub
-        self._yard = yard
+        self._control = yard.control
+        self._cells = cells
         self._sim = hub.sim
         self.types = types
         self.profile = profile
@@ -383,7 +404,7 @@ class RosGraph:
                 Input(names.topic("cmd_vel_stamped"), "geometry_msgs/TwistStamped", driver.stamped, "velocity, with a header"),
                 Input(names.topic("enable_motors_cmd"), "std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off"),
             ]  # fmt: skip
-        if self.profile == "default" and not self._yard.world.read_only:
+        if self.profile == "default" and self._control.allows(ROS, Place):
             put = partial(self._place, robot.name)
             inputs.append(Input(names.topic("set_pose"), "geometry_msgs/PoseStamped", put, "put it there"))
         offered = topics.topics()
@@ -400,12 +421,7 @@ class RosGraph:
         self._put(name, float(pose.position.x), float(pose.position.y), yaw_of(pose.orientation))
 
     def _put(self, name: str, x: float, y: float, yaw: float) -> None:
-        try:
-            self._sim.crowd.enter(name, x, y)
-            self._sim.put(name, Pose(x, y, yaw), SOURCE)
-        except KeyError:
-            raise WorldError(f'there is no robot or thing "{shown(name)}"') from None
-        self._hub.settle()
+        self._control.do(ROS, Place(to=((name, Pose(x, y, yaw)),)))
 
     # -- the world
 
@@ -440,6 +456,7 @@ class RosGraph:
         ]  # fmt: skip
         services: list[Service] = []
         inputs: list[Input] = []
+        do = self._do
         if self.sim_time:
             topics.append(Topic("/clock", "rosgraph_msgs/Clock", self._clock, "simulated time", queue=1))
         if self.profile == "default" and self._maps:
@@ -449,7 +466,7 @@ class RosGraph:
                     "nav_msgs/OccupancyGrid",
                     self._map,
                     "the static map",
-                    version=lambda: self._yard.world.cells.version,
+                    version=lambda: self._cells.version,
                     queue=1,
                 )
             )
@@ -465,27 +482,27 @@ class RosGraph:
             )
             services += self._world_services(f"{node}/")
             services += Parameters(node, self.types, self._parameters).services()
-            standard = RosSimulator(node, self.types, self._m, self._hub, self._yard, self.stamp, SOURCE)
+            standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS, self._hub.background)
             services += standard.services()
             inputs += [
-                Input(f"{node}/pause_cmd", "std_msgs/Bool", lambda m: self._pause(bool(m.data)), "let time stand still, or go on"),
-                Input(f"{node}/step_cmd", "std_msgs/UInt32", lambda m: self._steps(int(m.data)), "so many steps, then stand still"),
-                Input(f"{node}/set_speed_cmd", "std_msgs/Float64", lambda m: self._speed(float(m.data)), "simulated per wall time"),
-                Input(f"{node}/load_map_cmd", "std_msgs/String", lambda m: self._load(str(m.data)), "another map or world"),
+                Input(f"{node}/pause_cmd", "std_msgs/Bool", lambda m: do(Pause() if m.data else Resume()), "time stands still, or goes on"),
+                Input(f"{node}/step_cmd", "std_msgs/UInt32", lambda m: do(Step(steps=int(m.data))), "so many steps, then stand still"),
+                Input(f"{node}/set_speed_cmd", "std_msgs/Float64", lambda m: do(SetSpeed(speed=float(m.data))), "simulated per wall time"),
+                Input(f"{node}/load_map_cmd", "std_msgs/String", lambda m: self._load(m.data), "another map or world"),
             ]  # fmt: skip
         if self.profile in ("default", "stage"):
             services.append(
                 Service(
                     "/reset_positions",
                     "std_srvs/Empty",
-                    self._empty(self._reset),
+                    self._empty(lambda: self._do(Reset())),
                     "all robots back to their starts",
                     changes=True,
                 )
             )
         if self.profile in ("amrisim", "rosaria"):
             topics = topics[:4]
-        if self._yard.world.read_only:
+        if not self._control.allows(ROS, Level.CHANGE):
             inputs, services = [], [s for s in services if not s.changes]
         return _Member(node, [_Live(t, node) for t in topics], inputs, services)
 
@@ -501,56 +518,41 @@ class RosGraph:
         return found
 
     def _world_services(self, prefix: str) -> list[Service]:
+        do = self._do
+
         def service(name: str, type_name: str, act: Callable[[Any], str | None], about: str) -> Service:
             return Service(prefix + name, type_name, self._result(type_name, act), about, changes=True)
 
         return [
-            service("pause", "std_srvs/Trigger", lambda _: self._pause(True), "let time stand still"),
-            service("resume", "std_srvs/Trigger", lambda _: self._pause(False), "let time go on"),
-            service("step", "botyard_msgs/Step", lambda r: self._steps(int(r.steps)), "so many steps, then stand still"),
-            service("set_speed", "botyard_msgs/SetSpeed", lambda r: self._speed(float(r.factor)), "simulated per wall time"),
+            service("pause", "std_srvs/Trigger", lambda _: do(Pause()), "let time stand still"),
+            service("resume", "std_srvs/Trigger", lambda _: do(Resume()), "let time go on"),
+            service("step", "botyard_msgs/Step", lambda r: do(Step(steps=int(r.steps))), "so many steps, then stand still"),
+            service("set_speed", "botyard_msgs/SetSpeed", lambda r: do(SetSpeed(speed=float(r.factor))), "simulated per wall time"),
             Service(f"{prefix}add_robot", "botyard_msgs/AddRobot", self._add_robot, "another robot", changes=True),
-            service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: self._remove(str(r.name)), "take it away"),
+            service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: do(Remove(names=(str(r.name),))), "take it away"),
             service(
                 "set_pose", "botyard_msgs/SetPose", lambda r: self._put(str(r.name), r.pose.x, r.pose.y, r.pose.theta), "put it there"
             ),
-            service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(str(r.name)), "another map or world"),
+            service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(r.name), "another map or world"),
             *([Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map")] if self._maps else []),
         ]  # fmt: skip
 
-    def _pause(self, on: bool) -> None:
-        (self._hub.pause if on else self._hub.resume)()
+    def _do(self, operation: Operation[Any]) -> None:
+        self._control.do(ROS, operation)
 
-    def _steps(self, count: int) -> None:
-        if not 1 <= count <= 1_000_000:
-            raise WorldError(f"steps: expected 1 … 1000000, found {count}")
-        self._hub.step_and_pause(count)
-
-    def _speed(self, factor: float) -> None:
-        if not (factor == 0.0 or 0.01 <= factor <= 1000.0):
-            raise WorldError(f"speed: expected 0 (as fast as possible) or 0.01 … 1000, found {factor:g}")
-        self._hub.set_speed(factor)
+    def _load(self, name: Any) -> None:
+        """Begin to load a map; what comes of it is in the log."""
+        self._do(LoadMap(map=str(name), reserved=False))
 
     def _add_robot(self, request: Any) -> Any:
         response = self.types["botyard_msgs/AddRobotResponse"]
         try:
             pose = None if request.anywhere else Pose(request.pose.x, request.pose.y, request.pose.theta)
-            robot = self._yard.add_by_client(str(request.model), str(request.name), pose)
+            robot, model = str(request.name), str(request.model)
+            arrived = self._control.do(ROS, AddRobot(model=model, robot=robot, pose=pose))
         except BotyardError as error:
             return response(success=False, message=str(error), name="")
-        self._hub.settle()
-        return response(success=True, message="", name=robot.name)
-
-    def _remove(self, name: str) -> None:
-        self._yard.remove([name])
-        self._hub.settle()
-
-    def _load(self, name: str) -> None:
-        self._yard.world.load(name, asker=SOURCE)
-
-    def _reset(self) -> None:
-        self._sim.reset(source=SOURCE)
-        self._hub.settle()
+        return response(success=True, message="", name=arrived.robots[0])
 
     # -- what the world says
 
@@ -605,7 +607,7 @@ class RosGraph:
 
     def _map(self, stamp: Stamp) -> Any:
         """The map; None while its cells are being made."""
-        raster = self._yard.world.cells.get()
+        raster = self._cells.get()
         return None if raster is None else self._m.map(stamp, raster, "map")
 
     def _get_map(self, _request: Any) -> Any:

@@ -6,19 +6,40 @@ import asyncio
 import logging
 import math
 import re
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 
-from botyard.errors import BotyardError, PeerError
+from botyard.control import (
+    AddRobot,
+    Caller,
+    Control,
+    Exit,
+    Level,
+    Pause,
+    Place,
+    Remove,
+    Reset,
+    Resume,
+    StepNow,
+)
+from botyard.errors import (
+    BotyardError,
+    DeniedError,
+    NameRuleError,
+    NameTakenError,
+    NotNowError,
+    PeerError,
+    UnknownNameError,
+)
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose, Twist
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.world import THING
-from botyard.names import is_name, shown
+from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.regex import Pattern
@@ -39,17 +60,9 @@ from botyard.protocols.ros_messages.simulation_interfaces import (
     Time,
 )
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.hub import Hub
-from botyard.servers.workclock import uncounted
-from botyard.servers.yard import Yard
+from botyard.servers.background import Background
 from botyard.sim.robot import Robot
 
-MAX_STEPS: Final = 1000
-"""Steps that one request may ask for: the answer comes when they are done."""
-PART: Final = 0.05
-"""They are made for so long at a time, s, and others are served in between …"""
-LEAST: Final = 20
-"""… but so many at least."""
 FRAMES: Final = frozenset(["", "map", "world"])
 """Frames in which poses can be given."""
 SCHEME: Final = "botyard://"
@@ -74,6 +87,13 @@ class Refused(Exception):
         self.code = code
 
 
+def _code(error: BotyardError) -> Code:
+    """What an error is in the standard's numbers."""
+    if isinstance(error, NotNowError):
+        return Code.INCORRECT_STATE
+    return Code.NOT_FOUND if isinstance(error, UnknownNameError) else Code.OPERATION_FAILED
+
+
 class RosSimulator:
     """The services.
 
@@ -83,26 +103,34 @@ class RosSimulator:
         Under whose name.
     types, messages : Types, Messages
         Make messages.
-    hub, yard : Hub, Yard
-        The running simulator.
+    control : Control
+        The door to the running simulator.
     stamp : callable
         The time of the present state.
-    source : str
-        In whose name robots are commanded.
+    caller : Caller
+        Who asks.
+    background : Background
+        For answers that take longer.
     """
 
     def __init__(
-        self, node: str, types: Types, messages: Messages, hub: Hub, yard: Yard, stamp: Callable[[], Stamp], source: str
+        self,
+        node: str,
+        types: Types,
+        messages: Messages,
+        control: Control,
+        stamp: Callable[[], Stamp],
+        caller: Caller,
+        background: Background,
     ) -> None:
         self._node = node
         self._types = types
         self._m = messages
-        self._hub = hub
-        self._yard = yard
-        self._sim = hub.sim
+        self._control = control
+        self._caller = caller
+        self._background = background
+        self._sim = control.sim
         self._stamp = stamp
-        self._source = source
-        self._spawned: set[str] = set()
 
     def services(self) -> list[Service]:
         """What is served, to ROS 2 only."""
@@ -141,13 +169,13 @@ class RosSimulator:
             try:
                 found = act()
                 if isinstance(found, asyncio.Future):
-                    return self._later(finished(found))
+                    return self._background.start(finished(found), "an answer of simulation_interfaces")
                 fields = dict(found)
                 text = fields.pop("remark", "")
             except Refused as refused:
                 code, text = refused.code, str(refused)
             except BotyardError as error:
-                code, text = Code.OPERATION_FAILED, str(error)
+                code, text = _code(error), str(error)
             if not plain:
                 fields["result"] = self._make("Result", result=int(code), error_message=text)
             return self._types.filled(response, fields)
@@ -248,8 +276,8 @@ class RosSimulator:
 
     def _place(self, request: Any) -> dict[str, Any]:
         name, state = self._known(request.entity), request.state
-        self._sim.put(name, self._wanted_pose(state.header, state.pose, Code.OPERATION_FAILED), self._source)
-        self._hub.settle()
+        pose = self._wanted_pose(state.header, state.pose, Code.OPERATION_FAILED)
+        self._control.do(self._caller, Place(to=((name, pose),)))
         moving = [getattr(v, a) for v in (state.twist.linear, state.twist.angular) for a in "xyz"]
         return {"remark": "the twist is not taken over: robots move by cmd_vel"} if any(moving) else {}
 
@@ -307,100 +335,71 @@ class RosSimulator:
         name = name or space.strip("/")
         if space.strip("/") not in ("", name):
             raise Refused(Code.NAMESPACE_INVALID, "entity_namespace: the topics of a robot are under its name")
-        if name and not is_name(name):
-            raise Refused(Code.NAME_INVALID, f"a robot has a name of 1 to 64 printable characters; found {shown(name)}")
-        if name in self._sim.snapshot.rows or name in self._names():
-            if not request.allow_renaming:
-                raise Refused(Code.NAME_NOT_UNIQUE, f'there is a "{shown(name)}" already')
-            name = self._sim.unique_name(name)
         pose = self._wanted_pose(request.initial_pose.header, request.initial_pose.pose, Code.INVALID_POSE)
+        rename = bool(request.allow_renaming)
         try:
-            robot = self._yard.add_by_client(model, name, pose)
+            arrived = self._control.do(self._caller, AddRobot(model=model, robot=name, pose=pose, rename=rename))
+        except NameRuleError as error:
+            raise Refused(Code.NAME_INVALID, str(error)) from None
+        except NameTakenError as error:
+            raise Refused(Code.NAME_NOT_UNIQUE, str(error)) from None
+        except DeniedError:
+            raise
         except BotyardError as error:
             raise Refused(Code.NO_RESOURCE, str(error)) from None
-        self._spawned.add(robot.name)
-        self._hub.settle()
-        return {"entity_name": robot.name}
+        return {"entity_name": arrived.robots[0]}
 
     def _delete(self, request: Any) -> dict[str, Any]:
-        name = self._known(request.entity)
-        self._yard.remove([name])
-        self._spawned.discard(name)
-        self._hub.settle()
+        self._control.do(self._caller, Remove(names=(self._known(request.entity),)))
         return {}
 
     # -- time
 
+    @property
+    def _is_paused(self) -> bool:
+        return self._control.clock is not None and self._control.clock.is_paused
+
     def _time(self, _request: Any) -> dict[str, Any]:
-        state = Time.PAUSED if self._hub.is_paused else Time.PLAYING
+        state = Time.PAUSED if self._is_paused else Time.PLAYING
         return {"state": self._make("SimulationState", state=int(state))}
 
     def _set_time(self, request: Any) -> dict[str, Any]:
         wanted = int(request.state.state)
         if wanted == Time.QUITTING:
-            if not self._yard.world.allow_exit:  # who asks, and from where, is not told by DDS and Zenoh
-                raise Refused(Code.FEATURE_UNSUPPORTED, "quitting is obeyed with --allow-client-exit only")
-            log.warning("ROS 2: a client ends the simulation")
-            self._hub.stop()
+            try:
+                self._control.do(self._caller, Exit(command="SetSimulationState"))
+            except DeniedError:
+                raise Refused(Code.FEATURE_UNSUPPORTED, "quitting is obeyed with --allow-client-exit only") from None
             return {}
         if wanted not in (Time.PLAYING, Time.PAUSED):
             raise Refused(Code.FEATURE_UNSUPPORTED, "state: expected playing (1), paused (2) or quitting (3)")
-        if (wanted == Time.PAUSED) == self._hub.is_paused:
+        if (wanted == Time.PAUSED) == self._is_paused:
             raise Refused(Code.ALREADY_IN_TARGET_STATE, "it is so already")
-        (self._hub.pause if wanted == Time.PAUSED else self._hub.resume)()
+        self._control.do(self._caller, Pause() if wanted == Time.PAUSED else Resume())
         return {}
 
-    def _step(self, request: Any) -> dict[str, Any] | asyncio.Future[dict[str, Any]]:
-        count = int(request.steps)
-        if not self._hub.is_paused:
-            raise Refused(Code.INCORRECT_STATE, "steps are for when time stands still")
-        if not 1 <= count <= MAX_STEPS:
-            raise Refused(Code.OPERATION_FAILED, f"steps: expected 1 … {MAX_STEPS}, found {count}")
-        left = self._some_steps(count)
-        return self._later(self._other_steps(left)) if left else {}
+    def _step(self, request: Any) -> asyncio.Future[dict[str, Any]]:
+        done = self._control.do(self._caller, StepNow(steps=int(request.steps)))
 
-    def _some_steps(self, count: int) -> int:
-        """Make steps for a while; how many are left."""
-        now = asyncio.get_running_loop().time
-        end, made = now() + PART, 0
-        with uncounted():
-            while made < count and (made < LEAST or now() < end):
-                self._hub.step_now(1)
-                made += 1
-        return count - made
+        async def answer() -> dict[str, Any]:
+            await asyncio.wrap_future(done)
+            return {}
 
-    async def _other_steps(self, left: int) -> dict[str, Any]:
-        while left:
-            await asyncio.sleep(0)
-            if not self._hub.is_paused:
-                raise Refused(Code.INCORRECT_STATE, f"somebody let time go on; {left} steps were not made")
-            left = self._some_steps(left)
-        return {}
-
-    def _later(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
-        task = asyncio.ensure_future(work)
-        self._hub.tasks.add(task)
-        task.add_done_callback(self._hub.tasks.discard)
-        return task
+        return self._background.start(answer(), "steps at once")
 
     def _reset(self, request: Any) -> dict[str, Any]:
         scope = int(request.scope) or SCOPE_STATE | SCOPE_SPAWNED
         if scope == SCOPE_TIME:
             raise Refused(Code.FEATURE_UNSUPPORTED, "simulated time never goes back")
-        if scope & SCOPE_SPAWNED:
-            gone = [n for n in self._spawned if n in self._sim.robots]
-            self._spawned.clear()
-            self._yard.remove(gone)
-        if scope & SCOPE_STATE:
-            self._sim.reset(source=self._source)
-        self._hub.settle()
+        self._control.do(self._caller, Reset(spawned=bool(scope & SCOPE_SPAWNED), starts=bool(scope & SCOPE_STATE)))
         return {"remark": "time goes on"} if scope & SCOPE_TIME else {}
 
     def _features(self, _request: Any) -> dict[str, Any]:
         features = self._make(
             "SimulatorFeatures",
             features=np.array(
-                [int(f) for f in Feature if not (f in CHANGING and self._yard.world.read_only)], np.uint16
+                [int(f) for f in Feature if f not in CHANGING or self._control.allows(self._caller, Level.CHANGE)],
+                np.uint16,
             ),
             spawn_formats=[],
             custom_info=f"models by name, as {SCHEME}p3dx",

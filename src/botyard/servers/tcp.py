@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
 from botyard.errors import PortError
+from botyard.interfaces.pioneer import PioneerDesk
 from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
 from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, PioneerSettings, Session, Stage
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.fence import Fence, Seldom, end_all
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
-from botyard.servers.worldcontrol import WorldControl
 from botyard.sim.robot import Robot
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ MAX_STUCK = 30.0
 
 
 class LoopHost:
-    """The event loop as host of a `WorldControl`."""
+    """The event loop as a host."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -118,7 +118,7 @@ class RobotPortServer(ABC):
         For the log: of the robot, or of the factory.
     settings : PioneerSettings
         Choices of the user about the protocol.
-    world : WorldControl
+    desk : PioneerDesk
         Takes what clients ask of the whole simulation.
     """
 
@@ -126,11 +126,11 @@ class RobotPortServer(ABC):
     backlog = 16
     """Connections that the system keeps until they are accepted, and that are accepted at a time."""
 
-    def __init__(self, hub: Hub, name: str, settings: PioneerSettings, world: WorldControl) -> None:
+    def __init__(self, hub: Hub, name: str, settings: PioneerSettings, desk: PioneerDesk) -> None:
         self.hub = hub
         self.name = name
         self.settings = settings
-        self.world = world
+        self.desk = desk
         self.log = RobotLog(logging.getLogger("botyard.pioneer"), {"robot": name})
         self.refusals = Seldom(self.log)
         """Connections that came to nothing: anybody can make any number of them."""
@@ -209,8 +209,8 @@ class RobotPortServer(ABC):
 class PioneerServer(RobotPortServer):
     """The port of one robot, with one client at a time."""
 
-    def __init__(self, hub: Hub, robot: Robot, settings: PioneerSettings, world: WorldControl) -> None:
-        super().__init__(hub, robot.name, settings, world)
+    def __init__(self, hub: Hub, robot: Robot, settings: PioneerSettings, desk: PioneerDesk) -> None:
+        super().__init__(hub, robot.name, settings, desk)
         self.robot = robot
         self._asking: dict[RobotClient, None] = {}
         self._look: asyncio.Task[None] | None = None
@@ -423,10 +423,10 @@ class RobotClient(asyncio.Protocol):
         self._robot = robot
         log = server.log if robot.name == server.name else RobotLog(server.log.logger, {"robot": robot.name})
         server.visits.log(logging.INFO, "client %s connected", self.peer, to=log)
-        session = Session(robot.port("pioneer"), server.settings, self._loop.time())
+        session = Session(server.desk.port(robot), server.settings, self._loop.time())
         host = self.source
         is_local = host.startswith("127.") or host == "::1"
-        self._connection = Connection(session, self._write, self._finish, log, server.world, is_local, server.visits)
+        self._connection = Connection(session, self._write, self._finish, log, server.desk, is_local, server.visits)
         server.hub.reporter.attach(self._connection)
         self._inlet = Inlet(
             server.hub.intake,

@@ -393,7 +393,7 @@ class PageServer:
         name, scene = self.source.map_name(), self.desk.hub.sim.scene
         if not name or request.path_params["name"] != f"{name}.bin":
             return PlainTextResponse("this map is not the present one", 404)
-        beside = self.desk.world.beside
+        beside = self.desk.maps.beside
         async with self._packing:
             if self._packed[0] != name:
                 self._packed = (name, await beside(lambda: gzip.compress(encode_map(scene), 3)))
@@ -417,7 +417,7 @@ class PageServer:
             if data is None:
                 return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
             name = Path(request.query_params.get("name", "map").replace("\\", "/")).name or "map"
-            await self.desk.load_file(name, data, ("upload", source))
+            await self.desk.load_file(name, data, source)
         except TimeoutError:
             return PlainTextResponse(f"nothing came for {UPLOAD_PAUSE:g} s", 408)
         except ClientDisconnect:
@@ -436,7 +436,7 @@ class PageServer:
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
         world = self.desk.hub.sim.world()
-        data = await self.desk.world.beside(lambda: saving.packed(world))
+        data = await self.desk.maps.beside(lambda: saving.packed(world))
         return Response(data, media_type="application/zip")
 
     async def _viewer(self, socket: WebSocket) -> None:

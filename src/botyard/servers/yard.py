@@ -5,36 +5,36 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeVar
 
+from botyard.control.bodies import PORTION, check_room
 from botyard.controllers.crew import employ
-from botyard.errors import BotyardError, ModelError, PortError, WorldError, did_you_mean
+from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
+from botyard.interfaces.pioneer import PioneerDesk
 from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
-from botyard.names import check_name, is_name, shown
+from botyard.names import shown
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers.factory import FactoryServer, Workshop, check_factory_model
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import PioneerServer, RobotPortServer
-from botyard.servers.worldcontrol import WorldControl
-from botyard.sim.placement import FreePlaces
 from botyard.sim.robot import Robot
 
 PORT_ATTEMPTS = 3
 PORT_PAUSE = 2.0
 """A patient yard tries a taken port so often, with pauses of so many s, before it takes the next one (FRM-015)."""
-PORTION = 50
-"""So many robots are added at once while the simulator runs; then the world goes on."""
-MAX_ROBOTS = 10_000
-"""Up to so many robots can be added by clients: by the page, and by those of ROS."""
 MAX_SKIPPED = 100
 """A robot that is added while the simulator runs passes over so many taken ports."""
 
 log = logging.getLogger("botyard")
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -67,8 +67,8 @@ class Yard:
     ----------
     hub : Hub
         Runs the simulation.
-    world : WorldControl
-        Takes what clients ask of the whole simulation.
+    desk : PioneerDesk
+        Takes what clients ask of the whole simulation; its control surface gets these grounds.
     settings : PioneerSettings
         Of the sessions.
     host : str
@@ -86,7 +86,7 @@ class Yard:
     def __init__(
         self,
         hub: Hub,
-        world: WorldControl,
+        desk: PioneerDesk,
         settings: PioneerSettings,
         *,
         host: str = "127.0.0.1",
@@ -96,7 +96,8 @@ class Yard:
         program: Program | None = None,
     ) -> None:
         self.hub = hub
-        self.world = world
+        self.desk = desk
+        self.control = desk.control
         self.settings = settings
         self.host = host
         self.port = port
@@ -111,7 +112,7 @@ class Yard:
         self._equip = equip
         self._program = program
         self._workshop = Workshop(hub)
-        world.populate = self.receive
+        self.control.grounds = self
 
     # -- robots
 
@@ -138,58 +139,36 @@ class Yard:
         self._prepare(robot)
         return robot
 
-    def model_by_client(self, name: str) -> RobotSpec:
-        """The model that a client names, as it is in the library: clients name no files.
+    def equip(self, spec: RobotSpec) -> RobotSpec:
+        """What robots of a model get here, for example a battery that drains."""
+        return self._equip(spec)
 
-        Raises
-        ------
-        ModelError, ModelFileError
-            There is none, or its file is wrong.
-        """
-        if "/" in name or "\\" in name or not is_name(name) or name.lower().endswith((".p", ".toml")):
-            raise ModelError(f'no robot model "{shown(name)}": clients ask for models by their names')
-        return find_robot(name)
-
-    def check_room(self, count: int) -> None:
-        """Whether clients may add so many robots more.
-
-        Raises
-        ------
-        WorldError
-            There would be more than `MAX_ROBOTS`.
-        """
-        if len(self.hub.sim.robots) + count > MAX_ROBOTS:
-            raise WorldError(f"clients add robots up to {MAX_ROBOTS}; {len(self.hub.sim.robots)} are there")
-
-    def add_by_client(self, model: str, name: str, pose: Pose | None) -> Robot:
-        """Add a robot that a client asked for, by a model's name, and open its port; see `add`.
+    def add_robots(self, spec: RobotSpec, poses: Sequence[Pose], names: Sequence[str]) -> list[Robot]:
+        """Add robots of one model, taken as it is, at true poses (m, m, rad); `serve` gives them ports.
 
         Raises
         ------
         BotyardError
-            No such model (clients name no files), the name is taken, or the pose is absurd.
+            A name is taken, or a pose is absurd; then none is added.
         """
-        if name:
-            check_name(name)
-        self.check_room(1)
-        robot = self.add(self._equip(self.model_by_client(model)), name or None, pose)
-        task = asyncio.ensure_future(self._open_for([robot]))
-        self.hub.tasks.add(task)
-        task.add_done_callback(self.hub.tasks.discard)
-        return robot
-
-    async def add_many(self, model: str, near: Pose, count: int) -> list[Robot]:
-        """Add `count` robots of a model on the free places around `near`, in portions between which the world goes on; see `add`."""
-        sim, spec = self.hub.sim, self.find_model(model)
-        places = FreePlaces(sim, spec, near)
-        robots: list[Robot] = []
-        while len(robots) < count:
-            some = sim.add_robots(spec, places.take(min(PORTION, count - len(robots))))
-            for robot in some:
-                self._prepare(robot)
-            robots += some
-            await asyncio.sleep(0)
+        robots = self.hub.sim.add_robots(spec, poses, names)
+        for robot in robots:
+            self._prepare(robot)
         return robots
+
+    def serve(self, robots: Sequence[Robot]) -> Future[None]:
+        """Open the ports of robots that were added while the simulator runs; PortError when one cannot be had."""
+        return self.hub.background.future(self._open_each(robots), "ports of robots")
+
+    async def _open_each(self, robots: Sequence[Robot]) -> None:
+        for robot in robots:
+            server = self.servers.get(robot.name)
+            if server is not None:
+                await self.open_somewhere(server)
+
+    def work(self, portions: Generator[Future[None] | None, None, T]) -> Future[T]:
+        """Do work in portions, others are served in between; see `Background.portions`."""
+        return self.hub.background.portions(portions, "robots that clients add")
 
     def populate(self, world: World) -> list[Robot]:
         """Add the robots of a world and what drives them; one that is there already is put where the world says, as itself.
@@ -214,7 +193,7 @@ class Yard:
     def receive(self, world: World) -> None:
         """A world was loaded while the simulator runs: its robots come, and get ports; the first ones at once, others in portions."""
         try:
-            self.check_room(sum(p.name not in self.hub.sim.robots for p in world.robots))
+            check_room(self.control, sum(p.name not in self.hub.sim.robots for p in world.robots))
         except WorldError as error:
             log.warning("the robots of %s were not added: %s", world.scene.source, error)
             return
@@ -222,11 +201,9 @@ class Yard:
             robots = self._receive(world.robots)
             if not robots:
                 return
-            task = asyncio.ensure_future(self._open_for(robots))
+            self.hub.background.start(self._open_for(robots), "ports of robots")
         else:
-            task = asyncio.ensure_future(self._receive_many(world.robots))
-        self.hub.tasks.add(task)
-        task.add_done_callback(self.hub.tasks.discard)
+            self.hub.background.start(self._receive_many(world.robots), "robots of a map")
 
     def _receive(self, some: Sequence[PlacedRobot]) -> list[Robot]:
         try:
@@ -255,16 +232,14 @@ class Yard:
 
     async def _open_for(self, robots: Sequence[Robot]) -> None:
         try:
-            for robot in robots:
-                if robot.name in self.servers:
-                    await self.open_somewhere(self.servers[robot.name])
+            await self._open_each(robots)
         except PortError as error:
             log.warning("%s", error)
 
     def _prepare(self, robot: Robot) -> None:
         if not robot.spec.drive:
             return
-        self.servers[robot.name] = PioneerServer(self.hub, robot, self.settings, self.world)
+        self.servers[robot.name] = PioneerServer(self.hub, robot, self.settings, self.desk)
         if self._program is not None and robot.name not in self.hub.sim.programs:
             employ(robot, self._program)
 
@@ -281,7 +256,7 @@ class Yard:
         spec = self.find_model(model)
         check_factory_model(spec)
         factory = FactoryServer(
-            self.hub, spec, self.settings, self.world, places or self.hub.sim.next_places, self._workshop
+            self.hub, spec, self.settings, self.desk, places or self.hub.sim.next_places, self._workshop
         )
         self.factories.append(factory)
         return factory
@@ -401,6 +376,10 @@ class Yard:
         self.port_changes += 1
         for server in self.all_servers:
             server.close()
+
+    def switch_interface(self, interface: str, on: bool) -> Future[None]:
+        """Start or stop an interface; see `switch`."""
+        return self.hub.background.future(self.switch(interface, on), f"interface {shown(interface)}")
 
     async def switch(self, name: str, on: bool) -> None:
         """Start or stop an interface.

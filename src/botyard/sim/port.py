@@ -137,6 +137,18 @@ class Port:
         """Queue: errors of odometry on or off."""
         self._commands.odometry_errors(on)
 
+    def move_joystick(self, x: float, y: float, throttle: float, button1: bool, button2: bool) -> None:
+        """The joystick that is plugged into the robot."""
+        self.electrics.joystick.set(x, y, throttle, button1, button2)
+
+    def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
+        """Lines of a byte of the digital inputs."""
+        self.electrics.write_inputs(byte=byte, mask=mask, states=states)
+
+    def set_analog_input(self, port: int, value: int) -> None:
+        """The reading of an analog input."""
+        self.electrics.write_analog(port, value)
+
     def press_estop(self, pressed: bool) -> None:
         """The red button."""
         self._robot.press_estop(pressed)

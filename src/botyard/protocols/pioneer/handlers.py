@@ -211,16 +211,12 @@ def _message(session: Session, packet: Packet) -> None:
     session.log(Level.INFO, f'the client says: "{shown(text, MAX_TEXT)}"')
 
 
-def table(laser_compat: bool = True, srisim_compat: bool = False, read_only: bool = False) -> dict[int, Handler]:
-    """What each command does, by number, for the user's choice of compatibility (§4.3, §4.4); `read_only`: of the world nothing changes."""
+def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, Handler]:
+    """What each command does, by number, for the user's choice of compatibility (§4.3, §4.4)."""
     handlers = BASE | accessoryhandlers.TABLE | simhandlers.TABLE
     handlers |= accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT
     if srisim_compat:
         handlers |= simhandlers.SRISIM
-    if read_only:
-        handlers |= simhandlers.READ_ONLY
-        if srisim_compat:
-            handlers |= dict.fromkeys(simhandlers.SRISIM, simhandlers.refuse)
     return handlers
 
 

@@ -18,6 +18,7 @@ from typing import Final
 
 from botyard.devices.gripper import Action
 from botyard.engine.commands import SetVelocity, Stop
+from botyard.errors import DeniedError
 from botyard.protocols.pioneer import handlers
 from botyard.protocols.pioneer.commands import QUIET, C, P, command_name
 from botyard.protocols.pioneer.events import Event, Level, LogLine, SessionClosed, SessionOpened
@@ -103,8 +104,6 @@ class PioneerSettings:
         Log every packet that arrives (``--log-packets-received``).
     log_movement : bool
         Log the velocity and pose of every report (``--log-movement-sent``).
-    read_only : bool
-        Clients drive their robots, and change nothing else of the world (``--read-only``).
     """
 
     robot_name: str = "AMRISim"
@@ -118,7 +117,6 @@ class PioneerSettings:
     gripper_layout: str = "aria"
     log_packets: bool = False
     log_movement: bool = False
-    read_only: bool = False
 
 
 class Session:
@@ -155,7 +153,7 @@ class Session:
         self.now = now
         self.said_goodbye = False
         """The client has sent CLOSE; it may go on sending for a while, to nobody."""
-        self._table = handlers.table(settings.laser_compat, settings.srisim_compat, settings.read_only)
+        self._table = handlers.table(settings.laser_compat, settings.srisim_compat)
         self._bumped = self._joydriving = self._claimed = self._has_robot = False
         self._out = bytearray()
         self._events: deque[Event] = deque()
@@ -380,7 +378,10 @@ class Session:
         self._claim()
         handler: Callable[[Session, Packet], None] | None = self._table.get(packet.id)
         if handler is not None:
-            handler(self, packet)
+            try:
+                handler(self, packet)
+            except DeniedError as error:
+                self.once(packet.id, Level.WARNING, f"{command_name(packet.id)} is not obeyed: {error}")
         else:
             self.unsupported(packet)
         self.last_command = packet.id

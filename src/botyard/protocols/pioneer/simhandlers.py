@@ -128,18 +128,18 @@ def _odometry_error(session: Session, r: Reader) -> None:
 
 def _digital_input(session: Session, r: Reader) -> None:
     """Byte number, mask, states."""
-    session.port.electrics.write_inputs(byte=r.u8(), mask=r.u8(), states=r.u8())
+    session.port.set_digital_inputs(byte=r.u8(), mask=r.u8(), states=r.u8())
 
 
 def _analog_input(session: Session, r: Reader) -> None:
     """Port, then the reading as u16."""
-    session.port.electrics.write_analog(r.u8(), r.u16())
+    session.port.set_analog_input(r.u8(), r.u16())
 
 
 def _joystick(session: Session, r: Reader) -> None:
     """x, y as i8 and throttle as u8, all in per cent; buttons as bits of a byte."""
     x, y, throttle, buttons = r.i8() / 100.0, r.i8() / 100.0, r.u8() / 100.0, r.u8()
-    session.port.electrics.joystick.set(x, y, throttle, bool(buttons & 1), bool(buttons & 2))
+    session.port.move_joystick(x, y, throttle, bool(buttons & 1), bool(buttons & 2))
 
 
 def _step_world(session: Session, r: Reader) -> None:
@@ -240,26 +240,3 @@ SRISIM: Final[dict[int, Handler]] = {
     C.OLD_RESET_TO_ORIGIN: _reset_to_origin,
 }
 """Numbers that ``--srisim-compat`` gives another meaning (§4.4)."""
-
-
-# -- a world that nobody may change
-
-READING: Final = frozenset([Ctrl.LOG_STATE, Ctrl.SIMINFO])
-"""Operations of SIM_CTRL that leave the world as it is."""
-
-
-def refuse(session: Session, packet: Packet) -> None:
-    """Do nothing, and say so once."""
-    session.once(packet.id, Level.WARNING, f"{command_name(packet.id)} is not obeyed: the world is read-only")
-
-
-def _read_only_ctrl(session: Session, packet: Packet) -> None:
-    r = packet.reader()
-    r.u8()
-    (_ctrl if r.i16() in READING else refuse)(session, packet)
-
-
-READ_ONLY: Final[dict[int, Handler]] = {
-    **dict.fromkeys((C.SIM_SET_POSE, C.SIM_RESET, C.SIM_EXIT, C.RESET, C.MAINTENANCE), refuse),
-    C.SIM_CTRL: _read_only_ctrl,
-}

@@ -239,8 +239,6 @@ AnyRequest = (
     Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | Add | Clone
     | Remove | Reset | OdometryErrors | LoadMap | Reload | Snapshot | Interface | Start | Reply | Exit | Catalog | Debug
 )  # fmt: skip
-READING: Final = (Hello, SetView, Ack, Catalog, Debug)
-"""What an audience may ask, who may look but not touch."""
 
 
 # -- what the page is told

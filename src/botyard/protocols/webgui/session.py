@@ -20,7 +20,6 @@ import msgspec
 from botyard.protocols.tokenbucket import Budget
 from botyard.protocols.webgui.messages import (
     MAX_TEXT,
-    READING,
     VERSION,
     Ack,
     AnyRequest,
@@ -198,8 +197,6 @@ class Viewer:
             self._greet(request)
         elif isinstance(request, Ack):
             self._acknowledged(request.number)
-        elif self.read_only and not isinstance(request, READING):
-            self._answer(request.id, None, "this page may only look on")
         elif isinstance(request, Hello):
             self._answer(request.id, None, "hello was said before")
         elif isinstance(request, SetView):

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard.control import Control, Reset, Throttle
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.model.dynamics import Gains, PoseController
@@ -36,7 +37,7 @@ from botyard.servers.ambf.fixtures import (
     ViewObject,
     robot_vehicle,
 )
-from botyard.servers.ambf.objects import SOURCE, AmbfObject, stamp_now
+from botyard.servers.ambf.objects import AMBF, SOURCE, AmbfObject, stamp_now
 from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.lockstep import Lockstep
@@ -83,8 +84,13 @@ class WorldObject(AmbfObject):
 
     def take(self, message: Any) -> None:
         """Step."""
-        self.ambf.lockstep.command(
-            self, bool(message.enable_step_throttling), bool(message.step_clock), int(message.n_skip_steps)
+        self.ambf.control.do(
+            self.ambf.stepper,
+            Throttle(
+                on=bool(message.enable_step_throttling),
+                clock=bool(message.step_clock),
+                skips=int(message.n_skip_steps),
+            ),
         )
 
 
@@ -95,6 +101,8 @@ class Ambf:
     ----------
     hub : Hub
         The running simulator.
+    control : Control
+        The door to it.
     lockstep : Lockstep
         Lets clients step the world.
     types : Types
@@ -105,13 +113,12 @@ class Ambf:
         In front of all namespaces.
     low, high : float or None
         Rates of all states, Hz; None: each its own.
-    read_only : bool
-        States are published, commands are not obeyed.
     """
 
     def __init__(
         self,
         hub: Hub,
+        control: Control,
         lockstep: Lockstep,
         types: Types,
         generation: str,
@@ -119,10 +126,9 @@ class Ambf:
         prefix: str = "",
         low: float | None = None,
         high: float | None = None,
-        read_only: bool = False,
     ) -> None:
         self.hub = hub
-        self.read_only = read_only
+        self.control = control
         self.sim = hub.sim
         self.lockstep = lockstep
         self.types = types
@@ -144,6 +150,8 @@ class Ambf:
         self._scene: object = None
         self._begin = wall.monotonic()
         self._world = WorldObject(self)
+        self.stepper = replace(AMBF, key=self._world)
+        """Who steps the world, whichever client it is: the topic does not say."""
         self._objects["world"] = self._world
         self._resets: dict[Carrier, list[Handle]] = {}
         self.sim.before_step(self._before_step)
@@ -157,7 +165,7 @@ class Ambf:
         self.hub.detach(self)
         self.sim.not_before_step(self._before_step)
         self.lockstep.told.remove(self._say_all)
-        self.lockstep.leave(self._world)
+        self.control.gone(self._world)
         for transport in tuple(self._transports):
             self.remove(transport)
 
@@ -266,7 +274,7 @@ class Ambf:
         self._transports.append(transport)
         for thing in self._objects.values():
             thing.channel.offer(transport)
-        if self.generation == "2.0" and not self.read_only:
+        if self.generation == "2.0" and self.control.allows(AMBF, Reset):
             resets = {"Reset": self._reset, "Reset/Bodies": self._reset_bodies}
             self._resets[transport] = [
                 transport.listen(
@@ -438,7 +446,7 @@ class Ambf:
 
     def _reset(self, _message: Any) -> None:
         """All objects to their beginnings."""
-        self.sim.reset(source=SOURCE)
+        self.control.do(AMBF, Reset())
         for joints in self.sim.joints.values():
             for joint in joints:
                 joint.reset()
@@ -449,7 +457,8 @@ class Ambf:
 
     def _reset_bodies(self, _message: Any) -> None:
         """Bodies with mass only."""
-        self.sim.reset([n for n in (*self.sim.robots, *self.sim.box_names) if self.sim.dynamics(n) is not None], SOURCE)
+        names = (*self.sim.robots, *self.sim.box_names)
+        self.control.do(AMBF, Reset(names=tuple(n for n in names if self.sim.dynamics(n) is not None)))
         self._at_rest()
 
     def _at_rest(self) -> None:

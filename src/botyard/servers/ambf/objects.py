@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from botyard.control import Caller, Level, TakeBodies
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 SOURCE: Final = "ambf"
 """In whose name robots are commanded."""
+AMBF: Final = Caller(SOURCE, Level.CHANGE, "AMBF", is_tame=False)
+"""Any client of AMBF: its topics do not say which."""
 AGAIN: Final = 10.0
 """The same complaint about commands is logged again after so long, s …"""
 MOST_COMPLAINTS: Final = 20
@@ -85,8 +88,9 @@ class AmbfObject:
     # -- what they have in common
 
     def _command(self, message: Any) -> None:
-        if self.ambf.read_only:
-            self.complain("commands are not obeyed: the world is read-only")
+        denied = self.ambf.control.denial(AMBF, TakeBodies)
+        if denied:
+            self.complain(f"commands are not obeyed: {denied}")
             return
         self.channel.pace.command(self.ambf.now())
         self.take(message)

@@ -1,0 +1,125 @@
+"""Puts the parts of a running simulator together: nothing is open and nothing runs yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from botyard.control import Control
+from botyard.control.world import LogFiles
+from botyard.formats.base import Options
+from botyard.interfaces.pioneer import PioneerDesk
+from botyard.model.robot import RobotSpec
+from botyard.model.world import Program
+from botyard.protocols.ambf.stepping import WATCHDOG
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.servers.aside import JobLimits
+from botyard.servers.hub import Hub
+from botyard.servers.lockstep import Lockstep
+from botyard.servers.maploading import MapLoader
+from botyard.servers.pictures import Pictures
+from botyard.servers.tcp import LoopHost
+from botyard.servers.yard import Yard
+from botyard.sim.simulation import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A simulator that can be run.
+
+    Attributes
+    ----------
+    hub : Hub
+        Runs the steps at their pace.
+    control : Control
+        The one door to it.
+    yard : Yard
+        Robots and their ports, interfaces.
+    maps : MapLoader
+        Loads maps.
+    lockstep : Lockstep
+        Lets clients step the world.
+    """
+
+    hub: Hub
+    control: Control
+    yard: Yard
+    maps: MapLoader
+    pictures: Pictures
+    lockstep: Lockstep
+
+    def close(self) -> None:
+        """Close ports, and give up what is being done beside the loop."""
+        self.maps.close()
+        self.pictures.close()
+        self.yard.close()
+
+
+def compose(
+    sim: Simulation,
+    *,
+    interval: float | None = 0.1,
+    duration: float | None = None,
+    settings: PioneerSettings | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8101,
+    patient: bool = False,
+    equip: Callable[[RobotSpec], RobotSpec] = lambda spec: spec,
+    program: Program | None = None,
+    read_only: bool = False,
+    allow_exit: bool = False,
+    folders: Sequence[Path] = (),
+    reading: Options = Options(),
+    limits: JobLimits | None = JobLimits(),
+    pictures: Path = Path(),
+    rotate_logs: Callable[[], None] | None = None,
+    watchdog: float = WATCHDOG,
+) -> Parts:
+    """Put a simulator together around a world.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    interval, duration
+        See `Hub`.
+    settings, host, port, patient, equip, program
+        See `Yard`.
+    read_only, allow_exit
+        See `Control`.
+    folders, reading, limits
+        See `MapLoader`.
+    pictures : Path
+        The folder that pictures go to.
+    rotate_logs : callable, optional
+        Begins a new log file; None: there is none.
+    watchdog : float
+        See `Lockstep`.
+    """
+    hub = Hub(sim, interval=interval, duration=duration)
+    work = LoopHost(hub)
+    control = Control(sim, read_only=read_only, allow_exit=allow_exit)
+    control.clock = hub
+    control.end = work.end_soon
+    control.stepper = lockstep = Lockstep(hub, watchdog)
+    control.maps = maps = MapLoader(sim, work, folders=folders, options=reading, limits=limits)
+    control.painter = painter = Pictures(sim, work, pictures, limits)
+    if rotate_logs is not None:
+        control.logs = LogFiles(rotate_logs, time.monotonic)
+    yard = Yard(
+        hub,
+        PioneerDesk(control),
+        settings or PioneerSettings(),
+        host=host,
+        port=port,
+        patient=patient,
+        equip=equip,
+        program=program,
+    )
+    maps.populate = yard.receive
+    return Parts(hub, control, yard, maps, painter, lockstep)
+
+
+__all__ = ["Parts", "compose"]
