@@ -93,13 +93,9 @@ def test_a_page_of_another_version_is_told_so() -> None:
     assert session.close_code == 4426 and "load it again" in session.close_reason
 
 
-def test_an_audience_may_look_on_only() -> None:
-    session, desk = viewer("audience")
-    texts(session)
-    session.receive_text('{"type":"pause","id":5}', 0.1)
-    session.receive_text('{"type":"catalog","id":6}', 0.1)
-    assert texts(session) == [{"type": "error", "id": 5, "message": "this page may only look on"}]
-    assert [type(r).__name__ for r in desk.asked] == ["Catalog"]
+def test_an_audience_is_known_as_such() -> None:
+    """What it may ask for is the control surface's business (tests/control, tests/servers/test_readonly.py)."""
+    assert [viewer(token)[0].read_only for token in ("audience", "full")] == [True, False]
 
 
 def test_answers_bear_the_number_of_their_request_whenever_they_come() -> None:

@@ -118,12 +118,12 @@ def test_what_stands_around_a_session_may_raise_too(
     elif part == "write":
         connection._write = broken
     elif part == "request":
-        monkeypatch.setattr(modem.world, "_snapshot", broken)
+        monkeypatch.setattr(modem.desk, "request", broken)
         connection.session.emit(SnapshotRequested("x"))
     elif part == "finish":
         connection._finish = broken
     else:
-        monkeypatch.setattr(modem.world, "detach", broken)
+        monkeypatch.setattr(modem.desk, "detach", broken)
     everything(modem, bad)
     assert connection.is_over
     assert not modem.sim.robots["r0"].clients

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from botyard.app.compose import compose
+from botyard.control.time import MAX_STEPS_AT_ONCE
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.simulation_interfaces import SERVICES, Code, Time
 from botyard.protocols.ros_messages.types import types
-from botyard.servers import rossimulator
+from botyard.servers import hub
 from botyard.servers.rosgraph import ROS
-from botyard.servers.rossimulator import MAX_STEPS, RosSimulator
+from botyard.servers.rossimulator import RosSimulator
 from botyard.sim.simulation import Simulation
 
 TYPES = types()
@@ -162,7 +163,7 @@ def test_time_stands_still_and_is_stepped(desk: Desk) -> None:
     assert desk("GetSimulationState").state.state == Time.PAUSED
     assert desk("StepSimulation", steps=3).result.result == Code.OK
     assert desk.sim.time == pytest.approx(0.3), "done when it answers"
-    assert desk("StepSimulation", steps=MAX_STEPS + 1).result.result == Code.OPERATION_FAILED
+    assert desk("StepSimulation", steps=MAX_STEPS_AT_ONCE + 1).result.result == Code.OPERATION_FAILED
     assert (
         desk("SetSimulationState", state=message("SimulationState", state=0)).result.result == Code.FEATURE_UNSUPPORTED
     )
@@ -204,15 +205,16 @@ def test_who_may_end_the_simulation(desk: Desk) -> None:
     quit_ = message("SimulationState", state=Time.QUITTING)
     refused = desk("SetSimulationState", state=quit_).result
     assert refused.result == Code.FEATURE_UNSUPPORTED and "--allow-client-exit" in refused.error_message
-    assert not desk.hub._stop.is_set()
+    ended: list[int] = []
+    desk.control.end = lambda status, crash: ended.append(status)
     desk.control.allow_exit = True
     assert desk("SetSimulationState", state=quit_).result.result == Code.OK
-    assert desk.hub._stop.is_set()
+    assert ended == [0]
 
 
 def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer comes when they are done; others are served in between, and may let time go on."""
-    monkeypatch.setattr(rossimulator, "PART", 0.0)
+    monkeypatch.setattr(hub, "PART", 0.0)
 
     async def main() -> None:
         desk = Desk()
@@ -220,7 +222,7 @@ def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -
         kind = f"{PACKAGE}/srv/StepSimulation"
         request = TYPES.filled(f"{kind}_Request", {"steps": 100})
         later = desk.services["StepSimulation"].serve(request)
-        assert isinstance(later, asyncio.Future) and desk.sim.tick == rossimulator.LEAST
+        assert isinstance(later, asyncio.Future) and desk.sim.tick == hub.LEAST
         turns = 0
         while not later.done():
             await asyncio.sleep(0)

@@ -8,9 +8,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from botyard import arguments
 from botyard.control.operation import Caller, Level, Operation
 from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
-from botyard.errors import BotyardError, DeniedError, UnknownNameError, WorldError, did_you_mean
+from botyard.errors import BotyardError, DeniedError, UnknownNameError, WorldError
 from botyard.names import shown
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
@@ -196,14 +197,14 @@ class Control:
         """
         robot = self.sim.robots.get(name)
         if robot is None:
-            raise self.unknown(name)
+            raise arguments.unknown(name, self.sim.robots, "robot")
         if not robot.spec.drive:
             raise WorldError(f"{shown(name)} is an obstacle and cannot drive")
         return robot
 
     def unknown(self, name: str) -> UnknownNameError:
         """The error for a name that nothing has."""
-        return UnknownNameError(f'there is no robot or box "{shown(name)}"{did_you_mean(name, self.sim.robots)}')
+        return arguments.unknown(name, [*self.sim.robots, *self.sim.box_names])
 
     def gone(self, key: Hashable) -> None:
         """A client has gone: it holds neither time nor robots any longer."""

@@ -99,6 +99,7 @@ class PioneerDesk:
         self.packet_log: PacketLog | None = None
         """Records what passes in sessions that begin from now on."""
         self._clients: list[Client] = []
+        self._denied: set[tuple[Client, str]] = set()
         control.listen(self._told)
 
     @property
@@ -114,6 +115,7 @@ class PioneerDesk:
         """A client has gone."""
         if client in self._clients:
             self._clients.remove(client)
+            self._denied = {(c, name) for c, name in self._denied if c is not client}
         self.control.gone(client)
 
     def port(self, robot: Robot) -> PioneerPort:
@@ -141,7 +143,9 @@ class PioneerDesk:
         try:
             result = self.control.do(self.caller(client), OPERATIONS[type(request)](request))
         except DeniedError as error:
-            client.log.warning("%s is not obeyed: %s", name, error)
+            if (client, name) not in self._denied:  # once is enough: clients repeat themselves
+                self._denied.add((client, name))
+                client.log.warning("%s is not obeyed: %s", name, error)
             return
         except BotyardError as error:
             client.log.warning("%s", error)

@@ -355,8 +355,11 @@ class PageDesk:
     @_do.register
     def _(self, request: msg.Hold, viewer: Viewer) -> None:
         held = self._held.setdefault(viewer, set())
-        self.control.do(self.caller(viewer), Hold(names=tuple(request.names), on=request.on))
-        (held.update if request.on else held.difference_update)(request.names)
+        try:
+            self.control.do(self.caller(viewer), Hold(names=tuple(request.names), on=request.on))
+        finally:  # one that is gone keeps nothing from the others
+            there = self.hub.sim.fleet.rows.keys() & request.names
+            (held.update if request.on else held.difference_update)(there)
 
     def _let_go(self, names: Collection[str]) -> None:
         """Bodies that a viewer has held when it left."""

@@ -378,8 +378,11 @@ class RosSimulator:
         self._control.do(self._caller, Pause() if wanted == Time.PAUSED else Resume())
         return {}
 
-    def _step(self, request: Any) -> asyncio.Future[dict[str, Any]]:
+    def _step(self, request: Any) -> dict[str, Any] | asyncio.Future[dict[str, Any]]:
         done = self._control.do(self._caller, StepNow(steps=int(request.steps)))
+        if done.done():
+            done.result()
+            return {}
 
         async def answer() -> dict[str, Any]:
             await asyncio.wrap_future(done)

@@ -27,7 +27,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from botyard.errors import PortError, WorldError
+from botyard.errors import BotyardError, PortError
 from botyard.formats import saving
 from botyard.names import shown
 from botyard.protocols.tokenbucket import Budget, TokenBucket
@@ -422,7 +422,7 @@ class PageServer:
             return PlainTextResponse(f"nothing came for {UPLOAD_PAUSE:g} s", 408)
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # nobody is there to read it
-        except WorldError as error:
+        except BotyardError as error:
             return PlainTextResponse(str(error), 422)
         finally:
             self._uploading.discard(source)

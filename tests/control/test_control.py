@@ -1,0 +1,431 @@
+"""The door: who may do what, what is checked, what is settled, logged and told."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botyard.control import (
+    OPERATIONS,
+    USER,
+    AddRobot,
+    Caller,
+    ClearMap,
+    Control,
+    Drive,
+    EnableMotors,
+    Exit,
+    FreeMaps,
+    Hold,
+    HoldTime,
+    Level,
+    LoadMap,
+    MoveJoystick,
+    Operation,
+    Pause,
+    Place,
+    PressEmergencyStop,
+    Remove,
+    Reset,
+    SetSpeed,
+    Step,
+    StepNow,
+    TakeRobot,
+    WritePicture,
+)
+from botyard.control.control import Done
+from botyard.control.driving import look_after_driven
+from botyard.control.later import promise, settled
+from botyard.control.world import LogFiles, RotateLog
+from botyard.errors import (
+    ArgumentError,
+    BotyardError,
+    DeniedError,
+    NameRuleError,
+    NameTakenError,
+    NotNowError,
+    UnknownNameError,
+    WorldError,
+)
+from botyard.geometry import Pose
+from botyard.sim.simulation import Simulation
+
+LOOKER = Caller("page", Level.WATCH, "this page")
+DRIVER = Caller("pioneer", Level.DRIVE, "a driver")
+CHANGER = Caller("ros", Level.CHANGE, "ROS")
+OWNER = Caller("page", Level.OWN, "the page")
+
+
+class Clock:
+    """Time that stands still, and notes what is asked of it."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self.sim = sim
+        self.is_paused = True
+        self.asked: list[Any] = []
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+
+    def step_and_pause(self, count: int = 1) -> None:
+        self.asked.append(count)
+
+    def step_now(self, count: int) -> Future[None]:
+        self.sim.step(count)
+        done = promise()
+        done.set_result(None)
+        return done
+
+    def set_speed(self, factor: float) -> None:
+        self.asked.append(factor)
+
+    def settle(self) -> None:
+        if self.is_paused:
+            self.sim.settle()
+
+    def stop(self, status: int = 0, crash: bool = False) -> None:
+        self.asked.append(("stop", status))
+
+
+@pytest.fixture
+def control() -> Control:
+    sim = Simulation(seed=1)
+    sim.add_robot("p3dx", "ann")
+    sim.add_robot("p3dx", "bob", pose=(3.0, 0.0, 0.0))
+    sim.add_robot("box", "crate", pose=(0.0, 5.0, 0.0))
+    control = Control(sim)
+    control.clock = Clock(sim)
+    return control
+
+
+# -- the table
+
+
+def test_each_operation_says_what_it_does() -> None:
+    for kind in OPERATIONS.values():
+        assert dataclasses.is_dataclass(kind)
+        assert kind.__doc__
+        assert kind.level in Level
+        assert kind.perform is not Operation.perform
+        assert kind.__dataclass_params__.frozen
+
+
+def test_an_argument_without_a_check_is_a_mistake_of_the_table() -> None:
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class _Careless(Operation[None]):
+        count: int
+
+    assert "_Careless" not in OPERATIONS
+    with pytest.raises(TypeError, match=r"count .* has no check"):
+        _Careless(count=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Step(steps=0), "steps: expected a whole number from 1 to 1000000, found 0"),
+        (lambda: Step(steps=1.5), "steps: expected a whole number from 1 to 1000000, found 1.5"),
+        (lambda: SetSpeed(speed=0.001), "speed: expected 0 (as fast as possible) or 0.01 … 1000, found 0.001"),
+        (lambda: SetSpeed(speed=float("nan")), "speed: expected 0"),
+        (lambda: Drive(robot="ann", v=float("inf")), "v: expected a number"),
+        (lambda: Drive(robot=7), "robot: expected a text"),
+        (lambda: Hold(names="ann", on=True), "names: expected at most 5000 in a list"),
+        (lambda: Hold(names=("a",) * 5001, on=True), "names: expected at most 5000 in a list"),
+        (lambda: Hold(names=("ann",), on="yes"), "on: expected True or False"),
+        (lambda: Place(to=(("ann", (0.0, 1.0)),)), "to: expected three numbers"),
+        (lambda: HoldTime(steps=-1), "steps: expected a whole number"),
+        (lambda: Exit(status=999), "status: expected a whole number from 0 to 255"),
+    ],
+)
+def test_wrong_arguments(make: Any, text: str) -> None:
+    with pytest.raises(ArgumentError) as info:
+        make()
+    assert str(info.value).startswith(text)
+
+
+ANY = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.binary(max_size=20),
+    st.lists(st.text(max_size=5), max_size=3), st.tuples(st.text(max_size=5), st.floats()),
+)  # fmt: skip
+
+
+@given(st.sampled_from(sorted(OPERATIONS)), st.data())
+def test_whatever_is_asked_nothing_but_errors_of_ours_comes_out(name: str, data: st.DataObject) -> None:
+    kind = OPERATIONS[name]
+    fields = {f.name: data.draw(ANY) for f in dataclasses.fields(kind) if f.name != "data"}  # type: ignore[arg-type]
+    if name == "SendMap":
+        fields["data"] = b""
+    sim = Simulation(seed=1)
+    sim.add_robot("p3dx", "ann")
+    with contextlib.suppress(BotyardError):
+        Control(sim).do(OWNER, kind(**fields))
+
+
+# -- who may
+
+
+@pytest.mark.parametrize("kind", OPERATIONS.values())
+def test_levels(kind: type[Operation[Any]], control: Control) -> None:
+    for caller in (LOOKER, DRIVER, CHANGER, OWNER):
+        assert control.allows(caller, kind) == (caller.level >= kind.level)
+    control.read_only = True
+    for caller in (LOOKER, DRIVER, CHANGER, OWNER):
+        assert control.allows(caller, kind) == (caller.level >= kind.level and kind.level <= Level.DRIVE)
+    assert control.allows(USER, kind), "the user's own word does not bind him"
+
+
+def test_what_is_denied_does_nothing(control: Control) -> None:
+    before = control.sim.digest()
+    for caller, operation, text in (
+        (LOOKER, Pause(), "this page may only look on"),
+        (LOOKER, Drive(robot="ann", v=1.0), "this page may only look on"),
+        (DRIVER, Place(to=(("ann", Pose()),)), "a driver may only look on"),
+        (CHANGER, Exit(), "not obeyed from another machine"),
+    ):
+        with pytest.raises(DeniedError, match=text):
+            control.do(caller, operation)
+    control.read_only = True
+    with pytest.raises(DeniedError, match="the world is read-only"):
+        control.do(OWNER, Reset())
+    assert control.sim.digest() == before
+
+
+def test_ends_from_other_machines_are_the_users_choice(control: Control) -> None:
+    ended: list[int] = []
+    control.end = lambda status, crash: ended.append(status)
+    control.allow_exit = True
+    control.do(CHANGER, Exit(status=7))
+    with pytest.raises(DeniedError):
+        control.do(DRIVER, Exit())
+    control.read_only = True
+    with pytest.raises(DeniedError, match="read-only"):
+        control.do(CHANGER, Exit())
+    assert ended == [7]
+
+
+# -- what is done
+
+
+def test_what_is_placed_takes_effect_at_once_while_time_stands_still(control: Control) -> None:
+    control.do(CHANGER, Place(to=(("ann", Pose(1.0, 2.0, 0.5)), ("crate", Pose(4.0, 4.0, 0.0)))))
+    assert control.sim.robots["ann"].truth[:2] == (1.0, 2.0)
+    assert control.sim.time == 0.0
+    queued = dataclasses.replace(CHANGER, settles=False)
+    control.do(queued, Place(to=(("ann", Pose(2.0, 2.0, 0.5)),)))
+    assert control.sim.robots["ann"].truth.x == 1.0, "when the loop looks next"
+
+
+def test_one_that_fails_keeps_nothing_from_the_others(control: Control) -> None:
+    with pytest.raises(WorldError, match='1 of 2 bodies: no robot or box is named "bib"; did you mean "bob"'):
+        control.do(CHANGER, Place(to=(("bib", Pose()), ("bob", Pose(7.0, 0.0, 0.0)))))
+    control.settle()
+    assert control.sim.robots["bob"].truth.x == 7.0
+    with pytest.raises(UnknownNameError, match='no robot or box is named "bib"'):
+        control.do(CHANGER, Hold(names=("bib",), on=True))
+
+
+def test_too_many_on_one_place(control: Control) -> None:
+    control.sim.add_robots("p3dx", [(20.0 + i, 0.0, 0.0) for i in range(6)])
+    names = list(control.sim.robots)
+    wild = dataclasses.replace(CHANGER, is_tame=False)
+    with pytest.raises(WorldError, match="others stand on that place already"):
+        control.do(wild, Place(to=tuple((n, Pose(50.0, 50.0, 0.0)) for n in names)))
+    control.do(OWNER, Place(to=tuple((n, Pose(60.0, 50.0, 0.0)) for n in names)))
+
+
+def test_obstacles_do_not_drive(control: Control) -> None:
+    for operation in (Drive(robot="crate"), TakeRobot(robot="crate"), EnableMotors(robots=("crate",), on=True)):
+        with pytest.raises(WorldError, match="crate is an obstacle and cannot drive"):
+            control.do(OWNER, operation)
+    with pytest.raises(UnknownNameError):
+        control.do(OWNER, TakeRobot(robot="nobody"))
+
+
+def test_the_dead_mans_switch(control: Control) -> None:
+    control.clock.resume()  # type: ignore[union-attr]
+    robot = control.sim.robots["ann"]
+    control.do(OWNER, Drive(robot="ann", v=0.4, until=10.0))
+    control.sim.step(20)
+    assert robot.velocity.vx > 0.3
+    assert robot.clients == ("page",)
+    look_after_driven(control, 10.0)
+    assert control.driven
+    look_after_driven(control, 10.1)
+    control.sim.step(40)
+    assert robot.velocity.vx == 0.0
+    assert robot.clients == ()
+    control.do(OWNER, Drive(robot="ann", v=0.4, until=20.0))
+    control.do(OWNER, Drive(robot="ann", on=False))
+    assert not control.driven
+
+
+def test_the_red_button_and_the_motors(control: Control) -> None:
+    control.do(CHANGER, PressEmergencyStop(robots=("ann", "bob"), on=True))
+    with pytest.raises(WorldError, match="2 of 2 robots: ann: the motors cannot be enabled"):
+        control.do(DRIVER, EnableMotors(robots=("ann", "bob"), on=True))
+    control.do(CHANGER, PressEmergencyStop(robots=("ann",), on=False))
+    control.do(DRIVER, EnableMotors(robots=("ann",), on=True))
+    assert control.sim.robots["ann"].motors_on
+    assert not control.sim.robots["bob"].motors_on
+
+
+def test_a_joysticks_throttle_stays_when_it_is_not_named(control: Control) -> None:
+    control.do(CHANGER, MoveJoystick(robot="ann", x=0.5, throttle=0.25))
+    control.do(CHANGER, MoveJoystick(robot="ann", x=-0.5))
+    stick = control.sim.robots["ann"].electrics.joystick
+    assert (stick.x, stick.throttle) == (-0.5, 0.25)
+
+
+def test_time(control: Control) -> None:
+    clock = control.clock
+    assert isinstance(clock, Clock)
+    control.do(CHANGER, StepNow(steps=3))
+    assert control.sim.tick == 3
+    clock.resume()
+    with pytest.raises(NotNowError):
+        control.do(CHANGER, StepNow(steps=3))
+    control.do(CHANGER, Step(steps=5))
+    control.do(CHANGER, SetSpeed(speed=2))
+    assert clock.asked == [5, 2.0]
+
+
+class Grounds:
+    """Robots without ports."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self.sim = sim
+
+    def equip(self, spec: Any) -> Any:
+        return spec
+
+    def add_robots(self, spec: Any, poses: Any, names: Any) -> Any:
+        return self.sim.add_robots(spec, poses, names)
+
+    def serve(self, robots: Any) -> Future[None]:
+        done = promise()
+        done.set_result(None)
+        return done
+
+    def remove(self, names: Any) -> None:
+        for name in names:
+            self.sim.remove_box(name) if name in self.sim.box_names else self.sim.remove_robot(name)
+
+    def work(self, portions: Any) -> Future[Any]:
+        done = promise()
+        try:
+            while True:
+                next(portions)
+        except StopIteration as over:
+            settled(done, over.value)
+        return done
+
+    def switch_interface(self, interface: str, on: bool) -> Future[None]:
+        raise WorldError(f"there is no interface {interface}")
+
+
+def test_adding_and_removing(control: Control) -> None:
+    control.grounds = Grounds(control.sim)
+    assert control.do(CHANGER, AddRobot(model="p3at")).robots == ("p3at",)
+    for name, error in (("ann", NameTakenError), ("a\n", NameRuleError), ("x" * 65, NameRuleError)):
+        with pytest.raises(error):
+            control.do(CHANGER, AddRobot(model="p3at", robot=name))
+    assert control.do(CHANGER, AddRobot(model="p3at", robot="ann", rename=True)).robots != ("ann",)
+    with pytest.raises(BotyardError, match="clients ask for models by their names"):
+        control.do(CHANGER, AddRobot(model="../secret.toml"))
+    mine = control.do(OWNER, AddRobot(model="p3at", robot="mine")).robots
+    control.do(CHANGER, Reset(spawned=True))
+    assert "p3at" not in control.sim.robots, "those that this source has added"
+    assert mine[0] in control.sim.robots
+    with pytest.raises(UnknownNameError, match='"gone"'):
+        control.do(CHANGER, Remove(names=("mine", "gone")))
+    assert "mine" not in control.sim.robots, "those that are there go"
+
+
+def test_a_part_that_is_not_there(control: Control) -> None:
+    for operation in (ClearMap(), LoadMap(map="a.map"), WritePicture(), HoldTime(steps=1), AddRobot(model="p3dx")):
+        with pytest.raises(WorldError):
+            control.do(OWNER, operation)
+
+
+def test_maps_that_a_client_has_reserved(control: Control) -> None:
+    class Maps:
+        def load(self, name: str, asker: Any) -> Future[bool]:
+            done = promise()
+            done.set_result(True)
+            return done
+
+    control.maps = Maps()  # type: ignore[assignment]
+    control.do(CHANGER, LoadMap(map="a", reserve=True))
+    with pytest.raises(DeniedError, match="master mode"):
+        control.do(CHANGER, LoadMap(map="b"))
+    control.do(CHANGER, LoadMap(map="b", reserve=True))
+    control.do(OWNER, LoadMap(map="c", reserved=False))
+    control.do(CHANGER, FreeMaps())
+    control.do(CHANGER, LoadMap(map="b"))
+
+
+def test_log_files_are_not_begun_too_often(control: Control) -> None:
+    now, begun = [0.0], []
+    with pytest.raises(WorldError, match="does not go to a file"):
+        control.do(CHANGER, RotateLog())
+    control.logs = LogFiles(lambda: begun.append(now[0]), lambda: now[0])
+    control.do(CHANGER, RotateLog())
+    with pytest.raises(WorldError, match="a moment ago"):
+        control.do(CHANGER, RotateLog())
+    now[0] = 1.0
+    control.do(CHANGER, RotateLog())
+    assert begun == [0.0, 1.0]
+
+
+# -- what is said of it
+
+
+def test_everybody_is_told_of_what_was_done_and_of_nothing_else(
+    control: Control, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    caplog.set_level(logging.INFO, "botyard.control")
+    heard: list[Done] = []
+    quiet = control.listen(heard.append)
+
+    def bad(done: Done) -> None:
+        raise RuntimeError("a listener's fault")
+
+    control.listen(bad)
+    control.do(CHANGER, FreeMaps())
+    with pytest.raises(DeniedError):
+        control.do(LOOKER, FreeMaps())
+    assert [(d.caller, type(d.operation)) for d in heard] == [(CHANGER, FreeMaps)]
+    assert "every client may load maps again (by ROS)" in caplog.text
+    assert "a listener's fault" in caplog.text
+
+    class Painter:
+        def __init__(self) -> None:
+            self.done: Future[Path] = promise()
+
+        def write(self, name: str) -> Future[Path]:
+            return self.done
+
+    painter = control.painter = Painter()
+    later = control.do(CHANGER, WritePicture())
+    assert len(heard) == 1, "not done yet"
+    settled(painter.done, tmp_path)
+    assert later.result() == tmp_path
+    assert heard[-1].result == tmp_path
+    painter.done = promise()
+    control.do(CHANGER, WritePicture())
+    settled(painter.done, error=WorldError("no disk"))
+    assert len(heard) == 2, "it failed"
+    quiet()
+    control.do(CHANGER, FreeMaps())
+    assert len(heard) == 2
