@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from botyard.servers.worldcontrol import WorldControl
 
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.ros_messages.messages import Messages, Stamp
@@ -24,7 +25,6 @@ from botyard.servers.rossimulator import RosSimulator
 from botyard.servers.tcp import LoopHost
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.workclock import passed, uncounted, worked
-from botyard.servers.worldcontrol import WorldControl
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 
