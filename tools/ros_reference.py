@@ -6,16 +6,12 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+from botyard.app.compose import compose
 from botyard.formats.models import find_robot
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
-from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.types import EXTRA, SERVICES, types
-from botyard.servers.hub import Hub
 from botyard.servers.rosgraph import RosGraph
-from botyard.servers.tcp import LoopHost
-from botyard.servers.worldcontrol import WorldControl
-from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/ros.md"
@@ -35,8 +31,8 @@ async def offered(profile: str) -> list[tuple[str, str, str, str]]:
     sim = Simulation.load("office", seed=1)
     spec = replace(find_robot("p3dx-equipped"), fiducial_finder=FiducialFinderSpec(), blob_finder=BlobFinderSpec())
     sim.add_robot(spec, "ann", pose=(10.0, 14.0, 0.0))
-    hub = Hub(sim)
-    graph = RosGraph(hub, Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings()), types(), profile=profile)
+    parts = compose(sim)
+    graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, types(), profile=profile)
     return list(graph.describe())
 
 

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botyard.servers.worldcontrol import WorldControl
 
-from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.control import Control
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import types
@@ -21,11 +20,10 @@ from botyard.servers.hub import Hub
 from botyard.servers.intake import Intake
 from botyard.servers.lockstep import Lockstep
 from botyard.servers.ros1input import Ears, Listening
+from botyard.servers.rosgraph import ROS
 from botyard.servers.rossimulator import RosSimulator
-from botyard.servers.tcp import LoopHost
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.workclock import passed, uncounted, worked
-from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 
 TYPES = types()
@@ -94,9 +92,10 @@ def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
 
         lockstep.told.append(tell)
         intake, turns = Intake(), TimeShare(0.1)
-        yard = Yard(hub, WorldControl(sim, LoopHost(hub)), PioneerSettings())
+        control = Control(sim)
+        control.clock = hub
         ros = RosSimulator(
-            "/botyard", TYPES, Messages(TYPES), hub, yard, lambda: Stamp.of_us(sim.snapshot.time_us), "ros"
+            "/botyard", TYPES, Messages(TYPES), control, lambda: Stamp.of_us(sim.snapshot.time_us), ROS, hub.background
         )
         serve = next(s.serve for s in ros.services() if s.type_name.endswith("StepSimulation"))
         request = TYPES.filled("simulation_interfaces/srv/StepSimulation_Request", {"steps": 3})
