@@ -73,9 +73,9 @@ class SlowHub(Hub):
 
     clock: Clock
 
-    def step_now(self, count: int) -> None:
-        self.clock.now += count
-        super().step_now(count)
+    def step_once(self) -> None:
+        self.clock.now += 1.0
+        super().step_once()
 
 
 def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:

@@ -485,7 +485,7 @@ class RosGraph:
             standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS, self._hub.background)
             services += standard.services()
             inputs += [
-                Input(f"{node}/pause_cmd", "std_msgs/Bool", lambda m: do(Pause() if m.data else Resume()), "time stands still, or goes on"),
+                Input(f"{node}/pause_cmd", "std_msgs/Bool", lambda m: self._pause(bool(m.data)), "let time stand still, or go on"),
                 Input(f"{node}/step_cmd", "std_msgs/UInt32", lambda m: do(Step(steps=int(m.data))), "so many steps, then stand still"),
                 Input(f"{node}/set_speed_cmd", "std_msgs/Float64", lambda m: do(SetSpeed(speed=float(m.data))), "simulated per wall time"),
                 Input(f"{node}/load_map_cmd", "std_msgs/String", lambda m: self._load(m.data), "another map or world"),
@@ -539,6 +539,9 @@ class RosGraph:
 
     def _do(self, operation: Operation[Any]) -> None:
         self._control.do(ROS, operation)
+
+    def _pause(self, on: bool) -> None:
+        self._do(Pause() if on else Resume())
 
     def _load(self, name: Any) -> None:
         """Begin to load a map; what comes of it is in the log."""
