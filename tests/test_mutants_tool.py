@@ -127,7 +127,7 @@ trial.OTHERS = ("pytest",)
 trial.load_others()
 LIMITS = b"""import os, resource as r
 def f(x):
-    assert r.getrlimit(r.RLIMIT_CPU)[0] == 20 and r.getrlimit(r.RLIMIT_AS)[0] == 6 << 30 and r.getrlimit(r.RLIMIT_FSIZE)[0] == 256 << 20
+    assert r.getrlimit(r.RLIMIT_CPU)[0] == 10 and r.getrlimit(r.RLIMIT_AS)[0] == 6 << 30 and r.getrlimit(r.RLIMIT_FSIZE)[0] == 256 << 20
     assert "botyard-mutant-" in os.getcwd()
     return x + 1
 """

@@ -16,7 +16,8 @@ def test_time_is_an_integer_and_never_drifts() -> None:
     clock = Clock(step_us=100_000)
     clock.tick = 10_000_000
     assert clock.time == 1_000_000.0
-    for wrong in (0, -5, 61_000_000):
+    assert [Clock(step_us=least_or_most).step_us for least_or_most in (1, 60_000_000)] == [1, 60_000_000]
+    for wrong in (0, -5, 60_000_001):
         with pytest.raises(WorldError, match="60 s"):
             Clock(step_us=wrong)
 

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from botyard.devices.gps import geodetic
 from botyard.errors import BudgetError, MapError
+from botyard.formats import dxf as dxf_format
 from botyard.formats import saphira
 from botyard.formats.base import Options, Source
-from botyard.formats.budget import Budget
+from botyard.formats.budget import Budget, Meter
 from botyard.formats.drawing import SAG, layer_returns
 from botyard.formats.registry import load_scene, read_world
 from botyard.model.obstacles import Returns
@@ -348,3 +349,29 @@ def test_figures_that_begin_anew_cost_nothing_more() -> None:
     data = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="{path}"/></svg>'.encode()
     found = read_world(Source("a.svg", data), Options(budget=replace(Budget(), entities=4_200))).scene
     assert len(found.segments) == 2000
+
+
+def test_uses_of_blocks_are_counted_through_all_levels() -> None:
+    """A row of six desks and one more, three times, is three uses of the office and twenty-one of the desk."""
+    document = ezdxf.new(units=6)
+    desk, office = document.blocks.new("DESK"), document.blocks.new("OFFICE")
+    for k in range(2):
+        desk.add_line((0, k), (1, k))
+    office.add_blockref(
+        "DESK", (0, 0), dxfattribs={"row_count": 3, "column_count": 2, "row_spacing": 2, "column_spacing": 3}
+    )
+    office.add_blockref("DESK", (0, -9))
+    for k in range(3):
+        document.modelspace().add_blockref("OFFICE", (0, 20 * k))
+
+    def counted(**most: int) -> None:
+        dxf_format._count_blocks(document, Meter(Budget(**most), "a.dxf"))
+
+    lines = dxf_format.COPY + dxf_format._parts_of(desk[0])
+    inserts = [dxf_format.COPY + dxf_format._parts_of(one) for one in office]
+    things = 3 + 3 * (1 + sum(inserts) + 7 * (1 + 2 * lines))  # a use counts one, too
+    counted(references=24, entities=things, nesting=3)
+    for limit, found in (("references", 24), ("entities", things), ("nesting", 3)):
+        with pytest.raises(BudgetError) as caught:
+            counted(**{limit: found - 1})
+        assert (caught.value.limit, caught.value.found) == (limit, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -212,3 +213,16 @@ def test_a_laser_sees_the_pixels_edges(tmp_path: Path) -> None:
         inside = (i >= 0) & (i < 60) & (j >= 0) & (j < 80)
         hit = np.flatnonzero(inside & solid[np.clip(i, 0, 59), np.clip(j, 0, 79)])
         assert scan.ranges[k] == pytest.approx(steps[hit[0]], abs=0.003), k
+
+
+@pytest.mark.parametrize(
+    ("key", "low", "high"), [("resolution", 1e-6, 1e4), ("occupied_thresh", 0.0, 1.0), ("free_thresh", 0.0, 1.0)]
+)
+def test_the_ends_of_a_range_belong_to_it(key: str, low: float, high: float) -> None:
+    good = GOOD.replace("0.65", "1.0" if key == "free_thresh" else "0.65").replace("0.196", "0.0")
+    for value in (low, high):
+        text = re.sub(f"{key}: .*", f"{key}: {value!r}", good)
+        assert getattr(rosmap.parse(text), key) == value
+    for value in (low - 1e-9, math.nextafter(high, math.inf)):
+        with pytest.raises(MapError, match=key):
+            rosmap.parse(re.sub(f"{key}: .*", f"{key}: {value:.20f}", good))

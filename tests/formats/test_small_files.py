@@ -343,6 +343,9 @@ def test_occupancy_grids() -> None:
     refused("m.json", '{"info": {"resolution": 1, "x": ' + "[" * 200_000 + '}, "data": [0]}', "nesting")
     far = head.replace("{}", "{position: {x: 100000000.0, y: 0.0}}") + "data: [100, 0, 0, 0]"
     refused("m.yaml", far, "extent")
+    solid = head + "data: [100, 0, 0, 0]"  # a cell has four edges, and each of them two ends
+    assert len(read_world(Source("m.yaml", solid.encode()), Options(budget=Budget(vertices=8))).scene.segments) == 4
+    refused("m.yaml", solid, "vertices", Budget(vertices=7))
     blank = "info: {resolution: 1}\n" + "\n" * 200_000 + "data"  # was looked through once for each blank line
     with pytest.raises(FormatError, match="expected the cells"):
         read_world(Source("m.yaml", blank.encode()))

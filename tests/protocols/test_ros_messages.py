@@ -119,6 +119,16 @@ def test_finders_say_what_they_see() -> None:
     assert patch.right < made["blobs"].width / 2, "to the left"
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+def test_echoes_of_the_sonar_ring_have_a_frame_of_their_own_with_rosaria_only(profile: str) -> None:
+    _, topics = robot(profile)
+    clouds = [t.make(STAMP) for t in topics.topics() if "PointCloud" in t.type_name]
+    frames = {cloud.header.frame_id.rpartition("/")[2] for cloud in clouds}
+    assert ("sonar" in frames) == (profile == "rosaria")
+    assert len(frames) == len(clouds[:1]), "all of them are in the same one"
+    assert frames <= {"sonar", "base_link", "base_footprint"}
+
+
 # -- templates
 
 

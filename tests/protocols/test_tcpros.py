@@ -769,3 +769,12 @@ def _comparable(method: str, value: object) -> object:
         assert isinstance(value, list)
         return sorted(value)
     return value
+
+
+def test_the_size_of_a_value() -> None:
+    """Values, characters, levels, and the longest key with a slash before each of its parts."""
+    assert size_of(7) == (1, 0, 0, 0)
+    assert size_of("abc") == size_of(b"abc") == (1, 3, 0, 0)
+    assert size_of([]) == (1, 0, 1, 0)
+    assert size_of([1, "ab", [b"c"]]) == (5, 3, 2, 0)
+    assert size_of({"ab": {"c": 1, "def": "xy"}, "": 2}) == (5, 3 + 2 + 4 + 2 + 1, 2, 7)

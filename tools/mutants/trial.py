@@ -30,7 +30,7 @@ MEMORY = 6 << 30
 """Bytes that a mutant may ask the system for."""
 LARGEST = 256 << 20
 """Bytes of the largest file that it may write."""
-STARTING = 20.0
+STARTING = 10.0
 """Seconds of processor time for everything but the tests."""
 
 
@@ -124,8 +124,8 @@ class Trial:
     tests : list of str
         Their ids.
     seconds : float
-        How long they take when nothing is wrong. Four times that, and `STARTING`, is how much processor time they have; on the clock they
-        have ten times as long, for a machine may be busy.
+        How long they take when nothing is wrong, and each line is traced. Twice that, and `STARTING`, is how much processor time they
+        have; on the clock they have ten times as long, for a machine may be busy.
     stop : bool
         Whether the first failure is enough; else `Outcome.test` has a line for each.
     """
@@ -134,7 +134,7 @@ class Trial:
         self, root: Path, path: str, text: bytes | None, tests: list[str], seconds: float, stop: bool = True
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="botyard-mutant-"))
-        limit = STARTING + 4.0 * seconds
+        limit = STARTING + 2.0 * seconds
         self.until = time.monotonic() + 10.0 * limit
         sys.stdout.flush()
         self.child = os.fork()
