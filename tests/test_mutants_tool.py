@@ -139,6 +139,9 @@ print(json.dumps([
     tried(b"def f(x):\\n    return x * 2", stop=False), tried(b"1 / 0"), tried(b"import os\\ndef f(x): os.kill(os.getpid(), 24)"),
     tried(LIMITS, "::test_f"),
 ]))
+endless = trial.Trial(root, "src/kept/mod.py", b"def f(x):\\n    while True: pass", ["tests/test_mod.py"], 0.0)
+endless.until = 0.0
+assert endless.wait().verdict == "limit" and not endless.folder.exists()
 '''
 
 

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -103,20 +104,25 @@ def main() -> int:
 
     running: dict[trial.Trial, tuple[Change, bool]] = {}
     waiting = [item for item in reversed(chosen) if key(item[0]) not in known]
-    while running or (waiting and time.monotonic() < until):
-        while waiting and len(running) < args.jobs and time.monotonic() < until:
-            change, source = waiting.pop()
-            tests, seconds, complete = choose(record, change, args.budget)
-            if tests:
-                running[trial.Trial(ROOT, change.path, change.applied(source), tests, seconds)] = change, complete
-            else:
-                keep(journal, known, change, "unseen", "")
-        for one in list(running):
-            if (outcome := one.poll()) is not None:
-                change, complete = running.pop(one)
-                some = outcome.verdict == "survived" and not complete
-                keep(journal, known, change, "survived some" if some else outcome.verdict, outcome.test)
-        time.sleep(0.01)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        while running or (waiting and time.monotonic() < until):
+            while waiting and len(running) < args.jobs and time.monotonic() < until:
+                change, source = waiting.pop()
+                tests, seconds, complete = choose(record, change, args.budget)
+                if tests:
+                    running[trial.Trial(ROOT, change.path, change.applied(source), tests, seconds)] = change, complete
+                else:
+                    keep(journal, known, change, "unseen", "")
+            for one in list(running):
+                if (outcome := one.poll()) is not None:
+                    change, complete = running.pop(one)
+                    some = outcome.verdict == "survived" and not complete
+                    keep(journal, known, change, "survived some" if some else outcome.verdict, outcome.test)
+            time.sleep(0.01)
+    finally:
+        for one in running:
+            one.end()
     asked = [(change, source, *known[key(change)]) for change, source in chosen if key(change) in known]
     unfit = control(record, {test for *_, verdict, test in asked if verdict == "killed"})
     report(args, asked, unfit, len(record.seconds))

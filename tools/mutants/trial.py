@@ -147,16 +147,28 @@ class Trial:
     def poll(self) -> Outcome | None:
         """What became of it; None while it goes on."""
         done, status = os.waitpid(self.child, os.WNOHANG)
-        if not done:
-            if time.monotonic() < self.until:
-                return None
-            os.kill(self.child, signal.SIGKILL)
-            status = os.waitpid(self.child, 0)[1]
-        with contextlib.suppress(ProcessLookupError):  # what its tests have started and not ended
-            os.killpg(self.child, signal.SIGKILL)
+        if done:
+            self._clean()
+        elif time.monotonic() < self.until:
+            return None
+        else:
+            status = self.end()
         outcome = _outcome(status, self.folder / "outcome")
         shutil.rmtree(self.folder, ignore_errors=True)
         return outcome
+
+    def end(self) -> int:
+        """End it now; its status."""
+        os.kill(self.child, signal.SIGKILL)
+        status = os.waitpid(self.child, 0)[1]
+        self._clean()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return status
+
+    def _clean(self) -> None:
+        """End what its tests have started and not ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.child, signal.SIGKILL)
 
     def wait(self) -> Outcome:
         """What became of it, when it has ended."""
