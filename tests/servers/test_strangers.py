@@ -20,7 +20,7 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.servers.intake import Intake
-from botyard.servers.tcp import FAREWELL, MAX_NOISE, MAX_STRANGERS, RobotClient
+from botyard.servers.tcp import FAREWELL, MAX_EARLY, MAX_STRANGERS, RobotClient
 from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import running
@@ -269,7 +269,7 @@ def test_a_stranger_is_looked_at_as_far_as_its_first_packet() -> None:
         client.refuse = refused.append  # type: ignore[method-assign]
         client._received(b"\xfa\xfb\xc8" * 50_000)
         counts = client._parser.counts
-        assert counts.bad_checksums + counts.garbage < 2 * MAX_NOISE
+        assert counts.bad_checksums + counts.garbage < 2 * MAX_EARLY
         assert len(admitted) == 1 and "before its handshake" in refused[0]
 
     asyncio.run(act())

@@ -46,10 +46,8 @@ READ_ON = 0.5
 """Others want the robot of one that floods: for so long, s, one looks for the end of what it sent …"""
 MAX_READ_ON = 16 * 1024 * 1024
 """… and in so many bytes."""
-MAX_NOISE = 2 * 1024
-"""So is one that has sent so many bytes without one …"""
 MAX_EARLY = 16 * 1024
-"""… or so many while its robot was being made."""
+"""So is one that has sent so many bytes without one."""
 SWITCH_INTERVAL = 1e-4
 """While a map is read beside the steps: a thread that computes gives the interpreter up when it is asked for so long, s (usual: 5 ms)."""
 VISITS = 50
@@ -273,6 +271,7 @@ class RobotClient(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._stuck_since: float | None = None
         self._inlet: Inlet | None = None
+        self._unseen = b""
         self._parser = Parser()
         self._early = b""
         self._early_count = 0
@@ -391,20 +390,30 @@ class RobotClient(asyncio.Protocol):
     def _received(self, data: bytes) -> None:
         if self._is_leaving:
             return  # thrown away
+        if self._inlet is not None and not self._unseen:
+            self._inlet.take(data)
+            return
+        self._unseen += data
+        if len(self._unseen) == len(data):  # else it waits for its turn already
+            self._server.hub.intake.soon(lambda: self._fence.run(self._look_at_unseen))
+
+    def _look_at_unseen(self) -> None:
+        data, self._unseen = self._unseen, b""
+        if self._is_leaving:
+            return
         if self._inlet is not None:
             self._inlet.take(data)
             return
         self._early += data
         self._early_count += len(data)
         if not self._has_packet():  # else its robot is being made
-            self._server.hub.intake.cost(self._look_for_packet, data)
+            self._look_for_packet(data)
             if self._has_packet():
                 self._stop_timer()
                 self._server.admit(self)
             else:
                 self._early = self._early[-MAX_PACKET:]  # a packet may have begun in it
-        most = MAX_EARLY if self._has_packet() else MAX_NOISE
-        if self._early_count > most and self._inlet is None and not self._is_leaving:
+        if self._early_count > MAX_EARLY and self._inlet is None and not self._is_leaving:
             self.refuse(f"it sent {self._early_count} bytes before its handshake")
 
     def _has_packet(self) -> bool:
@@ -412,7 +421,7 @@ class RobotClient(asyncio.Protocol):
 
     def _look_for_packet(self, data: bytes) -> None:
         """Look at what a stranger sends as far as its first packet, which it should begin with: the session looks at all else."""
-        for at in range(0, min(len(data), MAX_NOISE), MAX_PACKET):
+        for at in range(0, min(len(data), MAX_EARLY), MAX_PACKET):
             if self._parser.receive(data[at : at + MAX_PACKET]):
                 return
 
