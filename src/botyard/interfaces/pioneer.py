@@ -249,6 +249,27 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     StepsRequested: lambda r: HoldTime(steps=r.count),
 }
 """What each request of a session is at the control surface."""
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    "AddRobot": "a robot factory makes one for each client (--robot-factory)",
+    "AddRobots": "a robot factory makes one for each client (--robot-factory)",
+    "ClearMap": "the protocol loads maps and has no command for none",
+    "CloneRobots": "a robot factory makes one for each client (--robot-factory)",
+    "Drive": "the session drives, through TakeRobot",
+    "EnableMotors": "the session's ENABLE, through TakeRobot",
+    "Hold": "for hands: who drags a robot",
+    "Pause": "a client holds time (SIM_CTRL 207), and cannot leave it standing",
+    "ReloadMap": "a map whose file has changed is read again when it is asked for",
+    "Remove": "robots of a factory go with their clients",
+    "Resume": "SIM_CTRL 208, through HoldTime",
+    "SendMap": "files are sent by HTTP: the page",
+    "SetSpeed": "time belongs to everybody; a client may step it",
+    "Step": "SIM_CTRL 207, through HoldTime",
+    "StepNow": "SIM_CTRL 207, through HoldTime",
+    "SwitchInterface": "a client does not switch off others' interfaces",
+    "TakeBodies": "forces are AMBF's",
+    "Throttle": "AMBF's",
+}
+"""Operations that Pioneer clients have no command for, and why."""
 
 
 __all__ = ["OPERATIONS", "SOURCE", "PioneerDesk"]

@@ -492,6 +492,20 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Exit: lambda r: Exit(command="the page"),
 }
 """What each request of the page is at the control surface."""
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    "FreeMaps": "the page's own loads are not bound by what a client has reserved",
+    "HoldTime": "for programs; people pause and step",
+    "PlaceAxis": "a habit of old Pioneer clients; dragging places whole poses",
+    "RotateLog": "the log's files are not the page's",
+    "SetAnalogInput": "for clients' tests of their boards",
+    "SetDigitalInputs": "for clients' tests of their boards",
+    "SetGhost": "for clients' tests",
+    "StepNow": "for programs that wait for the answer; Step goes as fast as time",
+    "TakeBodies": "for programs of forces",
+    "TakeRobot": "Drive, with a dead-man switch, is what hands need",
+    "Throttle": "AMBF's",
+}
+"""Operations that the page has no button for, and why."""
 
 
 class PageLog(logging.Handler):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time as wall
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
@@ -26,6 +26,7 @@ from botyard.control import (
     Resume,
     SetSpeed,
     Step,
+    TakeRobot,
 )
 from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
@@ -49,6 +50,33 @@ SOURCE: Final = "ros"
 """In whose name ROS commands robots and reads sensors."""
 ROS: Final = Caller(SOURCE, Level.CHANGE, "ROS", is_tame=False)
 """Any ROS program: who asks, and from where, is not told by DDS and Zenoh."""
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    "AddRobots": "a service call adds one; call it again",
+    "ClearMap": "an empty map is loaded by name",
+    "CloneRobots": "add_robot with the model does it",
+    "Drive": "cmd_vel is ROS's way, with its own time-out",
+    "EnableMotors": "enable_motors of each robot, through TakeRobot",
+    "Exit": "SetSimulationState of simulation_interfaces",
+    "FreeMaps": "ROS reserves no maps",
+    "Hold": "for hands: who drags a robot",
+    "HoldTime": "StepSimulation of simulation_interfaces, or AMBF's World",
+    "MoveJoystick": "sensor_msgs/Joy goes to the robot's program, not to the simulator",
+    "PlaceAxis": "set_pose has all of a pose",
+    "PressEmergencyStop": "disable_motors of each robot",
+    "ReloadMap": "load_map with the same name reads a changed file",
+    "RotateLog": "the log belongs to whoever runs the program",
+    "SendMap": "files are sent by HTTP: the page",
+    "SetAnalogInput": "a habit of Pioneer boards",
+    "SetDigitalInputs": "a habit of Pioneer boards",
+    "SetGhost": "a habit of Pioneer clients",
+    "SetOdometryErrors": "a setting of the run",
+    "StepNow": "StepSimulation of simulation_interfaces",
+    "SwitchInterface": "a program does not switch off what it speaks through",
+    "TakeBodies": "forces are AMBF's",
+    "Throttle": "AMBF's",
+    "WritePicture": "files belong to whoever runs the program",
+}
+"""Operations that ROS programs have no name for, and why."""
 CMD_VEL_TIMEOUT: Final = 0.6
 """A robot stops after so much simulated time without cmd_vel, s (as the drivers of the real ones do)."""
 
@@ -364,7 +392,7 @@ class RosGraph:
     def _robot_member(self, robot: Robot, alone: bool) -> _Member:
         called = self._called(robot.name)
         names = names_of(called, self.profile, alone)
-        port = robot.port(SOURCE)
+        port = self._control.do(ROS, TakeRobot(robot=robot.name))
         topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._data)
 
         def conflict() -> None:
@@ -404,9 +432,12 @@ class RosGraph:
                 Input(names.topic("cmd_vel_stamped"), "geometry_msgs/TwistStamped", driver.stamped, "velocity, with a header"),
                 Input(names.topic("enable_motors_cmd"), "std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off"),
             ]  # fmt: skip
-        if self.profile == "default" and self._control.allows(ROS, Place):
+        if self.profile == "default":
             put = partial(self._place, robot.name)
-            inputs.append(Input(names.topic("set_pose"), "geometry_msgs/PoseStamped", put, "put it there"))
+            inputs.append(
+                Input(names.topic("set_pose"), "geometry_msgs/PoseStamped", put, "put it there", operation=Place)
+            )
+        inputs = [i for i in inputs if self._may(i)]
         offered = topics.topics()
         limits = None
         if self.profile in ("default", "rosaria"):
@@ -456,7 +487,6 @@ class RosGraph:
         ]  # fmt: skip
         services: list[Service] = []
         inputs: list[Input] = []
-        do = self._do
         if self.sim_time:
             topics.append(Topic("/clock", "rosgraph_msgs/Clock", self._clock, "simulated time", queue=1))
         if self.profile == "default" and self._maps:
@@ -484,12 +514,7 @@ class RosGraph:
             services += Parameters(node, self.types, self._parameters).services()
             standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS, self._hub.background)
             services += standard.services()
-            inputs += [
-                Input(f"{node}/pause_cmd", "std_msgs/Bool", lambda m: self._pause(bool(m.data)), "let time stand still, or go on"),
-                Input(f"{node}/step_cmd", "std_msgs/UInt32", lambda m: do(Step(steps=int(m.data))), "so many steps, then stand still"),
-                Input(f"{node}/set_speed_cmd", "std_msgs/Float64", lambda m: do(SetSpeed(speed=float(m.data))), "simulated per wall time"),
-                Input(f"{node}/load_map_cmd", "std_msgs/String", lambda m: self._load(m.data), "another map or world"),
-            ]  # fmt: skip
+            inputs += self._world_inputs(node)
         if self.profile in ("default", "stage"):
             services.append(
                 Service(
@@ -497,14 +522,28 @@ class RosGraph:
                     "std_srvs/Empty",
                     self._empty(lambda: self._do(Reset())),
                     "all robots back to their starts",
-                    changes=True,
+                    operation=Reset,
                 )
             )
         if self.profile in ("amrisim", "rosaria"):
             topics = topics[:4]
-        if not self._control.allows(ROS, Level.CHANGE):
-            inputs, services = [], [s for s in services if not s.changes]
+        inputs = [i for i in inputs if self._may(i)]
+        services = [s for s in services if self._may(s)]
         return _Member(node, [_Live(t, node) for t in topics], inputs, services)
+
+    def _world_inputs(self, node: str) -> list[Input]:
+        def listen(name: str, kind: str, act: Callable[[Any], None], about: str, operation: type[Any]) -> Input:
+            return Input(f"{node}/{name}_cmd", f"std_msgs/{kind}", lambda m: act(m.data), about, operation=operation)
+
+        do = self._do
+        return [
+            listen(
+                "pause", "Bool", lambda on: do(Pause() if on else Resume()), "let time stand still, or go on", Pause
+            ),
+            listen("step", "UInt32", lambda n: do(Step(steps=int(n))), "so many steps, then stand still", Step),
+            listen("set_speed", "Float64", lambda x: do(SetSpeed(speed=float(x))), "simulated per wall time", SetSpeed),
+            listen("load_map", "String", self._load, "another map or world", LoadMap),
+        ]
 
     def _parameters(self) -> dict[str, Value]:
         """ROS 2's parameters of the node: limits of every robot, and whether time is simulated."""
@@ -520,28 +559,33 @@ class RosGraph:
     def _world_services(self, prefix: str) -> list[Service]:
         do = self._do
 
-        def service(name: str, type_name: str, act: Callable[[Any], str | None], about: str) -> Service:
-            return Service(prefix + name, type_name, self._result(type_name, act), about, changes=True)
+        def service(
+            name: str, type_name: str, act: Callable[[Any], str | None], about: str, operation: type[Operation[Any]]
+        ) -> Service:
+            return Service(prefix + name, type_name, self._result(type_name, act), about, operation=operation)
 
+        def put(r: Any) -> None:
+            self._put(str(r.name), r.pose.x, r.pose.y, r.pose.theta)
+
+        pace = "simulated per wall time"
         return [
-            service("pause", "std_srvs/Trigger", lambda _: do(Pause()), "let time stand still"),
-            service("resume", "std_srvs/Trigger", lambda _: do(Resume()), "let time go on"),
-            service("step", "botyard_msgs/Step", lambda r: do(Step(steps=int(r.steps))), "so many steps, then stand still"),
-            service("set_speed", "botyard_msgs/SetSpeed", lambda r: do(SetSpeed(speed=float(r.factor))), "simulated per wall time"),
-            Service(f"{prefix}add_robot", "botyard_msgs/AddRobot", self._add_robot, "another robot", changes=True),
-            service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: do(Remove(names=(str(r.name),))), "take it away"),
-            service(
-                "set_pose", "botyard_msgs/SetPose", lambda r: self._put(str(r.name), r.pose.x, r.pose.y, r.pose.theta), "put it there"
-            ),
-            service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(r.name), "another map or world"),
+            service("pause", "std_srvs/Trigger", lambda _: do(Pause()), "let time stand still", Pause),
+            service("resume", "std_srvs/Trigger", lambda _: do(Resume()), "let time go on", Resume),
+            service("step", "botyard_msgs/Step", lambda r: do(Step(steps=int(r.steps))), "so many steps, then stand still", Step),
+            service("set_speed", "botyard_msgs/SetSpeed", lambda r: do(SetSpeed(speed=float(r.factor))), pace, SetSpeed),
+            Service(f"{prefix}add_robot", "botyard_msgs/AddRobot", self._add_robot, "another robot", operation=AddRobot),
+            service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: do(Remove(names=(str(r.name),))), "take it away", Remove),
+            service("set_pose", "botyard_msgs/SetPose", put, "put it there", Place),
+            service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(r.name), "another map or world", LoadMap),
             *([Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map")] if self._maps else []),
         ]  # fmt: skip
 
+    def _may(self, offer: Input | Service) -> bool:
+        """Whether ROS programs may have it: under ``--read-only`` what changes the world is not offered."""
+        return offer.operation is None or self._control.allows(ROS, offer.operation)
+
     def _do(self, operation: Operation[Any]) -> None:
         self._control.do(ROS, operation)
-
-    def _pause(self, on: bool) -> None:
-        self._do(Pause() if on else Resume())
 
     def _load(self, name: Any) -> None:
         """Begin to load a map; what comes of it is in the log."""

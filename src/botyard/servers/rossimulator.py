@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from botyard.control import (
     Control,
     Exit,
     Level,
+    Operation,
     Pause,
     Place,
     Remove,
@@ -67,6 +68,25 @@ FRAMES: Final = frozenset(["", "map", "world"])
 """Frames in which poses can be given."""
 SCHEME: Final = "botyard://"
 """In front of a model's name it is the URI of what can be spawned."""
+
+OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
+    "DeleteEntity": Remove,
+    "ResetSimulation": Reset,
+    "SetEntityState": Place,
+    "SetSimulationState": Pause,
+    "SpawnEntity": AddRobot,
+    "StepSimulation": StepNow,
+}
+"""What services that change something are at the control surface, most of all."""
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    name: "not in the standard; the simulator's own services, topics and AMBF's have what ROS programs need of it"
+    for name in (
+        "AddRobots", "ClearMap", "CloneRobots", "Drive", "EnableMotors", "FreeMaps", "Hold", "HoldTime", "LoadMap", "MoveJoystick",
+        "PlaceAxis", "PressEmergencyStop", "ReloadMap", "RotateLog", "SendMap", "SetAnalogInput", "SetDigitalInputs", "SetGhost",
+        "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "WritePicture",
+    )
+}  # fmt: skip
+"""Operations that simulation_interfaces 1.0 has no service for."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -188,7 +208,7 @@ class RosSimulator:
             return said(lambda: answer(request))
 
         return Service(
-            f"{self._node}/{path}", f"{PACKAGE}/{name}", serve, about, only="cdr", changes=not name.startswith("Get")
+            f"{self._node}/{path}", f"{PACKAGE}/{name}", serve, about, only="cdr", operation=OPERATIONS.get(name)
         )
 
     def _make(self, kind: str, /, **fields: Any) -> Any:

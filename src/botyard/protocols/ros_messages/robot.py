@@ -73,19 +73,21 @@ class Topic:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """A topic that is listened to. `limit`: longer messages are not decoded, bytes."""
+    """A topic that is listened to. `limit`: longer messages are not decoded, bytes. `operation`: what it is at the control surface."""
 
     name: str
     type_name: str
     take: Callable[[Any], None]
     about: str
     limit: int = MAX_INPUT
+    operation: type[Any] | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """Something that can be called: `serve` takes a request and gives a response, or raises a `BotyardError`. `changes`: the world.
+    """Something that can be called: `serve` takes a request and gives a response, or raises a `BotyardError`.
 
+    `operation` is what it is at the control surface; None: it only reads.
     Those of ROS 2 (`only` is ``cdr``) may give a future of a response, which is sent when it is there.
     """
 
@@ -94,7 +96,7 @@ class Service:
     serve: Callable[[Any], Any]
     about: str
     only: str = ""
-    changes: bool = False
+    operation: type[Any] | None = None
 
 
 class RobotTopics:

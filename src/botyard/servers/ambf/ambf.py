@@ -50,6 +50,16 @@ BUSY: Final = 0.001
 CAMERA: Final = ViewSpec(name="default_camera", position=(0.0, 0.0, 10.0), offer=Offer(namespace="cameras/"))
 LIGHT: Final = ViewSpec(name="default_light", is_light=True, position=(0.0, 0.0, 5.0), offer=Offer(namespace="lights/"))
 WORLD: Final = "/ambf/env/World"
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    name: "the protocol has objects, their states and commands, stepping and resets, and nothing else"
+    for name in (
+        "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "LoadMap",
+        "MoveJoystick", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume", "RotateLog", "SendMap",
+        "SetAnalogInput", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "StepNow", "SwitchInterface",
+        "TakeRobot", "WritePicture",
+    )
+}  # fmt: skip
+"""Operations that AMBF's clients have no topic for."""
 
 
 class WorldObject(AmbfObject):

@@ -1,0 +1,203 @@
+"""Each operation of the table is found in each adapter, by being asked for there, or the adapter says why not."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from botyard.app.compose import Parts, compose
+from botyard.control import OPERATIONS, Control, python
+from botyard.errors import BotyardError
+from botyard.interfaces import pioneer
+from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.pioneer.commands import C, Ctrl
+from botyard.protocols.pioneer.packet import frame
+from botyard.protocols.ros_messages.robot import Service
+from botyard.protocols.ros_messages.types import Types, types
+from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui.session import Tokens, Viewer
+from botyard.servers import desk as page
+from botyard.servers import rosgraph, rossimulator
+from botyard.servers.ambf import ambf as ambf_module
+from botyard.servers.ambf.ambf import Ambf
+from botyard.servers.desk import PageDesk
+from botyard.servers.rosgraph import RosGraph
+from botyard.servers.viewsource import ViewSource
+from botyard.sim.commands import Commands
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
+from tests.protocols.lines import Client, named
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """Names of the operations that passed the door, or that it was asked about."""
+    found: set[str] = set()
+    check = Control.denial
+
+    def spy(self: Control, caller: Any, operation: Any) -> str:
+        found.add(getattr(operation, "__name__", ""))
+        return check(self, caller, operation)
+
+    monkeypatch.setattr(Control, "denial", spy)
+    yield found
+    found.discard("")
+
+
+def complete(asked: set[str], reasons: Mapping[str, str]) -> None:
+    asked.discard("")
+    assert not asked & reasons.keys(), "these are there, so there is no reason why not"
+    assert asked | reasons.keys() == OPERATIONS.keys()
+    assert all(reasons.values())
+
+
+class Anything:
+    """A message whose fields are all there."""
+
+    def __getattr__(self, name: str) -> Any:
+        return 1.0 if name in "xyzw" or name == "theta" else Anything()
+
+    def __float__(self) -> float:
+        return 1.0
+
+    def __int__(self) -> int:
+        return 1
+
+    def __str__(self) -> str:
+        return "ann"
+
+
+def served(act: Callable[[Parts], None]) -> None:
+    async def main() -> None:
+        sim = Simulation.load("office", seed=1)
+        sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
+        parts = compose(sim, limits=None)
+        parts.hub.pause()
+        act(parts)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        parts.hub.background.close()
+        parts.close()
+
+    asyncio.run(main())
+
+
+def test_pioneer(asked: set[str]) -> None:
+    c = Client(srisim_compat=True)
+    c.line.send(frame(C.SIM_SET_POSE, struct.pack("<Biii", 0x1B, 1000, 0, 0)))
+    for number in (C.SIM_RESET, 66, 67, 68, 69):
+        c.send(number, 1)
+    for operation in Ctrl:
+        c.ctrl(operation, named("office"))
+    c.send(C.SIM_EXIT, 1)
+    c.run(0.2)
+    complete(asked, pioneer.NOT_OFFERED)
+
+
+def test_the_page(asked: set[str]) -> None:
+    def act(parts: Parts) -> None:
+        desk = PageDesk(parts.hub, parts.yard, parts.maps, ViewSource(parts.hub))
+        viewer = Viewer(desk, Tokens("t"), 0.0)
+        viewer.read_only = False
+        requests: list[Any] = [
+            msg.Pause(), msg.Run(), msg.Step(), msg.Speed(factor=2.0), msg.Hold(names=["ann"], on=True),
+            msg.Move(to=[msg.Placement(name="ann", x=1.0, y=2.0, th=0.0)]), msg.Drive(name="ann", v=0.1),
+            msg.Enable(names=["ann"], on=True), msg.EmergencyStop(names=["ann"], on=True), msg.Joystick(name="ann"),
+            msg.OdometryErrors(name="ann", on=False), msg.Reset(), msg.Add(model="p3dx"), msg.Add(model="p3dx", count=2),
+            msg.Clone(names=["ann"]), msg.Remove(names=["nobody"]), msg.LoadMap(name="office"), msg.LoadMap(name=""), msg.Reload(),
+            msg.Snapshot(), msg.Interface(name="pioneer", on=True), msg.Exit(),
+        ]  # fmt: skip
+        assert {type(r) for r in requests} == page.OPERATIONS.keys(), "all that are operations"
+        for request in requests:
+            desk.perform(viewer, request, lambda result, error: None)
+        parts.hub.background.start(desk.load_file("a.map", b"2D-Map\nDATA\n", "here"), "a file")
+
+    served(act)
+    complete(asked, page.NOT_OFFERED)
+
+
+def test_ros(asked: set[str]) -> None:
+    kinds = types()
+
+    def act(parts: Parts) -> None:
+        graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, kinds)
+        graph._sync()
+        offers = [o for m in (graph._world, *graph._members.values()) for o in (*m.inputs, *m.services) if o.operation]
+        named = {o.operation.__name__ for o in offers if o.operation is not None}
+        standard = {o.operation.__name__ for o in offers if f"{rossimulator.PACKAGE}/" in o.type_name and o.operation}
+        asked.clear()
+        for offer in offers:
+            if f"{rossimulator.PACKAGE}/" in offer.type_name:
+                continue
+            with suppress(BotyardError):
+                (offer.serve if isinstance(offer, Service) else offer.take)(Anything())
+        graph._robot_member(parts.hub.sim.add_robot("p3dx", "eve"), True)
+        assert asked - {"", "TakeRobot"} == named - (standard - asked), "each does what it says"
+        graph.close()
+
+    served(act)
+    complete(asked, rosgraph.NOT_OFFERED)
+
+
+def test_simulation_interfaces(asked: set[str]) -> None:
+    kinds = types()
+
+    def act(parts: Parts) -> None:
+        graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, kinds)
+        services = {
+            s.type_name.partition("/")[2]: s
+            for s in graph._world.services
+            if s.type_name.startswith(rossimulator.PACKAGE)
+        }
+        asked.clear()
+        for name, fields in (
+            ("SpawnEntity", {"name": "eve", "uri": "botyard://p3dx"}),
+            ("SetEntityState", {"entity": "ann"}),
+            ("DeleteEntity", {"entity": "ann"}),
+            ("StepSimulation", {"steps": 1}),
+            ("ResetSimulation", {}),
+        ):
+            services[name].serve(kinds.filled(f"{rossimulator.PACKAGE}/srv/{name}_Request", fields))
+            operation = services[name].operation
+            assert operation is not None and operation.__name__ in asked, f"{name} does what it says"
+        for state in (1, 2, 3):
+            wanted = kinds.filled(f"{rossimulator.PACKAGE}/msg/SimulationState", {"state": state})
+            services["SetSimulationState"].serve(
+                kinds.filled(f"{rossimulator.PACKAGE}/srv/SetSimulationState_Request", {"state": wanted})
+            )
+        for name, service in services.items():
+            assert (service.operation is None) == name.startswith("Get"), name
+        graph.close()
+
+    served(act)
+    complete(asked, rossimulator.NOT_OFFERED)
+
+
+def test_ambf(asked: set[str]) -> None:
+    kinds = Types("jazzy", definitions("2.0"))
+
+    def act(parts: Parts) -> None:
+        ambf = Ambf(parts.hub, parts.control, parts.lockstep, kinds, "2.0")
+        ambf._sync()
+        asked.clear()
+        ambf._world.take(kinds.filled("ambf_msgs/WorldCmd", {}))
+        ambf._reset(None)
+        robot = next(thing for key, thing in ambf._objects.items() if key == ("body", "ann"))
+        robot._command(kinds.filled("ambf_msgs/RigidBodyCmd", {}))
+        ambf.close()
+
+    served(act)
+    complete(asked, ambf_module.NOT_OFFERED)
+
+
+def test_python() -> None:
+    rooms = {c.__name__: c for c in (Simulation, Robot, Commands)}
+    for operation, method in python.PYTHON.items():
+        room, _, name = method.partition(".")
+        assert callable(getattr(rooms[room], name)), operation
+    complete(set(python.PYTHON), python.NOT_OFFERED)
