@@ -114,7 +114,7 @@ def test_the_squares_of_a_ray_touch_each_other_and_lie_on_it(bearing: float) -> 
 def test_bodies_that_a_step_compares_are_those_whose_circles_are_near() -> None:
     e = Engine(Scene(segments=np.zeros((0, 4))))
     places = [0.0, 0.5, 1.0, 3.0]
-    e.add_bodies([(robot(f"r{i}", (OCTAGON,)), Pose(x, 0.0, 0.0)) for i, x in enumerate(places)])
+    e.add_bodies([(robot(f"r{i}", (OCTAGON,)), Pose(0.6 * x, 0.8 * x, 1.0)) for i, x in enumerate(places)])
     radius = float(e.bodies.radius[0])
     for row, at in enumerate(places):
         for reach in (0.0, 0.6 - 2 * radius + 1e-9, 0.5, 2.0):

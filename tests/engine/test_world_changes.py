@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from botyard.engine.build import build_bodies, build_grid, keep_bodies, robot_body
 from botyard.engine.commands import SetPoseAxis, SetVisible
+from botyard.errors import CommandError
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Visible
@@ -296,3 +297,10 @@ def test_the_case_of_a_laser_is_a_part_of_its_robot_where_it_sticks_out() -> Non
     assert len(parts(0.2, (0.2, 0.1))) == 1, "a part of it sticks out"
     assert parts(0.0, (0.02, 0.02)) == [], "it lies within the outline"
     assert parts(0.5, (0.0, 0.1)) == parts(0.5, (0.2, 0.0)) == [], "it has no extent"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1e300])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_coordinate_that_no_world_has_is_refused(axis: int, value: float) -> None:
+    with pytest.raises(CommandError):
+        SetPoseAxis(axis, value)

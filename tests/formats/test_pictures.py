@@ -275,3 +275,10 @@ def test_python_loads_them_all(tmp_path: Path) -> None:
     sim = Simulation.load(tmp_path / "a.map", resolution=2.0)
     robot = sim.add_robot("p3dx", pose=(3.0, 3.0, 0.0))
     assert robot.laser.ranges.max() < 1.6
+
+
+def test_every_kind_of_movingai_terrain() -> None:
+    """Moving AI Lab's description: passable ``.`` and ``G``, swamp ``S``; out of bounds ``@`` and ``O``, trees ``T``, water ``W``."""
+    assert movingai.parse("type octile\nheight 1\nwidth 7\nmap\n.GS@OTW\n").tolist() == [[False] * 3 + [True] * 4]
+    with pytest.raises(MapError):
+        movingai.parse("type octile\nheight 1\nwidth 1\nmap\nX\n")

@@ -25,6 +25,7 @@ from botyard.formats.arparams import parse as parse_params
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
+from botyard.formats.occupancy import OCCUPIED
 from botyard.formats.registry import load_world, read_world
 from botyard.traffic.gantt import load_result
 from botyard.traffic.graphs import read_graph
@@ -346,6 +347,9 @@ def test_occupancy_grids() -> None:
     solid = head + "data: [100, 0, 0, 0]"  # a cell has four edges, and each of them two ends
     assert len(read_world(Source("m.yaml", solid.encode()), Options(budget=Budget(vertices=8))).scene.segments) == 4
     refused("m.yaml", solid, "vertices", Budget(vertices=7))
+    for value, walls in ((OCCUPIED - 1, 0), (OCCUPIED, 4), (-1, 0)):
+        source = Source("m.yaml", solid.replace("100", str(value)).encode())
+        assert len(read_world(source).scene.segments) == walls
     blank = "info: {resolution: 1}\n" + "\n" * 200_000 + "data"  # was looked through once for each blank line
     with pytest.raises(FormatError, match="expected the cells"):
         read_world(Source("m.yaml", blank.encode()))

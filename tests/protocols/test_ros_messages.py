@@ -129,6 +129,20 @@ def test_echoes_of_the_sonar_ring_have_a_frame_of_their_own_with_rosaria_only(pr
     assert frames <= {"sonar", "base_link", "base_footprint"}
 
 
+def test_points_of_a_cloud_are_three_floats_that_follow_each_other() -> None:
+    """sensor_msgs/PointField: FLOAT32 is 7."""
+    points = np.array([[1.0, 2.0, 3.0], [-4.0, 5.5, 0.25]], np.float32)
+    cloud = Messages(TYPES).cloud2(STAMP, points, "sonar")
+    assert [(f.name, f.offset, f.datatype, f.count) for f in cloud.fields] == [
+        ("x", 0, 7, 1),
+        ("y", 4, 7, 1),
+        ("z", 8, 7, 1),
+    ]
+    assert (cloud.height, cloud.width, cloud.point_step, cloud.row_step) == (1, 2, 12, 24)
+    assert (cloud.is_bigendian, cloud.is_dense) == (False, True)
+    assert bytes(cloud.data) == points.astype("<f4").tobytes()
+
+
 # -- templates
 
 

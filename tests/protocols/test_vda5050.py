@@ -127,6 +127,9 @@ def test_states_say_what_is_left() -> None:
     assert not state["driving"]
     assert state["errors"][0]["errorType"] == "orderError"
     idle = state_message(AGV, 1, None, 0, (0.0, 0.0, 0.0), 0.0)
+    assert idle["safetyState"] == {"eStop": "NONE", "fieldViolation": False}, (
+        "VDA 5050: AUTOACK, MANUAL, REMOTE or NONE"
+    )
     assert (idle["orderId"], idle["nodeStates"], idle["edgeStates"]) == ("", [], [])
     end = state_message(AGV, 1, order(2, 2), 2, (3.0, 1.5, 0.0), 0.0)
     assert (end["nodeStates"], end["edgeStates"], end["newBaseRequest"]) == ([], [], False)
