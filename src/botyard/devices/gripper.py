@@ -7,6 +7,7 @@ bodies that cannot drive are gripped. Two light beams cross the open gripper, th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -169,14 +170,9 @@ class Grippers(Table):
             self._advance(engine, rows, dt)
 
     def _let_go_of_what_is_gone(self, engine: Engine) -> None:
-        """What is held may have been taken away or removed; then it is no part of the robot's outline any more."""
+        """What is held may have been taken away or removed."""
         held = self.holding
-        lost = (held != NOBODY) & (engine.state.carrier[held] != self.body)
-        held[lost] = NOBODY
-        starts = engine.bodies.part_start
-        lost |= (held == NOBODY) & (starts[self.body + 1] - starts[self.body] > self.own + 2)
-        for row in np.flatnonzero(lost).tolist():
-            self._reshape(engine, row)
+        held[(held != NOBODY) & (engine.state.carrier[held] != self.body)] = NOBODY
 
     def _advance(self, engine: Engine, rows: I8, dt: float) -> None:
         closing = (self.left_goal[rows] < self.left[rows]) | (self.right_goal[rows] < self.right[rows])
@@ -184,7 +180,6 @@ class Grippers(Table):
         for row in rows[opening & (self.holding[rows] != NOBODY)].tolist():
             engine.detach(engine.specs[self.holding[row]].name)
             self.holding[row] = NOBODY
-            self._reshape(engine, row)
         empty = rows[self.holding[rows] == NOBODY]
         self.left_stop[empty] = self.right_stop[empty] = 0.0
         found = self._find(engine, rows[closing & (self.holding[rows] == NOBODY)])
@@ -199,11 +194,7 @@ class Grippers(Table):
             moved |= step != 0.0
         self.paddles_move[rows] = moved
         self._draw(engine, rows[moved])
-        for row, thing in found:
-            if self._touches(row, self.left, self.left_goal, self.left_stop) and self._touches(
-                row, self.right, self.right_goal, self.right_stop
-            ):
-                self._grip(engine, row, thing)
+        self._grip(engine, found)
         way = self.lift_speed[rows] * dt
         step = np.clip(self.lift_goal[rows] - self.lift[rows], -way, way)
         self.lift[rows] += step
@@ -214,12 +205,19 @@ class Grippers(Table):
         """Whether a paddle presses on something."""
         return bool(goal[row] <= stop[row] and at[row] <= stop[row] + TOUCH)
 
-    def _grip(self, engine: Engine, row: int, thing: int) -> None:
-        if engine.state.carrier[thing] != NOBODY:
-            return  # another gripper was first
-        self.holding[row] = thing
-        engine.attach(engine.specs[self.body[row]].name, engine.specs[thing].name)
-        self._reshape(engine, row)
+    def _grip(self, engine: Engine, found: Sequence[tuple[int, int]]) -> None:
+        """Take hold of what both paddles press on; of several grippers that want one thing the first gets it."""
+        gripped: dict[int, int] = {}
+        for row, thing in found:
+            if (
+                thing not in gripped
+                and self._touches(row, self.left, self.left_goal, self.left_stop)
+                and self._touches(row, self.right, self.right_goal, self.right_stop)
+            ):
+                gripped[thing] = int(self.body[row])
+                self.holding[row] = thing
+        if gripped:
+            engine.attach_many([(body, thing) for thing, body in gripped.items()])
 
     def _find(self, engine: Engine, closing: I8) -> list[tuple[int, int]]:
         """Bodies that can be gripped between closing paddles, with their row; sets where the paddles meet them."""
@@ -227,8 +225,13 @@ class Grippers(Table):
         if not len(closing):
             return found
         state, bodies = engine.state, engine.bodies
+        closing = closing[state.carrier[self.body[closing]] == NOBODY]  # who is carried carries nothing
         solid = (state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0
-        things = np.flatnonzero((state.drive == int(Drive.NONE)) & solid & (state.carrier == NOBODY))
+        free = (state.drive == int(Drive.NONE)) & solid & (state.carrier == NOBODY)
+        free[state.carrier[state.carrier != NOBODY]] = False  # nor is gripped what carries something
+        things = np.flatnonzero(free)
+        if not len(closing):
+            return found
         for part in np.array_split(closing, -(-len(closing) * max(len(things), 1) // PAIRS)):
             at = state.pose[self.body[part], :2]
             far = np.hypot(*(state.pose[things, :2][None] - at[:, None]).transpose(2, 0, 1))
@@ -269,24 +272,19 @@ class Grippers(Table):
             bodies.verts[first + k, 1] = y
         tip = self.front[rows] + self.reach[rows]
         radius = np.maximum(self.own_radius[rows], np.hypot(tip, np.maximum(left, right) + thick))
-        free = self.holding[rows] == NOBODY  # what is held may stick out farther
-        bodies.radius[at[free]] = radius[free]
+        starts = bodies.part_start
+        alone = starts[at + 1] - starts[at] == self.own[rows] + 2  # what is carried may stick out farther
+        bodies.radius[at[alone]] = radius[alone]
         engine.redrawn(at)
 
     def redraw(self, engine: Engine) -> None:
         """All outlines follow from the columns, which were written."""
-        for row in range(len(self)):
-            self._reshape(engine, row)
-
-    def _reshape(self, engine: Engine, row: int) -> None:
-        """Give a robot the outline that it has with what it holds."""
-        body = int(self.body[row])
-        own = engine.outline(body)[: int(self.own[row])]
-        front, reach, thick = float(self.front[row]), float(self.reach[row]), float(self.thickness[row])
-        parts = (*own, *_paddles(front, reach, thick, float(self.left[row]), float(self.right[row])))
-        if self.holding[row] != NOBODY:
-            parts += engine.carried_outlines(int(self.holding[row]))
-        engine.reshape(engine.specs[body].name, parts)
+        columns = (self.body, self.own, self.front, self.reach, self.thickness, self.left, self.right)
+        outlines = {}
+        for body, own, *paddles in zip(*(column.tolist() for column in columns), strict=True):
+            outlines[body] = (*engine.own_outline(body)[:own], *_paddles(*paddles))
+        if outlines:
+            engine.reshape_many(outlines)
 
 
 def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:

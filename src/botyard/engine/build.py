@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botyard.engine.kernels import grid as grid_kernels
 from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Control, Grid
@@ -20,6 +22,7 @@ from botyard.model.robot import Axes, Drive, MotionLimits, RobotSpec
 from botyard.model.scene import Scene, in_polygon
 from botyard.model.tracing import squares_to_segments
 
+T = TypeVar("T", bound=np.generic)
 MIN_CELL = 0.1
 """Least edge of a grid cell, m (the size that measured best, reference performance.md §2)."""
 MAX_CELLS = 4e6
@@ -236,32 +239,41 @@ def keep_bodies(a: Bodies, keep: I8) -> Bodies:
     )
 
 
-def reshape_body(a: Bodies, row: int, spec: BodySpec) -> Bodies:
-    """The shapes of `a` with another outline of the body in `row`: written in place where it has as many corners, else array copies."""
-    one = build_bodies([spec])
-    first, last = int(a.part_start[row]), int(a.part_start[row + 1])
-    begin, end = int(a.vert_start[first]), int(a.vert_start[last])
-    a.radius[row], a.inner[row], a.feels[row] = one.radius[0], one.inner[0], one.feels[0]
-    a.placed[row] = np.nan  # nobody knows any more how far others are
-    if np.array_equal(a.vert_start[first : last + 1] - begin, one.vert_start):
-        a.verts[begin:end], a.edge[begin:end], a.turn[first:last] = one.verts, one.edge, one.turn
+def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
+    """The shapes of `a` with other outlines of some bodies, by row: written in place where they have as many corners, else array copies."""
+    rows = np.array(sorted(specs), np.int64)
+    new = build_bodies([specs[row] for row in rows.tolist()])
+    a.radius[rows], a.inner[rows], a.feels[rows] = new.radius, new.inner, new.feels
+    a.placed[rows] = np.nan  # nobody knows any more how far others are
+    parts, old_parts = np.diff(new.part_start), np.diff(a.part_start)
+    chosen = rows_of(a.part_start, rows)
+    sizes, old_sizes = np.diff(new.vert_start), np.diff(a.vert_start)
+    if np.array_equal(old_parts[rows], parts) and np.array_equal(old_sizes[chosen], sizes):
+        verts = rows_of(a.vert_start, chosen)
+        a.verts[verts], a.edge[verts], a.turn[chosen] = new.verts, new.edge, new.turn
         return a
-    n_parts, n_verts = len(one.turn) - (last - first), len(one.verts) - (end - begin)
-    part_start = a.part_start.copy()
-    part_start[row + 1 :] += n_parts
-    starts = (a.vert_start[: first + 1], begin + one.vert_start[1:], a.vert_start[last + 1 :] + n_verts)
+    first, last = a.part_start[rows], a.part_start[rows + 1]
+    begin, end = a.vert_start[first], a.vert_start[last]
 
-    def spliced(old: F8, new: F8, i: int, j: int) -> F8:
-        return np.concatenate([old[:i], new, old[j:]])
+    def spliced(old: NDArray[T], inserted: NDArray[T], from_: I8, to: I8, where: I8) -> NDArray[T]:
+        """`old` with other parts: those between `from_` and `to` give way to those that begin at `where` in `inserted`."""
+        pieces, at = list[NDArray[T]](), 0
+        for k, (i, j) in enumerate(zip(from_.tolist(), to.tolist(), strict=True)):
+            pieces += [old[at:i], inserted[where[k] : where[k + 1]]]
+            at = j
+        return np.concatenate([*pieces, old[at:]])
 
+    n_parts = old_parts.copy()
+    n_parts[rows] = parts
+    of_verts = new.vert_start[new.part_start]
     return a._replace(
-        part_start=part_start,
-        vert_start=np.concatenate(starts),
-        verts=spliced(a.verts, one.verts, begin, end),
-        world=spliced(a.world, one.world, begin, end),
-        edge=spliced(a.edge, one.edge, begin, end),
-        turn=spliced(a.turn, one.turn, first, last),
-        scratch=a.scratch if len(a.scratch) >= len(one.scratch) else one.scratch,
+        part_start=starts_of(n_parts),
+        vert_start=starts_of(spliced(old_sizes, sizes, first, last, new.part_start)),
+        verts=spliced(a.verts, new.verts, begin, end, of_verts),
+        world=spliced(a.world, new.world, begin, end, of_verts),
+        edge=spliced(a.edge, new.edge, begin, end, of_verts),
+        turn=spliced(a.turn, new.turn, first, last, new.part_start),
+        scratch=a.scratch if len(a.scratch) >= len(new.scratch) else new.scratch,
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from botyard.engine.build import BodySpec, rows_of, starts_of
 from botyard.engine.hulls import convex_pieces
 from botyard.engine.kernels.masses import move_masses
-from botyard.engine.layout import F8, I8, Bodies, Grid, State
+from botyard.engine.layout import F8, I8, Bins, Bodies, Grid, State
 from botyard.engine.masslayout import (
     INERTIA,
     KIND,
@@ -72,7 +72,7 @@ class Dynamics:
         self.shapes = build_shapes(specs)
         self.state = mass_state(len(specs))
         self._room = dict(FIRST_ROOM)
-        self._parts: tuple[State, Bodies, Grid] | None = None
+        self._parts: tuple[State, Bodies, Bins, Grid] | None = None
         self._make_room()
         self.table = impulses(len(self._work.touch))
 
@@ -115,16 +115,19 @@ class Dynamics:
         self.state = MassState(s.seen[rows], s.depth[rows], s.resting[rows], s.floor[rows], s.wrench[rows])
         self._make_room()
 
-    def change(self, row: int, spec: BodySpec) -> None:
-        """A body has got another outline or another mass."""
-        was, n = self.shapes.values[row, MASS] > 0.0, len(self.shapes.values)
-        before, after = keep_shapes(self.shapes, np.arange(row)), keep_shapes(self.shapes, np.arange(row + 1, n))
-        self.shapes = join_shapes(join_shapes(before, build_shapes([spec])), after)
-        self.state.seen[row] = math.nan
-        self.state.resting[row] = 0
-        self.state.floor[row] = 0.0
-        if was != (spec.dynamics is not None):
-            self.state.wrench[row] = 0.0
+    def change(self, rows: Sequence[int], specs: Sequence[BodySpec]) -> None:
+        """Bodies in these rows, ascending, have got other outlines or other masses."""
+        old, new, at = self.shapes, build_shapes(specs), 0
+        had_mass, has_mass = old.values[rows, MASS] > 0.0, new.values[:, MASS] > 0.0
+        pieces = list[MassShapes]()
+        for k, row in enumerate(rows):
+            pieces += [keep_shapes(old, np.arange(at, row)), keep_shapes(new, np.array([k]))]
+            at = row + 1
+        self.shapes = join_shapes(*pieces, keep_shapes(old, np.arange(at, len(old.values))))
+        self.state.seen[rows] = math.nan
+        self.state.resting[rows] = 0
+        self.state.floor[rows] = 0.0
+        self.state.wrench[np.array(rows)[had_mass != has_mass]] = 0.0
 
     def forget_walls(self) -> None:
         """Another map."""
@@ -147,7 +150,7 @@ class Dynamics:
 
     def begin(self, engine: Engine) -> None:
         """Before the others move: note where everybody is."""
-        parts = engine.state, engine.bodies, engine.grid
+        parts = engine.state, engine.bodies, engine.bins, engine.grid
         if self._parts is None or any(a is not b for a, b in zip(parts, self._parts, strict=True)):
             self._moving, self._walls, self._parts = (
                 moving(engine.state, engine.bodies, engine.bins),
@@ -192,13 +195,13 @@ def build_shapes(specs: Sequence[BodySpec]) -> MassShapes:
     return MassShapes(values, starts_of(pieces), starts_of(sizes), corners)
 
 
-def join_shapes(a: MassShapes, b: MassShapes) -> MassShapes:
-    """The shapes of `a` followed by those of `b`."""
+def join_shapes(*shapes: MassShapes) -> MassShapes:
+    """Shapes one behind the other."""
     return MassShapes(
-        np.concatenate([a.values, b.values]),
-        np.concatenate([a.piece_start, b.piece_start[1:] + a.piece_start[-1]]),
-        np.concatenate([a.corner_start, b.corner_start[1:] + a.corner_start[-1]]),
-        np.concatenate([a.corners, b.corners]),
+        np.concatenate([s.values for s in shapes]),
+        starts_of(np.concatenate([np.diff(s.piece_start) for s in shapes])),
+        starts_of(np.concatenate([np.diff(s.corner_start) for s in shapes])),
+        np.concatenate([s.corners for s in shapes]),
     )
 
 

@@ -7,7 +7,7 @@ tables, whose devices act, and `SensePhase` objects that are told when rows chan
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol, TypeVar, cast
@@ -27,7 +27,7 @@ from botyard.engine.build import (
     keep_bodies,
     moving_order,
     outline_of,
-    reshape_body,
+    reshape_bodies,
 )
 from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
@@ -215,8 +215,8 @@ class Engine:
         """
         rows = np.array(sorted({self.rows[name] for name in names}), np.int64)
         gone = rows.tolist()
-        for carried in np.flatnonzero(np.isin(self.state.carrier, rows)).tolist():
-            self.detach(self.specs[carried].name)
+        self._let_go(np.flatnonzero(np.isin(self.state.carrier, rows)))
+        self._let_go(rows[self.state.carrier[rows] != NOBODY])
         stays = np.ones(len(self.specs), np.bool_)
         stays[rows] = False
         new_rows = np.where(stays, np.cumsum(stays) - 1, NOBODY)
@@ -240,8 +240,11 @@ class Engine:
         self._rebuilt()
 
     def _specs_as_drawn(self) -> list[BodySpec]:
-        """Descriptions of all bodies with the outlines that they have now: grippers move theirs."""
-        return [replace(spec, parts=self.outline(row)) for row, spec in enumerate(self.specs)]
+        """Descriptions of all bodies with the outlines that they have now: grippers move theirs, and what is carried is a part of them."""
+        return [self._as_drawn(row) for row in range(len(self.specs))]
+
+    def _as_drawn(self, row: int) -> BodySpec:
+        return replace(self.specs[row], parts=self.outline(row))
 
     def _forget_dynamics(self) -> None:
         if self.dynamics is not None and self.dynamics.is_empty:
@@ -292,26 +295,64 @@ class Engine:
         """The polygons of a body as they are, with what it carries, in its frame, m."""
         return outline_of(self.bodies, row)
 
+    def own_outline(self, row: int) -> tuple[Outline, ...]:
+        """`outline` without what the body carries: that comes behind its own polygons, of which its description has as many."""
+        return self.outline(row)[: len(self.specs[row].parts)]
+
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
-        """Give a body another outline; takes effect at once, between two steps or in the act phase."""
-        row = self.rows[name]
-        self.specs[row] = replace(self.specs[row], parts=parts)
-        self.bodies = reshape_body(self.bodies, row, self.specs[row])
-        self._redrawn([row])
+        """Give a body another outline of its own; takes effect at once, between two steps or in the act phase."""
+        self.reshape_many({self.rows[name]: parts})
+
+    def reshape_many(self, outlines: Mapping[int, tuple[Outline, ...]]) -> None:
+        """`reshape` for many bodies at once, by their rows."""
+        for row, parts in outlines.items():
+            self.specs[row] = replace(self.specs[row], parts=parts)
+        carriers = self._draw(outlines)
+        self._redrawn(np.unique(np.concatenate([np.array(list(outlines), np.int64), carriers])))
 
     def redrawn(self, rows: I8) -> None:
-        """The corners of bodies, and their `Bodies.radius`, were written to, in the act phase: (n,) int64."""
+        """The corners of bodies' own polygons, and their `Bodies.radius`, were written to, in the act phase: (n,) int64."""
         self.bodies.placed[rows] = np.nan  # nobody knows any more how far others are
-        if self.dynamics is not None:
-            for row in rows.tolist():
-                self.specs[row] = replace(self.specs[row], parts=self.outline(row))
-        self._redrawn(rows.tolist())
+        carriers = self._draw_carriers(rows)
+        self._redrawn(np.unique(np.concatenate([rows, carriers])) if len(carriers) else rows)
 
-    def _redrawn(self, rows: Sequence[int]) -> None:
+    def redraw_carriers(self) -> None:
+        """Who carries whom was written to: let the outlines of all who carry something now, or did before, follow."""
+        own = np.array([len(spec.parts) for spec in self.specs], np.int64)
+        carriers = np.unique(self.state.carrier[self.state.carrier != NOBODY])
+        self._carry_others(np.union1d(carriers, np.flatnonzero(np.diff(self.bodies.part_start) != own)))
+
+    def _carry_others(self, carriers: I8) -> None:
+        """Other things than before are carried by these bodies."""
+        self._carried = None
+        self._touch()
+        if len(carriers):
+            self._draw({row: self.own_outline(row) for row in carriers.tolist()})
+            self._redrawn(carriers)
+
+    def _draw(self, own: Mapping[int, tuple[Outline, ...]]) -> I8:
+        """Give bodies these outlines of their own, and what they carry behind them; then those that carry them. Rows of the latter."""
+        drawn: dict[int, BodySpec] = {}
+        laden = set(self.state.carrier.tolist())
+        for row, parts in own.items():
+            for carried in self.carried_by(row) if row in laden else ():
+                parts += self.carried_outlines(carried)
+            drawn[row] = replace(self.specs[row], parts=parts)
+        self.bodies = reshape_bodies(self.bodies, drawn)
+        return self._draw_carriers(np.array(list(own), np.int64))
+
+    def _draw_carriers(self, rows: I8) -> I8:
+        """Let the outlines of those who carry bodies follow theirs. Rows of the carriers."""
+        carriers = self.state.carrier[rows]
+        carriers = np.unique(carriers[carriers != NOBODY])
+        if len(carriers):
+            self._draw({row: self.own_outline(row) for row in carriers.tolist()})
+        return carriers
+
+    def _redrawn(self, rows: I8) -> None:
         self.shapes += 1
         if self.dynamics is not None:
-            for row in rows:
-                self.dynamics.change(row, self.specs[row])
+            self.dynamics.change(rows.tolist(), [self._as_drawn(row) for row in rows.tolist()])
         self._advance(PLACE)
 
     def switch_off(self, rows: I8) -> None:
@@ -334,11 +375,11 @@ class Engine:
         """
         row = self.rows[name]
         old = self.specs[row]
-        new = replace(old, dynamics=spec, parts=self.outline(row))
+        new = replace(old, dynamics=spec, parts=self.own_outline(row))
         _check_masses([new])
         self.specs[row] = new
         if self.dynamics is not None:
-            self.dynamics.change(row, new)
+            self.dynamics.change([row], [self._as_drawn(row)])
             self._forget_dynamics()
         elif spec is not None:
             self.dynamics = Dynamics(self._specs_as_drawn())
@@ -357,24 +398,35 @@ class Engine:
     def attach(self, carrier: str, name: str) -> None:
         """Let one body carry another from now on, where it is.
 
-        The carried body moves with its carrier and is by itself neither seen nor felt; `reshape` makes it part of the carrier.
+        The carried body moves with its carrier, and is seen and felt as a part of it. What is carried must carry nothing, nor may its
+        carrier be carried.
         """
-        s, row = self.state, self.rows[name]
-        base = Pose(*s.pose[self.rows[carrier]].tolist())
-        s.hold[row] = relative(base, Pose(*s.pose[row].tolist()))
-        s.carrier[row] = self.rows[carrier]
-        s.mask[row] = 0
-        self._carried = None
-        self._touch()
+        self.attach_many([(self.rows[carrier], self.rows[name])])
+
+    def attach_many(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """`attach` for many at once: rows of carriers and of what they carry."""
+        s = self.state
+        for carrier, row in pairs:
+            s.hold[row] = relative(Pose(*s.pose[carrier].tolist()), Pose(*s.pose[row].tolist()))
+            s.carrier[row] = carrier
+            s.mask[row] = 0
+        self._carry_others(np.unique(np.array([carrier for carrier, _ in pairs], np.int64)))
 
     def detach(self, name: str) -> None:
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
         row = self.rows[name]
         if self.state.carrier[row] != NOBODY:
+            self._let_go(np.array([row]))
+
+    def _let_go(self, rows: I8) -> None:
+        """Nobody carries these bodies, (n,) int64, any more."""
+        if not len(rows):
+            return
+        carriers = np.unique(self.state.carrier[rows])
+        for row in rows.tolist():
             self.state.carrier[row] = NOBODY
             self.state.mask[row] = self.specs[row].mask(self.specs[row].returns.mask)
-            self._carried = None
-            self._touch()
+        self._carry_others(carriers)
 
     def carrier_of(self, name: str) -> str | None:
         """Name of the body that carries another one; None: it is not carried, or not there."""

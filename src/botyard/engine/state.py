@@ -187,14 +187,18 @@ def read_columns(engine: Engine, data: memoryview, rows: Mapping[str, int], *, m
     return found
 
 
-def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]], span: float) -> None:
-    """Let columns that `read_columns` has checked be the engine's, which has as many bodies and rows. `span`: see `Impulses`."""
+def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
+    """Let columns that `read_columns` has checked be the engine's, which has as many bodies and rows; but for `write_masses`."""
     for name, array in engine.state._asdict().items():
         if name not in UNSAVED:
             array[...] = found[name]
     for table in engine.tables.values():
         for name in table.saved:
             getattr(table, name)[...] = found[f"{table.name}.{name}"]
+
+
+def write_masses(engine: Engine, found: Mapping[str, NDArray[Any]], span: float) -> None:
+    """Let the columns of bodies with mass be the engine's, when all outlines are as they were. `span`: see `Impulses`."""
     if engine.dynamics is not None:
         key = found["contact.key"]
         contacts = Impulses(np.array([len(key)]), np.array([span]), key, found["contact.impulse"])
@@ -269,4 +273,5 @@ __all__ = [
     "schema",
     "split",
     "write_columns",
+    "write_masses",
 ]

@@ -677,36 +677,22 @@ class Simulation(Handle):
         UnknownNameError
             A KeyError: one of them is not there.
         WorldError
-            It carries itself, or the other one is carried already.
+            It carries itself, one of them is carried already, or the other one carries something.
         """
         self._check_there(carrier, name)
         engine = self._engine
         if name == carrier or engine.carrier_of(name) is not None or engine.carrier_of(carrier) is not None:
             raise WorldError(f"{carrier} cannot carry {name}: one of them is carried, or it is itself")
+        if carried := engine.carried_by(engine.rows[name]):
+            raise WorldError(f"{carrier} cannot carry {name}, which carries {engine.specs[carried[0]].name}")
         self._note("api", Attach, carrier, name)
         engine.attach(carrier, name)
-        self._reshape(carrier)
 
     def detach(self, name: str) -> None:
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
-        carrier = self._engine.carrier_of(name)
-        if carrier is not None:
+        if self._engine.carrier_of(name) is not None:
             self._note("api", Detach, name)
             self._engine.detach(name)
-            self._reshape(carrier)
-
-    def _reshape(self, carrier: str) -> None:
-        """Give a carrier the outline that it has with what it carries."""
-        if carrier in self._robots and self._robots[carrier].gripper is not None:
-            return  # a gripper minds its robot's outline itself
-        engine = self._engine
-        if carrier in self._robots:
-            parts = robot_body(self._robots[carrier].spec, carrier).parts
-        else:
-            parts = self.scene.boxes[self.box_names.index(carrier)].outlines
-        for row in engine.carried_by(engine.rows[carrier]):
-            parts += engine.carried_outlines(row)
-        engine.reshape(carrier, parts)
 
     def wrench(self, name: str) -> tuple[float, float, float]:
         """Net force, N, and torque, N·m, on a body with mass in the last step, in the world's axes; zero for others."""

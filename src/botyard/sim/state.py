@@ -34,6 +34,7 @@ from botyard.engine.state import (
     schema,
     split,
     write_columns,
+    write_masses,
 )
 from botyard.errors import BotyardError, StateError
 from botyard.formats.models import find_robot
@@ -300,13 +301,13 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ) -> No
     _check_head(head, roster)
     _arrange_bodies(sim, roster, models)
     _arrange_rows(sim, roster)
-    write_columns(sim.engine, found, head.span)
+    write_columns(sim.engine, found)
     engine = sim.engine
     engine.resume(tick=head.tick, step_us=head.step_us, seed=head.seed, sequence=head.sequence, queue=queue)
     engine.odometry_error_mode = OdometryErrorMode(head.error_mode)
     engine.table(Grippers).redraw(engine)
-    for carrier in {engine.carrier_of(name) for name in engine.rows} - {None}:
-        sim._reshape(str(carrier))
+    engine.redraw_carriers()
+    write_masses(sim.engine, found, head.span)  # at last: whose outline changes is woken
     starts = {body.name: Pose(*body.start) for body in roster.bodies if body.start is not None}
     for robot, teleports in zip(sim.robots.values(), head.teleports, strict=True):
         robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
