@@ -121,6 +121,25 @@ class SetVelocities:
                 at = int(np.flatnonzero(~np.isfinite(values))[0])
                 raise CommandError(f"velocity: expected finite numbers, found {values[at]} at index {at}")
 
+    def checked(self, count: int) -> SetVelocities:
+        """A copy, when it is for rows of so many bodies.
+
+        Raises
+        ------
+        CommandError
+            Rows are not whole numbers, are not there or are there twice, or other arrays have not as many numbers.
+        """
+        rows = np.array(self.rows)
+        fits = rows.ndim == 1 and (
+            not rows.size or (rows.dtype.kind in "iu" and rows.min() >= 0 and rows.max() < count)
+        )
+        if not fits or (rows.size > 1 and not (np.diff(rows) > 0).all() and len(np.unique(rows)) < len(rows)):
+            raise CommandError(f"rows: expected rows of {count} bodies, each at most once")
+        arrays = [None if a is None else np.array(a, np.float64) for a in (self.v, self.w, self.vy)]
+        if any(a is not None and a.shape != rows.shape for a in arrays):
+            raise CommandError(f"velocity: expected {len(rows)} numbers, as many as rows")
+        return SetVelocities(rows.astype(np.int64, copy=False), *arrays)
+
     def for_body(self, index: int) -> SetVelocity:
         """The command for the body ``rows[index]`` by itself."""
         return SetVelocity(*(None if a is None else float(a[index]) for a in (self.v, self.w, self.vy)))

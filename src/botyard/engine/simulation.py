@@ -39,7 +39,7 @@ from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.engine.store import StateStore
 from botyard.engine.tables import NOBODY, Table, renumber
-from botyard.errors import StateError, WorldError
+from botyard.errors import WorldError
 from botyard.geometry import Pose, relative, transform_point
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
@@ -575,20 +575,10 @@ class Engine:
         sequence: int,
         queue: Sequence[tuple[str, str, int, Command | SetVelocities]],
     ) -> None:
-        """Go on from columns that were written: time, random draws, and the commands that wait; see `queued`.
-
-        Raises
-        ------
-        StateError
-            A command is for rows that are not there.
-        """
+        """Go on from columns that were written: time, random draws, and the commands that wait; see `queued`."""
         self._queue, self._bulk = [], []
         for name, source, number, command in queue:
             if isinstance(command, SetVelocities):
-                if len(command.rows) and not (
-                    int(command.rows.min()) >= 0 and int(command.rows.max()) < len(self.specs)
-                ):
-                    raise StateError("state: a command that waits is for bodies that are not there")
                 self._bulk.append((source, number, command))
             else:
                 self._queue.append((self.specs[self.rows[name]].uid, source, number, name, command))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from botyard.engine.commands import FARTHEST
 from botyard.engine.layout import Control, Mode, OdometryErrorMode
 from botyard.engine.masslayout import Impulses, MassState, impulses, mass_state
-from botyard.engine.tables import NOBODY, Column, Table
+from botyard.engine.tables import LARGEST, NOBODY, Column, Table
 from botyard.errors import StateError
 from botyard.model.robot import Drive
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 MAGIC: Final = b"botyard\x01"
 CHECKSUM: Final = 8
 """Bytes of the checksum at the end."""
-LARGEST: Final = 1e15
-"""No number of a state is larger, but those that may be infinite."""
 UNSAVED: Final = {"uid"}
 """Columns of `State` that follow from something else: from a body's name."""
 H = TypeVar("H")

@@ -14,11 +14,15 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from botyard.arguments import found
 from botyard.engine.layout import I8
+from botyard.errors import ArgumentError
 
 T = TypeVar("T")
 NOBODY: Final = -1
 """In a column that refers to bodies: none."""
+LARGEST: Final = 1e15
+"""No number of a state is larger, but those that may be infinite."""
 VERSION: Final = "version"
 """A column of this name, if a table has one, grows with every write to its row."""
 
@@ -52,6 +56,26 @@ class Column(NamedTuple):
     high: float = math.inf
     unbounded: bool = False
     saved: bool = True
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Least and greatest number that may stand in it."""
+        kind = np.dtype(self.dtype)
+        if self.refers or kind.kind == "f":
+            return (self.low, self.high) if self.unbounded else (max(self.low, -LARGEST), min(self.high, LARGEST))
+        whole = np.iinfo(kind)
+        return max(self.low, float(whole.min)), min(self.high, float(whole.max))
+
+    def check(self, name: str, value: object) -> None:
+        """Refuse what cannot stand in it: no numbers, too many of them, or beyond its bounds. Raises ArgumentError."""
+        given = np.asarray(value)
+        low, high = self.bounds
+        if given.dtype.kind not in "biuf" or given.shape not in ((), (self.width or 1,)[: bool(self.width)]):
+            raise ArgumentError(f"{name}: expected {self.width or 'one'} numbers, found {found(value)}")
+        if self.unbounded:
+            return
+        if not bool(((given >= low) & (given <= high)).all()):  # also where one is no number
+            raise ArgumentError(f"{name}: expected {low:g} … {high:g}, found {found(value)}")
 
 
 def renumber(references: I8, new: I8) -> None:
@@ -133,14 +157,18 @@ class Table:
         self._fit(m)
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Put the rows into another order: `order` has the present number of each."""
+        """Put the rows into another order: `order` has the present number of each; those that are not in it go."""
         index = np.array(order, np.int64)
+        stay = set(order)
+        for i, row in enumerate(self._rows):
+            if i not in stay:
+                row.detach()
         for room in self._room.values():
-            room[: len(index)] = room[: len(index)][index]
+            room[: len(index)] = room[index]
         self._rows = [self._rows[i] for i in order]
         for i, row in enumerate(self._rows):
             row.number = i
-        self.layout += 1
+        self._fit(len(index))
 
     def _reserve(self, size: int) -> None:
         for name, column in self._columns.items():
@@ -179,8 +207,16 @@ class Row(Generic[K]):
         self.number = table.add(self, body, **values)
 
     def write(self, **values: Any) -> None:
-        """Set columns of this row from outside of the world: this is the door that the journal watches."""
+        """Set columns of this row from outside of the world: this is the door that the journal watches.
+
+        Raises
+        ------
+        ArgumentError
+            A value is none that the column can hold; then nothing is written.
+        """
         table, number = self.table, self.number
+        for name, value in values.items():
+            table.columns[name].check(name, value)
         for name, value in values.items():
             getattr(table, name)[number] = value
         if VERSION in table.columns:
@@ -217,4 +253,4 @@ def cell(kind: type[T], column: str = "") -> T:
     return cast(T, _Cell(kind, column))
 
 
-__all__ = ["NOBODY", "Column", "Row", "Table", "cell", "renumber"]
+__all__ = ["LARGEST", "NOBODY", "Column", "Row", "Table", "cell", "renumber"]

@@ -2,15 +2,20 @@
 
 First world, seed and journal give the same run again, bit for bit (`resimulate`). What happens by itself, such as a battery that drains
 or a gripper that closes, is not in it: it follows. Nor is what controllers think: their commands are.
+
+Who did it: commands and claims say so themselves; of all else it is who acts at the moment (`acting`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from botyard.engine.commands import Command, SetVelocities
+from botyard.errors import StateError
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Described
@@ -19,6 +24,26 @@ from botyard.model.scene import Scene
 
 if TYPE_CHECKING:
     from botyard.sim.simulation import Simulation
+
+
+log = logging.getLogger("botyard")
+API: Final = "api"
+"""Who acts when nobody says so: the program that made the simulation."""
+_actor: ContextVar[str] = ContextVar("actor", default=API)
+
+
+class acting:
+    """While this context lasts, and in tasks that begin in it, what is done to worlds is done by `source`."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._tokens: list[Token[str]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_actor.set(self._source))
+
+    def __exit__(self, *_: object) -> None:
+        _actor.reset(self._tokens.pop())
 
 
 class Change(Protocol):
@@ -88,6 +113,17 @@ class AddRobots:
     def apply(self, sim: Simulation, source: str) -> None:
         """Add them."""
         sim.add_robots(self.spec, self.poses, self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Unserve:
+    """Clients cannot reach these robots."""
+
+    names: tuple[str, ...]
+
+    def apply(self, sim: Simulation, source: str) -> None:
+        """They cannot."""
+        sim.unserve(self.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +270,22 @@ class Settle:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """The world went on from a saved state."""
+    """The world went on from a saved state.
+
+    Attributes
+    ----------
+    state : bytes
+        See `Simulation.save_state`.
+    described : sequence of objects
+        The models, boxes and description files of which the state has digests.
+    """
 
     state: bytes
+    described: Sequence[object]
 
     def apply(self, sim: Simulation, source: str) -> None:
         """Go on from it."""
+        sim.know(self.described)
         sim.restore(self.state)
 
 
@@ -266,13 +312,18 @@ class Journal:
         """Whether anybody listens, to changes that are not part of another one."""
         return bool(self._listeners) and not self._depth
 
-    def note(self, tick: int, source: str, change: Change) -> None:
-        """Tell of a change."""
+    def note(self, tick: int, source: str | None, change: Change) -> None:
+        """Tell of a change. A listener that raises is told no more: what it has would lack one, and the world goes on for all others."""
         if self.is_read:
             self._order += 1
-            entry = Entry(tick, self._order, source, change)
+            entry = Entry(tick, self._order, _actor.get() if source is None else source, change)
             for listener in tuple(self._listeners):
-                listener(entry)
+                try:
+                    listener(entry)
+                except Exception:
+                    log.exception("a listener of the journal failed, and is told no more: %r", listener)
+                    if listener in self._listeners:
+                        self._listeners.remove(listener)
 
     def __enter__(self) -> None:
         """What is done now is a part of a change that was told."""
@@ -283,7 +334,7 @@ class Journal:
 
 
 def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterator[int]:
-    """Do all changes of a journal again, and step until `ticks` steps have been done.
+    """Do all changes of a journal again, and step until `ticks` steps have been done. Programs that drive robots do not think meanwhile.
 
     Parameters
     ----------
@@ -298,20 +349,31 @@ def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterato
     ------
     int
         `Simulation.digest` after each step, before what was done to the world then. At the end all changes are done.
+
+    Raises
+    ------
+    StateError
+        The world is not the first one: a change is of a tick that is over.
     """
-    waiting: Sequence[Entry] = list(entries)
-    at = 0
-    while True:
-        while at < len(waiting) and waiting[at].tick == sim.tick:
-            waiting[at].change.apply(sim, waiting[at].source)
-            at += 1
-        if sim.tick >= ticks:
-            return
-        sim.step()
+    for entry in entries:
+        yield from _up_to(sim, entry.tick)
+        with acting(entry.source):
+            entry.change.apply(sim, entry.source)
+    yield from _up_to(sim, ticks)
+
+
+def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
+    if sim.tick > tick:
+        raise StateError(
+            f"journal: the next change is of tick {tick}, but {sim.tick} steps have been done: it is of another world"
+        )
+    while sim.tick < tick:
+        sim.engine.step()  # not what is called before a step: what programs did is in the journal
         yield sim.digest()
 
 
 __all__ = [
+    "API",
     "AddRobots",
     "Attach",
     "Change",
@@ -330,6 +392,8 @@ __all__ = [
     "Settle",
     "Submit",
     "SubmitVelocities",
+    "Unserve",
     "WriteDevice",
+    "acting",
     "resimulate",
 ]

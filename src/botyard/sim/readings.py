@@ -65,14 +65,14 @@ class Laser(Handle):
             arguments.number(increment, "increment", unit="rad"),
         )
         count = arguments.whole(count, "count", low=0, high=MAX_RAYS)
-        self._robot._sim._note("api", SetRays, self._robot.name, self.index, (angle_min, increment, count))
+        self._robot._sim._note(None, SetRays, self._robot.name, self.index, (angle_min, increment, count))
         fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
         self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
         self._robot._sim._configured[self._robot.name, self.index] = self
 
     def restore(self) -> None:
         """The rays of the model."""
-        self._robot._sim._note("api", SetRays, self._robot.name, self.index, None)
+        self._robot._sim._note(None, SetRays, self._robot.name, self.index, None)
         self._robot._sim._configured.pop((self._robot.name, self.index), None)
         self._configure(laser_bundle(self.spec, self._robot._sim.sensor_noise))
 

@@ -78,6 +78,7 @@ from botyard.sim.journal import (
     Settle,
     Submit,
     SubmitVelocities,
+    Unserve,
     WriteDevice,
 )
 from botyard.sim.placement import FreePlaces, on_trial
@@ -143,6 +144,7 @@ class Simulation(Handle):
         "tick": "call step()",
         "dt": "the step is said when the simulation is made: Simulation(step=…)",
         "seed": "the seed is said when the simulation is made: Simulation(seed=…)",
+        "sensor_noise": "it is said when the simulation is made: Simulation(sensor_noise=…)",
         "step": "call step(), and say its time when the simulation is made: Simulation(step=…)",
         "snapshot": "call step() or settle()",
         "colors": "a robot's model says its colour",
@@ -151,6 +153,8 @@ class Simulation(Handle):
     """The static world."""
     fleet: Fleet
     """All robots at once, as arrays."""
+    sensor_noise: bool
+    """False: sensors are exact."""
 
     def __init__(
         self,
@@ -183,7 +187,7 @@ class Simulation(Handle):
             raise WorldError(f'odometry error mode: expected one of {known}, found "{odometry_error}"') from None
         self._set_scene(scene if scene is not None else Scene())
         self.warn_by(warn)
-        self.sensor_noise = sensor_noise
+        vars(self)["sensor_noise"] = sensor_noise
         self.range_step = range_step
         self.timing = Timing(sim=step, real=step, last=step)
         self._devices = RangeDevices(threads)
@@ -289,11 +293,18 @@ class Simulation(Handle):
                 robots += self._add_at_home(group)
             else:
                 robots += [self.add_robot(p.spec, p.name or None, pose=p.pose) for p in group]
-        self._unserved.update(r.name for r, placed in zip(robots, world.robots, strict=True) if not placed.served)
+        self.unserve([r.name for r, placed in zip(robots, world.robots, strict=True) if not placed.served])
         for robot, placed in zip(robots, world.robots, strict=True):  # when all are there: one may be told of another
             if placed.program is not None:
                 employ(robot, placed.program)
         return robots
+
+    def unserve(self, names: Sequence[str]) -> None:
+        """Clients are not to reach these robots, which are moved by programs alone; names of others are passed over."""
+        names = [name for name in names if name in self._robots and name not in self._unserved]
+        if names:
+            self._note(None, Unserve, tuple(names))
+            self._unserved.update(names)
 
     def _add_at_home(self, group: Sequence[PlacedRobot]) -> list[Robot]:
         """Add robots of one model on free places around the map's home, as `add_robot` does one by one; faster."""
@@ -439,7 +450,7 @@ class Simulation(Handle):
             check_name(name)
         with self._journal:
             robots = self._put_in(spec, names, starts)
-        self._note("api", AddRobots, spec, tuple(names), tuple(starts))
+        self._note(None, AddRobots, spec, tuple(names), tuple(starts))
         self._doubt_places(names)
         return robots
 
@@ -488,8 +499,8 @@ class Simulation(Handle):
         """
         arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
         self._engine.replace_scene(scene, grid)
-        self._note("api", ReplaceScene, scene)
         self._set_scene(scene)
+        self._note(None, ReplaceScene, scene)
         self._doubt_walls()
 
     def _doubt_walls(self) -> None:
@@ -528,7 +539,7 @@ class Simulation(Handle):
         for name in names:
             if not isinstance(name, str) or name not in self._robots:
                 raise arguments.unknown(name, self._robots, "robot")
-        self._note("api", RemoveRobots, tuple(names))
+        self._note(None, RemoveRobots, tuple(names))
         self._take_out(names)
 
     def _take_out(self, names: Sequence[str]) -> None:
@@ -550,7 +561,7 @@ class Simulation(Handle):
         """Take a box of the map out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
         if name not in self.box_names:
             raise arguments.unknown(name, self.box_names, "box")
-        self._note("api", RemoveBox, name)
+        self._note(None, RemoveBox, name)
         self._engine.remove_box(name)
         self._set_scene(self._engine.scene)
 
@@ -603,12 +614,12 @@ class Simulation(Handle):
         if spec is not None:
             arguments.instance(spec, "spec", DynamicsSpec)
         self._engine.set_dynamics(name, spec)
-        self._note("api", SetDynamics, name, spec)
         if name in self._robots:
             robot = self._robots[name]
             object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
             self._known.forget_roster()
         self._set_scene(self._engine.scene)
+        self._note(None, SetDynamics, name, spec)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:
         """Mass of a robot or box and what goes with it; None: it has none. UnknownNameError (a KeyError) when nothing has that name."""
@@ -646,7 +657,7 @@ class Simulation(Handle):
         """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
         for sensor in described.sensors:
             self._check_there(sensor.parent)
-        self._note("api", Describe, described)
+        self._note(None, Describe, described)
         self.described |= described
         self._describe_again([joint_key(joint) for joint in described.joints])
 
@@ -685,13 +696,13 @@ class Simulation(Handle):
             raise WorldError(f"{carrier} cannot carry {name}: one of them is carried, or it is itself")
         if carried := engine.carried_by(engine.rows[name]):
             raise WorldError(f"{carrier} cannot carry {name}, which carries {engine.specs[carried[0]].name}")
-        self._note("api", Attach, carrier, name)
+        self._note(None, Attach, carrier, name)
         engine.attach(carrier, name)
 
     def detach(self, name: str) -> None:
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
         if self._engine.carrier_of(name) is not None:
-            self._note("api", Detach, name)
+            self._note(None, Detach, name)
             self._engine.detach(name)
 
     def wrench(self, name: str) -> tuple[float, float, float]:
@@ -840,7 +851,7 @@ class Simulation(Handle):
 
     def settle(self) -> Snapshot:
         """Let queued commands that place things take effect without letting time pass."""
-        self._note("api", Settle)
+        self._note(None, Settle)
         return self._engine.settle()
 
     @property
@@ -912,7 +923,14 @@ class Simulation(Handle):
             self._note(source, Submit, name, command)
 
     def submit_velocities(self, command: cmd.SetVelocities, source: str = "api") -> None:
-        """Queue velocities of many bodies for the next step; its rows are those of the engine."""
+        """Queue velocities of many bodies for the next step; its rows are those of the engine. Its arrays are copied.
+
+        Raises
+        ------
+        CommandError
+            Rows are not whole numbers, are not there or are there twice, or other arrays have not as many numbers.
+        """
+        command = command.checked(len(self._engine.specs))
         self._note(source, SubmitVelocities, command)
         self._engine.submit_velocities(command, source)
 
@@ -931,14 +949,14 @@ class Simulation(Handle):
         """
         return self._journal.listen(arguments.function(listener, "listener"))
 
-    def _note(self, source: str, kind: Callable[..., Change], *values: object) -> None:
-        """Tell the journal of a change, if anybody reads it."""
+    def _note(self, source: str | None, kind: Callable[..., Change], *values: object) -> None:
+        """Tell the journal of a change, if anybody reads it. `source`: None is who acts, see `botyard.sim.journal.acting`."""
         if self._journal.is_read:
             self._journal.note(self.tick, source, kind(*values))
 
     def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
         if values and self._journal.is_read:
-            self._journal.note(self.tick, "api", WriteDevice(row.table.name, row.number, dict(values)))
+            self._journal.note(self.tick, None, WriteDevice(row.table.name, row.number, dict(values)))
 
     @property
     def threads(self) -> int:
@@ -981,9 +999,16 @@ class Simulation(Handle):
         arguments.instance(budget, "budget", Budget)
         from botyard.controllers.crew import employ  # upward on purpose: see `load`
 
+        tick, models = self.tick, list[object]()
         with self._journal:
-            restore(self, state, budget, employ)
-        self._note("api", Restore, bytes(state))
+            restore(self, state, budget, employ, models)
+        if self._journal.is_read:
+            self._journal.note(tick, None, Restore(bytes(state), models))
+
+    def know(self, described: Sequence[object]) -> None:
+        """Models and boxes that states to be restored may tell of: they are remembered for some time, as those that were here are."""
+        for one in described:
+            self._known.digest(one)
 
     def digest(self) -> int:
         """64 bits over all of the state, but what controllers think; equal states have equal ones. Computed when asked for."""

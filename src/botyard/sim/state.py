@@ -7,9 +7,10 @@ same map, and robots' models that are the same: those that the simulation has se
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from enum import IntEnum, IntFlag
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 
@@ -17,8 +18,10 @@ import msgspec
 import numpy as np
 
 import botyard
+from botyard.devices.battery import Batteries
+from botyard.devices.electrics import Boards
 from botyard.devices.gripper import Grippers
-from botyard.devices.joints import Joints
+from botyard.devices.joints import Joints, joint_key
 from botyard.engine import commands
 from botyard.engine.build import box_body
 from botyard.engine.layout import OdometryErrorMode
@@ -41,8 +44,10 @@ from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject, Visible
-from botyard.model.robot import RobotSpec
+from botyard.model.robot import Axes, RobotSpec
 from botyard.model.world import Program
+from botyard.names import is_name
+from botyard.sim.readings import MAX_RAYS
 
 if TYPE_CHECKING:
     from botyard.formats.budget import Budget
@@ -50,6 +55,8 @@ if TYPE_CHECKING:
     from botyard.sim.simulation import Simulation
 
 VERSION: Final = 1
+SHORTEST: Final = 1e-9
+"""No small step of bodies with mass is shorter, s."""
 NO_MASS: Final = -1
 """For the number of contacts: nothing has mass."""
 
@@ -135,8 +142,18 @@ class _Head(msgspec.Struct, array_like=True):
     controllers: list[_Controller]
 
 
+RECENT: Final = 1000
+"""So many descriptions of what is not in the world any more are remembered: a state that is restored may tell of them."""
+
+
 class Known:
-    """Descriptions that a simulation has seen, by their digests, and the bytes of its roster while that is the same."""
+    """Descriptions that a simulation has seen, by their digests, and the bytes of its roster while that is the same.
+
+    Attributes
+    ----------
+    objects : mapping of bytes to object
+        Those of what is in the world, and the last `RECENT` others; what was asked for last comes last.
+    """
 
     def __init__(self) -> None:
         self._digests: dict[int, tuple[object, bytes]] = {}
@@ -148,11 +165,19 @@ class Known:
         """Digest of a description, which is remembered."""
         found = self._digests.get(id(value))
         if found is None or found[0] is not value:
-            if len(self._digests) > 10_000:
-                self._digests.clear()
             found = self._digests[id(value)] = value, object_digest(value)
-            self.objects[found[1]] = value
+        self.objects.pop(found[1], None)
+        self.objects[found[1]] = value
         return found[1]
+
+    def forget(self, there: int) -> None:
+        """Keep what was asked for last: descriptions of the `there` bodies in the world, and `RECENT` others."""
+        excess = len(self.objects) - there - RECENT
+        if excess > 0:
+            for digest in list(self.objects)[:excess]:
+                del self.objects[digest]
+        if len(self._digests) > len(self.objects) + RECENT:
+            self._digests = {id(value): (value, digest) for digest, value in self.objects.items()}
 
     def forget_roster(self) -> None:
         """A robot has got another model or start."""
@@ -184,6 +209,7 @@ class Known:
             else:
                 x, y, th = robot.start
                 bodies.append(_Body(name, robot.spec.name, self.digest(robot.spec), (x, y, th)))
+        self.forget(len(bodies))
         return _Roster(
             schema=schema(sim.engine),
             scene=self.digest_of_walls(sim),
@@ -221,7 +247,7 @@ def _head(sim: Simulation, controllers: list[_Controller]) -> _Head:
         version=VERSION,
         program=botyard.__version__,
         roster=msgspec.Raw(sim._known.roster(sim)),
-        seed=int(engine.seed_word),
+        seed=int(engine.seed),
         step_us=engine.clock.step_us,
         tick=engine.clock.tick,
         error_mode=int(engine.odometry_error_mode),
@@ -244,12 +270,31 @@ def _rays(sim: Simulation) -> list[_Rays]:
 
 
 def _values(command: commands.Command | commands.SetVelocities) -> tuple[str, dict[str, Any]]:
-    values: dict[str, Any] = {}
-    for field in fields(command):  # type: ignore[arg-type]
-        value = getattr(command, field.name)
-        plain = int(value) if isinstance(value, (IntEnum, IntFlag, np.integer)) else value
-        values[field.name] = value.tolist() if isinstance(value, np.ndarray) else plain
-    return type(command).__name__, values
+    """Name and numbers of a command, in the types that it declares: a program may have given others that are as good."""
+    kind = type(command)
+    if _COMMANDS.get(kind.__name__) is not kind:
+        raise StateError(f"a command of the class {kind.__qualname__} waits for the next step, and cannot be saved")
+    return kind.__name__, {name: _plain(getattr(command, name), told) for name, told in _fields_of(kind)}
+
+
+@cache
+def _fields_of(kind: type[Any]) -> list[tuple[str, str]]:
+    return [(field.name, str(field.type)) for field in fields(kind)]
+
+
+def _plain(value: Any, told: str) -> Any:
+    """A value of a command's field, of the type that the field is told to have, as it is saved."""
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Axes):
+        return {field.name: float(getattr(value, field.name)) for field in fields(Axes)}
+    if isinstance(value, tuple):
+        return [float(number) for number in value]
+    if told.startswith("float"):
+        return float(value)
+    return bool(value) if told == "bool" else int(value)
 
 
 def _controllers(sim: Simulation) -> list[_Controller]:
@@ -272,8 +317,8 @@ Employ = Callable[["Robot", Program], None]
 """Lets a program drive a robot, see `botyard.controllers.crew`."""
 
 
-def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ) -> None:
-    """See `Simulation.restore`."""
+def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used: list[object]) -> None:
+    """See `Simulation.restore`. Appends the descriptions that it needed to `used`."""
     head, data = split(state, _Head, budget.bytes)
     if head.version != VERSION:
         raise StateError(f"state: expected version {VERSION}, found {head.version} (of botyard {head.program})")
@@ -288,17 +333,19 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ) -> No
     if roster.scene != sim._known.digest_of_walls(sim):
         raise StateError(f'state: it is of another map, "{roster.scene_name}"; here is "{sim.scene.name}"')
     models = _find_models(sim, roster)
+    used += [*models.values(), *_described(sim, roster)]
     rows = {name: len(keys) for name, keys in roster.keys.items()}
     rows |= {
         BODIES: len(roster.bodies),
         CONTACTS: head.contacts,
     }  # these last: no table of a crafted state counts for them
     masses = any(model.dynamics is not None for model in models.values())
-    if masses != (head.contacts != NO_MASS) or not 0.0 <= head.span <= 60.0:
+    if masses != (head.contacts != NO_MASS) or not (head.span == 0.0 or SHORTEST <= head.span <= 60.0):
         raise StateError("state: what it says of bodies with mass does not fit its models")
     found = read_columns(sim.engine, data, rows, masses=masses)
-    queue = [_command(q) for q in head.queue]
-    _check_head(head, roster)
+    queue = [_command(q, len(roster.bodies)) for q in head.queue]
+    _check_roster(roster, models, sim, budget)
+    _check_head(head, roster, models)
     _arrange_bodies(sim, roster, models)
     _arrange_rows(sim, roster)
     write_columns(sim.engine, found)
@@ -318,16 +365,53 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ) -> No
     engine.resumed()
 
 
-def _check_head(head: _Head, roster: _Roster) -> None:
-    robots = {body.name for body in roster.bodies if body.start is not None}
-    told = [*head.claims, *(r.robot for r in head.rays), *(c.robot for c in head.controllers)]
-    if len(head.teleports) != len(robots) or not robots.issuperset(told):
-        raise StateError("state: it tells of robots that it does not have")
+def _check_roster(
+    roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject], sim: Simulation, budget: Budget
+) -> None:
+    """Whether there can be these bodies, and these rows of their devices."""
     names = {body.name for body in roster.bodies}
-    if not names.issuperset(q.body for q in head.queue if q.kind != "SetVelocities") or len(names) != len(
-        roster.bodies
-    ):
-        raise StateError("state: it tells of bodies that it does not have, or twice of one")
+    if len(names) != len(roster.bodies) or not all(map(is_name, names)):
+        raise StateError("state: it tells twice of a body, or of one without a name")
+    robots = {body.name: models[body.digest] for body in roster.bodies if body.start is not None}
+    new = len(robots.keys() - sim.robots.keys())
+    if new > budget.robots:
+        raise StateError(
+            f"state: expected at most {budget.robots} robots that are not here, found {new} (budget.robots raises that)"
+        )
+    for body in roster.bodies:
+        if body.start is not None and not (
+            all(map(math.isfinite, body.start)) and max(map(abs, body.start[:2])) <= commands.FARTHEST
+        ):
+            raise StateError(f"state: {body.name} was added nowhere")
+    described = cast(Described, sim._known.objects[roster.described])
+    wanted = {Batteries.name: set(robots), Boards.name: set(robots), Joints.name: set(map(joint_key, described.joints)),
+              Grippers.name: {n for n, m in robots.items() if isinstance(m, RobotSpec) and m.gripper is not None}}  # fmt: skip
+    for table, rows in wanted.items():
+        keys = roster.keys.get(table, [])
+        there = {key for key in keys if isinstance(key, str)}
+        if len(there) != len(keys) or not (there <= rows if table == Joints.name else there == rows):
+            raise StateError(f"state: rows of the table {table} are not those of its bodies")
+
+
+def _check_head(head: _Head, roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject]) -> None:
+    robots = {body.name: models[body.digest] for body in roster.bodies if body.start is not None}
+    told = [*head.claims, *(r.robot for r in head.rays), *(c.robot for c in head.controllers)]
+    if len(head.teleports) != len(robots) or not robots.keys() >= set(told):
+        raise StateError("state: it tells of robots that it does not have")
+    if not {body.name for body in roster.bodies}.issuperset(q.body for q in head.queue if q.kind != "SetVelocities"):
+        raise StateError("state: it tells of bodies that it does not have")
+    for rays in head.rays:
+        model = robots[rays.robot]
+        if not (
+            isinstance(model, RobotSpec)
+            and 0 <= rays.laser < len(model.lasers)
+            and 0 <= rays.count <= MAX_RAYS
+            and math.isfinite(rays.angle_min)
+            and math.isfinite(rays.increment)
+        ):
+            raise StateError(
+                f"state: rays of a laser of {rays.robot}: expected at most {MAX_RAYS}, of a laser that it has"
+            )
     if not (
         0 <= head.tick <= 10**15
         and 1 <= head.step_us <= 60_000_000
@@ -359,9 +443,15 @@ def _find_models(sim: Simulation, roster: _Roster) -> dict[bytes, RobotSpec | Bo
             what = "box" if kind is BoxObject else "robot model"
             raise StateError(f'state: the {what} "{body.model}" of {body.name} is not here, or is another one')
         found[body.digest] = one
-    if roster.described != known.digest(sim.described) and roster.described not in known.objects:
+    known.digest(sim.described)
+    if roster.described not in known.objects:
         raise StateError("state: it is of a world with other description files (describe)")
     return found
+
+
+def _described(sim: Simulation, roster: _Roster) -> list[object]:
+    """What description files have told of, of a state."""
+    return [sim._known.objects[roster.described]]
 
 
 def _arrange_bodies(sim: Simulation, roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject]) -> None:
@@ -376,22 +466,23 @@ def _arrange_bodies(sim: Simulation, roster: _Roster, models: Mapping[bytes, Rob
         return robot is not None and known.digest(robot.spec) == body.digest
 
     there = [is_there(body) for body in roster.bodies]
-    if all(there) and [body.name for body in roster.bodies] == list(engine.rows):
-        return
-    stays = {body.name for body, is_known in zip(roster.bodies, there, strict=True) if is_known}
-    sim._take_out([name for name in engine.rows if name not in stays])
-    for body, is_known in zip(roster.bodies, there, strict=True):
-        if is_known:
-            continue
-        model = models[body.digest]
-        if isinstance(model, RobotSpec):
-            sim._put_in(model, [body.name], [Pose(*body.start or ())])
-        else:
-            engine.add_bodies([(replace(box_body(model), name=body.name), model.pose)])
-    engine.arrange([engine.rows[body.name] for body in roster.bodies])
-    order = [body for body in roster.bodies if body.start is None]
-    sim._set_boxes([body.name for body in order], [m for b in order if isinstance(m := models[b.digest], BoxObject)])
-    sim._sort_robots([body.name for body in roster.bodies if body.start is not None])
+    if not all(there) or [body.name for body in roster.bodies] != list(engine.rows):
+        stays = {body.name for body, is_known in zip(roster.bodies, there, strict=True) if is_known}
+        sim._take_out([name for name in engine.rows if name not in stays])
+        for body, is_known in zip(roster.bodies, there, strict=True):
+            if is_known:
+                continue
+            model = models[body.digest]
+            if isinstance(model, RobotSpec):
+                sim._put_in(model, [body.name], [Pose(*body.start or ())])
+            else:
+                engine.add_bodies([(replace(box_body(model), name=body.name), model.pose)])
+        engine.arrange([engine.rows[body.name] for body in roster.bodies])
+        order = [body for body in roster.bodies if body.start is None]
+        sim._set_boxes(
+            [body.name for body in order], [m for b in order if isinstance(m := models[b.digest], BoxObject)]
+        )
+        sim._sort_robots([body.name for body in roster.bodies if body.start is not None])
     if roster.described != known.digest(sim.described):
         sim.described = cast(Described, known.objects[roster.described])
     sim._describe_again(roster.keys.get(Joints.name, []))
@@ -401,11 +492,9 @@ def _arrange_rows(sim: Simulation, roster: _Roster) -> None:
     for table in sim.engine.tables.values():
         if table.saved:
             at = {_hashable(key): i for i, key in enumerate(row_keys(table))}
-            order = [at.get(_hashable(key)) for key in roster.keys.get(table.name, [])]
-            if None in order or len(order) != len(at) or len(set(order)) != len(order):
-                raise StateError(f"state: rows of the table {table.name} are missing")
-            if order != list(range(len(order))):
-                table.arrange([i for i in order if i is not None])
+            order = [at[_hashable(key)] for key in roster.keys.get(table.name, [])]
+            if order != list(range(len(at))):
+                table.arrange(order)
 
 
 def _hashable(key: Any) -> Any:
@@ -417,7 +506,7 @@ _COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
 )
 
 
-def _command(queued: _Queued) -> tuple[str, str, int, Any]:
+def _command(queued: _Queued, bodies: int) -> tuple[str, str, int, Any]:
     kind, values = _COMMANDS.get(queued.kind), queued.values
     command: Any
     try:
@@ -427,7 +516,7 @@ def _command(queued: _Queued) -> tuple[str, str, int, Any]:
             command = kind(Visible(values["mask"]))
         elif kind is commands.SetVelocities:
             arrays = [None if values[a] is None else np.array(values[a], np.float64) for a in ("v", "w", "vy")]
-            command = kind(np.array(values["rows"], np.int64), *arrays)
+            command = kind(np.array(values["rows"], None if values["rows"] else np.int64), *arrays).checked(bodies)
         else:
             command = msgspec.convert(values, kind)
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, OverflowError) as error:
@@ -442,13 +531,13 @@ def _employ(sim: Simulation, controllers: Sequence[_Controller], employ: Employ)
         sim._dismiss(name)
     for c in controllers:
         program = Program(name=c.name, options=c.options)
-        if sim.programs.get(c.robot) != program:
-            employ(sim.robots[c.robot], program)
-        owner = getattr(sim._programs[c.robot][1], "__self__", None)
         try:
+            if sim.programs.get(c.robot) != program:
+                employ(sim.robots[c.robot], program)
+            owner = getattr(sim._programs[c.robot][1], "__self__", None)
             assert isinstance(owner, Saveable)
             owner.set_state(c.state)
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError, AssertionError) as error:
+        except (BotyardError, TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError) as error:
             raise StateError(f"state: robot {c.robot}: the controller {c.name} cannot use its state: {error}") from None
     sim._order_programs([c.robot for c in controllers])
 
