@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,17 @@ from hypothesis import strategies as st
 from botyard.controllers.crew import employ
 from botyard.devices.gripper import Action, Grippers
 from botyard.engine import commands as cmd
-from botyard.errors import WorldError
-from botyard.model.world import Program
+from botyard.errors import StateError, WorldError
+from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.scene import Scene
+from botyard.model.world import PlacedRobot, Program, World
 from botyard.protocols.pioneer.packet import command as packet
 from botyard.servers.nullmodem import NullModem
-from botyard.sim.journal import AddRobots, Claim, Entry, Submit, WriteDevice
+from botyard.sim.journal import AddRobots, Claim, Entry, Restore, Submit, WriteDevice, acting, resimulate
 from botyard.sim.simulation import Simulation
 from tests.journaled import watching
-from tests.test_state import SCENE, deeds, do, world
+from tests.test_state import SCENE, THIRSTY, deeds, do, world
 
 
 @given(st.lists(deeds(), max_size=30))
@@ -110,3 +114,94 @@ def test_fleets_are_told_as_arrays() -> None:
         sim.robots["p3dx_002"].command(w=0.5)
         sim.step(3)
         assert [type(e.change).__name__ for e in watched[0].entries] == ["AddRobots", "SubmitVelocities", "Submit"]
+
+
+def again(sim: Simulation, act: Callable[[Simulation], object]) -> list[Entry]:
+    """Let something happen to a world, and to its clone from the journal alone."""
+    first, told = sim.clone(), list[Entry]()
+    sim.journal(told.append)
+    act(sim)
+    list(resimulate(first, told, sim.tick))
+    assert first.digest() == sim.digest()
+    return told
+
+
+def test_journals_with_restores_in_them() -> None:
+    """Time goes back in them, models come from elsewhere, and programs that come back do not act twice."""
+    sim = world()
+    other = world()
+    other.add_robot(replace(THIRSTY, name="odd"), "o", pose=(2.0, -2.0, 0.0))
+    employ(other.robots["o"], Program(name="wander"))
+    other.step(2)
+    sim.know([other.robots["o"].spec])
+
+    def act(sim: Simulation) -> None:
+        sim.step(3)
+        early = sim.save_state()
+        sim.robots["a"].command(v=0.2)
+        sim.step(2)
+        sim.restore(early)
+        sim.robots["a"].command(v=0.1)
+        sim.step()
+        sim.restore(other.save_state())
+        sim.step(4)
+        sim.robots["a"].command.stop()
+
+    told = again(sim, act)
+    assert [e.tick for e in told if isinstance(e.change, Restore)] == [5, 4]
+    with pytest.raises(StateError, match="the next change is of tick 3, but 6 steps have been done"):
+        list(resimulate(sim, told, 9))
+
+
+def test_robots_that_clients_cannot_reach_are_told() -> None:
+    placed = (PlacedRobot(spec=THIRSTY, name="u", pose=Pose(1.0, -3.0, 0.0), served=False),)
+    again(world(), lambda sim: sim.populate(World(scene=SCENE, robots=placed)))
+
+
+def test_who_acts_is_told_also_of_what_says_nothing_itself() -> None:
+    """Devices, robots that come, maps; in tasks that begin meanwhile; a client of a robot and a page need not do anything for that."""
+    sim, told = world(), list[Entry]()
+    sim.journal(told.append)
+    with acting("page"):
+        sim.robots["b"].electrics.temperature = 20
+        sim.add_robot("p3dx", "p", pose=(2.0, -2.0, 0.0))
+    sim.robots["b"].electrics.temperature = 21
+    modem = NullModem(sim)
+    line = modem.connect("b")
+    for number in (0, 1, 2, 1):
+        line.send(packet(number))
+    line.send(packet(30, 0xFF00))
+    modem.run(0.3)
+    writes = [e.source for e in told if isinstance(e.change, (WriteDevice, AddRobots))]
+    assert writes[:3] == ["page", "page", "api"] and set(writes[3:]) == {"pioneer"}
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda sim: sim.replace_scene(Scene()),
+        lambda sim: sim.set_dynamics("a", DynamicsSpec(mass=3.0)),
+        lambda sim: sim.remove_robot("a"),
+        lambda sim: sim.attach("d", "other"),
+        lambda sim: sim.robots["a"].command(v=0.1),
+        lambda sim: sim.restore(sim.save_state()),
+        lambda sim: sim.robots["b"].gripper.act(Action.CLOSE),
+        lambda sim: sim.robots["a"].claim("x"),
+    ],
+)
+def test_a_listener_that_fails_changes_nothing(
+    act: Callable[[Simulation], object], caplog: pytest.LogCaptureFixture
+) -> None:
+    sim, other, told = world(), world(), list[Entry]()
+
+    def fail(entry: Entry) -> None:
+        raise RuntimeError("mine")
+
+    sim.journal(fail)
+    sim.journal(told.append)
+    act(sim)
+    act(other)
+    sim.settle()
+    other.settle()
+    assert sim.digest() == other.digest() and sim.scene is sim.engine.scene
+    assert len(told) >= 2 and caplog.text.count("a listener of the journal failed") == 1, "it is told no more"

@@ -8,6 +8,7 @@ import pickle
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from botyard.devices.gripper import Action
 from botyard.devices.joints import JointCommand
 from botyard.engine import commands as cmd
 from botyard.engine.state import CHECKSUM, MAGIC, columns_of
-from botyard.errors import StateError
+from botyard.errors import ArgumentError, CommandError, StateError, WorldError
 from botyard.formats.budget import Budget
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
@@ -34,6 +35,7 @@ from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Place, Scene
 from botyard.model.world import Program
+from botyard.sim import state as saved
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
 
@@ -305,6 +307,189 @@ def test_what_cannot_be_saved_is_named() -> None:
         sim.save_state()
 
 
+def goes_on(sim: Simulation, steps: int = 3) -> None:
+    """A clone, and the world itself when it is restored, go on as it does; to restore is to have the same outlines, too."""
+    state, digest = sim.save_state(), sim.digest()
+    clone = sim.clone()
+    assert (clone.digest(), clone.save_state()) == (digest, state)
+    outlines = [sim.engine.outline(row) for row in range(len(sim.engine.specs))]
+    assert [clone.engine.outline(row) for row in range(len(outlines))] == outlines
+    first = run(sim, steps)
+    assert run(clone, steps) == first
+    sim.restore(state)
+    assert sim.digest() == digest and [sim.engine.outline(row) for row in range(len(outlines))] == outlines
+    assert run(sim, steps) == first
+
+
+MASS = DynamicsSpec(mass=9.0)
+LADEN: dict[str, Callable[[Simulation], object]] = {
+    "a gripper with mass": lambda sim: (sim.set_dynamics("b", MASS), sim.robots["b"].command(v=0.2), sim.step(4)),
+    "a gripper that pushes": lambda sim: (
+        sim.set_dynamics("crate", MASS), sim.put("crate", (0.55, -1.0, 0.1)), sim.robots["b"].command(v=0.3), sim.step(8)
+    ),
+    "a carrier with mass": lambda sim: (sim.set_dynamics("d", MASS), sim.attach("d", "other"), sim.robots["d"].command(v=0.2), sim.step(4)),
+    "what is carried changes": lambda sim: (sim.attach("d", "b"), sim.robots["b"].gripper.act(Action.CLOSE), sim.step(3)),  # type: ignore[union-attr]
+    "what is carried is removed": lambda sim: (sim.attach("d", "other"), sim.remove_box("other")),
+    "what is held is removed": lambda sim: (sim.robots["b"].gripper.act(Action.CLOSE), sim.step(12), sim.remove_robot("c")),  # type: ignore[union-attr]
+    "what is held is taken": lambda sim: (sim.robots["b"].gripper.act(Action.CLOSE), sim.step(12), sim.detach("c")),  # type: ignore[union-attr]
+    "a robot with a gripper carries": lambda sim: (sim.attach("b", "crate"), sim.step(2)),
+    "more was described": lambda sim: sim.describe(Described(joints=(JointSpec(name="leg", parent="a", child="foot"),))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LADEN)
+def test_outlines_and_masses_go_on(what: str) -> None:
+    sim = world()
+    LADEN[what](sim)
+    goes_on(sim)
+
+
+def test_what_is_carried_is_a_part_of_its_carrier_until_it_is_gone() -> None:
+    """Whoever carries it, and however it goes."""
+    sim = world()
+    state = sim.save_state()
+
+    def parts(name: str) -> int:
+        return len(sim.engine.outline(sim.engine.rows[name]))
+
+    robot, equipped = parts("d"), parts("b")
+    sim.attach("d", "other")
+    sim.attach("b", "crate")
+    assert (parts("d"), parts("b")) == (robot + 1, equipped + 1)
+    sim.remove_box("other")
+    sim.replace_scene(replace(SCENE, boxes=()))
+    assert (parts("d"), parts("b")) == (robot, equipped)
+    sim.replace_scene(SCENE)
+    sim.attach("d", "other")
+    sim.restore(state)
+    assert (parts("d"), parts("b")) == (robot, equipped)
+
+
+def test_what_carries_something_is_not_carried() -> None:
+    sim = world()
+    gripper = sim.robots["b"].gripper
+    assert gripper is not None
+    sim.attach("d", "b")
+    gripper.act(Action.CLOSE)
+    sim.step(12)
+    assert gripper.holding is None, "who is carried grips nothing: it would carry something"
+    sim.detach("b")
+    gripper.act(Action.OPEN)
+    sim.step(12)
+    gripper.act(Action.CLOSE)
+    sim.step(12)
+    assert gripper.holding == "c"
+    with pytest.raises(WorldError, match="d cannot carry b, which carries c"):
+        sim.attach("d", "b")
+    sim.attach("a", "crate")
+    assert sim.engine.state.carrier.max() < len(sim.engine.specs)
+    goes_on(sim)
+
+
+@pytest.mark.parametrize("spec", [MASS, DynamicsSpec(mass=2.0, floor_friction=0.5)])
+def test_masses_find_their_neighbours_after_a_restore(spec: DynamicsSpec) -> None:
+    """The lists of who is where are made anew, though no body came or went."""
+    sim = world()
+    sim.set_dynamics("crate", spec)
+    sim.put("crate", (0.55, 1.3, 0.5))
+    sim.robots["a"].command(v=0.3)
+    sim.step(5)
+    state = sim.save_state()
+    first = run(sim, 6)
+    sim.put("a", (-3.0, 3.0, 0.0))
+    sim.step(3)
+    sim.restore(state)
+    assert run(sim, 6) == first
+
+
+def test_commands_that_wait_count_by_their_values() -> None:
+    """Numbers of any kind that programs give: those of numpy, whole ones."""
+    sim = world()
+    port = sim.robots["a"].port("x")
+    sim.robots["a"].command(v=np.float64(0.3), w=np.float32(0.25))
+    sim.robots["b"].command(v=1, w=0)
+    sim.put("crate", (1, 1, np.float64(0.5)))
+    commands = (
+        cmd.SetOdometry(Pose(1, 2, 0)),
+        cmd.SetRamp(np.int64(0), accel=1),
+        cmd.EnableMotors(np.bool_(True)),
+        cmd.MoveBy(1),
+    )  # type: ignore[arg-type]
+    for command in commands:
+        port.submit(command)
+    goes_on(sim)
+
+    class Odd:
+        def apply(self, state: Any, row: int) -> None: ...
+
+    sim.submit("a", Odd())
+    with pytest.raises(StateError, match=r"a command of the class .*Odd waits for the next step, and cannot be saved"):
+        sim.save_state()
+
+
+def test_velocities_of_many_are_copied_and_checked() -> None:
+    sim, v = world(), np.full(4, 0.3)
+    rows = sim.fleet.robot_rows.copy()
+    sim.submit_velocities(cmd.SetVelocities(rows, v))
+    v[:], rows[:] = -0.4, 0
+    sim.step()
+    assert (sim.engine.state.target[sim.fleet.robot_rows, 0] == 0.3).all()
+    for wrong in ([99], [-1], [0, 0], [0.5], [[0]]):
+        with pytest.raises(CommandError, match="rows: expected rows of 6 bodies"):
+            sim.submit_velocities(cmd.SetVelocities(np.array(wrong), np.full(len(wrong), 0.1)))
+    with pytest.raises(CommandError, match="expected 1 numbers, as many as rows"):
+        sim.submit_velocities(cmd.SetVelocities(np.array([0]), np.array([0.1, 0.2])))
+
+
+def test_seeds_and_noise_stay_what_they_were() -> None:
+    sim = Simulation(SCENE, seed=-5)
+    sim.restore(sim.save_state())
+    assert sim.seed == -5
+    with pytest.raises(AttributeError, match="said when the simulation is made"):
+        sim.sensor_noise = False
+
+
+def test_nothing_can_be_written_to_a_device_that_a_state_cannot_have() -> None:
+    sim = world()
+    electrics, gripper, joint = sim.robots["b"].electrics, sim.robots["b"].gripper, sim.joints["b"][0]
+    assert gripper is not None
+    digest = sim.digest()
+    for write in (
+        lambda: setattr(electrics.battery, "charge", 1e9),
+        lambda: setattr(electrics.battery, "charge", np.nan),
+        lambda: setattr(electrics, "temperature", 300),
+        lambda: setattr(electrics, "digout", 256),
+        lambda: electrics.joystick.set(np.nan, 0.0),
+        lambda: electrics.move_servo(0, 300),
+        lambda: electrics.write(inputs=[1, 2, 3]),
+        lambda: electrics.write(digout=1, temperature="hot"),
+        lambda: gripper.move_to(left=np.nan),
+        lambda: gripper.carry(np.nan),
+        lambda: setattr(joint, "position", 1e300),
+        lambda: joint.command(7, 1.0),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ArgumentError, match="expected"):
+            write()
+        assert sim.digest() == digest
+    electrics.test_battery(10**9)
+    goes_on(sim)
+
+
+def test_models_that_are_gone_are_remembered_for_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved, "RECENT", 3)
+    sim = world()
+    states = []
+    for k in range(12):
+        sim.set_dynamics("crate", DynamicsSpec(mass=1.0 + k))
+        states.append(sim.save_state())
+    assert len(sim._known.objects) <= 6 + 3 and len(sim._known._digests) <= 6 + 3 + 3 + 3
+    sim.restore(states[-2])
+    digest = sim.digest()
+    with pytest.raises(StateError, match='the box "crate" of crate is not here'):
+        sim.restore(states[0])
+    assert sim.digest() == digest
+
+
 # -- bytes that are none
 
 
@@ -374,6 +559,47 @@ def test_no_table_of_a_crafted_state_counts_for_bodies() -> None:
     whole = MAGIC + struct.pack("<I", len(crafted)) + crafted + state[begin + size :]
     sim.restore(changed(whole, 0, MAGIC))
     assert sim.digest() == digest
+
+
+def test_heads_that_cannot_be_are_refused_and_change_nothing() -> None:
+    """Whatever is wrong in them is found before anything is changed."""
+    sim = world()
+    sim.robots["a"].laser.configure(0.0, 0.1, 5)
+    sim.fleet.command(v=0.1)
+    sim.set_dynamics("crate", MASS)
+    state, digest = sim.save_state(), sim.digest()
+    begin = len(MAGIC) + 4
+    (size,) = struct.unpack("<I", state[len(MAGIC) : begin])
+
+    def crafted(change: Callable[[list[Any]], object]) -> bytes:
+        head = msgspec.msgpack.decode(state[begin : begin + size])
+        change(head)
+        made = msgspec.msgpack.encode(head)
+        return changed(MAGIC + struct.pack("<I", len(made)) + made + state[begin + size :], 0, MAGIC)
+
+    rays, queue, roster = 12, 13, 2
+    for change, why in (
+        (lambda head: head[rays][0].__setitem__(1, 7), "rays of a laser of a"),
+        (lambda head: head[rays][0].__setitem__(2, np.inf), "rays"),
+        (lambda head: head[rays][0].__setitem__(4, -1), "rays"),
+        (lambda head: head[rays][0].__setitem__(4, 10**9), "rays"),
+        (lambda head: head[queue][0][4].__setitem__("rows", [99]), "rows"),
+        (lambda head: head[queue][0][4].__setitem__("rows", [0.5]), "rows"),
+        (lambda head: head[roster][4][0].__setitem__(0, ""), "without a name"),
+        (lambda head: head[roster][4][0].__setitem__(0, "b"), "twice"),
+        (lambda head: head[roster][4][2].__setitem__(3, [np.inf, 0.0, 0.0]), "was added nowhere"),
+        (lambda head: head[roster][5].__setitem__("battery", ["a", "b", "c", "z"]), "rows of the table battery"),
+        (lambda head: head[roster][5].__setitem__("gripper", ["a"]), "rows of the table gripper"),
+        (lambda head: head[roster][5].__setitem__("joint", ["b none"]), "rows of the table joint"),
+        (lambda head: head.__setitem__(9, 5e-324), "bodies with mass"),
+    ):
+        with pytest.raises(StateError, match=why):
+            sim.restore(crafted(change))
+        assert sim.digest() == digest
+    other = Simulation(SCENE)
+    other.know([THIRSTY, sim.described, *sim.scene.boxes])
+    with pytest.raises(StateError, match="expected at most 0 robots that are not here, found 4"):
+        other.restore(state, budget=Budget(robots=0))
 
 
 def test_of_another_map_or_of_models_that_are_not_here() -> None:

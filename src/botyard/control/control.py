@@ -13,6 +13,7 @@ from botyard.control.operation import Caller, Level, Operation
 from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
 from botyard.errors import BotyardError, DeniedError, UnknownNameError, WorldError
 from botyard.names import shown
+from botyard.sim.journal import acting
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
 
@@ -128,7 +129,8 @@ class Control:
             It cannot be done, and nothing was changed but what the operation's error says.
         """
         self.check(caller, type(operation))
-        result = operation.perform(self, caller)
+        with acting(caller.source):
+            result = operation.perform(self, caller)
         if operation.settles and caller.settles:
             self.settle()
         if isinstance(result, Future):

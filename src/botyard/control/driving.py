@@ -107,7 +107,9 @@ class PressEmergencyStop(Operation[None]):
 
     def perform(self, control: Control, caller: Caller) -> None:
         """Do it."""
-        for_each(dict.fromkeys(self.robots), lambda n, _: control.robot(n).press_estop(self.on), "robots")
+        for_each(
+            dict.fromkeys(self.robots), lambda n, _: control.robot(n).press_estop(self.on, caller.source), "robots"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

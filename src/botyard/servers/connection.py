@@ -11,12 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from botyard.interfaces.pioneer import PioneerDesk
+from botyard.interfaces.pioneer import SOURCE, PioneerDesk
 from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.fence import Fence, Seldom, end_all
+from botyard.sim.journal import acting
 
 MOST_LINES: Final = 500.0
 """Lines of the log that a client may cause at once …"""
@@ -116,15 +117,18 @@ class Connection:
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes came from the client."""
-        self._fence.run(self._receive, data, now)
+        with acting(SOURCE):
+            self._fence.run(self._receive, data, now)
 
     def receive_eof(self) -> None:
         """The client is gone."""
-        self._fence.run(self._then_pump, self.session.receive_eof)
+        with acting(SOURCE):
+            self._fence.run(self._then_pump, self.session.receive_eof)
 
     def close(self, reason: str) -> None:
         """End the session from the server's side."""
-        self._fence.run(self._then_pump, self.session.close, reason)
+        with acting(SOURCE):
+            self._fence.run(self._then_pump, self.session.close, reason)
 
     def is_due(self, now: float) -> bool:
         """A step is done; whether the session has a report to send: `report` must follow then."""

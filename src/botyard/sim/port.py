@@ -131,7 +131,7 @@ class Port:
 
     def set_ghost(self, on: bool) -> None:
         """Queue: nobody sees or feels the robot, or everybody again."""
-        self._robot.ghost(on)
+        self._robot.ghost(on, self._source)
 
     def set_odometry_errors(self, on: bool) -> None:
         """Queue: errors of odometry on or off."""
@@ -151,7 +151,7 @@ class Port:
 
     def press_estop(self, pressed: bool) -> None:
         """The red button."""
-        self._robot.press_estop(pressed)
+        self._robot.press_estop(pressed, self._source)
 
     def describe(self) -> list[str]:
         """The whole state, line by line."""

@@ -22,9 +22,7 @@ from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes, RobotSpec
 from botyard.protocols.robotport import RobotState
 from botyard.sim.commands import Commands
-from botyard.sim.journal import (
-    Claim,
-)
+from botyard.sim.journal import API, Claim, acting
 from botyard.sim.port import Port
 from botyard.sim.readings import BlobFinder, FiducialFinder, Laser, Sonar
 
@@ -225,9 +223,9 @@ class Robot(Handle):
                 inputs[0] &= 0xFF ^ (left + 2 * right)
         return bytes(inputs)
 
-    def ghost(self, on: bool = True) -> None:
+    def ghost(self, on: bool = True, source: str = API) -> None:
         """Let nobody see or feel the robot from the next step on, or everybody again."""
-        self.command.submit(cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask))
+        self._sim.submit(self.name, cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask), source)
 
     @property
     def is_ghost(self) -> bool:
@@ -237,12 +235,13 @@ class Robot(Handle):
         row = snapshot.rows[self.name]
         return bool(own) and not snapshot.state.mask[row] and bool(snapshot.state.carrier[row] == NOBODY)
 
-    def press_estop(self, pressed: bool = True) -> None:
+    def press_estop(self, pressed: bool = True, source: str = API) -> None:
         """Push the red button in: the motors go off at once; after it is pulled out they must be enabled again."""
-        self.electrics.estop_pressed = pressed
+        with acting(source):
+            self.electrics.estop_pressed = pressed
         if pressed:
-            self.command.submit(cmd.EmergencyStop())
-            self.command.submit(cmd.EnableMotors(False))
+            self._sim.submit(self.name, cmd.EmergencyStop(), source)
+            self._sim.submit(self.name, cmd.EnableMotors(False), source)
 
     def describe(self) -> list[str]:
         """The whole state in words and numbers, line by line (SIM-006)."""

@@ -537,7 +537,15 @@ def _employ(sim: Simulation, controllers: Sequence[_Controller], employ: Employ)
             owner = getattr(sim._programs[c.robot][1], "__self__", None)
             assert isinstance(owner, Saveable)
             owner.set_state(c.state)
-        except (BotyardError, TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError) as error:
+        except (
+            BotyardError,
+            TypeError,
+            ValueError,
+            LookupError,
+            AttributeError,
+            AssertionError,
+            ArithmeticError,
+        ) as error:
             raise StateError(f"state: robot {c.robot}: the controller {c.name} cannot use its state: {error}") from None
     sim._order_programs([c.robot for c in controllers])
 

@@ -15,6 +15,7 @@ from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.naming import graph_name
 from botyard.servers.ambf.channel import Channel, log
+from botyard.sim.journal import acting
 
 if TYPE_CHECKING:
     from botyard.servers.ambf.ambf import Ambf
@@ -93,7 +94,8 @@ class AmbfObject:
             self.complain(f"commands are not obeyed: {denied}")
             return
         self.channel.pace.command(self.ambf.now())
-        self.take(message)
+        with acting(SOURCE):
+            self.take(message)
 
     def complain(self, text: str) -> None:
         """Log what is wrong with a command; clients repeat theirs hundreds of times a second, so the same is said now and then only."""
