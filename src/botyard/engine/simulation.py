@@ -233,7 +233,10 @@ class Engine:
         if self.dynamics is not None:
             self.dynamics.keep(keep)
             self._forget_dynamics()
-        self.rows = Rows((spec.name, row) for row, spec in enumerate(self.specs))
+        names = list(self.rows)
+        for row in reversed(gone):
+            del names[row]
+        self.rows = Rows(zip(names, range(len(names)), strict=True))
         self._queue = [c for c in self._queue if c[0] not in uids]
         for row in reversed(gone):  # from the last one on, so that those before it keep their numbers
             self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
 MAGIC: Final = b"botyard\x01"
+LARGE: Final = 4096
+"""Columns of so many bytes are looked at where they are, and not copied first."""
 CHECKSUM: Final = 8
 """Bytes of the checksum at the end."""
 UNSAVED: Final = {"uid"}
@@ -113,11 +115,16 @@ def schema(engine: Engine) -> bytes:
 
 def join(head: bytes, columns: Sequence[NDArray[Any]]) -> bytes:
     """State bytes of a head and columns."""
-    parts = [MAGIC, struct.pack("<I", len(head)), head, *(column.tobytes() for column in columns)]
+    parts = [MAGIC, struct.pack("<I", len(head)), head, *map(_numbers, columns)]
     checksum = hashlib.blake2b(digest_size=CHECKSUM)
     for part in parts:
         checksum.update(part)
     return b"".join([*parts, checksum.digest()])
+
+
+def _numbers(column: NDArray[Any]) -> bytes | memoryview:
+    """The bytes of a column; of a large one a view, as another copy of all columns takes as long as their checksum."""
+    return column.tobytes() if column.nbytes < LARGE else np.ascontiguousarray(column).data.cast("B")
 
 
 def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:

@@ -116,11 +116,10 @@ class Robot(Handle):
             self._sim._known.forget_roster()
         self._teleports = teleports
         self._claims[:] = claims
-        self._sim.claims += 1
-        self.electrics.write()
-        for laser in self.lasers:
-            if (self.name, laser.index) in self._sim._configured:
-                laser.restore()
+        if self._sim._configured:
+            for laser in self.lasers:
+                if (self.name, laser.index) in self._sim._configured:
+                    laser.restore()
 
     def __repr__(self) -> str:
         if isinstance(self._sim, _Removed):
