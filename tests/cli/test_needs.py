@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from botyard import extras
-from botyard.cli import needs
+from botyard.app import needs
 from botyard.errors import CommandLineError
 from botyard.traffic.generate import generate
 from tests.cli.test_cli import FAST, call

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from botyard.app.options import RunOptions
 from botyard.cli import run
-from botyard.cli.runoptions import RunOptions
 from botyard.geometry import Pose
 from botyard.model.world import World
 from botyard.servers.maploading import MapLoader

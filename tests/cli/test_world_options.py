@@ -108,7 +108,8 @@ def test_the_users_own_configuration_says_what_it_likes(tmp_path: Path, capsys: 
 
 
 def test_a_world_made_in_a_program_obeys_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
-    from botyard.cli.runoptions import RunOptions, with_world_options
+    from botyard.app.options import RunOptions
+    from botyard.cli.runoptions import with_world_options
 
     context = command.make_context("run", ["--nomap"])
     o = RunOptions(**context.params)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from botyard.cli.before import check_can_be_written
+from botyard.app.checks import check_can_be_written
+from botyard.app.needs import require
 from botyard.cli.listing import FORCE
-from botyard.cli.needs import require
 from botyard.cli.options import max_read_option
 from botyard.errors import CommandLineError, FormatError, KeptFileError, MapError
 from botyard.names import escaped

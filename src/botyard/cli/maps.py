@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from botyard.cli.before import check_can_be_written
+from botyard.app.checks import check_can_be_written
+from botyard.app.needs import require
 from botyard.cli.convert import kind_of, write_scene
 from botyard.cli.listing import FORCE, print_table, write_pictures
-from botyard.cli.needs import require
 from botyard.cli.options import max_read_option
 from botyard.formats.budget import OPTION, Budget
 from botyard.formats.registry import builtin_maps, load_scene

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
 import click
 
+from botyard.app.options import RobotChoice
 from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import CommandLineError
 from botyard.formats.budget import OPTION, WHAT, Budget
@@ -39,13 +40,6 @@ max_read_option: Final = click.option(
 
 SEED: Final = click.IntRange(MIN_SEED, MAX_SEED)
 """The value of ``--seed``."""
-
-
-class RobotChoice(NamedTuple):
-    """A robot asked for: model, and its name if one was given."""
-
-    model: str
-    name: str | None
 
 
 class RobotParam(click.ParamType[RobotChoice]):

@@ -15,7 +15,7 @@ from typing import Any
 
 from botyard import __version__
 from botyard.app.compose import Parts
-from botyard.cli.runoptions import RunOptions
+from botyard.app.options import RunOptions
 from botyard.control import USER
 from botyard.errors import ExitCode, PortError, WorldError
 from botyard.formats.models import missing_folders

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from botyard import __version__
+from botyard.app.checks import check_options, check_world
+from botyard.app.options import RunOptions
 from botyard.cli import interrupts
-from botyard.cli.before import check_options, check_world
 from botyard.cli.crash import crash_handler
 from botyard.cli.logs import set_up_logging
 from botyard.cli.runoptions import (
     ARGUMENTS,
     RunCommand,
-    RunOptions,
     config_text,
     lost_options,
     with_options,
@@ -240,9 +240,9 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
         return nothing if _asks(o) else with_user_things(nothing, replace(_reading(o), warn=remark)), o
     options = replace(_reading(o), warn=remark, is_program=is_controller)
     if name.startswith("ros:"):
-        from botyard.cli.ros import map_from_ros
+        from botyard.app.ros import map_from_ros
 
-        return with_user_things(World(scene=map_from_ros(name, o)), options), o
+        return with_user_things(World(scene=map_from_ros(name, o, interrupts.run_loop)), options), o
     with telling(f"reading {name}"):
         world = load_world(name, options)
     if not o.stageworld:
@@ -465,7 +465,7 @@ async def _open(
     stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions, ports: dict[RobotPortServer, int]
 ) -> None:
     """Open the ports of the robots, and what else programs connect to; `ports`: where some were before."""
-    from botyard.cli.ros import begin_ros
+    from botyard.app.ros import begin_ros
     from botyard.servers.addresses import is_loopback
 
     yard = parts.yard

@@ -32,8 +32,9 @@ def command() -> None:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
     """Read scenarios, world files, maps or files with models (.inc, .p, .toml) and say what is wrong with them."""
+    from botyard.app.options import RunOptions
     from botyard.cli.run import command as run_command
-    from botyard.cli.runoptions import RunOptions, with_world_options
+    from botyard.cli.runoptions import with_world_options
     from botyard.controllers.registry import is_controller
     from botyard.formats.base import Options
     from botyard.formats.budget import Budget

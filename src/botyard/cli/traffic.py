@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from botyard.cli.before import check_can_be_written
+from botyard.app.checks import check_can_be_written
+from botyard.app.needs import Needs, require
 from botyard.cli.listing import FORCE, print_table
-from botyard.cli.needs import Needs, require
 from botyard.cli.options import SEED, max_read_option
 from botyard.errors import CommandLineError, FormatError, WorldError
 from botyard.names import escaped

@@ -11,10 +11,10 @@ from typing import Any
 import click
 import numpy as np
 
+from botyard.app.checks import EMBEDDED
+from botyard.app.ros import DEFAULT_MASTER, MAX_URI, embedded_master
 from botyard.cli import interrupts
-from botyard.cli.before import EMBEDDED
 from botyard.cli.logs import set_up_logging
-from botyard.cli.ros import DEFAULT_MASTER, MAX_URI, embedded_master
 from botyard.errors import PeerError, RosMasterError
 from botyard.names import shown
 from botyard.protocols.dds.environment import Environment

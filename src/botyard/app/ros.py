@@ -1,17 +1,16 @@
-"""The ROS interfaces of ``botyard run``: which are on, and switching them while the simulator runs."""
+"""The ROS interfaces of a run: which are on, and switching them while the simulator runs."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
+from botyard.app.checks import EMBEDDED
 from botyard.app.compose import Parts
-from botyard.cli import interrupts
-from botyard.cli.before import EMBEDDED
-from botyard.cli.runoptions import RunOptions
+from botyard.app.options import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
 from botyard.names import shown
 from botyard.protocols.tcpros.master import MASTER_PORT
@@ -381,8 +380,17 @@ def _master_name(o: RunOptions) -> str:
     return o.ros_master or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
 
 
-def map_from_ros(name: str, o: RunOptions) -> Scene:
+def map_from_ros(name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Scene]], Scene]) -> Scene:
     """The map that is published on a topic (``-m ros:/map``), by the interface that is switched on.
+
+    Parameters
+    ----------
+    name : str
+        ``ros:`` and the topic.
+    o : RunOptions
+        Where ROS is.
+    run : callable
+        Runs a coroutine to its end, such as `asyncio.run`.
 
     Raises
     ------
@@ -402,10 +410,10 @@ def map_from_ros(name: str, o: RunOptions) -> Scene:
         if o.ros1 or o.ros_master is not None:
             uri = _master_name(o)
             with telling(f"{waiting} of ROS 1, whose master is {shown(uri, MAX_URI)}"):  # nothing is logged yet
-                return interrupts.run_loop(rosmap.map_of_ros1(name, known, uri, o.bind_to_address, budget))
+                return run(rosmap.map_of_ros1(name, known, uri, o.bind_to_address, budget))
         environment = Environment.read(domain=o.ros_domain_id)
         with telling(f"{waiting} of ROS 2, domain {environment.domain}"):
-            return interrupts.run_loop(rosmap.map_of_ros2(name, known, environment, budget))
+            return run(rosmap.map_of_ros2(name, known, environment, budget))
     except PeerError as error:
         raise RosMasterError(f"-m {name}: {error}") from None
 

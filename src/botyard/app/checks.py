@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from botyard.cli.needs import Needs
-from botyard.cli.runoptions import RunOptions
+from botyard.app.needs import Needs
+from botyard.app.options import RunOptions
 from botyard.errors import CommandLineError, KeptFileError, WorldError, did_you_mean
 from botyard.geometry import Pose
 from botyard.names import body_name, check_name, shown
