@@ -14,6 +14,7 @@ from botyard.engine.build import build_bodies, build_grid, keep_bodies, robot_bo
 from botyard.engine.commands import SetPoseAxis, SetVisible
 from botyard.errors import CommandError
 from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import Axes
@@ -304,3 +305,16 @@ def test_the_case_of_a_laser_is_a_part_of_its_robot_where_it_sticks_out() -> Non
 def test_a_coordinate_that_no_world_has_is_refused(axis: int, value: float) -> None:
     with pytest.raises(CommandError):
         SetPoseAxis(axis, value)
+
+
+def test_what_rests_is_woken_by_another_map() -> None:
+    """A wall that now stands in it takes it aside, though nothing has touched it."""
+    sim = Simulation()
+    sim.add_robot("small-box", "thing", pose=(1.0, 0.0, 0.0))
+    sim.set_dynamics("thing", DynamicsSpec(mass=2.0))
+    sim.step(3)
+    assert sim.engine.dynamics is not None and sim.engine.dynamics.state.resting.any()
+    edge = max(x for part in sim.engine.outline(0) for x, _ in part)
+    sim.replace_scene(Scene(segments=np.array([[1.0 + 0.8 * edge, -2.0, 1.0 + 0.8 * edge, 2.0]])))
+    sim.step(10)
+    assert sim.robots["thing"].truth.x < 1.0
