@@ -52,8 +52,8 @@ def test_the_options_in_force_are_a_file_again(tmp_path: Path, capsys: pytest.Ca
     ("text", "reason"),
     [
         ("prot: 9000", 'run.yaml:1: prot: there is no such option; did you mean "port"?'),
-        ("seed: 1\nport: many", "run.yaml:2: port: 'many' is not a valid integer range"),
-        ("port: 0", "0 is not in the range"),
+        ("seed: 1\nport: many", "run.yaml:2: port: expected a whole number from 1 to 65535, found 'many' (str)"),
+        ("port: 0", "expected a whole number from 1 to 65535, found 0"),
         ("fast: 3", "expected true or false, found 3"),
         ("robot: p3dx", "expected a list, found 'p3dx'"),
         ("port: [1]", "expected one value, found [1]"),

@@ -38,7 +38,7 @@ def long_name(option: click.Option) -> str:
 
 def test_every_option_says_whether_a_world_may_set_it() -> None:
     undecided = [o.name for o in ALL if not isinstance(o, RunOption) and o.name != "help"]
-    assert not undecided, "declare them with _option(…, world=…)"
+    assert not undecided, "declare them in botyard.app.options"
     with pytest.raises(TypeError, match="world"):
         RunOption(["--new"])  # type: ignore[call-arg]
     declared = {long_name(o) for o in ALL if isinstance(o, RunOption) and o.world}

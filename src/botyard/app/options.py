@@ -1,24 +1,160 @@
-"""The options of a run."""
+"""The options of a run: declared here once, for the command line, ``--config``, `botyard.serve` and the reference.
+
+The names are those of AMRISim in all its spellings (feature table, area CLI). Each field of `RunOptions` says what kind of value it takes,
+in which section of the help text it stands, whether a world may set it, and whether `botyard.serve` has it, under which keyword, or what
+a program says instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
+from botyard.app.kinds import (
+    Flag,
+    Kind,
+    LimitText,
+    OneOf,
+    Port,
+    Real,
+    RobotChoice,
+    RobotText,
+    StartText,
+    Text,
+    Whole,
+    sequence_of,
+)
+from botyard.arguments import MAX_SEED, MIN_SEED
+from botyard.formats.budget import WHAT
 from botyard.geometry import Pose
 
+ERROR_MODES: Final = ("random_each_update", "random_init", "constant", "none")
 
-class RobotChoice(NamedTuple):
-    """A robot asked for: model, and its name if one was given."""
+MAX_READ_HELP: Final = (
+    f"Another limit of what a file may ask for: {', '.join(WHAT)}. The error of a limit says its name. Repeatable."
+)
 
-    model: str
-    name: str | None
+WORLD, ROBOTS, TIME, PIONEER = "World", "Robots", "Time and chance", "Pioneer clients"
+ROS, AMBF, PAGE, OPERATION = "ROS", "AMBF's objects", "The page", "Log and operation"
+"""Sections of the help text."""
+
+COMMAND_LINE: Final = "the command line alone has it"
+LOGGING: Final = "logging is the program's own"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """What is declared of an option.
+
+    Attributes
+    ----------
+    name : str
+        Its field of `RunOptions`.
+    section : str
+        Of the help text, and of the reference.
+    flags : tuple of str
+        Its spellings on the command line. None: it is the command's argument.
+    kind : Kind
+        What values it takes.
+    default : object
+        Its value where nobody says one.
+    many : bool
+        It may be said several times, and has a tuple of values.
+    world : bool
+        Whether a world file may set it (`botyard.formats.worldoptions`): it describes the world or its pace. Never true for what names a
+        file, an address, a port or a token, opens or closes something, or belongs to the log or the page.
+    keyword : str, optional
+        Of `botyard.serve`.
+    negated : bool
+        The keyword says the opposite: `page=True` is the option ``--no-gui`` not given.
+    serve_default : object
+        The option's value where a program that calls `botyard.serve` says none.
+    instead : str
+        Without a keyword: what a program says, or why it says nothing.
+    metavar, help : str
+        For the help text.
+    bare : object
+        Its value when the command line says the option without one.
+    hidden : bool
+        Not in the help text, and not in configuration files.
+    """
+
+    name: str
+    section: str
+    flags: tuple[str, ...]
+    kind: Kind
+    default: Any
+    many: bool
+    world: bool
+    keyword: str | None
+    negated: bool
+    serve_default: Any
+    instead: str
+    metavar: str | None
+    help: str
+    bare: Any
+    hidden: bool
+
+    @property
+    def long(self) -> str:
+        """Its long name, as in configuration files."""
+        return next((f[2:].partition("/")[0] for f in self.flags if f.startswith("--")), self.name)
+
+    def of(self, value: object) -> Any:
+        """The option's value, of one of the keyword; None leaves what has no value of its own as it is.
+
+        Raises
+        ------
+        ArgumentError
+            It cannot have it.
+        """
+        what = self.keyword or self.name
+        if value is None and self.default is None:
+            return None
+        if self.many:
+            return sequence_of(self.kind, value, what)
+        found = self.kind.of(value, what)
+        return not found if self.negated else found
+
+
+_UNSAID: Final = object()
+_TEXT: Final = Text()
+
+
+def option(
+    section: str,
+    *flags: str,
+    world: bool,
+    serve: bool | str,
+    kind: Kind = _TEXT,
+    default: Any = _UNSAID,
+    many: bool = False,
+    negated: bool = False,
+    serve_default: Any = _UNSAID,
+    instead: str = COMMAND_LINE,
+    metavar: str | None = None,
+    help: str = "",
+    bare: Any = None,
+    hidden: bool = False,
+) -> Any:
+    """Declare an option, see `Option`; whoever adds one has to say whether a world may set it, and whether `botyard.serve` has it.
+
+    `serve` is its keyword if that is not its name.
+    """
+    if default is _UNSAID:
+        default = () if many else False if isinstance(kind, Flag) else None
+    about = {
+        "section": section, "flags": flags, "kind": kind, "default": default, "many": many, "world": world, "serve": serve,
+        "negated": negated, "serve_default": default if serve_default is _UNSAID else serve_default, "instead": instead,
+        "metavar": metavar, "help": help, "bare": bare, "hidden": hidden,
+    }  # fmt: skip
+    return field(default=default, metadata={"option": about})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of a run, as typed; see the command for their meanings."""
+    """The options of a run, in the order of the help text. Lengths, times and angles are those of the command line: mm, ms, degrees."""
 
     @property
     def unattended(self) -> bool:
@@ -29,98 +165,422 @@ class RunOptions:
         """The robots of the command line; a P3-DX when nobody names any."""
         return self.robots or (() if self.factories or world_has_some else (RobotChoice("p3dx", None),))
 
-    map: str | None
-    map_argument: str | None
-    stageworld: str | None
-    nomap: bool
-    robots: tuple[RobotChoice, ...]
-    factories: tuple[str, ...]
-    port: int
-    noninteractive: bool
-    no_gui: bool
-    gui_port: int | None
-    gui_address: str
-    gui_host: tuple[str, ...]
-    gui_token: str | None
-    no_browser: bool
-    start_dialog: bool
-    fullscreen_gui: bool
-    maximize_gui: bool
-    minimize_gui: bool
-    lite_graphics: bool
-    no_graphics: bool
-    start: Pose | str | None
-    update_interval: int | None
-    update_sim_time: int | None
-    bind_to_address: str
-    odom_error_mode: str | None
-    no_error: bool
-    resolution: int | None
-    ignore_command: tuple[int, ...]
-    warn_unsupported_commands: bool
-    seed: int | None
-    sensor_noise: str | None
-    fast: bool
-    duration: float | None
-    snapshot: str | None
-    save_scenario: str | None
-    force: bool
-    robot_name: str
-    srisim_compat: bool
-    no_srisim_laser_compat: bool
-    gripper_layout: str
-    simulate_batteries: bool
-    allow_client_exit: bool
-    read_only: bool
-    no_network_discovery: bool
-    mdns: bool
-    ros1: bool
-    ros_master: str | None
-    ros_names: str
-    ros_time: str | None
-    ros_wait: bool
-    ros2: bool
-    ros_domain_id: int | None
-    ros_distro: str | None
-    zenoh: bool
-    zenoh_router: bool
-    cmd_vel_timeout: float
-    ambf: str | None
-    adf: tuple[str, ...]
-    ambf_watchdog: float
-    ambf_port: int
-    ambf_namespace: str | None
-    ambf_min_freq: float | None
-    ambf_max_freq: float | None
-    cwd: str | None
-    map_dir: tuple[str, ...]
-    job_time: float
-    job_memory: int
-    log_file: str | None
-    log_file_max_size: int | None
-    config: str | None
-    print_config: bool
-    log_format: str
-    html: bool
-    log_timing_stats: float | None
-    metrics_port: int | None
-    less_verbose: bool
-    daemonize: bool
-    no_crash_handler: bool
-    no_crash_debug: bool
-    no_crash_restart: bool
-    restarting_after_crash: bool
-    state_file: str | None
-    supervisor: int | None
-    log_packets_received: bool
-    log_movement_sent: bool
-    record_packets: str | None
-    max_read: tuple[str, ...]
-    lines_chunksize: int
-    points_chunksize: int
-    json: bool
-    controller: str | None
-    joystick: str | None
-    compat: str | None
-    threads: int | None
-    verbose: bool
+    # fmt: off
+
+    map_argument: str | None = option(WORLD, world=False, serve=False, instead="Simulation.load", metavar="[MAP]")
+
+    # -- World
+    config: str | None = option(
+        WORLD, "--config", world=False, serve=False, metavar="FILE",
+        help="Take options from a YAML file, by their long names; what is typed wins.",
+    )
+    print_config: bool = option(
+        WORLD, "--print-config", kind=Flag(), world=False, serve=False,
+        help="Print all options as they are in force, and where each comes from, and end.",
+    )
+    map: str | None = option(
+        WORLD, "-m", "--map", "-map", world=False, serve=False, instead="Simulation.load", metavar="FILE",
+        help='Map, world or scenario file of any format ("botyard convert --help" lists them), the name of a shipped map, or a ROS topic: '
+             "ros:/map.",
+    )
+    stageworld: str | None = option(
+        WORLD, "-W", "--stageworld", "-stageworld", world=False, serve=False, instead="Simulation.load", metavar="FILE",
+        help="World file of Stage: its walls, objects and robots, and nothing else.",
+    )
+    nomap: bool = option(
+        WORLD, "--nomap", "-nomap", kind=Flag(), world=False, serve=False, instead="Simulation()",
+        help="No map: an empty plane.",
+    )
+    resolution: float | None = option(
+        WORLD, "--resolution", "-resolution", kind=Whole(1, 100000, unit=0.001), world=False, serve=True, metavar="MM",
+        help="Size of map points, pixels, cells or units of drawings whose file does not give it. [default: 20 for points]",
+    )
+    max_read: tuple[str, ...] = option(
+        WORLD, "--max-read", kind=LimitText(), many=True, world=False, serve=True, metavar="NAME=NUMBER",
+        help=MAX_READ_HELP,
+    )
+    lines_chunksize: int = option(
+        WORLD, "--lines-chunksize", "-lines-chunksize", kind=Whole(1), default=10000, world=False, serve=True, metavar="N",
+        help="Lines of a map that are read at a time while the simulation goes on.",
+    )
+    points_chunksize: int = option(
+        WORLD, "--points-chunksize", "-points-chunksize", kind=Whole(1), default=100000, world=False, serve=True, metavar="N",
+        help="The same for points.",
+    )
+    adf: tuple[str, ...] = option(
+        WORLD, "--adf", many=True, world=False, serve=False, instead="Simulation.describe", metavar="FILE",
+        help="Put the bodies, joints and sensors of an AMBF description file into the world. Repeatable.",
+    )
+    save_scenario: str | None = option(
+        WORLD, "--save-scenario", world=False, serve=False, instead="Simulation.world", metavar="FILE",
+        help="Write the world as it is when the run ends as a scenario, which can be run again.",
+    )
+    snapshot: str | None = option(
+        WORLD, "--snapshot", world=False, serve=False, instead="Simulation.render", metavar="FILE",
+        help="Write a picture of the world when the run ends; the suffix says the format.",
+    )
+    force: bool = option(
+        WORLD, "--force", kind=Flag(), world=False, serve=True,
+        help="Let --snapshot, --save-scenario and --record-packets replace files that botyard did not write.",
+    )
+
+    # -- Robots
+    robots: tuple[RobotChoice, ...] = option(
+        ROBOTS, "-r", "--robot", "-robot", kind=RobotText(), many=True, world=False, serve=True,
+        help='Add a robot of this model ("botyard models"), with a name of your choice. Repeatable. [default: p3dx]',
+    )
+    factories: tuple[str, ...] = option(
+        ROBOTS, "-R", "--robot-factory", "-robot-factory", many=True, world=True, serve=True, metavar="MODEL",
+        help="Make a robot of this model for every client that connects, and take it away when the client leaves. Repeatable.",
+    )
+    start: Pose | str | None = option(
+        ROBOTS, "--start", "-start", kind=StartText(), world=True, serve=True, metavar="X,Y,TH|outside|random",
+        help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
+    )
+    controller: str | None = option(
+        ROBOTS, "--controller", world=True, serve=True, metavar="NAME",
+        help="Drive robots that no client commands: wander, walk, follow.",
+    )
+    joystick: str | None = option(
+        ROBOTS, "--joystick", world=False, serve=False, instead="robot.electrics.joystick", metavar="NAME",
+        help="The keys of this terminal are the joystick of this robot; its client reads it, or lets it drive (JOYDRIVE).",
+    )
+    robot_name: str = option(
+        ROBOTS, "--robot-name", default="AMRISim", world=True, serve=True,
+        help="Name that robots report to clients; some look for MobileSim.",
+    )
+    simulate_batteries: bool = option(
+        ROBOTS, "--simulate-batteries", kind=Flag(), world=True, serve=True,
+        help="Batteries drain, and charge on docks, also of models that do not ask for it.",
+    )
+    gripper_layout: str = option(
+        ROBOTS, "--gripper-layout", kind=OneOf("aria", "p2os"), default="aria", world=True, serve=True,
+        help="Whose bits the gripper's byte in reports has.",
+    )
+
+    # -- Time and chance
+    update_interval: float | None = option(
+        TIME, "--update-interval", "-update-interval", kind=Whole(1, 60000, unit=0.001), world=True, serve="interval", metavar="MS",
+        help="Wall time between two steps. [default: what the world file says, else 100; 5 with --ambf]",
+    )
+    update_sim_time: int | None = option(
+        TIME, "--update-sim-time", "-update-sim-time", kind=Whole(1, 60000, unit=0.001), world=True, serve=False,
+        instead="Simulation(step=…)", metavar="MS",
+        help="Simulated time of a step. [default: the update interval]",
+    )
+    fast: bool = option(
+        TIME, "--fast", kind=Flag(), world=True, serve=True,
+        help="Step as fast as possible instead of in real time.",
+    )
+    duration: float | None = option(
+        TIME, "--duration", kind=Real(0, above=True), world=True, serve=True, metavar="S",
+        help="End after so much simulated time.",
+    )
+    seed: int | None = option(
+        TIME, "--seed", kind=Whole(MIN_SEED, MAX_SEED), world=True, serve=False, instead="Simulation(seed=…)",
+        help="Seed of all random draws: same seed, same run. [default: 1]",
+    )
+    sensor_noise: str | None = option(
+        TIME, "--sensor-noise", kind=OneOf("stock", "none"), world=True, serve=False, instead="Simulation(sensor_noise=…)",
+        help="Range sensors err like the devices they stand for, or not at all. [default: stock]",
+    )
+    odom_error_mode: str | None = option(
+        TIME, "--odom-error-mode", "-odom-error-mode", kind=OneOf(*ERROR_MODES), world=True, serve=False,
+        instead="Simulation(odometry_error=…)",
+        help="When odometry errors are drawn. [default: what the world file says, else random_each_update]",
+    )
+    no_error: bool = option(
+        TIME, "--no-error", "-no-error", kind=Flag(), world=True, serve=False, instead='Simulation(odometry_error="none")',
+        help="The same as --odom-error-mode none.",
+    )
+    threads: int | None = option(
+        TIME, "--threads", kind=Whole(1, 256), world=True, serve=False, instead="Simulation(threads=…)",
+        help="Threads for many lasers at once; results do not depend on it. [default: 1]",
+    )
+
+    # -- Pioneer clients
+    port: int = option(
+        PIONEER, "-p", "--port", "-port", kind=Port(), default=8101, world=False, serve=True,
+        help="TCP port of the first robot; the others follow.",
+    )
+    bind_to_address: str = option(
+        PIONEER, "--bind-to-address", "-bind-to-address", default="127.0.0.1", world=False, serve=True, metavar="ADDRESS",
+        help="Listen on this address only; 0.0.0.0 is all.",
+    )
+    ignore_command: tuple[int, ...] = option(
+        PIONEER, "--ignore-command", "-ignore-command", kind=Whole(0, 255), many=True, world=False, serve=True, metavar="N",
+        help="Drop Pioneer command number N. Repeatable.",
+    )
+    warn_unsupported_commands: bool = option(
+        PIONEER, "--warn-unsupported-commands", "-warn-unsupported-commands", kind=Flag(), world=False, serve=True,
+        help="Log every unsupported command, not only the first of each number.",
+    )
+    compat: str | None = option(
+        PIONEER, "--compat", kind=OneOf("amrisim"), world=False, serve=False, instead="Simulation(range_step=…)",
+        help="Also copy habits of the original: look for another port when one is taken, round ranges to --resolution.",
+    )
+    srisim_compat: bool = option(
+        PIONEER, "--srisim-compat", "-srisim-compat", kind=Flag(), world=False, serve=True,
+        help="Obey the old SRIsim commands 62 (end) and 66–69 (move the robot).",
+    )
+    no_srisim_laser_compat: bool = option(
+        PIONEER, "--no-srisim-laser-compat", "-no-srisim-laser-compat", kind=Flag(), world=True, serve=True,
+        help="Commands 35–38 are those of real robots (analogue port, gripper), not of old simulated lasers.",
+    )
+    read_only: bool = option(
+        PIONEER, "--read-only", kind=Flag(), world=False, serve=True,
+        help="Clients drive their robots and read everything, but the world stays as it is: no maps, poses, robots, pauses, ends, files.",
+    )
+    allow_client_exit: bool = option(
+        PIONEER, "--allow-client-exit", kind=Flag(), world=False, serve=True,
+        help="Obey clients on other machines too when they ask for the end of the simulation.",
+    )
+    no_network_discovery: bool = option(
+        PIONEER, "--no-network-discovery", "-no-network-discovery", kind=Flag(), world=False, serve="discovery", negated=True,
+        serve_default=True,
+        help="Do not answer programs that look for robots in the network (UDP port 30718).",
+    )
+    mdns: bool = option(
+        PIONEER, "--mdns", kind=Flag(), world=False, serve=True,
+        help='Announce the robots by multicast DNS (needs the extra "discovery").',
+    )
+    map_dir: tuple[str, ...] = option(
+        PIONEER, "--map-dir", many=True, world=False, serve=True, metavar="FOLDER",
+        help="Clients may load maps from this folder too. Repeatable.",
+    )
+    job_time: float = option(
+        PIONEER, "--job-time", kind=Real(0.1, 86400), default=30.0, world=False, serve=True, metavar="S",
+        help="A map that a client or the page loads, or a picture that it asks for, may take so long.",
+    )
+    job_memory: int = option(
+        PIONEER, "--job-memory", kind=Whole(256, 1048576), default=2048, world=False, serve=True, metavar="MIB",
+        help="It may take so much memory, where the system can see to that (Linux).",
+    )
+
+    # -- ROS
+    ros1: bool = option(
+        ROS, "--ros1", "-ros1", kind=Flag(), world=False, serve=True,
+        help="Be a ROS 1 node at the master of ROS_MASTER_URI.",
+    )
+    ros_master: str | None = option(
+        ROS, "--ros-master", world=False, serve=True, metavar="URI|embedded",
+        help="The same, at this master; embedded: a master in the simulator (embedded:PORT).",
+    )
+    ros_names: str = option(
+        ROS, "--ros-names", kind=OneOf("default", "amrisim", "stage", "rosaria"), default="default", world=True, serve=True,
+        help="Names of topics, services and frames: /<robot>/…, or those of another program.",
+    )
+    ros_time: str | None = option(
+        ROS, "--ros-time", kind=OneOf("sim", "wall"), world=True, serve=True,
+        help="Stamps of messages: simulated time, with /clock, or wall time. [default: sim; wall with names amrisim and rosaria]",
+    )
+    ros_wait: bool = option(
+        ROS, "--ros-wait", kind=Flag(), world=False, serve=True,
+        help="Wait for a ROS master that is not there, also when noninteractive.",
+    )
+    ros2: bool = option(
+        ROS, "--ros2", kind=Flag(), world=False, serve=True,
+        help="Be a ROS 2 node (DDS), in the domain and range that ROS_DOMAIN_ID … say.",
+    )
+    zenoh: bool = option(
+        ROS, "--zenoh", kind=Flag(), world=False, serve=True,
+        help="Be a ROS 2 node over Zenoh (rmw_zenoh), by the router at localhost:7447.",
+    )
+    zenoh_router: bool = option(
+        ROS, "--zenoh-router", kind=Flag(), world=False, serve=True,
+        help="The same, and be that router: no rmw_zenohd is needed.",
+    )
+    ros_domain_id: int | None = option(
+        ROS, "--ros-domain-id", kind=Whole(0, 232), world=False, serve=True, metavar="N",
+        help="The same, instead of ROS_DOMAIN_ID.",
+    )
+    ros_distro: str | None = option(
+        ROS, "--ros-distro", kind=OneOf("humble", "iron", "jazzy", "kilted", "rolling"), world=False, serve=True,
+        help="ROS 2 distribution of the peers. [default: ROS_DISTRO, or jazzy; iron and later understand each other]",
+    )
+    cmd_vel_timeout: float = option(
+        ROS, "--cmd-vel-timeout", kind=Real(0), default=0.6, world=False, serve=True, metavar="S",
+        help="A robot stops after so much simulated time without cmd_vel; 0 is never.",
+    )
+
+    # -- AMBF's objects
+    ambf: str | None = option(
+        AMBF, "--ambf", kind=OneOf("master", "1.0", "2.0"), world=False, serve=True,
+        help="Offer robots and the world as objects of AMBF, by this generation of its messages; over ROS 1 if nothing else is said.",
+    )
+    ambf_watchdog: float = option(
+        AMBF, "--ambf-watchdog", kind=Real(0), default=0.5, world=False, serve=True, metavar="S",
+        help="Without a command from the client that steps the world, it runs free again after so long; 0 is never.",
+    )
+    ambf_port: int = option(
+        AMBF, "--ambf-port", kind=Whole(-1, 65535), default=7707, world=False, serve=True, metavar="N",
+        help="Where clients without ROS (botyard.clients.ambf) find AMBF's objects; 0: any free port, -1: nowhere.",
+    )
+    ambf_namespace: str | None = option(
+        AMBF, "--ambf-namespace", world=True, serve=True, metavar="NAME",
+        help="In front of the names of all of AMBF's topics.",
+    )
+    ambf_min_freq: float | None = option(
+        AMBF, "--ambf-min-freq", "--override_min_comm_freq", kind=Real(0.1, 10000), world=False, serve=True, metavar="HZ",
+        help="Rate of AMBF's states while nobody commands the object. [default: 50, or what its description says]",
+    )
+    ambf_max_freq: float | None = option(
+        AMBF, "--ambf-max-freq", "--override_max_comm_freq", kind=Real(0.1, 10000), world=False, serve=True, metavar="HZ",
+        help="The same from the first command on. [default: 1000]",
+    )
+
+    # -- The page
+    noninteractive: bool = option(
+        PAGE, "--noninteractive", "-noninteractive", "--non-interactive", "-non-interactive", kind=Flag(), world=False, serve=False,
+        help="Never ask or open anything; a map (or --nomap) must be given.",
+    )
+    no_gui: bool = option(
+        PAGE, "--no-gui", "-no-gui", kind=Flag(), world=False, serve="page", negated=True,
+        help="Run without the page (implies --noninteractive).",
+    )
+    gui_port: int | None = option(
+        PAGE, "--gui-port", kind=Port(), world=False, serve=True, metavar="PORT",
+        help="Port of the page. [default: 8100, or the next one that is free]",
+    )
+    gui_address: str = option(
+        PAGE, "--gui-address", default="127.0.0.1", world=False, serve=True, metavar="ADDRESS",
+        help="Serve the page on this address only; 0.0.0.0 is all, for people on other machines.",
+    )
+    gui_host: tuple[str, ...] = option(
+        PAGE, "--gui-host", many=True, world=False, serve=True, metavar="NAME",
+        help="A name of this machine under which browsers may ask for the page. Repeatable.",
+    )
+    gui_token: str | None = option(
+        PAGE, "--gui-token", world=False, serve=True, metavar="TOKEN|off",
+        help="The secret that the page's address ends with; off, on this machine only, asks for none. [default: random]",
+    )
+    no_browser: bool = option(
+        PAGE, "--no-browser", kind=Flag(), world=False, serve=False,
+        help="Do not open the page in a browser.",
+    )
+    start_dialog: bool = option(
+        PAGE, "--start-dialog", kind=Flag(), world=False, serve=False,
+        help="Ask in the page for map and robots, as botyard without a map does in a terminal.",
+    )
+    fullscreen_gui: bool = option(
+        PAGE, "--fullscreen-gui", "-fullscreen-gui", "--fullscreen", "-fullscreen", kind=Flag(), world=False, serve=False,
+        help="Show the page in a window of its own, full screen.",
+    )
+    maximize_gui: bool = option(
+        PAGE, "--maximize-gui", "-maximize-gui", "--maximize", "-maximize", kind=Flag(), world=False, serve=False,
+        help="Show the page in a window of its own, maximised.",
+    )
+    minimize_gui: bool = option(
+        PAGE, "--minimize-gui", "-minimize-gui", "--minimize", "-minimize", kind=Flag(), world=False, serve=False,
+        help="Show the page in a window of its own, minimised.",
+    )
+    lite_graphics: bool = option(
+        PAGE, "--lite-graphics", "-lite-graphics", kind=Flag(), world=False, serve=True,
+        help="The page draws less: no grid, no filled fields, no trails.",
+    )
+    no_graphics: bool = option(
+        PAGE, "--no-graphics", "-no-graphics", "--disable-graphics", "-disable-graphics", kind=Flag(), world=False, serve=True,
+        help="The page does not draw the world; lists, values and log are there.",
+    )
+
+    # -- Log and operation
+    cwd: str | None = option(
+        OPERATION, "--cwd", "-cwd", world=False, serve=False, metavar="FOLDER",
+        help="Change to this folder first; clients may load maps from it.",
+    )
+    log_file: str | None = option(
+        OPERATION, "-l", "--log-file", "-log-file", world=False, serve=False, instead=LOGGING, metavar="FILE",
+        help="Write the log to a file instead of to stderr.",
+    )
+    log_file_max_size: int | None = option(
+        OPERATION, "--log-file-max-size", "-log-file-max-size", kind=Whole(0), world=False, serve=False, instead=LOGGING, metavar="BYTES",
+        help="Begin a new log file at this size, keeping five old ones; 0 is never. [default: 5 MB when noninteractive]",
+    )
+    log_format: str = option(
+        OPERATION, "--log-format", kind=OneOf("plain", "html", "json"), default="plain", world=False, serve=False, instead=LOGGING,
+        help="Lines of the log as text, as HTML, or as JSON objects, one a line.",
+    )
+    html: bool = option(
+        OPERATION, "--html", "-html", kind=Flag(), world=False, serve=False, instead=LOGGING,
+        help="The same as --log-format html.",
+    )
+    less_verbose: bool = option(
+        OPERATION, "--less-verbose", "-less-verbose", kind=Flag(), world=False, serve=False, instead=LOGGING,
+        help="Log warnings and errors only.",
+    )
+    verbose: bool = option(
+        OPERATION, "--verbose", "-verbose", kind=Flag(), world=False, serve=False, instead=LOGGING,
+        help="Log more.",
+    )
+    log_timing_stats: float | None = option(
+        OPERATION, "--log-timing-stats", "-log-timing-stats", kind=Real(0.1), world=False, serve=True, metavar="[S]", bare=30.0,
+        help="Log how well time is kept, every so many seconds. [30 if no number is given]",
+    )
+    metrics_port: int | None = option(
+        OPERATION, "--metrics-port", kind=Whole(0, 65535), world=False, serve=True, metavar="N",
+        help="Answer /metrics (Prometheus) and /healthz on this port too; the page answers them on its own. 0: any free port.",
+    )
+    daemonize: bool = option(
+        OPERATION, "--daemonize/--no-daemonize", "-daemonize/-no-daemonize", kind=Flag(), world=False, serve=False,
+        help="Go on in the background, without a terminal; the command ends when the simulator is ready. Implies --noninteractive.",
+    )
+    no_crash_handler: bool = option(
+        OPERATION, "--no-crash-handler", "-no-crash-handler", "--disable-crash-handler", "-disable-crash-handler", kind=Flag(),
+        world=False, serve=False,
+        help="Do not turn faults of the program into an entry of the log and status 236; Python's own trace is printed.",
+    )
+    no_crash_debug: bool = option(
+        OPERATION, "--no-crash-debug", "-no-crash-debug", kind=Flag(), world=False, serve=False,
+        help="Leave no traces of all threads at fatal signals.",
+    )
+    no_crash_restart: bool = option(
+        OPERATION, "--no-crash-restart", "-no-crash-restart", kind=Flag(), world=False, serve=False,
+        help="Do not start a noninteractive simulator again when it dies.",
+    )
+    state_file: str | None = option(
+        OPERATION, "--state-file", world=False, serve=False, metavar="FILE",
+        help="Where a noninteractive simulator keeps what it needs to be started again. [default: beside the log, or a temporary file]",
+    )
+    restarting_after_crash: bool = option(
+        OPERATION, "--restarting-after-crash", "-restarting-after-crash", kind=Flag(), world=False, serve=False,
+        help="Go on with what --state-file tells, and let clients know; a simulator that is started again gets this.",
+    )
+    log_packets_received: bool = option(
+        OPERATION, "--log-packets-received", "-log-packets-received", kind=Flag(), world=False, serve=True,
+        help="Log every packet that clients send.",
+    )
+    log_movement_sent: bool = option(
+        OPERATION, "--log-movement-sent", "-log-movement-sent", kind=Flag(), world=False, serve=True,
+        help="Log position and speed of every report.",
+    )
+    record_packets: str | None = option(
+        OPERATION, "--record-packets", world=False, serve=True, metavar="FILE",
+        help="Record all bytes between clients and robots; botyard packets FILE prints them in words.",
+    )
+    json: bool = option(
+        OPERATION, "--json", kind=Flag(), world=False, serve=False,
+        help='Print the line that says "ready" as one JSON object.',
+    )
+    supervisor: int | None = option(OPERATION, "--supervisor", kind=Whole(), world=False, serve=False, hidden=True)
+
+    # fmt: on
+
+
+def _declared() -> dict[str, Option]:
+    """What is declared of each option, by the names of fields."""
+    found = {}
+    for one in fields(RunOptions):
+        about: dict[str, Any] = dict(one.metadata["option"])
+        serve = about.pop("serve")
+        found[one.name] = Option(name=one.name, keyword=one.name if serve is True else serve or None, **about)
+    return found
+
+
+OPTIONS: Final[Mapping[str, Option]] = _declared()
+"""All options, by the names of their fields, in the order of the help text."""
+
+SECTIONS: Final = (WORLD, ROBOTS, TIME, PIONEER, ROS, AMBF, PAGE, OPERATION)
+"""In the order of the help text."""
+
+
+__all__ = ["ERROR_MODES", "MAX_READ_HELP", "OPTIONS", "SECTIONS", "Option", "RobotChoice", "RunOptions"]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 import click
 
-from botyard.app.options import RobotChoice
+from botyard.app.kinds import RobotChoice, parse_robot, parse_start
+from botyard.app.options import MAX_READ_HELP
 from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import CommandLineError
-from botyard.formats.budget import OPTION, WHAT, Budget
+from botyard.formats.budget import OPTION, Budget
 from botyard.geometry import Pose
-from botyard.units import from_deg, from_mm
 
 
 class LimitParam(click.ParamType[str]):
@@ -29,9 +28,6 @@ class LimitParam(click.ParamType[str]):
         return str(value)
 
 
-MAX_READ_HELP: Final = (
-    f"Another limit of what a file may ask for: {', '.join(WHAT)}. The error of a limit says its name. Repeatable."
-)
 max_read_option: Final = click.option(
     OPTION, type=LimitParam(), multiple=True, metavar="NAME=NUMBER", help=MAX_READ_HELP
 )
@@ -51,12 +47,10 @@ class RobotParam(click.ParamType[RobotChoice]):
         """Split at the last colon."""
         if isinstance(value, RobotChoice):
             return value
-        model, colon, name = str(value).rpartition(":")
-        if not colon or len(model) <= 1 or "/" in name or "\\" in name:  # no colon, or one of a drive letter
-            model, name = str(value), ""
-        if not model:
-            self.fail(f'expected MODEL or MODEL:NAME, found "{value}"', param, ctx)
-        return RobotChoice(model, name or None)
+        try:
+            return parse_robot(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class StartParam(click.ParamType[Pose | str]):
@@ -68,13 +62,7 @@ class StartParam(click.ParamType[Pose | str]):
         """Parse."""
         if isinstance(value, Pose):
             return value
-        text = str(value).strip().lower()
-        if text in ("outside", "random"):
-            return text
         try:
-            x, y, th = (float(w) for w in text.split(","))
-        except ValueError:
-            self.fail(f'expected x,y,th (mm, mm, degrees), "outside" or "random", found "{value}"', param, ctx)
-        if not all(map(math.isfinite, (x, y, th))):
-            self.fail(f'expected finite numbers, found "{value}"', param, ctx)
-        return Pose(from_mm(x), from_mm(y), from_deg(th))
+            return parse_start(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)

@@ -1,0 +1,100 @@
+"""Options that files say: configuration files (``--config``), and worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from botyard.app.options import OPTIONS, Option, RunOptions
+from botyard.errors import CommandLineError, FormatError, did_you_mean
+from botyard.formats.base import read_source
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.worldoptions import refusal
+from botyard.formats.yamlfile import YamlFile
+
+NOT_IN_FILES = frozenset({"config", "print_config"})
+"""What a configuration file cannot say."""
+
+
+def read_value(option: Option, value: Any) -> Any:
+    """The value of an option, of one that a file says.
+
+    Raises
+    ------
+    ValueError
+        It cannot have it; the text says what was expected and what was found.
+    """
+    if option.many != isinstance(value, list):
+        raise ValueError(f"expected {'a list' if option.many else 'one value'}, found {value!r}")
+    return tuple(map(option.kind.read, value)) if option.many else option.kind.read(value)
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """What a configuration file says, as it says it, by the names of the options' fields.
+
+    Raises
+    ------
+    CommandLineError
+        The file cannot be read, has an option that does not exist, or a value that it cannot have; with the line.
+    """
+    known = {o.long: o for name, o in OPTIONS.items() if name not in NOT_IN_FILES and not o.hidden}
+    try:
+        file = YamlFile(read_source(path).text, Meter(Budget(), path, FormatError), FormatError)
+        if not isinstance(file.data, dict):
+            raise FormatError("expected options by their long names, for example port: 9000", path, 1)
+        values: dict[str, Any] = {}
+        for key, value in file.data.items():
+            where, option = f"$.{key}", known.get(str(key))
+            if option is None:
+                raise file.fail(where, f"there is no such option{did_you_mean(str(key), known)}")
+            try:
+                read_value(option, value)
+            except ValueError as error:
+                raise file.fail(where, str(error)) from None
+            values[option.name] = value
+    except FormatError as error:
+        raise CommandLineError(f"--config: {error}") from None
+    return values
+
+
+def world_words() -> dict[str, Option]:
+    """The options that a world may set, by long names."""
+    return {o.long: o for o in OPTIONS.values() if o.world}
+
+
+def with_world_options(
+    o: RunOptions, options: Mapping[str, Any], source: str, is_given: Callable[[str], bool] = lambda _name: False
+) -> RunOptions:
+    """The options of a run, and where they say nothing those of a world.
+
+    Parameters
+    ----------
+    o : RunOptions
+        As the user has said them.
+    options : mapping
+        What the world says, by long names.
+    source : str
+        Where the world comes from, for errors.
+    is_given : callable
+        Whether the user has said an option, of the name of its field.
+
+    Raises
+    ------
+    CommandLineError
+        The world has an option that is not its to set, or a value that it cannot have. Readers of files say so with the line.
+    """
+    words = world_words()
+    changes: dict[str, Any] = {}
+    for key, value in options.items():
+        where, option = f"{source}: options: {key}", words.get(key)
+        if option is None:
+            raise CommandLineError(f"{where}: {refusal(key)}")
+        try:
+            changes[option.name] = read_value(option, value)
+        except ValueError as error:
+            raise CommandLineError(f"{where}: {error}") from None
+    return replace(o, **{name: value for name, value in changes.items() if not is_given(name)})
+
+
+__all__ = ["NOT_IN_FILES", "read_config", "read_value", "with_world_options", "world_words"]

@@ -1,0 +1,275 @@
+"""Kinds of values that options of a run take: what a file or a command line may say, and what Python says instead.
+
+A file says values as a command line does, in the units of the option (ms, mm, degrees): `Kind.read`. Python says them in SI units:
+`Kind.of`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from botyard import arguments
+from botyard.errors import ArgumentError, CommandLineError
+from botyard.formats.budget import OPTION, Budget
+from botyard.geometry import Pose
+from botyard.units import from_deg, from_mm
+
+
+class RobotChoice(NamedTuple):
+    """A robot asked for: model, and its name if one was given."""
+
+    model: str
+    name: str | None
+
+
+def parse_robot(text: str) -> RobotChoice:
+    """``MODEL`` or ``MODEL:NAME``, split at the last colon.
+
+    Raises
+    ------
+    ValueError
+        There is no model; the text says so.
+    """
+    model, colon, name = text.rpartition(":")
+    if not colon or len(model) <= 1 or "/" in name or "\\" in name:  # no colon, or one of a drive letter
+        model, name = text, ""
+    if not model:
+        raise ValueError(f'expected MODEL or MODEL:NAME, found "{text}"')
+    return RobotChoice(model, name or None)
+
+
+def parse_start(text: str) -> Pose | str:
+    """``X,Y,TH`` in mm and degrees, ``outside``, or ``random``.
+
+    Raises
+    ------
+    ValueError
+        It is none of these; the text says so.
+    """
+    word = text.strip().lower()
+    if word in ("outside", "random"):
+        return word
+    try:
+        x, y, th = (float(w) for w in word.split(","))
+    except ValueError:
+        raise ValueError(f'expected x,y,th (mm, mm, degrees), "outside" or "random", found "{text}"') from None
+    if not all(map(math.isfinite, (x, y, th))):
+        raise ValueError(f'expected finite numbers, found "{text}"')
+    return Pose(from_mm(x), from_mm(y), from_deg(th))
+
+
+class Kind(ABC):
+    """What values an option takes."""
+
+    python: str = ""
+    """What Python says, in words, for the reference."""
+
+    @abstractmethod
+    def of(self, value: object, what: str) -> Any:
+        """The option's value, of one that Python says for the keyword `what`.
+
+        Raises
+        ------
+        ArgumentError
+            It cannot have it.
+        """
+
+    def read(self, value: object) -> Any:
+        """The option's value, of one that a file says: as Python says it, or as text.
+
+        Raises
+        ------
+        ValueError
+            It cannot have it; the text says what was expected and what was found.
+        """
+        return _plainly(self.of, value)
+
+
+def _plainly(of: Callable[[object, str], Any], value: object) -> Any:
+    """A value; an error says nothing of the name, which whoever reads a file knows better."""
+    try:
+        return of(value, "value")
+    except ArgumentError as error:
+        raise ValueError(str(error).removeprefix("value: ")) from None
+
+
+class Flag(Kind):
+    """Yes or no."""
+
+    python = "bool"
+
+    def of(self, value: object, what: str) -> bool:
+        """True or False."""
+        return arguments.flag(value, what)
+
+    def read(self, value: object) -> bool:
+        """The same, in YAML's words."""
+        if isinstance(value, bool):
+            return value
+        raise ValueError(f"expected true or false, found {value!r}")
+
+
+class Text(Kind):
+    """A word of any kind: a name, an address, a file."""
+
+    python = "str"
+
+    def of(self, value: object, what: str) -> str:
+        """A str, or the name of a file."""
+        if isinstance(value, Path):
+            return str(value)
+        if isinstance(value, str):
+            return value
+        raise ArgumentError(f"{what}: expected a str, found {arguments.found(value)}")
+
+    def read(self, value: object) -> str:
+        """Text, or what stands for itself, such as a number that is a name."""
+        if isinstance(value, (str, int, float)):
+            return str(value)
+        return super().read(value)  # type: ignore[no-any-return]
+
+
+class Whole(Kind):
+    """A whole number.
+
+    Parameters
+    ----------
+    low, high : int, optional
+        Bounds, which are allowed themselves.
+    unit : float
+        SI units in one of the option's; with it, Python says any number in SI units.
+    """
+
+    def __init__(self, low: int | None = None, high: int | None = None, *, unit: float = 1.0) -> None:
+        self.low, self.high, self.unit = low, high, unit
+        self.python = "int" if unit == 1.0 else "float"
+
+    def of(self, value: object, what: str) -> Any:
+        """A whole number within bounds; where the option has a unit of its own, what that many SI units are in it."""
+        if self.unit == 1.0:
+            return arguments.whole(value, what, low=self.low, high=self.high)
+        low = -math.inf if self.low is None else self.low * self.unit
+        high = math.inf if self.high is None else self.high * self.unit
+        return arguments.number(value, what, low=low, high=high) / self.unit
+
+    def read(self, value: object) -> int:
+        """A whole number in the option's unit."""
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                value = int(value)
+        return _plainly(lambda v, what: arguments.whole(v, what, low=self.low, high=self.high), value)  # type: ignore[no-any-return]
+
+
+class Port(Whole):
+    """A port of TCP; for Python, 0 is any free one."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 65535)
+
+    def of(self, value: object, what: str) -> int:
+        """A port, or 0."""
+        return arguments.whole(value, what, low=0, high=65535)
+
+
+class Real(Kind):
+    """A finite number within bounds, which are allowed themselves; but `low` is not with `above`."""
+
+    python = "float"
+
+    def __init__(self, low: float = -math.inf, high: float = math.inf, *, above: bool = False) -> None:
+        self.low, self.high, self.above = float(low), float(high), above
+
+    def of(self, value: object, what: str) -> float:
+        """The number."""
+        return arguments.number(value, what, low=self.low, high=self.high, above=self.above)
+
+    def read(self, value: object) -> float:
+        """The number, or its text."""
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                value = float(value)
+        return super().read(value)  # type: ignore[no-any-return]
+
+
+class OneOf(Kind):
+    """One of some words."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.python = "one of " + ", ".join(f'"{w}"' for w in words)
+
+    def of(self, value: object, what: str) -> str:
+        """The word."""
+        return arguments.one_of(value, what, self.words)
+
+
+class RobotText(Kind):
+    """A robot asked for."""
+
+    python = '"MODEL" or "MODEL:NAME"'
+
+    def of(self, value: object, what: str) -> RobotChoice:
+        """Of a text, or a choice."""
+        if isinstance(value, RobotChoice):
+            return value
+        try:
+            return parse_robot(Text().of(value, what))
+        except ArgumentError:
+            raise
+        except ValueError as error:
+            raise ArgumentError(f"{what}: {error}") from None
+
+
+class StartText(Kind):
+    """Where robots start."""
+
+    python = '(x, y, th) in m and rad, "outside" or "random"'
+
+    def of(self, value: object, what: str) -> Pose | str:
+        """A pose or a word."""
+        if isinstance(value, str):
+            return arguments.one_of(value, what, ("outside", "random"))
+        return arguments.pose(value, what)
+
+    def read(self, value: object) -> Pose | str:
+        """As on the command line: mm, mm, degrees."""
+        return parse_start(Text().read(value))
+
+
+class LimitText(Kind):
+    """Another limit of what a file may ask for."""
+
+    python = '"NAME=NUMBER"'
+
+    def of(self, value: object, what: str) -> str:
+        """The text, if there is such a limit."""
+        text = Text().of(value, what)
+        try:
+            Budget().raised([text])
+        except CommandLineError as error:
+            raise ArgumentError(f"{what}: {str(error).removeprefix(f'{OPTION}: ')}") from None
+        return text
+
+
+def sequence_of(kind: Kind, value: object, what: str) -> tuple[Any, ...]:
+    """Several values of a kind.
+
+    Raises
+    ------
+    ArgumentError
+        It is no sequence, or one of them is wrong.
+    """
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ArgumentError(f"{what}: expected a list, found {arguments.found(value)}")
+    return tuple(kind.of(one, f"{what}[{i}]") for i, one in enumerate(value))
+
+
+__all__ = [
+    "Flag", "Kind", "LimitText", "OneOf", "Port", "Real", "RobotChoice", "RobotText", "StartText", "Text", "Whole", "parse_robot",
+    "parse_start", "sequence_of",
+]  # fmt: skip
