@@ -213,3 +213,40 @@ def test_readings_that_are_kept_stay_as_they_were() -> None:
     assert len({ring.ranges.tobytes() for ring in rings}) == 6
     scans[-1].ranges[:] = 0.0
     assert robot.laser.ranges.min() > 0.0
+
+
+def test_the_fleets_ranges_are_those_of_each_robot() -> None:
+    """(n, R): the same numbers as robot by robot, NaN where there are none, whoever comes and goes."""
+    sim = botyard.Simulation.load("office", seed=4)
+    for k, model in enumerate(("p3dx", "amigo", "p3at", "seekur")):
+        sim.add_robot(model, f"r{k}", pose=(10.0 + 1.5 * k, 14.0, 0.3 * k))
+    sim.add_robot("box", "crate", pose=(8.0, 14.0, 0.0))
+    names = list(sim.robots)
+
+    def check() -> None:
+        for kind in ("laser", "sonar"):
+            found = sim.fleet.ranges(kind)
+            assert found.shape[0] == len(sim.robots)
+            for row, robot in zip(found, sim.robots.values(), strict=True):
+                sensor = robot.sonar if kind == "sonar" else robot.lasers[0] if robot.lasers else None
+                wanted = [] if sensor is None else (sensor.ranges if kind == "sonar" else sensor.read().ranges)
+                np.testing.assert_array_equal(row[: len(wanted)], wanted)
+                assert np.isnan(row[len(wanted) :]).all()
+
+    check()
+    sim.step(3)
+    check()
+    kept = sim.fleet.ranges("sonar")
+    before = kept.copy()
+    sim.robots["r0"].command(0.3, 0.2)
+    sim.step(5)
+    np.testing.assert_array_equal(kept, before)
+    check()
+    sim.remove_robot(names[1])
+    sim.add_robot("p3dx", "late", pose=(9.0, 12.0, 1.0))
+    check()
+    assert sim.fleet.ranges("laser", 7).shape == (len(sim.robots), 0)
+    with pytest.raises(botyard.ArgumentError, match="kind: expected one of laser, sonar"):
+        sim.fleet.ranges("radar")
+    empty = botyard.Simulation()
+    assert empty.fleet.ranges().shape == (0, 0)

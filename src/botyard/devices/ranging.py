@@ -13,13 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.build import build_bins, build_bodies, build_grid
-from botyard.engine.kernels.raycast import LEAST_COMPONENT, SECTORS, Beams, Fans, cast_groups
+from botyard.engine.kernels.packed import Sensors, cast, pack_sensors, pack_world
+from botyard.engine.kernels.raycast import LEAST_COMPONENT, SECTORS, Beams, Fans
 from botyard.engine.layout import F8, I2, I8, U2, U8, allocate_state
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import Column, Row, Table
@@ -173,7 +174,7 @@ class RangeDevices:
         self._shapes: dict[str, NDArray[Any]] | None = None
         self._fans: Fans | None = None
         self._known = -1
-        self._workspaces: list[Beams] = []
+        self._workspaces: list[Sensors] = []
         self._out: list[tuple[F8, I2]] = []
         self._bounds = np.zeros(1, np.int64)
         self._spans: list[tuple[int, int]] | None = None
@@ -247,7 +248,8 @@ class RangeDevices:
 
     @property
     def _rows(self) -> list[_Device]:
-        return cast(list[_Device], self.table.rows)
+        rows: list[_Device] = self.table.rows  # type: ignore[assignment]
+        return rows
 
     def sense(self, engine: Engine) -> None:
         """Take the readings of all devices that somebody subscribes to."""
@@ -281,6 +283,18 @@ class RangeDevices:
     def latest(self) -> tuple[F8, I2]:
         """Ranges (m) and returns of all devices after the last step; `span` says where each one's are. Not to be written to."""
         return self._out[0] if self._out else (np.zeros(0), np.zeros(0, np.int16))
+
+    def take(self, engine: Engine, numbers: NDArray[np.int64]) -> None:
+        """Take the readings of the devices with these numbers in the present state, unless the step did; (n,) int64."""
+        self._built(engine)
+        missing = numbers[~self._taken[numbers]]
+        if len(missing):
+            self._cast(engine, missing)
+
+    def number(self, key: Hashable) -> int:
+        """Number of a device among all, which holds until `layout` changes; -1: there is none."""
+        device = self._devices.get(key)
+        return -1 if device is None else device.number
 
     def layout(self, engine: Engine) -> int:
         """How often the places of readings in `latest` have changed."""
@@ -322,24 +336,25 @@ class RangeDevices:
 
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
         """Take the readings of the devices with these indices."""
-        fans, _ = self._built(engine)
+        self._built(engine)
         ranges, bright = self._out[0]
+        seed, tick = engine.seed_word, engine.clock.tick
 
-        def cast(part: NDArray[np.int64], beams: Beams) -> None:
-            cast_groups(
-                engine.grid, engine.bodies, engine.bins, engine.state, fans, beams, part, engine.seed_word, engine.clock.tick,
-                ranges, bright,
-            )  # fmt: skip
+        world = engine.packed
 
         if self._parallel and len(chosen) > 1:
             # the kernel lets go of the interpreter, and devices write to places of their own: threads need nothing of each other
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads, "rays")
             parts = np.array_split(chosen, min(len(self._workspaces), len(chosen)))
-            for _ in self._pool.map(cast, parts, self._workspaces):
-                pass
+            work = [
+                self._pool.submit(cast, world, sensors, part, seed, tick, ranges, bright)
+                for part, sensors in zip(parts, self._workspaces, strict=False)
+            ]
+            for part_done in work:
+                part_done.result()
         else:
-            cast(chosen, self._workspaces[0])
+            cast(world, self._workspaces[0], chosen, seed, tick, ranges, bright)
         self._taken[chosen] = True
 
     # -- arrays
@@ -371,7 +386,7 @@ class RangeDevices:
         self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
         self._taken = np.zeros(len(table), np.bool_)
         fans = _fans(table, self._bounds, self._shapes)
-        self._workspaces = [workspace(fans) for _ in range(PARTS * self.threads)]
+        self._workspaces = [pack_sensors(fans, workspace(fans)) for _ in range(PARTS * self.threads)]
         return fans
 
     def _make(self, device: _Device) -> None:
@@ -504,9 +519,8 @@ def warm_up() -> None:
     fans = _fans(Ranges(), np.zeros(1, np.int64), _arrays([]))
     grid, bodies, bins = build_grid(Scene()), build_bodies(()), build_bins(0)
     nobody = np.zeros(0, np.int64)
-    cast_groups(
-        grid, bodies, bins, state, fans, workspace(fans), nobody, np.uint64(0), 0, np.zeros(0), np.zeros(0, np.int16)
-    )
+    world, sensors = pack_world(state, bodies, bins, grid), pack_sensors(fans, workspace(fans))
+    cast(world, sensors, nobody, np.uint64(0), 0, np.zeros(0), np.zeros(0, np.int16))
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

@@ -33,6 +33,7 @@ from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import find_blocked
+from botyard.engine.kernels.packed import World, WorldPack
 from botyard.engine.layout import I1, I8, Grid, Mode, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
@@ -109,6 +110,7 @@ class Engine:
         self.specs: list[BodySpec] = []
         self.rows: dict[str, int] = Rows()
         self._store = StateStore()
+        self._pack = WorldPack()
         self.state = self._store.state
         self.bodies = build_bodies(())
         self.bins = build_bins(0)
@@ -623,7 +625,12 @@ class Engine:
 
     def _advance(self, parts: int) -> None:
         clock = self.clock
-        advance(self.state, self.bodies, self.bins, self.grid, clock.dt, self.seed_word, clock.tick, parts)
+        advance(self.packed, clock.dt, self.seed_word, clock.tick, parts)
+
+    @property
+    def packed(self) -> World:
+        """State, bodies, bins and grid as one reference for kernels, valid until one of them is another object."""
+        return self._pack(self.state, self.bodies, self.bins, self.grid)
 
     def settle(self) -> Snapshot:
         """Apply queued commands and look again, without letting time pass: for placing things before the first step, and while paused.

@@ -13,18 +13,19 @@ import numpy as np
 
 from botyard.engine.kernels.bins import fill_bins
 from botyard.engine.kernels.collide import move_all
-from botyard.engine.kernels.jit import kernel
+from botyard.engine.kernels.jit import entry_kernel, inner_kernel
 from botyard.engine.kernels.motion import plan_velocities
 from botyard.engine.kernels.odometry import integrate_odometry
 from botyard.engine.kernels.outlines import place_outlines
+from botyard.engine.kernels.packed import World
 from botyard.engine.layout import Bins, Bodies, Grid, State
 
 PLACE, MOVE, FOLLOW = 0, 1, 2
 """Parts of `advance`: only put things where their poses are; move; follow moves with odometry."""
 
 
-@kernel
-def advance(
+@inner_kernel
+def advance_arrays(
     state: State, bodies: Bodies, bins: Bins, grid: Grid, dt: float, seed: np.uint64, tick: int, parts: int
 ) -> None:
     """Advance all bodies by `dt` s. Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread.
@@ -41,3 +42,9 @@ def advance(
         move_all(grid, state, bodies, bins, dt)
     if parts & 2:
         integrate_odometry(state, seed, tick)
+
+
+@entry_kernel
+def advance(world: World, dt: float, seed: np.uint64, tick: int, parts: int) -> None:
+    """Advance all bodies; see `advance_arrays`."""
+    advance_arrays(world.state, world.bodies, world.bins, world.grid, dt, seed, tick, parts)

@@ -30,6 +30,8 @@ class Fleet(Handle):
         self._sim = sim
         self._robot_rows: I8 = np.zeros(0, np.int64)
         self._known: Mapping[str, int] | None = None
+        self._gathers: dict[tuple[str, int], tuple[int, Mapping[str, int], I8, I8, NDArray[np.bool_] | None]] = {}
+        """Where the readings of each kind of sensor stand: layout, rows, numbers of sensors, places, and what is missing."""
 
     def __len__(self) -> int:
         return len(self._sim.robots)
@@ -110,6 +112,51 @@ class Fleet(Handle):
         """Which robots are blocked, (n,) bool."""
         stalled: NDArray[np.bool_] = self.state.stall[self.robot_rows] != 0
         return stalled
+
+    def ranges(self, kind: str = "laser", index: int = 0) -> F8:
+        """Ranges of one sensor of each robot, (n, R) float64, m, in the order of `Simulation.robots`. A copy.
+
+        They are taken for all at once, if this step has not; no Python runs for each robot.
+
+        Parameters
+        ----------
+        kind, index : str, int
+            ``laser`` and which of them, or ``sonar`` and 0.
+
+        Returns
+        -------
+        array
+            R is the number of readings of the robot that has most of them; NaN where a robot has fewer, or no such sensor.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such kind.
+        """
+        arguments.one_of(kind, "kind", ("laser", "sonar"))
+        sim, devices = self._sim, self._sim._devices
+        layout = devices.layout(sim._engine)
+        known = self._gathers.get((kind, index))
+        if known is None or known[0] != layout or known[1] is not self.rows:
+            known = self._gathers[kind, index] = (layout, self.rows, *self._gather(kind, index))
+        _, _, numbers, places, missing = known
+        devices.take(sim._engine, numbers)
+        ranges: F8 = sim._rounded(devices.latest()[0][places]) if places.size else np.zeros(places.shape)
+        if missing is not None:
+            ranges[missing] = np.nan
+        return ranges
+
+    def _gather(self, kind: str, index: int) -> tuple[I8, I8, NDArray[np.bool_] | None]:
+        """Numbers of the sensors that there are, where in `readings` each robot's stand, (n, R), and where there are none."""
+        devices, robots = self._sim._devices, self._sim.robots
+        _, spans = devices.placed(self._sim._engine)
+        found = np.array([devices.number((name, kind, index)) for name in robots], np.int64)
+        bounds = np.array([spans[k] if k >= 0 else (0, 0) for k in found.tolist()], np.int64).reshape(-1, 2)
+        sizes = bounds[:, 1] - bounds[:, 0]
+        columns = np.arange(int(sizes.max(initial=0)))
+        missing = columns[None, :] >= sizes[:, None]
+        places = np.where(missing, 0, bounds[:, :1] + columns[None, :])
+        return found[found >= 0], places, missing if missing.any() else None
 
     # -- for sessions
 

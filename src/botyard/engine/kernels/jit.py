@@ -16,6 +16,9 @@ CACHES = _CACHE.is_used
 kernel = _CACHE.decorator(_nrt=False)
 """Compile a kernel that runs in the caller's thread."""
 
+entry_kernel = _CACHE.decorator()
+"""Compile a kernel that takes arrays packed into one reference (`botyard.engine.kernels.packed`), which is counted."""
+
 inner_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False)
 """Compile a kernel that only other kernels call. Unpacking tuples of arrays from Python is most of a small kernel's compile time.
 
@@ -40,6 +43,7 @@ __all__ = [
     "CACHE_FOLDER",
     "Kernel",
     "cache_root",
+    "entry_kernel",
     "inline_kernel",
     "inlined_kernel",
     "inner_kernel",

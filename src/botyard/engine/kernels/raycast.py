@@ -14,7 +14,7 @@ import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.grid import wall_distance
-from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
+from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, I2, I4, I8, U2, U8, Bins, Bodies, Grid, State
@@ -573,7 +573,7 @@ def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: in
             bright[at] = 1 if nearest < r_max else 0
 
 
-@kernel
+@inner_kernel
 def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, beams: Beams, active: I8, seed: int, tick: int,
                 ranges: F8, bright: I2) -> None:  # fmt: skip
     """Take all readings of the devices listed in `active`, one after the other: write them to `ranges` (m) and `bright`.
