@@ -22,12 +22,12 @@ from multiprocessing.connection import Connection
 from bench.common import cpu, map_path, reference_loop
 from botyard.app.compose import compose
 from botyard.cli.page import STATIC
+from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.viewsource import ViewSource
 from botyard.protocols.webgui import messages
 from botyard.protocols.webgui.messages import View
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.desk import PageDesk
 from botyard.servers.hub import Hub
-from botyard.servers.viewsource import ViewSource
 from botyard.servers.web import PageServer
 from botyard.sim.simulation import Simulation
 
@@ -52,7 +52,7 @@ async def serving(sim: Simulation, interval: float | None) -> AsyncIterator[tupl
     hub = parts.hub
     source = ViewSource(hub)
     desk = PageDesk(hub, parts.yard, parts.maps, source)
-    server = PageServer(desk, source, Tokens(TOKEN), STATIC)
+    server = PageServer(parts.yard, desk, source, Tokens(TOKEN), STATIC)
     await server.listen("127.0.0.1", None)
     run = asyncio.ensure_future(hub.run())
     try:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from botyard.app.compose import compose
 from botyard.formats.models import find_robot
+from botyard.interfaces.ros.graph import RosGraph
 from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.types import EXTRA, SERVICES, types
-from botyard.servers.rosgraph import RosGraph
 from botyard.sim.simulation import Simulation
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/ros.md"
@@ -32,7 +32,7 @@ async def offered(profile: str) -> list[tuple[str, str, str, str]]:
     spec = replace(find_robot("p3dx-equipped"), fiducial_finder=FiducialFinderSpec(), blob_finder=BlobFinderSpec())
     sim.add_robot(spec, "ann", pose=(10.0, 14.0, 0.0))
     parts = compose(sim)
-    graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, types(), profile=profile)
+    graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), profile=profile)
     return list(graph.describe())
 
 

@@ -13,7 +13,15 @@ import pytest
 from botyard.app.compose import Parts, compose
 from botyard.control import OPERATIONS, Control, python
 from botyard.errors import BotyardError
-from botyard.interfaces import pioneer
+from botyard.interfaces.ambf import ambf as ambf_module
+from botyard.interfaces.ambf.ambf import Ambf
+from botyard.interfaces.page import desk as page
+from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.viewsource import ViewSource
+from botyard.interfaces.pioneer.desk import desk as pioneer
+from botyard.interfaces.ros import graph as rosgraph
+from botyard.interfaces.ros import simulation_interfaces as rossimulator
+from botyard.interfaces.ros.graph import RosGraph
 from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.pioneer.commands import C, Ctrl
 from botyard.protocols.pioneer.packet import frame
@@ -21,13 +29,6 @@ from botyard.protocols.ros_messages.robot import Service
 from botyard.protocols.ros_messages.types import Types, types
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens, Viewer
-from botyard.servers import desk as page
-from botyard.servers import rosgraph, rossimulator
-from botyard.servers.ambf import ambf as ambf_module
-from botyard.servers.ambf.ambf import Ambf
-from botyard.servers.desk import PageDesk
-from botyard.servers.rosgraph import RosGraph
-from botyard.servers.viewsource import ViewSource
 from botyard.sim.commands import Commands
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
@@ -115,7 +116,7 @@ def test_the_page(asked: set[str]) -> None:
         assert {type(r) for r in requests} == page.OPERATIONS.keys(), "all that are operations"
         for request in requests:
             desk.perform(viewer, request, lambda result, error: None)
-        parts.hub.background.start(desk.load_file("a.map", b"2D-Map\nDATA\n", "here"), "a file")
+        desk.load_file("a.map", b"2D-Map\nDATA\n", "here")
 
     served(act)
     complete(asked, page.NOT_OFFERED)
@@ -125,7 +126,7 @@ def test_ros(asked: set[str]) -> None:
     kinds = types()
 
     def act(parts: Parts) -> None:
-        graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, kinds)
+        graph = RosGraph(parts.hub, parts.control, parts.maps.cells, kinds)
         graph._sync()
         offers = [o for m in (graph._world, *graph._members.values()) for o in (*m.inputs, *m.services) if o.operation]
         named = {o.operation.__name__ for o in offers if o.operation is not None}
@@ -148,7 +149,7 @@ def test_simulation_interfaces(asked: set[str]) -> None:
     kinds = types()
 
     def act(parts: Parts) -> None:
-        graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, kinds)
+        graph = RosGraph(parts.hub, parts.control, parts.maps.cells, kinds)
         services = {
             s.type_name.partition("/")[2]: s
             for s in graph._world.services

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 from botyard.app.compose import compose
 from botyard.cli.page import STATIC
+from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.viewsource import ViewSource
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.aside import JobLimits
-from botyard.servers.desk import PageDesk
 from botyard.servers.hub import Hub
-from botyard.servers.viewsource import ViewSource
 from botyard.servers.web import PageServer
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
@@ -71,7 +71,7 @@ class Served:
         await self.yard.open()
         source = ViewSource(self.hub, self.yard.port_of, lambda: self.yard.port_changes)
         self.desk = PageDesk(self.hub, self.yard, parts.maps, source, audience=AUDIENCE)
-        self.server = PageServer(self.desk, source, Tokens(TOKEN, AUDIENCE), STATIC)
+        self.server = PageServer(self.yard, self.desk, source, Tokens(TOKEN, AUDIENCE), STATIC)
         await self.server.listen("127.0.0.1", self.port)
         self._ready.set()
         try:

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from botyard.geometry import Pose
+from botyard.interfaces.page.desk import Question
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
-from botyard.servers.desk import Question
 from botyard.sim.simulation import Simulation
 from tests.page.pages import PageObject, page
 from tests.page.serving import TOKEN, Served, served

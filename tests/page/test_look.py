@@ -21,7 +21,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Playwright, expect
 
 from botyard.clients.pioneer import PioneerClient
-from botyard.servers.desk import Question
+from botyard.interfaces.page.desk import Question
 from botyard.sim.simulation import Simulation
 from botyard.ui import window
 from tests.page.conftest import missing

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from botyard.control import USER, ClearMap
+from botyard.control.fence import AGAIN, Fence
 from botyard.protocols.pioneer.events import LogLine, SnapshotRequested
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers import nullmodem
-from botyard.servers.fence import AGAIN, Fence, Seldom, watch_over
 from botyard.servers.hub import Hub
 from botyard.servers.intake import BURST, SHARED_BURST, Inlet, Intake
 from botyard.servers.nullmodem import NullModem
+from botyard.servers.seldom import Seldom, watch_over
 from botyard.sim.simulation import Simulation
 
 HELLO = frame(0) + frame(1) + frame(2) + command(1, 1) + command(230, 1)

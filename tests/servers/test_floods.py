@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from botyard.control.fence import Fence
 from botyard.errors import MapError, WorldError
 from botyard.formats.budget import Budget
 from botyard.formats.occupancy import message_to_scene
@@ -20,11 +21,11 @@ from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.vda5050 import Vehicle5050
+from botyard.servers import ambflink as link
 from botyard.servers import vda5050
-from botyard.servers.ambf import link
-from botyard.servers.ambf.link import Link
-from botyard.servers.fence import Fence, Seldom
+from botyard.servers.ambflink import Link
 from botyard.servers.ros2zenoh import _Inbox
+from botyard.servers.seldom import Seldom
 from botyard.servers.timeshare import TimeShare
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE

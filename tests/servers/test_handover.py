@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from botyard.protocols.webgui.messages import LogEntry
-from botyard.servers.desk import PageLog
 from botyard.servers.handover import Handover
+from botyard.servers.pagelog import PageLog
 from tests.waiting import PATIENCE
 
 BURST = 3000

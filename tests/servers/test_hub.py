@@ -9,7 +9,7 @@ import pytest
 
 from botyard.control import Control
 from botyard.geometry import Pose
-from botyard.interfaces.pioneer import PioneerDesk
+from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.protocols.pioneer import session as session_module
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.protocols.pioneer.session import PioneerSettings, Session

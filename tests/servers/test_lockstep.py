@@ -185,10 +185,10 @@ def test_a_pioneer_client_steps_the_world() -> None:
 
 def test_the_worlds_state_comes_after_those_of_all_objects() -> None:
     """By it a client knows that its step is done: then the others are there already, all of the same step."""
+    from botyard.interfaces.ambf import Ambf
     from botyard.model.scene import Scene
     from botyard.protocols.ambf.messages import definitions
     from botyard.protocols.ros_messages.types import Types
-    from botyard.servers.ambf import Ambf
 
     types = Types(more=definitions("2.0"))
     sent: list[tuple[str, Any]] = []

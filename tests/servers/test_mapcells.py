@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from botyard.interfaces.ros import mapcells
+from botyard.interfaces.ros.mapcells import CELL, MapCells
 from botyard.model import raster
 from botyard.model.raster import RasterAnswer, rasterise
 from botyard.model.scene import Scene
-from botyard.servers import mapcells
-from botyard.servers.aside import JobLimits
+from botyard.servers.aside import Job, JobLimits
 from botyard.servers.hub import Hub
-from botyard.servers.mapcells import CELL, MapCells
 from botyard.servers.tcp import LoopHost
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
@@ -127,7 +127,7 @@ def test_a_process_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(segments=WALLS)
 
     async def get(limits: JobLimits) -> Any:
-        cells = MapCells(lambda: scene, LoopHost(Hub(Simulation())), limits)
+        cells = MapCells(lambda: scene, LoopHost(Hub(Simulation())), lambda module: Job(module, limits))
         async with asyncio.timeout(PATIENCE):
             while (found := cells.get()) is None:
                 await asyncio.sleep(0.01)

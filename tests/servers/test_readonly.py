@@ -16,13 +16,13 @@ from websockets.sync.client import connect
 
 from botyard.app.compose import compose
 from botyard.clients.ambf import Client as AmbfClient
+from botyard.interfaces.ros.graph import RosGraph
 from botyard.protocols.pioneer.commands import C
 from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.ros_messages.simulation_interfaces import CHANGING, Feature
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.webgui import messages
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.rosgraph import RosGraph
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.protocols.lines import Client, named
@@ -75,7 +75,7 @@ def test_what_ros_offers() -> None:
         sim = Simulation(seed=1)
         sim.add_robot("p3dx", "ann")
         parts = compose(sim, read_only=read_only)
-        graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, types())
+        graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types())
         graph._sync()
         members = [graph._world, *graph._members.values()]
         services = {s.name: s for m in members for s in m.services}

@@ -10,12 +10,12 @@ import pytest
 
 from botyard.app.compose import compose
 from botyard.engine.commands import EnableMotors
+from botyard.interfaces.ros.graph import Once, RosGraph
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import types
 from botyard.servers.hub import Hub
-from botyard.servers.rosgraph import Once, RosGraph
 from botyard.sim.simulation import Simulation
 
 
@@ -76,7 +76,7 @@ def made(robots: int = 2) -> tuple[Simulation, Hub, RosGraph]:
     for k in range(robots):
         sim.add_robot("p3dx", f"r{k}", pose=(10.0 + k, 14.0, 0.0))
     parts = compose(sim)
-    graph = RosGraph(parts.hub, parts.yard, parts.maps.cells, types())
+    graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types())
     return sim, parts.hub, graph
 
 
@@ -247,7 +247,7 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
     async def run() -> None:
         sim, hub, first = made(0)
         first.close()
-        graph = RosGraph(hub, first._control.grounds, first._cells, types(), profile=profile)  # type: ignore[arg-type]
+        graph = RosGraph(hub, first._control, first._cells, types(), profile=profile)
         robots = ["a b", "a_b", "a-b", "a_b_2", "\u673a\u5668", "\u4eba\u4e00", "r___", "botyard", "1", "r_1"]
         for k, name in enumerate(robots):
             sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
 from botyard.app.compose import compose
 from botyard.control.time import MAX_STEPS_AT_ONCE
+from botyard.interfaces.ros.graph import ROS
+from botyard.interfaces.ros.simulation_interfaces import RosSimulator
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.simulation_interfaces import SERVICES, Code, Time
 from botyard.protocols.ros_messages.types import types
 from botyard.servers import hub
-from botyard.servers.rosgraph import ROS
-from botyard.servers.rossimulator import RosSimulator
 from botyard.sim.simulation import Simulation
 
 TYPES = types()
@@ -33,7 +34,7 @@ class Desk:
         parts = compose(self.sim)
         self.hub, self.yard, self.control = parts.hub, parts.yard, parts.control
         stamp = lambda: Stamp.of_us(self.sim.snapshot.time_us)  # noqa: E731
-        standard = RosSimulator("/botyard", TYPES, Messages(TYPES), self.control, stamp, ROS, self.hub.background)
+        standard = RosSimulator("/botyard", TYPES, Messages(TYPES), self.control, stamp, ROS)
         self.services = {s.type_name.split("/")[1]: s for s in standard.services()}
 
     def __call__(self, service: str, /, **fields: Any) -> Any:
@@ -222,17 +223,17 @@ def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -
         kind = f"{PACKAGE}/srv/StepSimulation"
         request = TYPES.filled(f"{kind}_Request", {"steps": 100})
         later = desk.services["StepSimulation"].serve(request)
-        assert isinstance(later, asyncio.Future) and desk.sim.tick == hub.LEAST
+        assert isinstance(later, Future) and desk.sim.tick == hub.LEAST
         turns = 0
         while not later.done():
             await asyncio.sleep(0)
             turns += 1
         assert desk.sim.tick == 100 and turns >= 4
-        assert (await later).result.result == Code.OK
+        assert (await asyncio.wrap_future(later)).result.result == Code.OK
         later = desk.services["StepSimulation"].serve(request)
         await asyncio.sleep(0)
         desk.hub.resume()
-        answer = await later
+        answer = await asyncio.wrap_future(later)
         assert answer.result.result == Code.INCORRECT_STATE and "were not made" in answer.result.error_message
         assert desk.sim.tick < 200
 

@@ -24,10 +24,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from websockets.sync.client import ClientConnection, connect
 
+from botyard.interfaces.page import desk, inspector
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers import debug, desk, gate, http, web
+from botyard.servers import gate, http, web
 from botyard.servers.staticfiles import StaticFiles
 from botyard.sim.simulation import Simulation
 from tests.page.serving import AUDIENCE, TOKEN, Served, served
@@ -625,8 +626,8 @@ def test_the_catalog_is_made_once_for_all_who_ask(run: Served, monkeypatch: pyte
 def test_what_the_map_says_is_made_once_until_there_is_another(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     for name in ("clearances", "occupied_cells"):
-        original = getattr(debug, name)
-        monkeypatch.setattr(debug, name, lambda *a, _n=name, _o=original: made.append(_n) or _o(*a))
+        original = getattr(inspector, name)
+        monkeypatch.setattr(inspector, name, lambda *a, _n=name, _o=original: made.append(_n) or _o(*a))
     box = {"x0": 0.0, "y0": 0.0, "x1": 20.0, "y1": 20.0}
     with Client(run, AUDIENCE) as one, Client(run) as other:
         first = one.ask("debug", what="clearance", **box)
@@ -651,7 +652,7 @@ def test_an_onlooker_cannot_buy_more_work_than_its_share(run: Served, monkeypatc
             pass
         return messages.DebugResult()
 
-    monkeypatch.setattr(debug.Inspector, "answer", works)
+    monkeypatch.setattr(inspector.Inspector, "answer", works)
     with Client(run, AUDIENCE) as client:
         for number in range(100):
             client.socket.send(json.dumps({"type": "debug", "id": number + 1, "what": "clearance"}))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from botyard.control import Control
-from botyard.interfaces.pioneer import PioneerDesk
+from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.protocols.pioneer.packet import command, frame
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers import factory as module

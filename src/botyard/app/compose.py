@@ -10,7 +10,7 @@ from pathlib import Path
 from botyard.control import Control
 from botyard.control.world import LogFiles
 from botyard.formats.base import Options
-from botyard.interfaces.pioneer import PioneerDesk
+from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program
 from botyard.protocols.ambf.stepping import WATCHDOG

@@ -12,21 +12,21 @@ from botyard.app.checks import EMBEDDED
 from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
+from botyard.interfaces.registry import Switch
 from botyard.names import shown
 from botyard.protocols.tcpros.master import MASTER_PORT
-from botyard.servers.yard import Interface
 from botyard.waits import telling
 
 if TYPE_CHECKING:
+    from botyard.interfaces.ambf import Ambf
+    from botyard.interfaces.ros.graph import RosGraph, Transport
     from botyard.model.scene import Scene
     from botyard.protocols.ros_messages.types import Types
-    from botyard.servers.ambf import Ambf
-    from botyard.servers.ambf.link import Link
+    from botyard.servers.ambflink import Link
     from botyard.servers.ros1 import Ros1
     from botyard.servers.ros1master import Ros1Master
     from botyard.servers.ros2 import Ros2
     from botyard.servers.ros2zenoh import Ros2Zenoh
-    from botyard.servers.rosgraph import RosGraph, Transport
 
 DEFAULT_MASTER = "http://localhost:11311"
 
@@ -62,14 +62,14 @@ class RosInterfaces:
 
     def register(self) -> None:
         """Let them be switched on the page."""
-        self._yard.interfaces["ros1"] = Interface(
+        self._yard.interfaces["ros1"] = Switch(
             f"ROS 1 (TCPROS), master {self._master_name()}", False, self.start_ros1, self.stop_ros1, self._masterless
         )
-        self._yard.interfaces["rosmaster"] = Interface(
+        self._yard.interfaces["rosmaster"] = Switch(
             f"a ROS 1 master in the simulator, port {self._master_port()}", False, self.start_master, self.stop_master
         )
-        self._yard.interfaces["ros2"] = Interface("ROS 2 (DDS)", False, self.start_ros2, self.stop_ros2)
-        self._yard.interfaces["zenoh"] = Interface("ROS 2 (Zenoh)", False, self.start_zenoh, self.stop_zenoh)
+        self._yard.interfaces["ros2"] = Switch("ROS 2 (DDS)", False, self.start_ros2, self.stop_ros2)
+        self._yard.interfaces["zenoh"] = Switch("ROS 2 (Zenoh)", False, self.start_zenoh, self.stop_zenoh)
 
     def graph(self) -> RosGraph:
         """The graph, made once.
@@ -80,13 +80,13 @@ class RosInterfaces:
             The extra is not installed.
         """
         if self._graph is None:
-            from botyard.servers.rosgraph import RosGraph
+            from botyard.interfaces.ros.graph import RosGraph
 
             o = self._o
             sim_time = o.ros_time == "sim" if o.ros_time else o.ros_names in ("default", "stage")
             self._graph = RosGraph(
                 self._yard.hub,
-                self._yard,
+                self._yard.control,
                 self._parts.maps.cells,
                 _types(o),
                 profile=o.ros_names,
@@ -210,7 +210,7 @@ class RosInterfaces:
     def _objects(self) -> Ambf:
         """AMBF's objects, made once."""
         if self._ambf is None:
-            from botyard.servers.ambf import Ambf
+            from botyard.interfaces.ambf import Ambf
 
             o = self._o
             assert o.ambf is not None
@@ -234,7 +234,7 @@ class RosInterfaces:
         PortError
             The port is taken.
         """
-        from botyard.servers.ambf.link import Link
+        from botyard.servers.ambflink import Link
 
         o = self._o
         assert o.ambf is not None

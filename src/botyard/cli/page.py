@@ -19,13 +19,14 @@ from botyard.app.options import RunOptions
 from botyard.control import USER
 from botyard.errors import ExitCode, PortError, WorldError
 from botyard.formats.models import missing_folders
+from botyard.interfaces.page.desk import PageDesk, Question
+from botyard.interfaces.page.viewsource import ViewSource
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.desk import PageDesk, Question
 from botyard.servers.hub import Hub
-from botyard.servers.viewsource import ViewSource
 from botyard.servers.web import PageServer, new_token
+from botyard.servers.yard import Yard
 from botyard.ui import window
 
 STATIC = Path(window.__file__).with_name("static")
@@ -65,7 +66,7 @@ async def begin_page(
     missing = missing_folders()
     if missing:  # who is noninteractive has ended before
         desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
-    server = PageServer(desk, source, tokens, STATIC, o.gui_host)
+    server = PageServer(yard, desk, source, tokens, STATIC, o.gui_host)
     await _listen(server, o, port)
     sim = yard.hub.sim
     about = f"botyard {__version__} started: map {shown(sim.scene.name)}, {len(sim.robots)} robots, seed {sim.seed}"
@@ -77,7 +78,7 @@ async def begin_page(
         desk.start = msg.StartOffer(
             models=models, port=o.port, verbose=o.verbose, warn_unsupported=o.warn_unsupported_commands
         )
-        desk.starter = _Starter(desk, lambda: ready(url)).start
+        desk.starter = _Starter(desk, yard, lambda: ready(url)).start
         yard.hub.pause()  # time begins with the answer, or no run could be repeated
         print(f"botyard asks for a map and robots: {url}", flush=True)
     _open(stack, yard.hub, o, url)
@@ -133,8 +134,9 @@ async def _closed(opened: window.Window, hub: Hub) -> None:
 class _Starter:
     """Does what the start dialog's answer says."""
 
-    def __init__(self, desk: PageDesk, ready: Callable[[], str]) -> None:
+    def __init__(self, desk: PageDesk, yard: Yard, ready: Callable[[], str]) -> None:
         self._desk = desk
+        self._yard = yard
         self._ready = ready
 
     async def start(self, request: msg.Start) -> None:
@@ -145,11 +147,11 @@ class _Starter:
         BotyardError
             The map, a model or a port is wrong; the dialog can be answered again.
         """
-        yard = self._desk.yard
+        yard = self._yard
         for robot in request.robots:
             yard.find_model(robot.model)
         if request.map:
-            await self._desk.load_map(request.map, USER)
+            await asyncio.wrap_future(self._desk.load_map(request.map, USER))
         if not request.robots and not yard.hub.sim.robots:  # those of a world file count
             raise WorldError("choose at least one robot")
         if request.verbose:

@@ -378,7 +378,7 @@ async def _serve(
     sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None, saved: SavedState | None
 ) -> int:
     """Open the ports, say "ready", run until told to end."""
-    from botyard.servers.fence import watch_over
+    from botyard.servers.seldom import watch_over
 
     log = logging.getLogger("botyard")
     watch_over(asyncio.get_running_loop(), log)
@@ -616,9 +616,9 @@ def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
 
 async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
     """Discovery, which can be switched off and on, and multicast DNS, until the stack is left."""
+    from botyard.interfaces.registry import Switch
     from botyard.servers.addresses import is_loopback
     from botyard.servers.discovery import DiscoveryServer
-    from botyard.servers.yard import Interface
 
     discovery = DiscoveryServer(everybody=not is_loopback(o.bind_to_address))
     stack.callback(discovery.close)
@@ -631,7 +631,7 @@ async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
         discovery.close()
 
     on = not o.no_network_discovery
-    yard.interfaces["discovery"] = Interface("answers programs that look for robots (UDP 30718)", on, start, stop)
+    yard.interfaces["discovery"] = Switch("answers programs that look for robots (UDP 30718)", on, start, stop)
     if on:
         await start()
     if o.mdns:

@@ -5,10 +5,12 @@ They are those of `concurrent.futures`, which any host can wait for: an event lo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 def promise() -> Future[Any]:
@@ -35,4 +37,18 @@ def now(result: T) -> Future[T]:
     return future
 
 
-__all__ = ["now", "promise", "settled"]
+def then(future: Future[T], make: Callable[[Future[T]], U]) -> Future[U]:
+    """What `make` makes of a result, or error, that comes later; an exception out of it is the error of what is returned."""
+    result: Future[U] = promise()
+
+    def go_on(done: Future[T]) -> None:
+        try:
+            settled(result, make(done))
+        except Exception as error:
+            settled(result, error=error)
+
+    future.add_done_callback(go_on)
+    return result
+
+
+__all__ = ["now", "promise", "settled", "then"]

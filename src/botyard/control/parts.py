@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Hashable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
 
 T = TypeVar("T")
 
@@ -51,8 +52,100 @@ class Clock(Protocol):
         ...
 
 
+class Listener(Protocol):
+    """Anything that wants to know of every step."""
+
+    def on_snapshot(self, now: float) -> None:
+        """A step is done; `now` is wall time, s."""
+        ...
+
+
+Portions = Generator[Future[Any] | float | None, None, T]
+"""Work in portions. Between two of them others are served; it yields a future to wait for it (look at its result then), or a pause, s."""
+
+
+class Background(Protocol):
+    """Work beside the steps that nobody awaits; its errors are logged (`botyard.servers.background`)."""
+
+    def start(self, work: Coroutine[Any, Any, Any] | Portions[Any], what: str) -> object:
+        """Begin work; `what` it is, for the log."""
+        ...
+
+    def future(self, work: Coroutine[Any, Any, T], what: str) -> Future[T]:
+        """Begin work whose result, or error, somebody waits for."""
+        ...
+
+    def portions(self, work: Portions[T], what: str) -> Future[T]:
+        """Begin work in portions whose result, or error, somebody waits for."""
+        ...
+
+
+class RunLoop(Clock, Protocol):
+    """What steps the world (`botyard.servers.hub`)."""
+
+    @property
+    def sim(self) -> Simulation:
+        """The world."""
+        ...
+
+    @property
+    def speed(self) -> float:
+        """Simulated per wall time, as it was asked for; 0: as fast as possible."""
+        ...
+
+    @property
+    def ratio(self) -> float:
+        """Simulated per wall time, as it is."""
+        ...
+
+    @property
+    def step_time(self) -> float:
+        """Wall time that a step takes, s."""
+        ...
+
+    @property
+    def overruns(self) -> int:
+        """Steps that came late."""
+        ...
+
+    @property
+    def background(self) -> Background:
+        """Work beside the steps."""
+        ...
+
+    def attach(self, listener: Listener) -> None:
+        """Tell `listener` of every step from now on."""
+        ...
+
+    def detach(self, listener: Listener) -> None:
+        """No longer tell it."""
+        ...
+
+
+class Host(Protocol):
+    """Does slow work beside the steps, and ends the simulation: an event loop has one, a null modem is one."""
+
+    def run_aside(self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]) -> None:
+        """Run `job` without holding up the steps, then call `done` with its result or its error, between two steps."""
+        ...
+
+    def end_soon(self, status: int, crash: bool) -> None:
+        """End the simulation with an exit status, or as if it had died, after its sender has had time to say goodbye."""
+        ...
+
+
 class Stepper(Protocol):
     """Lets a client hold time and step it (`botyard.servers.lockstep`)."""
+
+    @property
+    def told(self) -> list[Callable[[], None]]:
+        """Called when steps that were asked for are done."""
+        ...
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether steps are being made."""
+        ...
 
     def step(self, client: Hashable, count: int) -> None:
         """The client makes so many steps."""
@@ -82,8 +175,8 @@ class Grounds(Protocol):
         """Give robots their ports."""
         ...
 
-    def work(self, portions: Generator[Future[None] | None, None, T]) -> Future[T]:
-        """Do work in portions, others are served in between; a portion that yields a future waits for it."""
+    def work(self, portions: Portions[T]) -> Future[T]:
+        """Do work in portions, others are served in between."""
         ...
 
     def remove(self, names: Sequence[str]) -> None:
@@ -114,6 +207,14 @@ class Maps(Protocol):
         """None."""
         ...
 
+    def names(self) -> list[tuple[str, bool]]:
+        """The maps that may be loaded by name, and whether they came with the package. Looks into folders: beside the loop, please."""
+        ...
+
+    def beside(self, job: Callable[[], T]) -> Future[T]:
+        """What `job` returns, or raises; done in a thread that gives way to the steps."""
+        ...
+
 
 class Painter(Protocol):
     """Draws pictures beside the steps (`botyard.servers.pictures`)."""
@@ -131,4 +232,6 @@ class LogKeeper(Protocol):
         ...
 
 
-__all__ = ["Clock", "Grounds", "LogKeeper", "Maps", "Painter", "Stepper"]
+__all__ = [
+    "Background", "Clock", "Grounds", "Host", "Listener", "LogKeeper", "Maps", "Painter", "Portions", "RunLoop", "Stepper",
+]  # fmt: skip

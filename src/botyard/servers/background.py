@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from botyard.control.later import promise, settled
+from botyard.control.parts import Portions
 
 T = TypeVar("T")
 
@@ -24,9 +25,9 @@ class Background:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, work: Coroutine[Any, Any, T], what: str) -> asyncio.Task[T]:
-        """Begin work; an exception that comes out of it is logged as a fault of `what`."""
-        task = asyncio.get_running_loop().create_task(work)
+    def start(self, work: Coroutine[Any, Any, T] | Portions[T], what: str) -> asyncio.Task[T]:
+        """Begin work, in portions or not; an exception that comes out of it is logged as a fault of `what`."""
+        task = asyncio.get_running_loop().create_task(_in_portions(work) if isinstance(work, Generator) else work)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._over(done, what))
         return task
@@ -52,32 +53,33 @@ class Background:
         self.start(run(), what)
         return result
 
-    def portions(self, work: Generator[Future[None] | None, None, T], what: str) -> Future[T]:
-        """Do work in portions, others are served in between; a portion that yields a future waits for it."""
-
-        async def run() -> T:
-            error: BaseException | None = None
-            while True:
-                try:
-                    wait = work.send(None) if error is None else work.throw(error)
-                except StopIteration as over:
-                    result: T = over.value
-                    return result
-                error = None
-                if wait is None:
-                    await asyncio.sleep(0)
-                    continue
-                try:
-                    await asyncio.wrap_future(wait)
-                except Exception as failed:
-                    error = failed
-
-        return self.future(run(), what)
+    def portions(self, work: Portions[T], what: str) -> Future[T]:
+        """Begin work in portions, whose result, or error, somebody waits for."""
+        return self.future(_in_portions(work), what)
 
     def close(self) -> None:
         """Give up what is not done."""
         for task in tuple(self._tasks):
             task.cancel()
+
+
+async def _in_portions(work: Portions[T]) -> T:
+    """Do one portion after the other; others are served in between."""
+    error: BaseException | None = None
+    while True:
+        try:
+            wait = work.send(None) if error is None else work.throw(error)
+        except StopIteration as over:
+            result: T = over.value
+            return result
+        error = None
+        if not isinstance(wait, Future):
+            await asyncio.sleep(wait or 0.0)
+            continue
+        try:
+            await asyncio.wrap_future(wait)
+        except Exception as failed:
+            error = failed
 
 
 __all__ = ["Background"]

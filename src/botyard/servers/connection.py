@@ -11,12 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from botyard.interfaces.pioneer import SOURCE, PioneerDesk
+from botyard.control.fence import Fence, end_all
+from botyard.interfaces.pioneer.desk import SOURCE, PioneerDesk
 from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.fence import Fence, Seldom, end_all
+from botyard.servers.seldom import Seldom
 from botyard.sim.journal import acting
 
 MOST_LINES: Final = 500.0

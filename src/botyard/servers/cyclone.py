@@ -16,13 +16,14 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from botyard.control.fence import Fence
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.protocols.dds.environment import MAX_SAMPLE, Environment
 from botyard.protocols.dds.naming import ENCLAVE, type_name
 from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.fence import Fence, Seldom
+from botyard.servers.seldom import Seldom
 from botyard.servers.workclock import worked
 
 _PATIENCE: Final = 100_000_000

@@ -9,9 +9,9 @@ import logging
 import socket
 from typing import Any, cast
 
+from botyard.control.fence import Fence
 from botyard.protocols.discovery import PORT, REPLY, is_request
 from botyard.protocols.tokenbucket import RateLimit
-from botyard.servers.fence import Fence
 
 log = logging.getLogger("botyard.discovery")
 

@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from botyard.control.fence import Fence
 from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
-from botyard.interfaces.pioneer import PioneerDesk
+from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.model.robot import RobotSpec
 from botyard.names import shown
 from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.protocols.tokenbucket import RateLimit, TokenBucket
-from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import RobotClient, RobotPortServer
 from botyard.sim.robot import Robot

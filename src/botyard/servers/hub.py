@@ -13,15 +13,16 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Final, Protocol
+from typing import Final
 
 from botyard.control import later
+from botyard.control.fence import Fence
+from botyard.control.parts import Listener
 from botyard.errors import NotNowError
+from botyard.interfaces.pioneer.reporting import Reporter
 from botyard.protocols.robotport import Timing
 from botyard.servers.background import Background
-from botyard.servers.fence import Fence
 from botyard.servers.intake import Intake
-from botyard.servers.reporting import Reporter
 from botyard.servers.workclock import uncounted
 from botyard.sim.simulation import Simulation
 
@@ -42,14 +43,6 @@ WARN_EVERY: Final = 30.0
 """A simulation that cannot keep up says so no more often than this, s of wall time."""
 
 log = logging.getLogger("botyard.hub")
-
-
-class Listener(Protocol):
-    """Anything that wants to know of every step."""
-
-    def on_snapshot(self, now: float) -> None:
-        """A step is done; `now` is wall time, s."""
-        ...
 
 
 class Hub:

@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from botyard.control.fence import Fence
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.fence import Fence
 from botyard.servers.workclock import passed
 
 RATE: Final = 4096.0

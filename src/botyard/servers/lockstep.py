@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Hashable
 from typing import Final
 
+from botyard.control.fence import Fence
 from botyard.protocols.ambf.stepping import WATCHDOG, Stepping
-from botyard.servers.fence import Fence
 from botyard.servers.hub import Hub
 from botyard.servers.workclock import uncounted
 

@@ -6,7 +6,6 @@ no other client notices that a map is being read, however bad it is, and nothing
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from botyard.control.later import promise, settled
+from botyard.control.parts import Host
 from botyard.controllers.registry import controller_names
 from botyard.engine.build import build_grid, crowding
 from botyard.engine.layout import Grid
@@ -23,12 +23,11 @@ from botyard.formats import reading
 from botyard.formats.base import Options
 from botyard.formats.budget import Budget
 from botyard.formats.registry import client_maps
+from botyard.interfaces.ros.mapcells import MapCells
 from botyard.model.scene import Scene
 from botyard.model.world import World
 from botyard.names import shown
 from botyard.servers.aside import Job, JobLimits
-from botyard.servers.host import Host
-from botyard.servers.mapcells import MapCells
 from botyard.servers.turns import Turns
 from botyard.sim.simulation import Simulation
 
@@ -101,7 +100,7 @@ class MapLoader:
         self._folders = [f.resolve() for f in folders]
         self.populate: Callable[[World], object] = sim.populate
         """Adds the robots of a world."""
-        self.cells = MapCells(lambda: sim.scene, host, limits)
+        self.cells = MapCells(lambda: sim.scene, host, None if limits is None else lambda module: Job(module, limits))
         """The map as cells, for those who publish it."""
         self._reading = reading.Limits.of(options, controller_names())
         self._limits = limits
@@ -113,11 +112,11 @@ class MapLoader:
             path = Path(sim.scene.source).resolve()
             self._map = (path, reading.modified(path))
 
-    async def beside(self, job: Callable[[], T]) -> T:
+    def beside(self, job: Callable[[], T]) -> Future[T]:
         """What `job` returns, or raises; done in a thread that gives way to the steps, and that nobody waits for at the end."""
         result: Future[T] = promise()
         self._host.run_aside(job, lambda found, error: settled(result, found, error))
-        return await asyncio.wrap_future(result)
+        return result
 
     def names(self) -> list[tuple[str, bool]]:
         """The maps that may be loaded by name, and whether they came with the package. Looks into folders: beside the loop, please."""

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from botyard.control import Control
-from botyard.interfaces.pioneer import PioneerDesk
+from botyard.interfaces.pioneer.desk import PioneerDesk
+from botyard.interfaces.pioneer.reporting import Reporter
 from botyard.protocols.pioneer.session import PioneerSettings, Session
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.maploading import MapLoader
 from botyard.servers.pictures import Pictures
-from botyard.servers.reporting import Reporter
 from botyard.sim.simulation import Simulation
 
 T = TypeVar("T")

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from botyard.control.later import promise, settled
+from botyard.control.parts import Host
 from botyard.errors import WorldError
 from botyard.pictures import draw
 from botyard.pictures.still import Still, take
 from botyard.servers.aside import Job, JobError, JobLimits
-from botyard.servers.host import Host
 from botyard.sim.simulation import Simulation
 
 MAX_PICTURES: Final = 1000

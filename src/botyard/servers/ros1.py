@@ -18,13 +18,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from botyard.errors import PeerError
+from botyard.interfaces.ros.graph import Once
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import ServiceType, Types
 from botyard.protocols.tcpros import api, wire
 from botyard.servers.addresses import advertised_host
-from botyard.servers.fence import Seldom
 from botyard.servers.ros1input import Ears, Listening
-from botyard.servers.rosgraph import Once
+from botyard.servers.seldom import Seldom
 from botyard.servers.tcpros import SHARE, Connection, TcprosServer
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import SHARE as RPC_SHARE

@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
+from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_INPUT
@@ -22,8 +23,8 @@ from botyard.protocols.tcpros import api
 from botyard.protocols.tcpros.http import address
 from botyard.protocols.tcpros.session import Subscription
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.fence import Fence, Seldom
 from botyard.servers.gate import source_of
+from botyard.servers.seldom import Seldom
 from botyard.servers.timeshare import TURN, TimeShare
 from botyard.servers.xmlrpc import CALL_TIMEOUT, Peer, call, connected
 

@@ -10,9 +10,12 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
+from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError
+from botyard.interfaces.ros.graph import Once
 from botyard.names import shown
 from botyard.protocols.dds import naming
 from botyard.protocols.dds.environment import Environment
@@ -22,14 +25,12 @@ from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_REQUESTS, MAX
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.servers.cyclone import Pipe, Reader, Writer
-from botyard.servers.fence import Fence
-from botyard.servers.rosgraph import Once
 
 log = logging.getLogger("botyard.ros")
 
 
 class _Publication:
-    """A topic, see `botyard.servers.rosgraph.Publication`."""
+    """A topic, see `botyard.interfaces.ros.graph.Publication`."""
 
     greets = False
 
@@ -132,7 +133,7 @@ class _Serving:
         try:
             request = split_request(data)
             response = self._service.serve(types.decode_cdr(request.body, self._request))
-            if isinstance(response, asyncio.Future):
+            if isinstance(response, Future):
                 response.add_done_callback(lambda done: self._fence.run(self._say, request, done))
             else:
                 self._writer.send(join_response(request, types.encode_cdr(response, self._response)))
@@ -143,7 +144,7 @@ class _Serving:
         except BotyardError as error:
             self._ros.pipe.seldom.log(logging.WARNING, "ROS 2: %s: %s", name, shown(error, MAX_TEXT))
 
-    def _say(self, request: Request, done: asyncio.Future[Any]) -> None:
+    def _say(self, request: Request, done: Future[Any]) -> None:
         """A response that took longer is there."""
         if self._is_open and not done.cancelled():
             self._writer.send(join_response(request, self._ros.types.encode_cdr(done.result(), self._response)))

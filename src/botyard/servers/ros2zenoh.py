@@ -12,18 +12,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, Final, Generic, TypeVar
 
+from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError, WorldError
 from botyard.extras import lacking
+from botyard.interfaces.ros.graph import Once
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_REQUESTS, MAX_TEXT, MAX_WAITING
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.zenoh_keys import GID, LATCHED, ROUTER, VOLATILE, Tokens, attachment, data_key
-from botyard.servers.fence import Fence, Seldom
 from botyard.servers.handover import Handover
-from botyard.servers.rosgraph import Once
+from botyard.servers.seldom import Seldom
 from botyard.servers.timeshare import TimeShare
 
 T = TypeVar("T")
@@ -63,7 +65,7 @@ class _End:
 
 
 class _Publication(_End):
-    """A topic, see `botyard.servers.rosgraph.Publication`."""
+    """A topic, see `botyard.interfaces.ros.graph.Publication`."""
 
     greets = False
 
@@ -196,12 +198,12 @@ class _Serving(_End):
             query.drop()
             self._ros.seldom.log(logging.WARNING, "Zenoh: %s: %s", self._service.name, shown(error, MAX_TEXT))
             return
-        if isinstance(response, asyncio.Future):
+        if isinstance(response, Future):
             response.add_done_callback(lambda done: self._fence.run(self._say_later, query, done))
         else:
             self._say(query, response)
 
-    def _say_later(self, query: Any, done: asyncio.Future[Any]) -> None:
+    def _say_later(self, query: Any, done: Future[Any]) -> None:
         """A response that took longer is there."""
         if self.is_open and not done.cancelled():
             self._say(query, done.result())

@@ -15,14 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
+from botyard.control.fence import Fence, end_all
 from botyard.errors import PortError
-from botyard.interfaces.pioneer import PioneerDesk
+from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
 from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, PioneerSettings, Session, Stage
 from botyard.servers.connection import Connection, RobotLog
-from botyard.servers.fence import Fence, Seldom, end_all
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
+from botyard.servers.seldom import Seldom
 from botyard.sim.robot import Robot
 
 T = TypeVar("T")

@@ -15,12 +15,13 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, Protocol, cast
 
+from botyard.control.fence import Fence
 from botyard.errors import BotyardError
 from botyard.names import shown
 from botyard.protocols.tcpros.session import Incoming, Offer, Requested, Subscribed, TopicOffer
-from botyard.servers.fence import Fence, Seldom
 from botyard.servers.gate import Pool, source_of
 from botyard.servers.outlet import Outlet
+from botyard.servers.seldom import Seldom
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import Peer, listening_socket
 

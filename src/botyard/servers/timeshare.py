@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from botyard.control.fence import Fence
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.fence import Fence
 from botyard.servers.workclock import worked
 
 TURN: Final = 0.002

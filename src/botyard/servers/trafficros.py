@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from botyard.errors import WorldError
+from botyard.interfaces.ros.graph import Once, Publication, Transport
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.rosgraph import Once, Publication, Transport
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.supervisors.base import Supervisor
 

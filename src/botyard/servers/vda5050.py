@@ -17,12 +17,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard.control.fence import Fence
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.names import shown
 from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
-from botyard.servers.fence import Fence, Seldom
 from botyard.servers.handover import Handover
+from botyard.servers.seldom import Seldom
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.geometry import conflicts_of
 from botyard.traffic.kernels import events as k

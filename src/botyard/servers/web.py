@@ -27,21 +27,23 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PortError
 from botyard.formats import saving
+from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.viewsource import ViewSource
 from botyard.names import shown
 from botyard.protocols.tokenbucket import Budget, TokenBucket
 from botyard.protocols.webgui.frames import encode_map
 from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
-from botyard.servers.desk import PageDesk, PageLog
-from botyard.servers.fence import Fence
 from botyard.servers.gate import Caller, Gate, booked
 from botyard.servers.http import SHUTDOWN, TURN, HttpServer, listening
 from botyard.servers.metrics import routes
+from botyard.servers.pagelog import PageLog
 from botyard.servers.staticfiles import StaticFiles
-from botyard.servers.viewsource import ViewSource
+from botyard.servers.yard import Yard
 
 FIRST_PORT: Final = 8100
 TRIED_PORTS: Final = 100
@@ -255,7 +257,7 @@ class _Socket:
             if self._timer is None or self._timer.cancelled() or self._timer.when() <= now:
                 self._timer = self._loop.call_at(due, self.wake.set)
             return
-        self._server.desk.hub.dropped_frames += max(0, source.number - self._drawn - 1) if self._drawn >= 0 else 0
+        self._server.hub.dropped_frames += max(0, source.number - self._drawn - 1) if self._drawn >= 0 else 0
         self._drawn = source.number
         frame = source.frame(self.viewer.view)
         self.viewer.frame_sent(source.number, now)
@@ -273,6 +275,8 @@ class PageServer:
 
     Parameters
     ----------
+    yard : Yard
+        The running simulator.
     desk : PageDesk
         Carries out what viewers ask for.
     source : ViewSource
@@ -286,10 +290,18 @@ class PageServer:
     """
 
     def __init__(
-        self, desk: PageDesk, source: ViewSource, tokens: Tokens, static: Path, hosts: tuple[str, ...] = ()
+        self,
+        yard: Yard,
+        desk: PageDesk,
+        source: ViewSource,
+        tokens: Tokens,
+        static: Path,
+        hosts: tuple[str, ...] = (),
     ) -> None:
+        self.hub = yard.hub
         self.desk = desk
         self.source = source
+        self._yard = yard
         self.tokens = tokens
         self.address = ("", 0)
         self._static = static
@@ -321,7 +333,7 @@ class PageServer:
         """
         bound = _bind(host, port)
         self.address = bound.getsockname()[:2]
-        hub = self.desk.hub
+        hub = self.hub
         app = Guard(self._app(), self._hosts | {host.strip("[]").lower()}, not is_loopback(host), self.tokens)
         self._server = HttpServer(
             app, bound, websockets=True, ws_max_size=MAX_TEXT + 1024, ws_per_message_deflate=False
@@ -374,7 +386,7 @@ class PageServer:
 
     def _app(self) -> Starlette:
         served: list[Any] = [
-            *routes(self.desk.yard, lambda: {"viewers": len(self.desk.viewers)}),
+            *routes(self._yard, lambda: {"viewers": len(self.desk.viewers)}),
             Route("/map/{name}", self._map),
             Route("/upload", self._upload, methods=["POST"]),
             Route("/scenario.zip", self._scenario),
@@ -390,10 +402,13 @@ class PageServer:
 
     async def _map(self, request: Request) -> Response:
         """The present map. It is encoded and packed once, in a thread: for a large one that takes longer than a step."""
-        name, scene = self.source.map_name(), self.desk.hub.sim.scene
+        name, scene = self.source.map_name(), self.hub.sim.scene
         if not name or request.path_params["name"] != f"{name}.bin":
             return PlainTextResponse("this map is not the present one", 404)
-        beside = self.desk.maps.beside
+
+        async def beside(job: Callable[[], bytes]) -> bytes:
+            return await asyncio.wrap_future(self.desk.maps.beside(job))
+
         async with self._packing:
             if self._packed[0] != name:
                 self._packed = (name, await beside(lambda: gzip.compress(encode_map(scene), 3)))
@@ -417,7 +432,8 @@ class PageServer:
             if data is None:
                 return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
             name = Path(request.query_params.get("name", "map").replace("\\", "/")).name or "map"
-            await self.desk.load_file(name, data, source)
+            await asyncio.wrap_future(self.desk.load_file(name, data, source))
+            self.desk.changed()
         except TimeoutError:
             return PlainTextResponse(f"nothing came for {UPLOAD_PAUSE:g} s", 408)
         except ClientDisconnect:
@@ -435,8 +451,8 @@ class PageServer:
         """The world as it is now, to be run again: `GET /scenario.zip` with the token."""
         if not self._may_steer(request):
             return PlainTextResponse(NOT_YOURS, 401)
-        world = self.desk.hub.sim.world()
-        data = await self.desk.maps.beside(lambda: saving.packed(world))
+        world = self.hub.sim.world()
+        data = await asyncio.wrap_future(self.desk.maps.beside(lambda: saving.packed(world)))
         return Response(data, media_type="application/zip")
 
     async def _viewer(self, socket: WebSocket) -> None:

@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NamedTuple, cast
 
+from botyard.control.fence import Fence
 from botyard.errors import PeerError, PortError
 from botyard.protocols.tcpros import http, xmlrpc
 from botyard.protocols.tcpros.http import Call, Calls, HttpError
 from botyard.servers.addresses import is_loopback
-from botyard.servers.fence import Fence, Seldom
 from botyard.servers.gate import Pool, source_of
 from botyard.servers.outlet import Outlet
+from botyard.servers.seldom import Seldom
 from botyard.servers.timeshare import TimeShare
 
 CALL_TIMEOUT: Final = 3.0

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
 from botyard.control.bodies import PORTION, check_room
+from botyard.control.parts import Portions
 from botyard.controllers.crew import employ
 from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
-from botyard.interfaces.pioneer import PioneerDesk
+from botyard.interfaces.pioneer.desk import PioneerDesk
+from botyard.interfaces.registry import Switch
 from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.names import shown
@@ -35,29 +37,6 @@ MAX_SKIPPED = 100
 log = logging.getLogger("botyard")
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class Interface:
-    """Something that serves clients and can be switched off and on.
-
-    Attributes
-    ----------
-    about : str
-        What it is, for people.
-    on : bool
-        Whether it serves at present.
-    start, stop : callable
-        Switch it; `start` may raise a `PortError`.
-    problem : callable
-        Why it is on but serves nobody, for people; empty: it does.
-    """
-
-    about: str
-    on: bool
-    start: Callable[[], Awaitable[None]]
-    stop: Callable[[], Awaitable[None]]
-    problem: Callable[[], str] = str
 
 
 class Yard:
@@ -105,8 +84,8 @@ class Yard:
         self.factories: list[FactoryServer] = []
         self.port_changes = 0
         """Counts how often ports were opened or closed."""
-        self.interfaces: dict[str, Interface] = {
-            "pioneer": Interface("Pioneer protocol (ARIA, p2os) over TCP", True, self._open_ports, self._close_ports)
+        self.interfaces: dict[str, Switch] = {
+            "pioneer": Switch("Pioneer protocol (ARIA, p2os) over TCP", True, self._open_ports, self._close_ports)
         }
         self._patient = patient
         self._equip = equip
@@ -166,7 +145,7 @@ class Yard:
             if server is not None:
                 await self.open_somewhere(server)
 
-    def work(self, portions: Generator[Future[None] | None, None, T]) -> Future[T]:
+    def work(self, portions: Portions[T]) -> Future[T]:
         """Do work in portions, others are served in between; see `Background.portions`."""
         return self.hub.background.portions(portions, "robots that clients add")
 

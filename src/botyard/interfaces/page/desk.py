@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import time as wall
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -24,6 +23,7 @@ from botyard.control import (
     Caller,
     ClearMap,
     CloneRobots,
+    Control,
     Drive,
     EnableMotors,
     Exit,
@@ -48,20 +48,17 @@ from botyard.control import (
 )
 from botyard.control.driving import DEAD_MAN, look_after_driven
 from botyard.control.later import now
+from botyard.control.parts import Maps, Portions, RunLoop
 from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
+from botyard.interfaces.page.inspector import Inspector
+from botyard.interfaces.page.viewsource import ViewSource, model_shape, nearest_reading
+from botyard.interfaces.registry import Switch
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
-from botyard.servers.debug import Inspector
-from botyard.servers.gate import booked
-from botyard.servers.handover import Handover
-from botyard.servers.hub import Hub
-from botyard.servers.maploading import MapLoader
-from botyard.servers.viewsource import ViewSource, model_shape, nearest_reading
-from botyard.servers.yard import Yard
 from botyard.sim.robot import Robot
 
 SOURCE: Final = "page"
@@ -84,7 +81,26 @@ MAX_TEXT: Final = 2000
 
 log = logging.getLogger("botyard.page")
 
-Starter = Callable[[msg.Start], Awaitable[None]]
+Starter = Callable[[msg.Start], Coroutine[Any, Any, None]]
+T = TypeVar("T")
+
+
+class Robots(Protocol):
+    """How the outside reaches the robots (`botyard.servers.yard`)."""
+
+    @property
+    def control(self) -> Control:
+        """The door to the simulator."""
+        ...
+
+    @property
+    def interfaces(self) -> Mapping[str, Switch]:
+        """What can be switched off and on, by name."""
+        ...
+
+    def port_of(self, robot: str) -> int:
+        """TCP port of a robot; 0 while it has none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +124,7 @@ class PageDesk:
 
     Parameters
     ----------
-    hub, yard, maps : Hub, Yard, MapLoader
+    hub, yard, maps : RunLoop, Robots, Maps
         The running simulator; what viewers ask for passes the control surface of the yard.
     source : ViewSource
         Makes the frames.
@@ -120,9 +136,9 @@ class PageDesk:
 
     def __init__(
         self,
-        hub: Hub,
-        yard: Yard,
-        maps: MapLoader,
+        hub: RunLoop,
+        yard: Robots,
+        maps: Maps,
         source: ViewSource,
         *,
         audience: str = "",
@@ -146,7 +162,7 @@ class PageDesk:
         self._log: deque[LogEntry] = deque(maxlen=BACKLOG)
         self._next_status = self._next_detail = 0.0
         self._inspector = Inspector(hub.sim)
-        self._catalog: asyncio.Future[msgspec.Raw] | None = None
+        self._catalog: Future[msgspec.Raw] | None = None
         self._catalog_made = 0.0
 
     # -- who is there
@@ -302,17 +318,17 @@ class PageDesk:
             return
         if isinstance(result, Future):
             result = self._answer_of(request, result)
-        if asyncio.iscoroutine(result):
-            loop = asyncio.get_running_loop()
-            work = booked(self._later(result, answer), lambda cost: viewer.budget.spend(loop.time(), cost))
+        if isinstance(result, Generator):
+            work = _booked(self._later(result, answer), lambda cost: viewer.budget.spend(wall.monotonic(), cost))
             self.hub.background.start(work, "what a page asked for")
         else:
             answer(self._told(request, result), None)
 
-    async def _answer_of(self, request: AnyRequest, work: Future[Any]) -> Any:
-        result = await asyncio.wrap_future(work)
+    def _answer_of(self, request: AnyRequest, work: Future[Any]) -> Portions[Any]:
+        yield work
+        result = work.result()
         if isinstance(result, Arrived):
-            await asyncio.wrap_future(result.served)
+            yield result.served
         return self._told(request, result)
 
     def _told(self, request: AnyRequest, result: Any) -> Any:
@@ -325,9 +341,9 @@ class PageDesk:
             return str(result)
         return None if type(request) in OPERATIONS else result
 
-    async def _later(self, work: Coroutine[Any, Any, Any], answer: Answer) -> None:
+    def _later(self, work: Portions[Any], answer: Answer) -> Portions[None]:
         try:
-            result = await work
+            result = yield from work
         except BotyardError as error:
             answer(None, shown(error, MAX_TEXT))
         except Exception as error:
@@ -381,27 +397,17 @@ class PageDesk:
 
     # the world
 
-    async def load_map(self, name: str, caller: Caller) -> None:
-        """Load a map by its name.
+    def load_map(self, name: str, caller: Caller) -> Future[bool]:
+        """Load a map by its name; WorldError if it cannot be loaded."""
+        return self.control.do(caller, LoadMap(map=name, reserved=False))
 
-        Raises
-        ------
-        WorldError
-            It cannot be loaded.
-        """
-        await asyncio.wrap_future(self.control.do(caller, LoadMap(map=name, reserved=False)))
+    def load_file(self, name: str, data: bytes, source: Hashable) -> Future[bool]:
+        """Load a map or a world that a page has sent, which may steer; `source` is its address. WorldError if it is none.
 
-    async def load_file(self, name: str, data: bytes, source: Hashable) -> None:
-        """Load a map or a world that a page has sent, which may steer; `source` is its address.
-
-        Raises
-        ------
-        WorldError
-            It is none.
+        Call `changed` when it is there.
         """
         caller = Caller(SOURCE, Level.OWN, "a page", key=("upload", source))
-        await asyncio.wrap_future(self.control.do(caller, SendMap(map=name, data=data)))
-        self.changed()
+        return self.control.do(caller, SendMap(map=name, data=data))
 
     @_do.register
     def _(self, request: msg.Start, viewer: Viewer) -> Any:
@@ -410,10 +416,10 @@ class PageDesk:
             raise WorldError("the simulation has started already")
         return self._start(request, self.starter)
 
-    async def _start(self, request: msg.Start, starter: Starter) -> None:
+    def _start(self, request: msg.Start, starter: Starter) -> Portions[None]:
         offer, self.start = self.start, None
         try:
-            await starter(request)
+            yield self.hub.background.future(starter(request), "the start dialog's answer")
         except BaseException:
             self.start = offer
             raise
@@ -432,36 +438,62 @@ class PageDesk:
 
     def _end(self, status: int) -> None:
         """End the simulator when the answer is on its way."""
-        asyncio.get_running_loop().call_later(EXIT_DELAY, self.hub.stop, status)
+
+        def soon() -> Portions[None]:
+            yield EXIT_DELAY
+            self.hub.stop(status)
+
+        self.hub.background.start(soon(), "the end")
 
     @_do.register
     def _(self, request: msg.Catalog, viewer: Viewer) -> Any:
         return self._listed()
 
-    async def _listed(self) -> msgspec.Raw:
+    def _listed(self) -> Portions[msgspec.Raw]:
         """Models and maps as JSON: made once for all who ask, in small pieces between the steps: models are files, maps folders."""
-        now = asyncio.get_running_loop().time()
+        now = wall.monotonic()
         made = self._catalog
         if made is None or (made.done() and now > self._catalog_made + CATALOG_AGE):
             self._catalog_made = now
-            made = self._catalog = asyncio.ensure_future(self._list())
-        return await asyncio.shield(made)
+            made = self._catalog = self.hub.background.portions(self._list(), "the list of models and maps")
+        yield made
+        return made.result()
 
-    async def _list(self) -> msgspec.Raw:
+    def _list(self) -> Portions[msgspec.Raw]:
         models = []
         for name in model_names():
-            await asyncio.sleep(0)  # the first time each is read from its file, which takes a millisecond
+            yield None  # the first time each is read from its file, which takes a millisecond
             try:
                 models.append(model_shape(find_robot(name), name))
             except BotyardError as error:
                 models.append(msg.broken_model(name, shown(error, MAX_PROBLEM)))
-        found = await self.maps.beside(self.maps.names)
-        maps = [msg.MapFile(name=name, shipped=shipped) for name, shipped in found]
+        found = self.maps.beside(self.maps.names)
+        yield found
+        maps = [msg.MapFile(name=name, shipped=shipped) for name, shipped in found.result()]
         return msgspec.Raw(msg.encoder.encode(msg.CatalogResult(models=models, maps=maps)))
 
     @_do.register
     def _(self, request: msg.Debug, viewer: Viewer) -> msg.DebugResult | msgspec.Raw:
         return self._inspector.answer(request)
+
+
+def _booked(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
+    """Do `work`, and book the processor time of each portion, s; that for which it waits costs nothing."""
+    error: BaseException | None = None
+    while True:
+        began = wall.thread_time()
+        try:
+            wait = work.send(None) if error is None else work.throw(error)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            spend(wall.thread_time() - began)
+        error = None
+        try:
+            yield wait
+        except BaseException as thrown:  # what it waits for has failed, or it is given up
+            error = thrown
 
 
 def _three(values: Iterable[float]) -> tuple[float, float, float]:
@@ -506,24 +538,3 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "Throttle": "AMBF's",
 }
 """Operations that the page has no button for, and why."""
-
-
-class PageLog(logging.Handler):
-    """Takes lines of the log to the page; may be called in any thread."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[LogEntry], None]) -> None:
-        super().__init__()
-        self._handover = Handover(loop)
-        self._take = take
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Hand a line over to the event loop."""
-        robot = getattr(record, "robot", "")
-        text = record.getMessage().removeprefix(f"{robot}: ") if robot else record.getMessage()
-        level = cast(Literal["debug", "info", "warning", "error"], _LEVELS.get(record.levelno, "error"))
-        source = robot or record.name.rpartition(".")[2]
-        entry = LogEntry(time=record.created, level=level, source=source, text=shown(text, MAX_TEXT))
-        self._handover.soon(self._take, entry)
-
-
-_LEVELS: Final = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "warning", logging.ERROR: "error"}

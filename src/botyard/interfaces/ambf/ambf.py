@@ -5,7 +5,6 @@ Rates and watchdogs count wall time, as in the original; commands take effect at
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time as wall
 from collections.abc import Callable, Hashable, Mapping
@@ -16,8 +15,22 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.control import Control, Reset, Throttle
+from botyard.control.fence import Fence
+from botyard.control.parts import Portions, RunLoop, Stepper
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
+from botyard.interfaces.ambf.bodies import BoxBody, CarriedBody, EngineBody, MapBody, RobotBody
+from botyard.interfaces.ambf.channel import NODE, log
+from botyard.interfaces.ambf.fixtures import (
+    ActuatorObject,
+    GripperObject,
+    SensorObject,
+    VehicleObject,
+    ViewObject,
+    robot_vehicle,
+)
+from botyard.interfaces.ambf.objects import AMBF, SOURCE, AmbfObject, stamp_now
+from botyard.interfaces.ros.graph import Carrier, Handle
 from botyard.model.dynamics import Gains, PoseController
 from botyard.model.objects import NAMESPACE, Offer, VehicleSpec, ViewSpec
 from botyard.model.robot import Drive
@@ -27,21 +40,6 @@ from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import graph_name
 from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.ambf.bodies import BoxBody, CarriedBody, EngineBody, MapBody, RobotBody
-from botyard.servers.ambf.channel import NODE, log
-from botyard.servers.ambf.fixtures import (
-    ActuatorObject,
-    GripperObject,
-    SensorObject,
-    VehicleObject,
-    ViewObject,
-    robot_vehicle,
-)
-from botyard.servers.ambf.objects import AMBF, SOURCE, AmbfObject, stamp_now
-from botyard.servers.fence import Fence
-from botyard.servers.hub import Hub
-from botyard.servers.lockstep import Lockstep
-from botyard.servers.rosgraph import Carrier, Handle
 from botyard.sim.robot import Robot
 
 IDLE: Final = 0.004
@@ -109,11 +107,11 @@ class Ambf:
 
     Parameters
     ----------
-    hub : Hub
+    hub : RunLoop
         The running simulator.
     control : Control
         The door to it.
-    lockstep : Lockstep
+    lockstep : Stepper
         Lets clients step the world.
     types : Types
         Message types, those of the generation among them.
@@ -127,9 +125,9 @@ class Ambf:
 
     def __init__(
         self,
-        hub: Hub,
+        hub: RunLoop,
         control: Control,
-        lockstep: Lockstep,
+        lockstep: Stepper,
         types: Types,
         generation: str,
         *,
@@ -167,11 +165,12 @@ class Ambf:
         self.sim.before_step(self._before_step)
         hub.attach(self)
         lockstep.told.append(self._say_all)
-        self._task = asyncio.ensure_future(self._run())
+        self._closed = False
+        hub.background.start(self._between_steps(), "AMBF's states between steps")
 
     def close(self) -> None:
         """Offer nothing any more."""
-        self._task.cancel()
+        self._closed = True
         self.hub.detach(self)
         self.sim.not_before_step(self._before_step)
         self.lockstep.told.remove(self._say_all)
@@ -515,12 +514,14 @@ class Ambf:
         for thing in tuple(self._objects.values()):
             thing.channel.states.run(thing.tick, now, stamp)
 
-    async def _run(self) -> None:
+    def _between_steps(self) -> Portions[None]:
         """Publish what is due between steps, and look at the watchdogs."""
         while True:
             busy = any(t.channel.pace.is_commanded for t in self._objects.values())
             pause = BUSY if busy else IDLE
-            await asyncio.sleep(pause)
+            yield pause
+            if self._closed:
+                return
             if self._transports and self.now() - self._published > pause:  # else steps come often enough
                 self._publish()
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
 
 import numpy as np
 
+from botyard.control.parts import Host
 from botyard.errors import BotyardError, WorldError
 from botyard.model import raster
 from botyard.model.raster import Raster, RasterRequest, rasterise
 from botyard.model.scene import Scene
-from botyard.servers.aside import Job, JobLimits
-from botyard.servers.host import Host
 
 log = logging.getLogger("botyard.ros")
 
@@ -27,6 +26,22 @@ QUICK_THINGS: Final = 20_000
 """… and walls and points, are drawn at once."""
 
 
+class Job(Protocol):
+    """A piece of work that a process does (`botyard.servers.aside`)."""
+
+    def run(self, kind: str, request: object, types: Any) -> Iterator[tuple[str, Any]]:
+        """Begin it; what it says."""
+        ...
+
+    def kill(self) -> None:
+        """End it now."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        ...
+
+
 class MapCells:
     """The cells of the map that is in place.
 
@@ -36,14 +51,14 @@ class MapCells:
         The present one.
     host : Host
         Where work is done beside the steps.
-    limits : JobLimits or None
-        What the process that makes large ones may take; None: they are made in this one.
+    job : callable or None
+        Makes the piece of work for a process that makes large ones, by the name of its module; None: they are made in this one.
     """
 
-    def __init__(self, scene: Callable[[], Scene], host: Host, limits: JobLimits | None) -> None:
+    def __init__(self, scene: Callable[[], Scene], host: Host, job: Callable[[str], Job] | None) -> None:
         self._scene = scene
         self._host = host
-        self._limits = limits
+        self._new_job = job
         self._drawn: Scene | None = None
         self._raster: Raster | None = None
         self._version = 0
@@ -68,7 +83,7 @@ class MapCells:
             if _count(raster.extent(scene), cell) <= QUICK and len(scene.segments) + len(scene.points) <= QUICK_THINGS:
                 self._raster = _made(scene, cell, None)
             else:
-                self._job = job = None if self._limits is None else Job(raster.MODULE, self._limits)
+                self._job = job = None if self._new_job is None else self._new_job(raster.MODULE)
                 self._host.run_aside(
                     lambda: _made(scene, cell, job), lambda made, error: self._done(scene, made, error)
                 )
@@ -115,7 +130,7 @@ def _made(scene: Scene, cell: float, job: Job | None) -> Raster:
 
     Raises
     ------
-    JobError, ValueError
+    BotyardError, ValueError
         They could not be made.
     """
     if not len(scene.segments) + len(scene.points):

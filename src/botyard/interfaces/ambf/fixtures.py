@@ -12,16 +12,16 @@ from botyard.engine import commands as cmd
 from botyard.engine.layout import F8
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
+from botyard.interfaces.ambf.bodies import EngineBody, RobotBody, planar_wrench
+from botyard.interfaces.ambf.objects import SOURCE, AmbfObject, finite, floats, parent_text
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
 from botyard.names import shown
 from botyard.protocols.ambf.messages import FORCE, VELOCITY
 from botyard.protocols.ros_messages.messages import yaw_of
-from botyard.servers.ambf.bodies import EngineBody, RobotBody, planar_wrench
-from botyard.servers.ambf.objects import SOURCE, AmbfObject, finite, floats, parent_text
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
-    from botyard.servers.ambf.ambf import Ambf
+    from botyard.interfaces.ambf.ambf import Ambf
 
 NEAR: Final = 0.05
 """A ray has hit what its end is this near to, m: readings have noise."""

@@ -11,17 +11,17 @@ from botyard.engine import commands as cmd
 from botyard.engine.layout import Control
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
+from botyard.interfaces.ambf.joints import FreeJoint, JointView, robot_joints
+from botyard.interfaces.ambf.objects import SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
-from botyard.servers.ambf.joints import FreeJoint, JointView, robot_joints
-from botyard.servers.ambf.objects import SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
 from botyard.sim.robot import Robot
 
 if TYPE_CHECKING:
-    from botyard.servers.ambf.ambf import Ambf
+    from botyard.interfaces.ambf.ambf import Ambf
 
 NOWHERE: Final = (0.0, 0.0, 0.0)
 

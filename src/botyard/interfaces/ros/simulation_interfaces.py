@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from botyard.control import (
     Resume,
     StepNow,
 )
+from botyard.control.later import then
 from botyard.errors import (
     BotyardError,
     DeniedError,
@@ -61,7 +62,6 @@ from botyard.protocols.ros_messages.simulation_interfaces import (
     Time,
 )
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.background import Background
 from botyard.sim.robot import Robot
 
 FRAMES: Final = frozenset(["", "map", "world"])
@@ -129,8 +129,6 @@ class RosSimulator:
         The time of the present state.
     caller : Caller
         Who asks.
-    background : Background
-        For answers that take longer.
     """
 
     def __init__(
@@ -141,20 +139,18 @@ class RosSimulator:
         control: Control,
         stamp: Callable[[], Stamp],
         caller: Caller,
-        background: Background,
     ) -> None:
         self._node = node
         self._types = types
         self._m = messages
         self._control = control
         self._caller = caller
-        self._background = background
         self._sim = control.sim
         self._stamp = stamp
 
     def services(self) -> list[Service]:
         """What is served, to ROS 2 only."""
-        serving: list[tuple[str, Callable[[Any], dict[str, Any] | asyncio.Future[dict[str, Any]]], str]] = [
+        serving: list[tuple[str, Callable[[Any], dict[str, Any] | Future[dict[str, Any]]], str]] = [
             ("GetSimulatorFeatures", self._features, "what of simulation_interfaces can be asked for"),
             ("GetEntities", lambda r: {"entities": self._filtered(r.filters)}, "names of robots and things"),
             ("GetEntitiesStates", self._states, "where they are"),
@@ -178,7 +174,7 @@ class RosSimulator:
         return [self._service(*entry) for entry in serving]
 
     def _service(
-        self, name: str, answer: Callable[[Any], dict[str, Any] | asyncio.Future[dict[str, Any]]], about: str
+        self, name: str, answer: Callable[[Any], dict[str, Any] | Future[dict[str, Any]]], about: str
     ) -> Service:
         path = re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
         response = f"{PACKAGE}/srv/{name}_Response"
@@ -188,8 +184,8 @@ class RosSimulator:
             code, text, fields = Code.OK, "", {}
             try:
                 found = act()
-                if isinstance(found, asyncio.Future):
-                    return self._background.start(finished(found), "an answer of simulation_interfaces")
+                if isinstance(found, Future):
+                    return then(found, lambda done: said(done.result))
                 fields = dict(found)
                 text = fields.pop("remark", "")
             except Refused as refused:
@@ -199,10 +195,6 @@ class RosSimulator:
             if not plain:
                 fields["result"] = self._make("Result", result=int(code), error_message=text)
             return self._types.filled(response, fields)
-
-        async def finished(work: asyncio.Future[dict[str, Any]]) -> Any:
-            await asyncio.wait([work])
-            return said(work.result)
 
         def serve(request: Any) -> Any:
             return said(lambda: answer(request))
@@ -398,17 +390,17 @@ class RosSimulator:
         self._control.do(self._caller, Pause() if wanted == Time.PAUSED else Resume())
         return {}
 
-    def _step(self, request: Any) -> dict[str, Any] | asyncio.Future[dict[str, Any]]:
+    def _step(self, request: Any) -> dict[str, Any] | Future[dict[str, Any]]:
         done = self._control.do(self._caller, StepNow(steps=int(request.steps)))
         if done.done():
             done.result()
             return {}
 
-        async def answer() -> dict[str, Any]:
-            await asyncio.wrap_future(done)
+        def answer(made: Future[None]) -> dict[str, Any]:
+            made.result()
             return {}
 
-        return self._background.start(answer(), "steps at once")
+        return then(done, answer)
 
     def _reset(self, request: Any) -> dict[str, Any]:
         scope = int(request.scope) or SCOPE_STATE | SCOPE_SPAWNED

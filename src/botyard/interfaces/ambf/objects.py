@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from botyard.control import Caller, Level, TakeBodies
+from botyard.interfaces.ambf.channel import Channel, log
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.naming import graph_name
-from botyard.servers.ambf.channel import Channel, log
 from botyard.sim.journal import acting
 
 if TYPE_CHECKING:
-    from botyard.servers.ambf.ambf import Ambf
+    from botyard.interfaces.ambf.ambf import Ambf
 
 SOURCE: Final = "ambf"
 """In whose name robots are commanded."""

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Final, Protocol
 
-from botyard.protocols.pioneer.batch import Batch
-from botyard.protocols.pioneer.session import REPEAT_PERIOD
-from botyard.servers.connection import Connection
-from botyard.servers.fence import Fence
+from botyard.control.fence import Fence
+from botyard.protocols.pioneer.batch import Batch, Made
+from botyard.protocols.pioneer.session import REPEAT_PERIOD, Session
 
 SHORTEST_TIMER: Final = REPEAT_PERIOD
 """Whatever happens to a session, it sets no timer that ends earlier than this from then, s; so nobody need look in between."""
 
 log = logging.getLogger("botyard.pioneer")
+
+
+class Connection(Protocol):
+    """A client's connection (`botyard.servers.connection`)."""
+
+    @property
+    def session(self) -> Session:
+        """Its session."""
+        ...
+
+    def is_due(self, now: float) -> bool:
+        """A step is done; whether the session has a report to send: `report` must follow then."""
+        ...
+
+    def on_timer(self, now: float) -> bool:
+        """The time that `next_timer` named has come; whether there is a report to send again: `report` must follow then."""
+        ...
+
+    def report(self, now: float, made: Made | None = None) -> None:
+        """Send what is due: what was made for the session, or what it makes itself."""
+        ...
+
+    def next_timer(self) -> float | None:
+        """When to call `on_timer`."""
+        ...
 
 
 class Reporter:

@@ -1,5 +1,5 @@
 """The world and what is in it as AMBF's objects: State and Command topics, and stepping of the world by a client."""
 
-from botyard.servers.ambf.ambf import Ambf
+from botyard.interfaces.ambf.ambf import Ambf
 
 __all__ = ["Ambf"]

@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from botyard.control.fence import Fence
+from botyard.interfaces.ros.graph import Carrier, Handle, Once, Publication
 from botyard.protocols.ambf.link import LONGEST
 from botyard.protocols.ambf.messages import PACKAGE
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.fence import Fence
-from botyard.servers.rosgraph import Carrier, Handle, Once, Publication
 
 NODE: Final = "/ambf_comm_node"
 QUEUE: Final = 10

@@ -9,14 +9,15 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from botyard.control.fence import Fence
 from botyard.errors import PeerError, PortError
+from botyard.interfaces.ambf.channel import log
+from botyard.interfaces.ros.graph import Once
 from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, frame, topics_frame
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.ambf.channel import log
-from botyard.servers.fence import Fence, Seldom
 from botyard.servers.gate import source_of
-from botyard.servers.rosgraph import Once
+from botyard.servers.seldom import Seldom
 
 MAX_CLIENTS: Final = 64
 """Clients …"""

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from botyard.control import (
     AddRobot,
     Caller,
+    Control,
     Level,
     LoadMap,
     Operation,
@@ -28,8 +29,12 @@ from botyard.control import (
     Step,
     TakeRobot,
 )
+from botyard.control.fence import Fence
+from botyard.control.parts import RunLoop
 from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
+from botyard.interfaces.ros.mapcells import MapCells
+from botyard.interfaces.ros.simulation_interfaces import RosSimulator
 from botyard.model.world import THING
 from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
@@ -39,11 +44,6 @@ from botyard.protocols.ros_messages.reconfigure import LIMIT, PARAMETERS, Reconf
 from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.fence import Fence
-from botyard.servers.hub import Hub
-from botyard.servers.mapcells import MapCells
-from botyard.servers.rossimulator import RosSimulator
-from botyard.servers.yard import Yard
 from botyard.sim.robot import Robot
 
 SOURCE: Final = "ros"
@@ -255,8 +255,10 @@ class RosGraph:
 
     Parameters
     ----------
-    hub, yard : Hub, Yard
-        The running simulator; what ROS asks for passes the control surface of the yard.
+    hub : RunLoop
+        The running simulator.
+    control : Control
+        The door to it, through which passes what ROS asks for.
     cells : MapCells
         The map as cells.
     types : Types
@@ -271,8 +273,8 @@ class RosGraph:
 
     def __init__(
         self,
-        hub: Hub,
-        yard: Yard,
+        hub: RunLoop,
+        control: Control,
         cells: MapCells,
         types: Types,
         *,
@@ -281,7 +283,7 @@ class RosGraph:
         timeout: float = CMD_VEL_TIMEOUT,
     ) -> None:
         self._hub = hub
-        self._control = yard.control
+        self._control = control
         self._cells = cells
         self._sim = hub.sim
         self.types = types
@@ -512,7 +514,7 @@ class RosGraph:
             )
             services += self._world_services(f"{node}/")
             services += Parameters(node, self.types, self._parameters).services()
-            standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS, self._hub.background)
+            standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS)
             services += standard.services()
             inputs += self._world_inputs(node)
         if self.profile in ("default", "stage"):

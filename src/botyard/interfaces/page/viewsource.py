@@ -10,6 +10,7 @@ from typing import Final, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.control.parts import RunLoop
 from botyard.devices.ranging import Bundle
 from botyard.engine.build import robot_body
 from botyard.model.colors import hex_of
@@ -19,7 +20,6 @@ from botyard.names import shown
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
 from botyard.protocols.webgui.messages import BodyInfo, Group, LaserShape, MapChanged, Model, Schema, View
-from botyard.servers.hub import Hub
 from botyard.sim.robot import Robot
 
 U4 = np.uint32
@@ -69,7 +69,7 @@ class ViewSource:
 
     Parameters
     ----------
-    hub : Hub
+    hub : RunLoop
         Runs it.
     port_of : callable
         TCP port of a robot, 0 if it has none.
@@ -78,7 +78,7 @@ class ViewSource:
     """
 
     def __init__(
-        self, hub: Hub, port_of: Callable[[str], int] = lambda _: 0, ports: Callable[[], int] = lambda: 0
+        self, hub: RunLoop, port_of: Callable[[str], int] = lambda _: 0, ports: Callable[[], int] = lambda: 0
     ) -> None:
         self._hub = hub
         self._ports = ports

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from botyard.devices.joints import Joint, JointCommand
 from botyard.engine import commands as cmd
+from botyard.interfaces.ambf.objects import SOURCE
 from botyard.model.robot import Drive
-from botyard.servers.ambf.objects import SOURCE
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
-    from botyard.servers.ambf.bodies import RobotBody
+    from botyard.interfaces.ambf.bodies import RobotBody
 
 GAIN: Final = 5.0
 """A wheel goes to a commanded angle with so much of the error as its speed, 1/s."""

@@ -1,0 +1,1 @@
+"""The Pioneer protocol as the simulator carries it out."""

@@ -1,0 +1,1 @@
+"""The simulator as ROS programs see it."""

@@ -1,0 +1,78 @@
+"""Lines of the log of which there may be very many, and what an event loop says of its own accord."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from botyard.control.fence import Log
+
+
+def watch_over(loop: asyncio.AbstractEventLoop, log: Log) -> None:
+    """Let the loop tell `log` of exceptions that came out of callbacks and tasks: at most one a second.
+
+    What the system refused, such as one more open file, is told without a trace.
+    """
+    quiet = Seldom(log)
+
+    def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error, text = context.get("exception"), str(context.get("message"))
+        if isinstance(error, OSError):
+            quiet.log(logging.WARNING, "%s: %s", text, error.strerror or error)
+        else:
+            quiet.log(logging.ERROR, "internal error: %s", text, exc_info=error)
+
+    loop.set_exception_handler(handle)
+
+
+class Seldom:
+    """Lines of one kind, of which there may be very many: at most one a second, which says how many others there were.
+
+    Parameters
+    ----------
+    log : Logger or LoggerAdapter
+        Where they go.
+    burst : int
+        So many may come at once.
+    """
+
+    PERIOD: Final = 1.0
+    """Between two lines, s."""
+
+    def __init__(self, log: Log, burst: int = 1) -> None:
+        self._log = log
+        self._burst = burst
+        self._room, self._since = float(burst), 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsaid = 0
+        self._last: tuple[Log, int, str, tuple[object, ...]] = (log, 0, "", ())
+
+    def log(
+        self, level: int, text: str, *args: object, to: Log | None = None, exc_info: BaseException | None = None
+    ) -> None:
+        """Log a line now, or count it; `to`: another log for this one. Called in an event loop."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        self._room = min(float(self._burst), self._room + (now - self._since) / self.PERIOD)
+        self._since = now
+        if self._timer is None and self._room >= 1.0:
+            self._room -= 1.0
+            (to or self._log).log(level, text, *args, exc_info=exc_info)
+            return
+        self._unsaid += 1
+        self._last = to or self._log, level, text, args
+        if self._timer is None:
+            self._timer = loop.call_later(self.PERIOD * (1.0 - self._room), self._say)
+
+    def _say(self) -> None:
+        """Tell of those that were counted: the last one, and how many there were beside it."""
+        self._timer = None
+        (log, level, text, args), others = self._last, self._unsaid - 1
+        self._unsaid = 0
+        self._room, self._since = 0.0, asyncio.get_running_loop().time()
+        more = f" (and {others} more like this)" if others else ""
+        log.log(level, f"{text}%s", *args, more)
+
+
+__all__ = ["Seldom", "watch_over"]
