@@ -18,7 +18,7 @@ from botyard.interfaces.ambf.ambf import Ambf
 from botyard.interfaces.page import desk as page
 from botyard.interfaces.page.desk import PageDesk
 from botyard.interfaces.page.viewsource import ViewSource
-from botyard.interfaces.pioneer.desk import desk as pioneer
+from botyard.interfaces.pioneer import desk as pioneer
 from botyard.interfaces.ros import graph as rosgraph
 from botyard.interfaces.ros import simulation_interfaces as rossimulator
 from botyard.interfaces.ros.graph import RosGraph
