@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 
 from bench.common import cpu, map_path, reference_loop
 from botyard.app.compose import compose
-from botyard.cli.page import STATIC
+from botyard.app.page import STATIC
 from botyard.interfaces.page.desk import PageDesk
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.protocols.webgui import messages

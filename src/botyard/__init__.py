@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from botyard.app.serve import serve
     from botyard.devices.laser import LaserScan
     from botyard.devices.sonar import SonarReadings
     from botyard.errors import (
@@ -62,12 +63,14 @@ _WHERE = {
     "load_robot": "formats.models",
     "load_scene": "formats.registry",
     "robot_names": "model.library",
+    "serve": "app.serve",
 }
 
 __all__ = [
     "ArgumentError", "BotyardError", "Budget", "BudgetError", "CommandError", "DoubtWarning", "FormatError", "LaserScan", "LaserSpec",
     "MapError", "ModelError", "Pose", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist",
     "UnknownNameError", "WorldError", "__version__", "load_laser", "load_robot", "load_scene", "robot_names",
+    "serve",
 ]  # fmt: skip
 
 

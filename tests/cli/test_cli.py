@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from botyard.app import assembly
 from botyard.cli import keyboard, main, models, run
 from botyard.cli.drive import Pilot, parse_address
 from botyard.cli.joystick import KeyJoystick
@@ -133,10 +134,10 @@ def test_batteries_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
     from botyard.model.library import load_robot
 
     spec = load_robot("p3dx")
-    assert run._with_battery(spec, False) is spec
-    assert run._with_battery(spec, True).battery.capacity_wh == 252.0
-    assert run._with_battery(load_robot("p3dx-equipped"), True) is load_robot("p3dx-equipped")
-    assert run._with_battery(load_robot("box"), True) is load_robot("box")
+    assert assembly._with_battery(spec, False) is spec
+    assert assembly._with_battery(spec, True).battery.capacity_wh == 252.0
+    assert assembly._with_battery(load_robot("p3dx-equipped"), True) is load_robot("p3dx-equipped")
+    assert assembly._with_battery(load_robot("box"), True) is load_robot("box")
 
 
 def test_parameter_files_for_clients(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -333,15 +334,15 @@ def test_start_poses(capsys: pytest.CaptureFixture[str]) -> None:
     from botyard.sim.simulation import Simulation
 
     sim, spec = Simulation.load("office"), load_robot("p3dx")
-    assert run._start_pose(sim, spec, None, 0) is None
-    assert run._start_pose(sim, spec, Pose(1, 2, 3), 0) == Pose(1, 2, 3)
-    outside = run._start_pose(sim, spec, "outside", 0)
+    assert assembly._start_pose(sim, spec, None, 0) is None
+    assert assembly._start_pose(sim, spec, Pose(1, 2, 3), 0) == Pose(1, 2, 3)
+    outside = assembly._start_pose(sim, spec, "outside", 0)
     assert outside is not None
     assert outside.x == pytest.approx(sim.scene.bounds[0] - 2.0)
-    random = [run._start_pose(sim, spec, "random", k) for k in range(4)]
+    random = [assembly._start_pose(sim, spec, "random", k) for k in range(4)]
     assert len(set(random)) == 4
     assert all(sim._engine.is_free(robot_body(spec, "trial"), p) for p in random if p), "never inside an obstacle"
-    assert random == [run._start_pose(sim, spec, "random", k) for k in range(4)], "from the seed"
+    assert random == [assembly._start_pose(sim, spec, "random", k) for k in range(4)], "from the seed"
 
 
 def test_robot_and_start_values() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from botyard.app.assembly import add_robots, assemble
 from botyard.app.options import RunOptions
 from botyard.cli import run
 from botyard.geometry import Pose
@@ -64,8 +65,8 @@ def assembled(
     made: list[Assembled] = []
 
     async def keep(sim: Simulation, place: World, o: RunOptions, rotate_logs: Any, saved: Any) -> int:
-        parts = run._assemble(sim, place, o, rotate_logs)
-        run._add_robots(parts.yard, place, o)
+        parts = assemble(sim, place, o, rotate_logs)
+        add_robots(parts.yard, place, o, o.chosen_robots(bool(place.robots)))
         sim.settle()
         made.append(Assembled(parts.yard, o, place, parts.maps))
         await asyncio.sleep(0)

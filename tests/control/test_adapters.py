@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,10 +76,10 @@ class Anything:
 
 
 def served(act: Callable[[Parts], None]) -> None:
-    async def main() -> None:
+    async def main(folder: Path) -> None:
         sim = Simulation.load("office", seed=1)
         sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
-        parts = compose(sim, limits=None)
+        parts = compose(sim, limits=None, pictures=folder)
         parts.hub.pause()
         act(parts)
         for _ in range(5):
@@ -85,7 +87,8 @@ def served(act: Callable[[Parts], None]) -> None:
         parts.hub.background.close()
         parts.close()
 
-    asyncio.run(main())
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(main(Path(folder)))
 
 
 def test_pioneer(asked: set[str]) -> None:

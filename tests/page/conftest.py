@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
-from botyard.cli.page import STATIC
+from botyard.app.page import STATIC
 from tests.waiting import PATIENCE
 
 FLAGS = ["--no-sandbox", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage"]

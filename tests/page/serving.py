@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from botyard.app.compose import compose
-from botyard.cli.page import STATIC
+from botyard.app.page import STATIC
 from botyard.interfaces.page.desk import PageDesk
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.protocols.webgui.session import Tokens

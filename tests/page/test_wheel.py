@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from botyard.cli.page import STATIC
+from botyard.app.page import STATIC
 from tests.page.conftest import missing
 from tests.ports import free_port
 from tests.waiting import PATIENCE

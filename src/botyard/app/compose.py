@@ -51,9 +51,10 @@ class Parts:
     lockstep: Lockstep
 
     def close(self) -> None:
-        """Close ports, and give up what is being done beside the loop."""
+        """Close ports, and give up what is being read or drawn."""
         self.maps.close()
         self.pictures.close()
+        self.lockstep.close()
         self.yard.close()
 
 

@@ -243,6 +243,11 @@ class RosInterfaces:
         self._objects().add(self._link)
         log.info("AMBF %s without ROS: port %d (botyard.clients.ambf)", o.ambf, self._link.port)
 
+    @property
+    def link_address(self) -> tuple[str, int] | None:
+        """Host and port where clients without ROS find AMBF's objects; None: nowhere."""
+        return None if self._link is None else (self._o.bind_to_address, self._link.port)
+
     async def _leave(self, transport: Ros1 | Ros2 | Ros2Zenoh | None) -> None:
         """Offer nothing there any more, and close it."""
         if transport is None:
@@ -418,7 +423,7 @@ def map_from_ros(name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Sc
         raise RosMasterError(f"-m {name}: {error}") from None
 
 
-async def begin_ros(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions) -> None:
+async def begin_ros(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions) -> RosInterfaces:
     """Register the ROS interfaces, and start those that are asked for, until the stack is left."""
     interfaces = RosInterfaces(parts, o)
     interfaces.register()
@@ -441,3 +446,4 @@ async def begin_ros(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOption
         await interfaces.start_ros2()
     if zenoh:
         await interfaces.start_zenoh()
+    return interfaces

@@ -1,4 +1,4 @@
-"""The page of ``botyard run``: serves it, opens it, and answers its start dialog."""
+"""The page of ``botyard run``: opens it, and answers its start dialog."""
 
 from __future__ import annotations
 
@@ -7,95 +7,49 @@ import contextlib
 import logging
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from botyard import __version__
-from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
+from botyard.app.page import Page
 from botyard.control import USER
-from botyard.errors import ExitCode, PortError, WorldError
-from botyard.formats.models import missing_folders
-from botyard.interfaces.page.desk import PageDesk, Question
-from botyard.interfaces.page.viewsource import ViewSource
-from botyard.names import shown
+from botyard.errors import WorldError
+from botyard.interfaces.page.desk import PageDesk
 from botyard.protocols.webgui import messages as msg
-from botyard.protocols.webgui.session import Tokens
 from botyard.servers.hub import Hub
-from botyard.servers.web import PageServer, new_token
 from botyard.servers.yard import Yard
 from botyard.ui import window
-
-STATIC = Path(window.__file__).with_name("static")
 
 log = logging.getLogger("botyard.page")
 
 
-async def begin_page(
-    stack: contextlib.AsyncExitStack,
-    parts: Parts,
-    o: RunOptions,
-    asks: bool,
-    ready: Callable[[str], str],
-    kept: Sequence[Any] = (),
-) -> tuple[str, Sequence[Any]]:
-    """Serve the page until the stack is left, and open it if a person is there; its address, and its port and tokens.
+def greet(
+    stack: contextlib.AsyncExitStack, page: Page, yard: Yard, o: RunOptions, asks: bool, ready: Callable[[], str]
+) -> None:
+    """Open the page if a person is there, and ask in it for map and robots if that is wanted.
 
     Parameters
     ----------
-    parts : Parts
-        The simulator.
+    page : Page
+        Which is served until the stack is left.
+    yard : Yard
+        Robots and their ports.
     o : RunOptions
         The command line.
     asks : bool
         The start dialog is wanted.
     ready : callable
-        Makes the line that is printed once the start dialog was answered, of the page's address.
-    kept : sequence
-        Port and tokens that the page had before the simulator was started again.
+        Makes the line that is printed once the start dialog was answered.
     """
-    yard = parts.yard
-    port, full, audience = kept or (None, _token(o), new_token())
-    tokens = Tokens(full, audience, o.read_only)
-    source = ViewSource(yard.hub, yard.port_of, lambda: yard.port_changes)
-    graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
-    desk = PageDesk(yard.hub, yard, parts.maps, source, audience=audience if tokens.full else "", graphics=graphics)
-    missing = missing_folders()
-    if missing:  # who is noninteractive has ended before
-        desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
-    server = PageServer(yard, desk, source, tokens, STATIC, o.gui_host)
-    await _listen(server, o, port)
-    sim = yard.hub.sim
-    about = f"botyard {__version__} started: map {shown(sim.scene.name)}, {len(sim.robots)} robots, seed {sim.seed}"
-    desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
-    stack.push_async_callback(server.close)
-    url = server.url()
     if asks:
-        models = [c.model for c in o.robots] or ["p3dx"]
+        desk, models = page.desk, [c.model for c in o.robots] or ["p3dx"]
         desk.start = msg.StartOffer(
             models=models, port=o.port, verbose=o.verbose, warn_unsupported=o.warn_unsupported_commands
         )
-        desk.starter = _Starter(desk, yard, lambda: ready(url)).start
+        desk.starter = _Starter(desk, yard, ready).start
         yard.hub.pause()  # time begins with the answer, or no run could be repeated
-        print(f"botyard asks for a map and robots: {url}", flush=True)
-    _open(stack, yard.hub, o, url)
-    return url, (server.address[1], full, audience)
-
-
-async def _listen(server: PageServer, o: RunOptions, before: int | None) -> None:
-    """On the port that was asked for; else on the one that it had before, if that is free, or any that is."""
-    if o.gui_port is None and before is not None:
-        with contextlib.suppress(PortError):
-            await server.listen(o.gui_address, before)
-            return
-    await server.listen(o.gui_address, o.gui_port)
-
-
-def _token(o: RunOptions) -> str:
-    return "" if o.gui_token == "off" else o.gui_token or new_token()
+        print(f"botyard asks for a map and robots: {page.url}", flush=True)
+    _open(stack, yard.hub, o, page.url)
 
 
 def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -> None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import itertools
 import json
 import logging
 import os
-import platform
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from botyard import __version__
 from botyard.app.checks import check_options, check_world
 from botyard.app.options import RunOptions
 from botyard.cli import interrupts
@@ -38,17 +35,11 @@ from botyard.cli.runoptions import (
     world_options,
 )
 from botyard.errors import BotyardError, CommandLineError, FolderError, FormatError, ModelsMissingError, did_you_mean
-from botyard.geometry import Pose
-from botyard.safefile import is_device
 from botyard.waits import telling
 
 if TYPE_CHECKING:
-    from botyard.app.compose import Parts
-    from botyard.formats.base import Options
     from botyard.model.objects import Described
-    from botyard.model.robot import RobotSpec
     from botyard.model.world import World
-    from botyard.protocols.pioneer.session import PioneerSettings
     from botyard.servers.hub import Hub
     from botyard.servers.statefile import SavedState, StateKeeper
     from botyard.servers.tcp import RobotPortServer
@@ -57,13 +48,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LOG_SIZE = 5_000_000
 """A noninteractive run begins a new log file at this size, bytes (CLI-026)."""
-DEFAULT_STEP = 0.1
-"""Time of a step, s."""
-AMBF_STEP = 0.005
-"""The same with --ambf, whose clients expect a world of many small steps, s."""
-DEFAULT_CAPACITY = 252.0
-"""Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
-
 EPILOG = """\b
 Examples:
   botyard                                  asks in the page for a map and robots
@@ -163,6 +147,7 @@ def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | 
 
 def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callable[[str], None]) -> World:
     """The world with the map that was in place at last."""
+    from botyard.app.assembly import reading
     from botyard.formats.registry import load_world
     from botyard.model.scene import Scene
 
@@ -171,7 +156,7 @@ def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callabl
     if not saved.map:
         return replace(world, scene=Scene())
     try:
-        return replace(world, scene=load_world(saved.map, replace(_reading(o), warn=remark)).scene)
+        return replace(world, scene=load_world(saved.map, replace(reading(o), warn=remark)).scene)
     except (FormatError, OSError, ValueError) as error:
         remark(f"the map that was in place cannot be read any more: {error}")
         return world
@@ -184,12 +169,13 @@ def _simulate(
     log = logging.getLogger("botyard")
     for text in remarks:
         log.warning("%s", text)
+    from botyard.app.assembly import usual_step
     from botyard.cli.warmup import warm_up_with_progress
     from botyard.sim.simulation import Simulation
 
     sim_ms = o.update_sim_time or o.update_interval
     s = world.settings
-    step = sim_ms / 1000.0 if sim_ms else s.step or _usual_step(o)
+    step = sim_ms / 1000.0 if sim_ms else s.step or usual_step(o)
     if o.ambf is not None and not (o.update_interval or o.update_sim_time or s.step):
         log.info("AMBF: the world steps %g ms at a time; --update-interval says otherwise", step * 1000.0)
     settings: dict[str, Any] = {
@@ -215,13 +201,9 @@ def _simulate(
     return interrupts.run_loop(_serve(sim, world, o, rotate_logs, saved))
 
 
-def _usual_step(o: RunOptions) -> float:
-    """Time of a step where nobody says it, s."""
-    return DEFAULT_STEP if o.ambf is None or o.update_sim_time else AMBF_STEP
-
-
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
     """The world that the command line names, and the options together with those that the world has of its own."""
+    from botyard.app.assembly import reading
     from botyard.controllers.registry import is_controller
     from botyard.formats.models import folders_without_models, missing_folders
     from botyard.formats.registry import load_world, with_user_things
@@ -237,8 +219,8 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
     name = _map_name(o, remark)
     if name is None:
         nothing = World(scene=Scene())
-        return nothing if _asks(o) else with_user_things(nothing, replace(_reading(o), warn=remark)), o
-    options = replace(_reading(o), warn=remark, is_program=is_controller)
+        return nothing if _asks(o) else with_user_things(nothing, replace(reading(o), warn=remark)), o
+    options = replace(reading(o), warn=remark, is_program=is_controller)
     if name.startswith("ros:"):
         from botyard.app.ros import map_from_ros
 
@@ -254,12 +236,13 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
 
 def _descriptions(o: RunOptions, names: set[str], remark: Callable[[str], None]) -> Described:
     """What the description files of the command line tell of; `names` are those of the map's boxes."""
+    from botyard.app.assembly import reading
     from botyard.formats.adf import read_adf
     from botyard.model.objects import Described
 
     found = Described()
     for name in o.adf:
-        more = read_adf(name, replace(_reading(o), warn=remark))
+        more = read_adf(name, replace(reading(o), warn=remark))
         taken = (names | {b.name for b in found.bodies}) & {b.name for b in more.bodies}
         if taken:
             raise CommandLineError(f'--adf {name}: a body named "{min(taken)}" is there already')
@@ -284,19 +267,6 @@ def _change_folder(folder: str) -> None:
         os.chdir(folder)
     except OSError as error:
         raise FolderError(f'--cwd: cannot change to "{folder}": {error.strerror}') from None
-
-
-def _reading(o: RunOptions) -> Options:
-    """How map files are read."""
-    from botyard.formats.base import Options
-    from botyard.formats.budget import Budget
-
-    return Options(
-        budget=Budget().raised(o.max_read),
-        resolution=None if o.resolution is None else o.resolution / 1000.0,
-        lines_chunk=o.lines_chunksize,
-        points_chunk=o.points_chunksize,
-    )
 
 
 def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
@@ -333,60 +303,20 @@ def _asks(o: RunOptions) -> bool:
     return o.start_dialog or (sys.stdin.isatty() and default_map() is None)
 
 
-def _add_robots(yard: Yard, world: World, o: RunOptions) -> None:
-    """The robots of the world, and the robots and factories of the command line."""
-    choices = o.chosen_robots(bool(world.robots))
-    yard.populate(world)
-    specs = [yard.find_model(c.model) for c in choices]
-    sim = yard.hub.sim
-    for i, (choice, spec) in enumerate(zip(choices, specs, strict=True)):
-        yard.add(choice.model, choice.name, _start_pose(sim, spec, o.start, i))
-    made = itertools.count()
-
-    def places(spec: RobotSpec, count: int) -> list[Pose]:
-        if o.start is None:
-            return sim.next_places(spec, count)
-        if isinstance(o.start, Pose):
-            return sim.free_places(spec, o.start, count)
-        return [_start_pose(sim, spec, o.start, next(made)) or Pose() for _ in range(count)]
-
-    for model in o.factories:
-        yard.add_factory(model, places)
-
-
-def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
-    """The model, with a battery that drains if the user wants that and the model does not say how it does."""
-    if not simulate or spec.battery.capacity_wh > 0.0 or not spec.drive:
-        return spec
-    return replace(spec, battery=replace(spec.battery, capacity_wh=DEFAULT_CAPACITY))
-
-
-def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, index: int) -> Pose | None:
-    """Where robot `index` starts; None leaves it to the map."""
-    if start is None:
-        return None
-    if isinstance(start, Pose):
-        return start if index == 0 else sim.free_place(spec, start)
-    if start == "outside":
-        bounds = sim.scene.bounds
-        assert bounds is not None  # the command line was checked
-        return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
-    return sim.random_free_place(spec, index)
-
-
 async def _serve(
     sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None, saved: SavedState | None
 ) -> int:
     """Open the ports, say "ready", run until told to end."""
+    from botyard.app.assembly import about, add_robots, assemble, open_doors
     from botyard.servers.seldom import watch_over
 
     log = logging.getLogger("botyard")
     watch_over(asyncio.get_running_loop(), log)
-    parts = _assemble(sim, place, o, rotate_logs)
+    parts = assemble(sim, place, o, rotate_logs)
     yard, hub = parts.yard, parts.hub
     asks = _asks(o)
     if not asks:
-        _add_robots(yard, place, o)
+        add_robots(yard, place, o, o.chosen_robots(bool(place.robots)))
     ports: dict[RobotPortServer, int] = {}
     if saved is not None:
         from botyard.servers.statefile import restore
@@ -398,19 +328,24 @@ async def _serve(
         try:
             if yard.desk.packet_log is not None:
                 stack.callback(yard.desk.packet_log.close)
-            await _open(stack, parts, o, ports)
+            await open_doors(stack, parts, o, ports)
+            if o.joystick is not None:
+                _plug_joystick(stack, hub, o.joystick)
             page, kept = None, saved.page if saved is not None else ()
             if not o.no_gui:
-                from botyard.cli.page import begin_page
+                from botyard.app.page import begin_page
+                from botyard.cli.page import greet
 
-                page, kept = await begin_page(stack, parts, o, asks, lambda url: _ready(yard, o.json, url), kept)
+                served = await begin_page(stack, parts, o, kept)
+                page, kept = served.url, served.kept
+                greet(stack, served, yard, o, asks, lambda: _ready(yard, o.json, served.url))
             interrupts.ready(hub.stop)
             if place.settings.paused and page is not None and not o.noninteractive:
                 hub.pause()
                 log.info("the world file says that time stands still at first: run it in the page")
             if not asks:
                 _say_ready(_ready(yard, o.json, page), again=saved is not None)
-            log.info("%s", _about(yard))
+            log.info("%s", about(yard))
             keeper = _keep_state(stack, yard, o, kept)
             # modules, kernels and the world live as long as the run: looking through them for garbage holds up a step by 60 to 100 ms
             gc.freeze()
@@ -423,71 +358,6 @@ async def _serve(
             parts.close()
             await asyncio.sleep(0)  # let the last bytes go
     raise AssertionError  # the stack swallows no exception
-
-
-def _assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Parts:
-    """What serves a simulation, as the options want it; no port is open yet."""
-    from botyard.app.compose import compose
-    from botyard.model.world import Program
-    from botyard.servers.aside import MIB, JobLimits
-
-    settings = place.settings
-    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or _usual_step(o)
-    parts = compose(
-        sim,
-        interval=None if o.fast else interval,
-        duration=o.duration or settings.duration,
-        settings=_settings(o),
-        host=o.bind_to_address,
-        port=o.port,
-        patient=o.compat == "amrisim",
-        equip=lambda spec: _with_battery(spec, o.simulate_batteries),
-        program=Program(name=o.controller) if o.controller else None,
-        read_only=o.read_only,
-        allow_exit=o.allow_client_exit,
-        folders=_map_folders(sim, o),
-        reading=_reading(o),
-        limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
-        pictures=Path() if o.log_file is None or is_device(o.log_file) else Path(o.log_file).parent,
-        rotate_logs=rotate_logs,
-        watchdog=o.ambf_watchdog,
-    )
-    if settings.speed is not None and not o.fast:
-        parts.hub.set_speed(settings.speed)
-    if o.record_packets is not None:
-        from botyard.servers.packetlog import PacketLog
-
-        parts.yard.desk.packet_log = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
-    return parts
-
-
-async def _open(
-    stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions, ports: dict[RobotPortServer, int]
-) -> None:
-    """Open the ports of the robots, and what else programs connect to; `ports`: where some were before."""
-    from botyard.app.ros import begin_ros
-    from botyard.servers.addresses import is_loopback
-
-    yard = parts.yard
-    if not is_loopback(o.bind_to_address):
-        logging.getLogger("botyard").warning(
-            "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
-            o.bind_to_address,
-        )
-    await yard.open(ports)
-    await _announce(stack, yard, o)
-    await begin_ros(stack, parts, o)
-    if o.joystick is not None:
-        _plug_joystick(stack, yard.hub, o.joystick)
-    await _watch_over(stack, yard, o)
-
-
-def _about(yard: Yard) -> str:
-    """What runs, for the log (LOG-007)."""
-    sim = yard.hub.sim
-    robots = ", ".join(f"{name} ({robot.spec.name})" for name, robot in sim.robots.items() if robot.spec.drive)
-    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    return f"botyard {__version__} ({system}), map {sim.scene.source or 'none'}, robots: {robots or 'none'}, seed {sim.seed}"
 
 
 def _say_ready(line: str, *, again: bool) -> None:
@@ -510,20 +380,6 @@ def _keep_state(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, pag
     keeper = StateKeeper(yard, o.state_file, page, o.supervisor)
     stack.callback(keeper.close)
     return keeper
-
-
-async def _watch_over(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
-    """Tell how the simulator fares, until the stack is left."""
-    if o.log_timing_stats is None and o.metrics_port is None:
-        return
-    from botyard.servers.metrics import TimingLog, serve_metrics
-
-    if o.log_timing_stats is not None:
-        stack.callback(TimingLog(yard, o.log_timing_stats).close)
-    if o.metrics_port is not None:
-        server, port = serve_metrics(yard, o.bind_to_address, o.metrics_port)
-        stack.push_async_callback(server.close)
-        logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", o.bind_to_address, port)
 
 
 def _write_results(sim: Simulation, o: RunOptions, place: World) -> None:
@@ -584,62 +440,6 @@ def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> Non
     keys = stack.enter_context(Keyboard())
     hub.sim.before_step(KeyJoystick(hub.sim.robots[name], keys.read).act)
     logging.getLogger("botyard").info(HELP)
-
-
-def _settings(o: RunOptions) -> PioneerSettings:
-    from botyard.protocols.pioneer.session import PioneerSettings
-
-    return PioneerSettings(
-        robot_name=o.robot_name,
-        firmware=f"S.{__version__}",
-        version=__version__,
-        ignore_commands=frozenset(o.ignore_command),
-        warn_unsupported=o.warn_unsupported_commands,
-        laser_compat=not o.no_srisim_laser_compat,
-        srisim_compat=o.srisim_compat,
-        gripper_layout=o.gripper_layout,
-        log_packets=o.log_packets_received,
-        log_movement=o.log_movement_sent,
-        siminfo_flags=(0 if o.unattended else 1) | (2 if o.restarting_after_crash else 0),
-    )
-
-
-def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
-    """Where clients may load maps from: the working directory, ``--map-dir``, the folder of the first map, the user's."""
-    from botyard.formats.models import resource_folders
-
-    folders = [Path.cwd(), *map(Path, o.map_dir), *resource_folders()]
-    if sim.scene.source:
-        folders.append(Path(sim.scene.source).resolve().parent)
-    return folders
-
-
-async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
-    """Discovery, which can be switched off and on, and multicast DNS, until the stack is left."""
-    from botyard.interfaces.registry import Switch
-    from botyard.servers.addresses import is_loopback
-    from botyard.servers.discovery import DiscoveryServer
-
-    discovery = DiscoveryServer(everybody=not is_loopback(o.bind_to_address))
-    stack.callback(discovery.close)
-
-    async def start() -> None:
-        if not await discovery.listen():
-            yard.interfaces["discovery"].on = False
-
-    async def stop() -> None:
-        discovery.close()
-
-    on = not o.no_network_discovery
-    yard.interfaces["discovery"] = Switch("answers programs that look for robots (UDP 30718)", on, start, stop)
-    if on:
-        await start()
-    if o.mdns:
-        from botyard.servers.mdns import Announcement
-
-        announcement = Announcement()
-        stack.push_async_callback(announcement.end)
-        await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in yard.servers.values())
 
 
 def _ready(yard: Yard, as_json: bool, page: str | None) -> str:

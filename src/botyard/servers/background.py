@@ -62,6 +62,12 @@ class Background:
         for task in tuple(self._tasks):
             task.cancel()
 
+    async def aclose(self) -> None:
+        """The same, and wait until it has ended."""
+        tasks = tuple(self._tasks)
+        self.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
 
 async def _in_portions(work: Portions[T]) -> T:
     """Do one portion after the other; others are served in between."""

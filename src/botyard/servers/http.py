@@ -283,6 +283,7 @@ class HttpServer:
         with contextlib.suppress(asyncio.CancelledError, TimeoutError):
             await asyncio.wait_for(self._task, 3 * SHUTDOWN)
         self._sweeper.cancel()
+        await asyncio.gather(self._doorman, self._sweeper, return_exceptions=True)
 
 
 def listening(host: str, ports: Iterable[int]) -> socket.socket:

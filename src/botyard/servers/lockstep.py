@@ -76,6 +76,13 @@ class Lockstep:
         if stepping is not None and stepping.throttled:
             self._free()
 
+    def close(self) -> None:
+        """Make no more steps for clients: the simulation ends."""
+        self._clients.clear()
+        for work in (self._task, self._rest):
+            if work is not None:
+                work.cancel()
+
     def _obey(self, client: Hashable, act: Callable[[Stepping, float], None]) -> None:
         loop = asyncio.get_running_loop()
         stepping = self._clients.setdefault(client, Stepping(self._watchdog))

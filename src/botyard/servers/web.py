@@ -355,6 +355,8 @@ class PageServer:
             one.wake.set()
         if self._server is not None:
             await self._server.close()
+        if self._ticker is not None:
+            await asyncio.gather(self._ticker, return_exceptions=True)
 
     def url(self, token: str | None = None) -> str:
         """Address of the page, with the token behind the #."""

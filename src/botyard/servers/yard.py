@@ -53,7 +53,7 @@ class Yard:
     host : str
         Address to listen on.
     port : int
-        Of the first robot.
+        Of the first robot; 0: each gets any port that is free.
     patient : bool
         Try a taken port again, and then the next one, instead of giving up.
     equip : callable, optional
@@ -215,6 +215,13 @@ class Yard:
         except PortError as error:
             log.warning("%s", error)
 
+    def adopt(self) -> None:
+        """Give robots that are in the world already, and that clients may reach, ports, and what drives robots without clients."""
+        sim = self.hub.sim
+        for name, robot in sim.robots.items():
+            if name not in self.servers and sim.is_served(name):
+                self._prepare(robot)
+
     def _prepare(self, robot: Robot) -> None:
         if not robot.spec.drive:
             return
@@ -301,6 +308,8 @@ class Yard:
         for server in self.all_servers:
             if not server.is_open and wanted:
                 await self.open_somewhere(server)
+            elif not server.is_open and not self.port:
+                await self._open_one(server, 0)
             elif not server.is_open:
                 port = await self._open_one(server, port) + 1
 
@@ -332,7 +341,7 @@ class Yard:
         if not self.interfaces["pioneer"].on:
             return
         first = max((s.address[1] for s in self.all_servers if s.is_open), default=self.port - 1) + 1
-        first = first if first <= 65535 else self.port
+        first = first if first <= 65535 and self.port else self.port
         last = min(first + MAX_SKIPPED, 65535)
         for port in range(first, last + 1):
             try:

@@ -306,6 +306,10 @@ class Simulation(Handle):
             self._note(None, Unserve, tuple(names))
             self._unserved.update(names)
 
+    def is_served(self, name: str) -> bool:
+        """Whether clients may reach a robot; see `unserve`."""
+        return name not in self._unserved
+
     def _add_at_home(self, group: Sequence[PlacedRobot]) -> list[Robot]:
         """Add robots of one model on free places around the map's home, as `add_robot` does one by one; faster."""
         spec, names = group[0].spec, [p.name for p in group if p.name] or None

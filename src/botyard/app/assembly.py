@@ -1,0 +1,233 @@
+"""Puts a run together as its options say: what serves the world, its robots, its ports."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from botyard import __version__
+from botyard.app.compose import Parts, compose
+from botyard.app.options import RobotChoice, RunOptions
+from botyard.app.ros import RosInterfaces, begin_ros
+from botyard.formats.base import Options
+from botyard.formats.budget import Budget
+from botyard.formats.models import resource_folders
+from botyard.geometry import Pose
+from botyard.interfaces.registry import Switch
+from botyard.model.robot import RobotSpec
+from botyard.model.world import Program, World
+from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.safefile import is_device
+from botyard.servers.addresses import is_loopback
+from botyard.servers.aside import MIB, JobLimits
+from botyard.servers.discovery import DiscoveryServer
+from botyard.servers.tcp import RobotPortServer
+from botyard.servers.yard import Yard
+from botyard.sim.simulation import Simulation
+
+DEFAULT_STEP = 0.1
+"""Time of a step, s."""
+AMBF_STEP = 0.005
+"""The same with --ambf, whose clients expect a world of many small steps, s."""
+DEFAULT_CAPACITY = 252.0
+"""Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
+
+
+def usual_step(o: RunOptions) -> float:
+    """Time of a step where nobody says it, s."""
+    return DEFAULT_STEP if o.ambf is None or o.update_sim_time else AMBF_STEP
+
+
+def reading(o: RunOptions) -> Options:
+    """How map files are read."""
+    return Options(
+        budget=Budget().raised(o.max_read),
+        resolution=None if o.resolution is None else o.resolution / 1000.0,
+        lines_chunk=o.lines_chunksize,
+        points_chunk=o.points_chunksize,
+    )
+
+
+def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Parts:
+    """What serves a simulation, as the options want it; no port is open yet."""
+    settings = place.settings
+    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or usual_step(o)
+    parts = compose(
+        sim,
+        interval=None if o.fast else interval,
+        duration=o.duration or settings.duration,
+        settings=_settings(o),
+        host=o.bind_to_address,
+        port=o.port,
+        patient=o.compat == "amrisim",
+        equip=lambda spec: _with_battery(spec, o.simulate_batteries),
+        program=Program(name=o.controller) if o.controller else None,
+        read_only=o.read_only,
+        allow_exit=o.allow_client_exit,
+        folders=_map_folders(sim, o),
+        reading=reading(o),
+        limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
+        pictures=Path() if o.log_file is None or is_device(o.log_file) else Path(o.log_file).parent,
+        rotate_logs=rotate_logs,
+        watchdog=o.ambf_watchdog,
+    )
+    if settings.speed is not None and not o.fast:
+        parts.hub.set_speed(settings.speed)
+    if o.record_packets is not None:
+        from botyard.servers.packetlog import PacketLog
+
+        parts.yard.desk.packet_log = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
+    return parts
+
+
+def _settings(o: RunOptions) -> PioneerSettings:
+
+    return PioneerSettings(
+        robot_name=o.robot_name,
+        firmware=f"S.{__version__}",
+        version=__version__,
+        ignore_commands=frozenset(o.ignore_command),
+        warn_unsupported=o.warn_unsupported_commands,
+        laser_compat=not o.no_srisim_laser_compat,
+        srisim_compat=o.srisim_compat,
+        gripper_layout=o.gripper_layout,
+        log_packets=o.log_packets_received,
+        log_movement=o.log_movement_sent,
+        siminfo_flags=(0 if o.unattended else 1) | (2 if o.restarting_after_crash else 0),
+    )
+
+
+def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
+    """Where clients may load maps from: the working directory, ``--map-dir``, the folder of the first map, the user's."""
+    folders = [Path.cwd(), *map(Path, o.map_dir), *resource_folders()]
+    if sim.scene.source:
+        folders.append(Path(sim.scene.source).resolve().parent)
+    return folders
+
+
+def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
+    """The model, with a battery that drains if the user wants that and the model does not say how it does."""
+    if not simulate or spec.battery.capacity_wh > 0.0 or not spec.drive:
+        return spec
+    return replace(spec, battery=replace(spec.battery, capacity_wh=DEFAULT_CAPACITY))
+
+
+def add_robots(yard: Yard, world: World, o: RunOptions, choices: Sequence[RobotChoice]) -> None:
+    """The robots of a world, those that are chosen besides, and factories."""
+    yard.populate(world)
+    specs = [yard.find_model(c.model) for c in choices]
+    sim = yard.hub.sim
+    for i, (choice, spec) in enumerate(zip(choices, specs, strict=True)):
+        yard.add(choice.model, choice.name, _start_pose(sim, spec, o.start, i))
+    made = itertools.count()
+
+    def places(spec: RobotSpec, count: int) -> list[Pose]:
+        if o.start is None:
+            return sim.next_places(spec, count)
+        if isinstance(o.start, Pose):
+            return sim.free_places(spec, o.start, count)
+        return [_start_pose(sim, spec, o.start, next(made)) or Pose() for _ in range(count)]
+
+    for model in o.factories:
+        yard.add_factory(model, places)
+
+
+def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, index: int) -> Pose | None:
+    """Where robot `index` starts; None leaves it to the map."""
+    if start is None:
+        return None
+    if isinstance(start, Pose):
+        return start if index == 0 else sim.free_place(spec, start)
+    if start == "outside":
+        bounds = sim.scene.bounds
+        assert bounds is not None  # the command line was checked
+        return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
+    return sim.random_free_place(spec, index)
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What programs connect to, beside the ports of robots.
+
+    Attributes
+    ----------
+    ros : RosInterfaces
+        ROS, and AMBF's objects.
+    metrics : (str, int), optional
+        Host and port that answer ``/metrics``, where that has a port of its own.
+    """
+
+    ros: RosInterfaces
+    metrics: tuple[str, int] | None
+
+
+async def open_doors(
+    stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions, ports: Mapping[RobotPortServer, int]
+) -> Doors:
+    """Open the ports of the robots, and what else programs connect to, until the stack is left; `ports`: where some were before."""
+    yard = parts.yard
+    if not is_loopback(o.bind_to_address):
+        logging.getLogger("botyard").warning(
+            "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
+            o.bind_to_address,
+        )
+    await yard.open(ports)
+    await _announce(stack, yard, o)
+    ros = await begin_ros(stack, parts, o)
+    return Doors(ros, await _watch_over(stack, yard, o))
+
+
+async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
+    """Discovery, which can be switched off and on, and multicast DNS, until the stack is left."""
+    discovery = DiscoveryServer(everybody=not is_loopback(o.bind_to_address))
+    stack.callback(discovery.close)
+
+    async def start() -> None:
+        if not await discovery.listen():
+            yard.interfaces["discovery"].on = False
+
+    async def stop() -> None:
+        discovery.close()
+
+    on = not o.no_network_discovery
+    yard.interfaces["discovery"] = Switch("answers programs that look for robots (UDP 30718)", on, start, stop)
+    if on:
+        await start()
+    if o.mdns:
+        from botyard.servers.mdns import Announcement
+
+        announcement = Announcement()
+        stack.push_async_callback(announcement.end)
+        await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in yard.servers.values())
+
+
+async def _watch_over(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> tuple[str, int] | None:
+    """Tell how the simulator fares, until the stack is left; host and port of the metrics, if they have one of their own."""
+    if o.log_timing_stats is None and o.metrics_port is None:
+        return None
+    from botyard.servers.metrics import TimingLog, serve_metrics
+
+    if o.log_timing_stats is not None:
+        stack.callback(TimingLog(yard, o.log_timing_stats).close)
+    if o.metrics_port is not None:
+        server, port = serve_metrics(yard, o.bind_to_address, o.metrics_port)
+        stack.push_async_callback(server.close)
+        logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", o.bind_to_address, port)
+        return o.bind_to_address, port
+    return None
+
+
+def about(yard: Yard) -> str:
+    """What runs, for the log (LOG-007)."""
+    sim = yard.hub.sim
+    robots = ", ".join(f"{name} ({robot.spec.name})" for name, robot in sim.robots.items() if robot.spec.drive)
+    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    return f"botyard {__version__} ({system}), map {sim.scene.source or 'none'}, robots: {robots or 'none'}, seed {sim.seed}"
+
+
+__all__ = ["DEFAULT_STEP", "Doors", "about", "add_robots", "assemble", "open_doors", "reading", "usual_step"]
