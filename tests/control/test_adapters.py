@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import struct
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -75,11 +74,17 @@ class Anything:
         return "ann"
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures that clients ask for are written into the working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
 def served(act: Callable[[Parts], None]) -> None:
-    async def main(folder: Path) -> None:
+    async def main() -> None:
         sim = Simulation.load("office", seed=1)
         sim.add_robot("p3dx", "ann", pose=(10.0, 14.0, 0.0))
-        parts = compose(sim, limits=None, pictures=folder)
+        parts = compose(sim, limits=None)
         parts.hub.pause()
         act(parts)
         for _ in range(5):
@@ -87,8 +92,7 @@ def served(act: Callable[[Parts], None]) -> None:
         parts.hub.background.close()
         parts.close()
 
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(main(Path(folder)))
+    asyncio.run(main())
 
 
 def test_pioneer(asked: set[str]) -> None:
