@@ -85,9 +85,14 @@ class Channel:
         try:
             kind, shapes, body = msgspec.msgpack.decode(head, type=tuple[str, list[tuple[int, ...]], msgspec.Raw])
             arrays = [self._array(shape) for shape in shapes]
+
+            def hook(wanted: Any, value: Any) -> Any:
+                """Types that say themselves how they are made of a message; else the number of an array."""
+                return wanted.of_message(value) if hasattr(wanted, "of_message") else arrays[value]
+
             if kind not in self._types:
                 raise DamagedMessage("of an unknown kind")
-            return kind, msgspec.msgpack.decode(body, type=self._types[kind], dec_hook=lambda _t, n: arrays[n])
+            return kind, msgspec.msgpack.decode(body, type=self._types[kind], dec_hook=hook)
         except (msgspec.MsgspecError, ValueError, TypeError, IndexError) as error:
             raise DamagedMessage(str(error)) from None
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from botyard.devices.battery import Battery, ChargeState
-from botyard.devices.bumpers import Bumpers, pressed
+from botyard.devices.bumpers import Bumpers, BumperSpec, pressed
 from botyard.devices.compass import bearing
 from botyard.devices.electrics import Electrics
 from botyard.devices.encoders import GYRO_SCALE, gyro_reading, ticks
 from botyard.devices.gripper import Action
 from botyard.devices.joints import JointCommand
 from botyard.geometry import Pose
-from botyard.model.accessories import BumperSpec, GripperSpec
+from botyard.model.accessories import GripperSpec
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.objects import Described, JointSpec
 from botyard.model.robot import BatterySpec, PioneerSpec
@@ -69,8 +69,8 @@ def test_contacts_are_where_the_outline_meets_the_wall(heading: float, back: boo
     assert found, "something was touched"
     assert found & ~near & ((1 << 64) - 1) == 0, "nothing else was"
     assert expected & ~(found | (found << 1) | (found >> 1) | (found << 63) | (found >> 63)) & ((1 << 64) - 1) == 0
-    assert bool(robot.state.bumpers.rear) == back
-    assert bool(robot.state.bumpers.front) == (not back)
+    assert bool(robot.bumpers.read().rear) == back
+    assert bool(robot.bumpers.read().front) == (not back)
 
 
 def test_a_bumper_stays_pressed_until_the_robot_moves() -> None:
@@ -80,10 +80,10 @@ def test_a_bumper_stays_pressed_until_the_robot_moves() -> None:
     sim.step(40)
     robot.command(v=0.0)
     sim.step(5)
-    assert (robot.stalled, robot.state.bumpers) == (False, Bumpers(front=0b01110))
+    assert (robot.stalled, robot.bumpers.read()) == (False, Bumpers(front=0b01110))
     robot.command(v=-0.2)
     sim.step(2)
-    assert not robot.state.bumpers
+    assert not robot.bumpers.read()
 
 
 def test_robots_feel_each_other() -> None:
@@ -93,8 +93,8 @@ def test_robots_feel_each_other() -> None:
     a.command(v=0.5)
     sim.step(60)
     assert a.stalled
-    assert a.state.bumpers.front & 0b00011, "at its left"
-    assert not a.state.bumpers.front & 0b11000
+    assert a.bumpers.read().front & 0b00011, "at its left"
+    assert not a.bumpers.read().front & 0b11000
 
 
 # -- gripper
@@ -245,7 +245,7 @@ def test_wrong_grippers_are_refused() -> None:
 
     with pytest.raises(ModelError, match="gripper: reach must be positive"):
         GripperSpec(reach=0.0)
-    with pytest.raises(ModelError, match="bumpers: front must be 0 … 7, found 9"):
+    with pytest.raises(ModelError, match="bumpers: front: expected 0 … 7, found 9"):
         BumperSpec(front=9)
 
 
@@ -401,7 +401,7 @@ def test_the_red_button() -> None:
 
 def test_models_say_what_they_carry() -> None:
     assert load_robot("p3dx").gripper is None
-    assert load_robot("peoplebot-sh").bumpers == BumperSpec(front=5, rear=5)
+    assert load_robot("peoplebot-sh").device("bumpers") == BumperSpec(front=5, rear=5)
     spec = load_robot("p3dx-equipped")
     assert spec.gripper is not None
     assert (spec.gyro, spec.compass, spec.pioneer.subclass) == (True, True, "p3dx")

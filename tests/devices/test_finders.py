@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.devices.finders import HEIGHT, Blob
+from botyard.devices.blobs import HEIGHT, Blob, BlobFinderSpec
+from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.engine.kernels.sight import NOTHING, WALL, look
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns, Visible
 from botyard.model.scene import Scene, SpecialWalls
-from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
 
@@ -32,9 +32,16 @@ def box(
     )
 
 
-def eye(*boxes: BoxObject, walls: tuple = (), special: tuple = (), pose: tuple = (0, 0, 0), **spec: object) -> Robot:
+def eye(
+    *boxes: BoxObject,
+    walls: tuple = (),
+    special: tuple = (),
+    pose: tuple = (0, 0, 0),
+    fiducial_finder: FiducialFinderSpec = FINDER,
+    blob_finder: BlobFinderSpec = BLOBS,
+) -> Robot:
     scene = Scene(boxes=boxes, segments=np.array(walls, float).reshape(-1, 4), special_walls=special)
-    model = replace(find_robot("p3dx"), **({"fiducial_finder": FINDER, "blob_finder": BLOBS} | spec))
+    model = replace(find_robot("p3dx"), devices=(fiducial_finder, blob_finder))
     return Simulation(scene).add_robot(model, "eye", pose=pose)
 
 
@@ -99,9 +106,11 @@ def test_a_mounted_finder_looks_from_where_it_is() -> None:
 def test_a_robot_without_finders_has_none() -> None:
     robot = Simulation().add_robot("p3dx")
     assert robot.fiducial_finder is None and robot.blob_finder is None
-    port = robot.port("x")
-    assert (port.fiducials(), port.blobs()) == ([], [])
-    assert eye(box("m", 2, 0, mark=1, color="red")).port("x").fiducials()
+    assert not robot.port("x").devices
+    port = eye(box("m", 2, 0, mark=1, color="red")).port("x")
+    assert [len(port.devices[name].read()) for name in ("fiducial_finder", "blob_finder")] == [1, 1]
+    with pytest.raises(AttributeError, match="fiducial_finger"):
+        robot.fiducial_finger  # noqa: B018
 
 
 # -- blobs

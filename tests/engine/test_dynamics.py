@@ -276,7 +276,7 @@ def _p3dx() -> RobotSpec:
 def test_pushing_presses_bumpers() -> None:
     sim = world(box("b", 1.0, mass=3.0, floor_friction=0.3), step=0.1)
     robot = sim.add_robot("powerbot", "r", pose=(0, 0, 0))
-    assert robot.spec.bumpers.front
+    assert robot.spec.device("bumpers").front
     robot.command(v=0.5)
     sim.step(20)
     assert sim.snapshot.state.contact[sim.snapshot.rows["r"]] != 0

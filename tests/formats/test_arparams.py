@@ -220,7 +220,7 @@ def test_what_we_write_reads_back(name: str) -> None:
     assert (ours.class_name, ours.subclass, ours.dist_conv, ours.diff_conv, ours.range_conv, ours.vel_conv) == (
         theirs.class_name, theirs.subclass, theirs.dist_conv, theirs.diff_conv, theirs.range_conv, theirs.vel_conv,
     )  # fmt: skip
-    assert back.bumpers == spec.bumpers
+    assert back.devices == spec.devices
     assert back.drive == spec.drive
     assert (spec.sonar is None) == (back.sonar is None)
     if spec.sonar and back.sonar:
@@ -260,6 +260,6 @@ def back_in_world(spec: object) -> bool:
 @pytest.mark.shared
 def test_the_bumpers_of_real_files(shared: Path) -> None:
     spec = find_robot(shared / "data/params/peoplebot-sh.p")
-    assert (spec.bumpers.front, spec.bumpers.rear) == (5, 5)
+    assert (spec.device("bumpers").front, spec.device("bumpers").rear) == (5, 5)
     assert spec.table_ir.positions == ((0.333, 0.233), (0.333, -0.233))
     assert spec.table_ir.in_io_packet

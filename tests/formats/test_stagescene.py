@@ -202,16 +202,19 @@ def test_robots_of_stage_4() -> None:
     assert laser.angle_noise == pytest.approx(math.radians(0.5))
     assert laser.pose.th == pytest.approx(math.radians(10))
     assert laser.pose.x == pytest.approx(0.1 + 0.01 * math.cos(math.radians(10)))
-    assert (spec.bumpers.front, spec.bumpers.rear) == (1, 1)
+    assert (spec.device("bumpers").front, spec.device("bumpers").rear) == (1, 1)
     assert spec.gripper is not None
     assert spec.gripper.reach == pytest.approx(0.132)
     assert spec.returns.fiducial == 7
-    assert spec.fiducial_finder is not None
-    assert (spec.fiducial_finder.range_max, spec.fiducial_finder.fov) == (6.0, pytest.approx(math.pi / 2))
-    assert (spec.fiducial_finder.range_min, spec.fiducial_finder.range_max_id) == (0.3, 4.5)
-    assert spec.blob_finder is not None
-    assert (spec.blob_finder.colors, spec.blob_finder.image) == (("red", "blue"), (40, 30))
-    assert spec.blob_finder.pose.th == pytest.approx(math.radians(10))
+    assert spec.device("fiducial_finder") is not None
+    assert (spec.device("fiducial_finder").range_max, spec.device("fiducial_finder").fov) == (
+        6.0,
+        pytest.approx(math.pi / 2),
+    )
+    assert (spec.device("fiducial_finder").range_min, spec.device("fiducial_finder").range_max_id) == (0.3, 4.5)
+    assert spec.device("blob_finder") is not None
+    assert (spec.device("blob_finder").colors, spec.device("blob_finder").image) == (("red", "blue"), (40, 30))
+    assert spec.device("blob_finder").pose.th == pytest.approx(math.radians(10))
     assert (spec.battery.capacity_wh, spec.battery.charge) == (200.0, 50.0)
     assert sorted(note.partition(": ")[2] for note in notes) == [
         '"camera" is not simulated',

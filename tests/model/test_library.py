@@ -139,8 +139,8 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
             conversion["DiffConvFactor"], conversion["AngleConvFactor"], conversion["Vel2Divisor"],
         )  # fmt: skip
         has = p["accessories"]
-        assert spec.bumpers.front == (has["NumFrontBumpers"] if has["FrontBumpers"] else 0)
-        assert spec.bumpers.rear == (has["NumRearBumpers"] if has["RearBumpers"] else 0)
+        assert getattr(spec.device("bumpers"), "front", 0) == (has["NumFrontBumpers"] if has["FrontBumpers"] else 0)
+        assert getattr(spec.device("bumpers"), "rear", 0) == (has["NumRearBumpers"] if has["RearBumpers"] else 0)
         assert bool(spec.table_ir.positions) == has["TableSensingIR"]
     else:
         # the model's own factors; a DiffConvFactor of 1 would be no robot's: those have what clients assume without a file

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard.devices.blobs import BlobFinderSpec
+from botyard.devices.bumpers import BumperSpec
+from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.errors import PeerError, WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.scene import Scene
-from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import PROFILES, graph_name, names_of
 from botyard.protocols.ros_messages.robot import Driver, RobotTopics
@@ -81,7 +83,7 @@ def test_no_bytes_raise_anything_but_a_peers_error(data: bytes, name: str) -> No
 def test_one_object_is_encoded_in_both_forms(distro: str) -> None:
     """Every topic's message, made once of the ROS 1 classes, is valid CDR too and says the same."""
     two = Types(distro)
-    finders = {"fiducial_finder": FiducialFinderSpec(), "blob_finder": BlobFinderSpec(colors=("red",))}
+    finders = {"devices": (FiducialFinderSpec(), BlobFinderSpec(colors=("red",)), BumperSpec(front=5, rear=5))}
     _, topics = robot(**finders)
     for topic in topics.topics():
         message = topic.make(STAMP)
@@ -105,7 +107,7 @@ def flat(message: object) -> object:
 def test_finders_say_what_they_see() -> None:
     """A marked red box ahead to the left, in both messages (UNS-026)."""
     box = BoxObject(name="m", pose=Pose(1.5, 0.4, 0.0), length=0.3, width=0.3, color="red", returns=Returns(fiducial=7))
-    finders = {"fiducial_finder": FiducialFinderSpec(), "blob_finder": BlobFinderSpec(colors=("red",))}
+    finders = {"devices": (FiducialFinderSpec(), BlobFinderSpec(colors=("red",)), BumperSpec(front=5, rear=5))}
     sim = Simulation(Scene(boxes=(box,)))
     one = sim.add_robot(replace(find_robot("p3dx"), **finders), "ann", pose=Pose())
     names = names_of("ann", "default", True)

@@ -3,10 +3,46 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from botyard.engine.kernels.collide import SECTORS
-from botyard.model.accessories import BumperSpec
+from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields, RosMessage, parameter
+
+if TYPE_CHECKING:
+    from botyard.devices.view import View
+
+MAX_BUMPERS: Final = 7
+"""Segments that the standard information packet has bits for, on each side (pioneer-protocol §5)."""
+SECTORS: Final = 64
+"""Of a body that may be touched: the bits of `View.contact`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BumperSpec(DeviceSpec):
+    """Rings of contact switches.
+
+    Segments of one ring share its half circle evenly. Front segment 0 is the leftmost one, and numbers grow clockwise seen from
+    above; rear segment 0 is the rightmost one, and numbers go on clockwise.
+
+    Attributes
+    ----------
+    front, rear : int
+        Number of segments, 0 … 7.
+    """
+
+    type: str = field(default="bumpers", init=False)
+    front: int = parameter(0, high=MAX_BUMPERS, low=0)
+    rear: int = parameter(0, high=MAX_BUMPERS, low=0)
+
+    @property
+    def is_empty(self) -> bool:
+        """There is no segment."""
+        return not (self.front or self.rear)
+
+    @property
+    def feels(self) -> bool:
+        """It is the sense of touch."""
+        return not self.is_empty
 
 
 class Bumpers(NamedTuple):
@@ -34,7 +70,7 @@ def pressed(spec: BumperSpec, contact: int) -> Bumpers:
     contact : int
         Sectors of the body's frame that are touched, see `State.contact`.
     """
-    if not contact or not (spec.front or spec.rear):  # nearly always, for every robot in every report
+    if not contact or spec.is_empty:  # nearly always, for every robot in every report
         return NONE
     front = rear = 0
     for k in range(SECTORS):
@@ -48,3 +84,41 @@ def pressed(spec: BumperSpec, contact: int) -> Bumpers:
         else:
             rear |= 1 << int((share - 1.0) * spec.rear) if spec.rear else 0
     return Bumpers(front, rear)
+
+
+def _read(spec: BumperSpec, view: View) -> Bumpers:
+    return pressed(spec, view.contact)
+
+
+def _message(spec: BumperSpec, found: Bumpers) -> dict[str, Any]:
+    return {
+        "front_bumpers": [bool(found.front >> i & 1) for i in range(spec.front)],
+        "rear_bumpers": [bool(found.rear >> i & 1) for i in range(spec.rear)],
+    }
+
+
+def _bits(_: BumperSpec, found: Bumpers) -> dict[str, int]:
+    """Rear segments from bit 1 on, front segments from bit 9 on (pioneer-protocol §5)."""
+    return {"stall_bumpers": (found.rear & 0x7F) << 1 | (found.front & 0x7F) << 9}
+
+
+BUMPERS: Final = Device(
+    name="bumpers",
+    about="pressed bumper segments",
+    spec=BumperSpec,
+    read=_read,
+    fields=(Field("front", "bits", int), Field("rear", "bits", int)),
+    rows=lambda found: [tuple(found)],
+    ros=RosMessage(
+        topic="bumper_state",
+        type_name="rosaria/BumperState",
+        fields=_message,
+        definitions={
+            "rosaria/BumperState": "std_msgs/Header header\nbool[] front_bumpers\nbool[] rear_bumpers",
+        },
+        profiles=("default", "rosaria"),
+    ),
+    pioneer=PioneerFields(
+        report=_bits, config=lambda spec: {"front_bumpers": spec.front, "rear_bumpers": spec.rear}, is_by_touch=True
+    ),
+)

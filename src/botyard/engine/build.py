@@ -117,7 +117,7 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
         odometry_error_low=spec.odometry_error_low,
         perfect_odometry=spec.perfect_odometry,
         returns=spec.returns,
-        feels=bool(spec.bumpers.front or spec.bumpers.rear),
+        feels=any(device.feels for device in spec.devices),
         dynamics=spec.dynamics,
     )
 

@@ -6,6 +6,7 @@ import hashlib
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 DEFAULT_SEED: Final = 1
 
@@ -18,3 +19,27 @@ def seed_word(seed: int) -> np.uint64:
 def body_uid(name: str) -> int:
     """Stable 64-bit identity of a body: BLAKE2b of its name. The same in every run and on every machine."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+_GOLDEN, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_WORD: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+
+def _mix(z: int) -> int:
+    z = (z ^ (z >> 30)) * _M1 & _WORD
+    z = (z ^ (z >> 27)) * _M2 & _WORD
+    return z ^ (z >> 31)
+
+
+def draws(seed: int | np.uint64, uid: int, device: int, tick: int, n: int, part: int = 0) -> NDArray[np.float64]:
+    """`n` draws of a stream of `kernels.noise`, uniform in [−1, 1), from number ``part · 2³²`` on."""
+    key = _mix((int(seed) + _GOLDEN) & _WORD)
+    for word in (uid, device, tick):
+        key = _mix(key ^ (word + _GOLDEN & _WORD))
+    number = np.arange(1, n + 1, dtype=np.uint64) + np.uint64(part << 32)
+    z = number * np.uint64(_GOLDEN) + np.full(n, key, np.uint64)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(_M1)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(_M2)
+    z ^= z >> np.uint64(31)
+    uniform: NDArray[np.float64] = (z >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
+    return uniform

@@ -115,7 +115,11 @@ class Engine:
         self.bodies = build_bodies(())
         self.bins = build_bins(0)
         self.tables = {table.name: table for table in (*tables, *(sense.table for sense in senses))}
-        self._acts: list[Callable[[Engine, float], None]] = [t.act for t in tables if hasattr(t, "act")]
+        self._own_tables = tuple(self.tables)
+        self._acts: list[Callable[[Engine, float], None]] = []
+        self.on_table: Callable[[Table], None] | None = None
+        """Told of each optional table that comes."""
+        self._find_acts()
         self._senses = tuple(senses)
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._bulk: list[tuple[str, int, SetVelocities]] = []
@@ -230,6 +234,7 @@ class Engine:
         renumber(self.state.carrier, new_rows)
         for table in self.tables.values():
             table.renumber(new_rows)
+        self._drop_tables()
         keep = np.flatnonzero(stays)
         self.bodies = keep_bodies(self.bodies, keep)
         if self.dynamics is not None:
@@ -291,6 +296,39 @@ class Engine:
             s.odom[row] = s.pose[row]
         else:
             s.odom_frame[row] = start
+
+    def optional_table(self, kind: type[K]) -> K:
+        """The table of a kind of device that most worlds do not have; it comes when it is asked for, and goes with its last row.
+
+        Optional tables stand behind the others in the order of their names, so that the same world has the same ones.
+
+        Raises
+        ------
+        WorldError
+            Another kind of table has that name.
+        """
+        table = self.tables.get(kind.name)
+        if table is None:
+            assert kind.optional, f"{kind.__name__}.optional"
+            table = kind()
+            both: dict[str, Table] = {**self.tables, kind.name: table}
+            more = {n: t for n, t in both.items() if n not in self._own_tables}
+            self.tables = {n: self.tables[n] for n in self._own_tables} | {n: more[n] for n in sorted(more)}
+            self._find_acts()
+            if self.on_table is not None:
+                self.on_table(table)
+        if type(table) is not kind:
+            raise WorldError(f'there is another table named "{kind.name}"')
+        return table
+
+    def _drop_tables(self) -> None:
+        """Optional tables without rows go."""
+        if any(t.optional and not len(t) for t in self.tables.values()):
+            self.tables = {n: t for n, t in self.tables.items() if len(t) or not t.optional}
+            self._find_acts()
+
+    def _find_acts(self) -> None:
+        self._acts = [t.act for t in self.tables.values() if hasattr(t, "act")]
 
     def table(self, kind: type[K]) -> K:
         """The table of a kind of device. KeyError: the engine has none."""

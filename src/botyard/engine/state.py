@@ -80,12 +80,12 @@ _CONTACTS: Final = tuple(
 )
 
 
-def declared(engine: Engine, *, masses: bool) -> list[Declared]:
-    """The columns that are saved, in a fixed order; `masses`: there are bodies with mass."""
+def declared(engine: Engine, *, masses: bool, tables: Iterable[Table] | None = None) -> list[Declared]:
+    """The columns that are saved, in a fixed order; `masses`: there are bodies with mass; `tables`: not those of the engine."""
     found = [
         Declared(n, a.dtype, a.shape[1:], None, BODIES) for n, a in engine.state._asdict().items() if n not in UNSAVED
     ]
-    for table in engine.tables.values():
+    for table in engine.tables.values() if tables is None else tables:
         for name, column in table.saved.items():
             array = getattr(table, name)
             found.append(Declared(f"{table.name}.{name}", array.dtype, array.shape[1:], column, table.name))
@@ -107,9 +107,9 @@ def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
         yield from (dynamics.table.key[:count], dynamics.table.impulse[:count])
 
 
-def schema(engine: Engine) -> bytes:
-    """Digest of the names and types of all columns: states of other versions have another one."""
-    text = ";".join(f"{d.name}:{d.dtype.str}:{d.shape}" for d in declared(engine, masses=True))
+def schema(engine: Engine, tables: Iterable[Table] | None = None) -> bytes:
+    """Digest of the names and types of all columns: states of other versions have another one. `tables`: see `declared`."""
+    text = ";".join(f"{d.name}:{d.dtype.str}:{d.shape}" for d in declared(engine, masses=True, tables=tables))
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -159,7 +159,9 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
     return head, data[begin + size : -CHECKSUM]
 
 
-def read_columns(engine: Engine, data: memoryview, rows: Mapping[str, int], *, masses: bool) -> dict[str, NDArray[Any]]:
+def read_columns(
+    engine: Engine, data: memoryview, rows: Mapping[str, int], *, masses: bool, tables: Iterable[Table] | None = None
+) -> dict[str, NDArray[Any]]:
     """The columns of `data`, checked, so that kernels may use them.
 
     Parameters
@@ -168,6 +170,8 @@ def read_columns(engine: Engine, data: memoryview, rows: Mapping[str, int], *, m
         How many rows each table has, and of `BODIES` and `CONTACTS`.
     masses : bool
         There are bodies with mass.
+    tables : iterable of Table, optional
+        See `declared`.
 
     Raises
     ------
@@ -176,7 +180,7 @@ def read_columns(engine: Engine, data: memoryview, rows: Mapping[str, int], *, m
     """
     found: dict[str, NDArray[Any]] = {}
     at = 0
-    for one in declared(engine, masses=masses):
+    for one in declared(engine, masses=masses, tables=tables):
         n = rows.get(one.rows, 0)
         size = one.dtype.itemsize * n * math.prod(one.shape)
         if n < 0 or at + size > len(data):

@@ -103,6 +103,8 @@ class Table:
 
     name: ClassVar[str]
     columns: ClassVar[Mapping[str, Column]]
+    optional: ClassVar[bool] = False
+    """It is there only while it has rows: tables of devices that most worlds do not have."""
     body: I8
 
     def __init__(self) -> None:

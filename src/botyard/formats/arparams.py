@@ -16,7 +16,8 @@ from botyard.errors import ModelError, ModelFileError
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.geometry import Pose
-from botyard.model.accessories import MAX_BUMPERS, BumperSpec, TableIrSpec
+from botyard.model.accessories import TableIrSpec
+from botyard.model.devices import DeviceSpec, make_spec
 from botyard.model.library import load_laser
 from botyard.model.robot import Axes, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
@@ -28,6 +29,7 @@ MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
 """Keywords of which every line counts."""
 MAX_SONAR: Final = 255
 MAX_LASERS: Final = 8
+_MAX_BUMPERS: Final = 7
 MAX_SAMPLES: Final = 100_000
 
 LASERS: Final = {
@@ -191,7 +193,7 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
             sonar=_sonar(params),
             pioneer=_pioneer(params, name),
             gps=GpsSpec(x=from_mm(n("GPSPX", 0.0)), y=from_mm(n("GPSPY", 0.0))),
-            bumpers=_bumpers(params),
+            devices=tuple(d for d in [_bumpers(params)] if not d.is_empty),
             table_ir=_table_ir(params),
         )
     except ModelError as error:
@@ -306,12 +308,12 @@ def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec
     return replace(spec, fov=from_deg(span), samples=round(span / step) + 1)
 
 
-def _bumpers(params: ArParams) -> BumperSpec:
+def _bumpers(params: ArParams) -> DeviceSpec:
     counts = {}
     for side in ("Front", "Rear"):
         has = params.flag(f"{side}Bumpers")
-        counts[side.lower()] = min(max(int(params.number(f"Num{side}Bumpers", 5.0)), 0), MAX_BUMPERS) if has else 0
-    return BumperSpec(**counts)
+        counts[side.lower()] = min(max(int(params.number(f"Num{side}Bumpers", 5.0)), 0), _MAX_BUMPERS) if has else 0
+    return make_spec("bumpers", **counts)
 
 
 def _table_ir(params: ArParams) -> TableIrSpec:
@@ -337,7 +339,7 @@ def from_robot(spec: RobotSpec) -> str:
     xs, ys = zip(*spec.outline, strict=True)
     p, top = spec.pioneer, spec.limits.max_speed
     half = max(max(ys), -min(ys))
-    ir = spec.table_ir
+    ir, bumpers = spec.table_ir, spec.device("bumpers")
     lines = [
         "ConfigVersion 2.0",
         f"; {MARK}",
@@ -370,10 +372,12 @@ def from_robot(spec: RobotSpec) -> str:
         "Section Accessories the robot has",
         f"TableSensingIR {_flag(bool(ir.positions))}",
         f"NewTableSensingIR {_flag(ir.in_io_packet)}",
-        f"FrontBumpers {_flag(spec.bumpers.front > 0)}",
-        f"NumFrontBumpers {spec.bumpers.front}",
-        f"RearBumpers {_flag(spec.bumpers.rear > 0)}",
-        f"NumRearBumpers {spec.bumpers.rear}",
+        *(
+            line
+            for side in ("front", "rear")
+            for n in [getattr(bumpers, side, 0)]
+            for line in (f"{side.title()}Bumpers {_flag(n > 0)}", f"Num{side.title()}Bumpers {n}")
+        ),
         "",
         "Section IR parameters",
         f"IRNum {len(ir.positions)}",

@@ -23,6 +23,7 @@ from botyard.formats.models import find_robot
 from botyard.formats.worldoptions import WorldOptions, as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile, field_names
 from botyard.geometry import Pose
+from botyard.model.devices import pose_of
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser, robot_of
 from botyard.model.obstacles import BoxObject, Outline, Returns, disc, rectangle
@@ -37,7 +38,6 @@ from botyard.model.robotfile import (
     Triple,
     dynamics_of,
     mounted_laser,
-    pose_of,
     returns_of,
 )
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls

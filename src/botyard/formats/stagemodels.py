@@ -38,7 +38,6 @@ from botyard.formats.stageprops import (
 )
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import IDENTITY, Pose, compose, transform_point
-from botyard.model.accessories import BumperSpec
 from botyard.model.library import load_robot, parse_robot, robot_names
 from botyard.model.obstacles import Outline, Returns
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
@@ -435,14 +434,8 @@ class ModelLibrary:
             return self._ranger(spec, links, mount)
         if root in ("ranger", "sonar", "pioneerSonar"):
             return replace(spec, sonar=sensors.sonar(links, root, self.notes))
-        if root in ("fiducial", "fiducialfinder"):
-            return replace(spec, fiducial_finder=sensors.fiducial_finder(links, mount, self.notes))
-        if root == "blobfinder":
-            return replace(spec, blob_finder=sensors.blob_finder(links, mount, self.notes))
-        if root == "bumper":
-            found = sensors.bumpers(links, self.notes)
-            both = BumperSpec(front=max(found.front, spec.bumpers.front), rear=max(found.rear, spec.bumpers.rear))
-            return replace(spec, bumpers=both)
+        if root in sensors.DEVICES:
+            return spec.fitted(sensors.DEVICES[root](links, mount, self.notes, spec))
         if root == "gripper":
             return replace(spec, gripper=sensors.gripper(links, self.notes))
         if root in MODEL_TYPES:
@@ -450,7 +443,7 @@ class ModelLibrary:
         if root in UNSEEN:
             self.notes.add(root, child, f'"{root}" is not simulated')
             return spec
-        known = [*self._world.definitions, *sensors.LASERS, "laser", "ranger", "pioneerSonar", "fiducial", "blobfinder"]
+        known = [*self._world.definitions, *sensors.LASERS, "laser", "ranger", "pioneerSonar", *sensors.DEVICES]
         raise ModelFileError(
             f'"{shown(root)}" is not a type of sensor or model{did_you_mean(root, known)}', child.path, child.line
         )

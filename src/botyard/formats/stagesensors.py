@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -10,12 +10,12 @@ from botyard.errors import FormatError, ModelError, ModelFileError
 from botyard.formats.stageprops import Notes, merged, note_unused, pose, positive
 from botyard.formats.stageworld import Entity, Property
 from botyard.geometry import Pose, compose
-from botyard.model.accessories import BumperSpec, GripperSpec
+from botyard.model.accessories import GripperSpec
+from botyard.model.devices import DeviceSpec, make_spec
 from botyard.model.library import load_laser
+from botyard.model.robot import RobotSpec
 from botyard.model.sensors import (
     MAX_SONAR_RAYS,
-    BlobFinderSpec,
-    FiducialFinderSpec,
     LaserSpec,
     ReflectorRule,
     SonarSpec,
@@ -308,7 +308,7 @@ def ranger(
     return Ranger(tuple(lasers), ring)
 
 
-def fiducial_finder(links: Sequence[Entity], mount: Pose, notes: Notes) -> FiducialFinderSpec:
+def fiducial_finder(links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec) -> DeviceSpec:
     """A ``fiducial`` or ``fiducialfinder``: it finds what has a ``fiducial_return``.
 
     Raises
@@ -319,7 +319,8 @@ def fiducial_finder(links: Sequence[Entity], mount: Pose, notes: Notes) -> Fiduc
     props = merged(links)
     _note(notes, links, "fiducial")
     try:
-        return FiducialFinderSpec(
+        return make_spec(
+            "fiducial_finder",
             pose=_placed(props, mount),
             range_min=_number(props, "range_min", 0.0),
             range_max=_number(props, "range_max", 8.0),
@@ -332,7 +333,7 @@ def fiducial_finder(links: Sequence[Entity], mount: Pose, notes: Notes) -> Fiduc
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-def blob_finder(links: Sequence[Entity], mount: Pose, notes: Notes) -> BlobFinderSpec:
+def blob_finder(links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec) -> DeviceSpec:
     """A ``blobfinder``: it reports patches of its ``colors`` (older files: ``channels``).
 
     Raises
@@ -348,7 +349,8 @@ def blob_finder(links: Sequence[Entity], mount: Pose, notes: Notes) -> BlobFinde
     at = _placed(props, mount)
     pan = from_deg(_number(props, "pan", 0.0))
     try:
-        return BlobFinderSpec(
+        return make_spec(
+            "blob_finder",
             pose=compose(at, Pose(0.0, 0.0, pan)),
             colors=tuple(str(v) for v in colors.values) if colors else (),
             image=(int(width), int(height)),
@@ -361,8 +363,8 @@ def blob_finder(links: Sequence[Entity], mount: Pose, notes: Notes) -> BlobFinde
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-def bumpers(links: Sequence[Entity], notes: Notes) -> BumperSpec:
-    """A ``bumper`` of Stage 4: its segments, counted in front of and behind the robot's middle.
+def bumpers(links: Sequence[Entity], mount: Pose, notes: Notes, robot: RobotSpec) -> DeviceSpec:
+    """A ``bumper`` of Stage 4: its segments, counted in front of and behind the robot's middle; a robot has the most of all its bumpers.
 
     Raises
     ------
@@ -374,10 +376,23 @@ def bumpers(links: Sequence[Entity], notes: Notes) -> BumperSpec:
     count = _count(props, "bcount", 0, 14)
     poses = [pose(props[f"bpose[{i}]"]) for i in range(count) if f"bpose[{i}]" in props]
     front = sum(p.x >= 0.0 for p in poses)
+    others = robot.device("bumpers")
+    rear = len(poses) - front
+    if others is not None:
+        front, rear = max(front, others.front), max(rear, others.rear)
     try:
-        return BumperSpec(front=front, rear=len(poses) - front)
+        return make_spec("bumpers", front=front, rear=rear)
     except ModelError as error:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
+
+
+DEVICES: Final[Mapping[str, Callable[[Sequence[Entity], Pose, Notes, RobotSpec], DeviceSpec]]] = {
+    "fiducial": fiducial_finder,
+    "fiducialfinder": fiducial_finder,
+    "blobfinder": blob_finder,
+    "bumper": bumpers,
+}
+"""Stage's names of what are devices here, and their readers: given definitions, mounting, notes and the robot so far."""
 
 
 def gripper(links: Sequence[Entity], notes: Notes) -> GripperSpec:

@@ -1,35 +1,10 @@
-"""What a robot may carry besides range sensors: bumpers, a gripper, table-sensing infrared; frozen descriptions in SI units."""
+"""What a robot may carry besides range sensors: a gripper, table-sensing infrared; frozen descriptions in SI units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from botyard.errors import ModelError
-
-MAX_BUMPERS = 7
-"""Segments that the standard information packet has bits for, on each side (pioneer-protocol §5)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BumperSpec:
-    """Rings of contact switches.
-
-    Segments of one ring share its half circle evenly. Front segment 0 is the leftmost one, and numbers grow clockwise seen from
-    above; rear segment 0 is the rightmost one, and numbers go on clockwise.
-
-    Attributes
-    ----------
-    front, rear : int
-        Number of segments, 0 … 7.
-    """
-
-    front: int = 0
-    rear: int = 0
-
-    def __post_init__(self) -> None:
-        for name, n in (("front", self.front), ("rear", self.rear)):
-            if not 0 <= n <= MAX_BUMPERS:
-                raise ModelError(f"bumpers: {name} must be 0 … {MAX_BUMPERS}, found {n}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from botyard import arguments
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
-from botyard.model.robotfile import LaserFile, RobotFile, laser_of, to_spec
+from botyard.model.robotfile import LaserFile, RobotFile, gather_devices, laser_of, to_spec
 from botyard.model.sensors import LaserSpec
 from botyard.names import shown
 
@@ -127,7 +127,8 @@ def robot_of(table: Mapping[str, Any], name: str) -> RobotSpec:
         With the key, what was expected and what was found.
     """
     try:
-        return to_spec(_convert(_resolve(dict(table), name), RobotFile, name), name, load_laser)
+        whole = gather_devices(_resolve(dict(table), name))
+        return to_spec(_convert(whole, RobotFile, name), name, load_laser)
     except ModelError as error:
         if name in str(error):
             raise

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from typing import Any
 
 from botyard.errors import ModelError
-from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
+from botyard.model.accessories import GripperSpec, TableIrSpec
+from botyard.model.devices import DeviceSpec
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Outline, Returns
-from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec, SonarSpec
+from botyard.model.sensors import LaserSpec, SonarSpec
 from botyard.names import check_name
 from botyard.units import from_mm
 
@@ -201,10 +203,8 @@ class RobotSpec:
         Lasers, by index.
     sonar : SonarSpec or None
         Sonar ring.
-    fiducial_finder : FiducialFinderSpec or None
-        Finder of fiducials.
-    blob_finder : BlobFinderSpec or None
-        Finder of coloured things.
+    devices : tuple of DeviceSpec
+        Further sensors and contact switches, of kinds that `botyard.model.devices` finds by their names.
     pioneer : PioneerSpec
         Constants of the Pioneer protocol.
     battery : BatterySpec
@@ -213,8 +213,6 @@ class RobotSpec:
         GPS receiver.
     returns : Returns
         Who sees and feels the body.
-    bumpers : BumperSpec
-        Contact switches.
     gripper : GripperSpec or None
         Gripper.
     table_ir : TableIrSpec
@@ -239,13 +237,11 @@ class RobotSpec:
     perfect_odometry: bool = False
     lasers: tuple[LaserSpec, ...] = ()
     sonar: SonarSpec | None = None
-    fiducial_finder: FiducialFinderSpec | None = None
-    blob_finder: BlobFinderSpec | None = None
+    devices: tuple[DeviceSpec, ...] = ()
     pioneer: PioneerSpec = field(default_factory=PioneerSpec)
     battery: BatterySpec = field(default_factory=BatterySpec)
     gps: GpsSpec = field(default_factory=GpsSpec)
     returns: Returns = Returns()
-    bumpers: BumperSpec = BumperSpec()
     gripper: GripperSpec | None = None
     table_ir: TableIrSpec = TableIrSpec()
     wheel_radius: float = 0.1
@@ -262,6 +258,15 @@ class RobotSpec:
                 raise ModelError(f"robot {self.name}: outline must hold finite numbers, found {part}")
             if len(set(map(tuple, part))) < 2:
                 raise ModelError(f"robot {self.name}: outline needs different corners, found all of them at {part[:1]}")
+
+    def device(self, kind: str) -> Any:
+        """The first device of a kind, or None."""
+        return next((d for d in self.devices if d.type == kind), None)
+
+    def fitted(self, device: DeviceSpec) -> RobotSpec:
+        """The same robot with this device in place of those of its kind."""
+        others = tuple(d for d in self.devices if d.type != device.type)
+        return replace(self, devices=others if device.is_empty else (*others, device))
 
     @property
     def front(self) -> float:

@@ -6,7 +6,7 @@ Lengths are metres; angles are degrees (files are written by people) and radians
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,19 +15,18 @@ from msgspec import UNSET, UnsetType
 
 from botyard.errors import ModelError
 from botyard.geometry import Pose
-from botyard.model.accessories import BumperSpec, GripperSpec, TableIrSpec
+from botyard.model.accessories import GripperSpec, TableIrSpec
+from botyard.model.devices import DeviceSpec, devices_of, is_device, pose_of, table_of
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
 from botyard.model.obstacles import Returns
 from botyard.model.robot import Axes, BatterySpec, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import (
-    BlobFinderSpec,
-    FiducialFinderSpec,
     LaserSpec,
     ReflectorRule,
     SonarSpec,
     Transducer,
 )
-from botyard.units import from_deg, wrap_angle
+from botyard.units import from_deg
 
 Triple = tuple[float, float, float]
 Pair = tuple[float, float]
@@ -175,26 +174,6 @@ class DynamicsPart(Strict, kw_only=True):
     controller: ControllerPart | UnsetType = UNSET
 
 
-class _FiducialFinder(Strict):
-    pose: Triple = (0.0, 0.0, 0.0)
-    range: Pair = (0.0, 8.0)
-    range_id: float = 5.0
-    fov_deg: float = 180.0
-
-
-class _BlobFinder(Strict):
-    colors: list[str]
-    pose: Triple = (0.0, 0.0, 0.0)
-    image: tuple[int, int] = (80, 60)
-    range: float = 12.0
-    fov_deg: float = 60.0
-
-
-class _Bumpers(Strict):
-    front: int = 0
-    rear: int = 0
-
-
 class _Gripper(Strict):
     reach: _Number = UNSET
     opening: _Number = UNSET
@@ -220,15 +199,13 @@ class RobotFile(Strict, kw_only=True):
     parts: list[list[Pair]] = []
     lasers: list[LaserMount] = []
     sonar: _Sonar | None = None
-    fiducial_finder: _FiducialFinder | None = None
-    blob_finder: _BlobFinder | None = None
+    devices: list[dict[str, Any]] = []
     limits: _Limits | None = None
     odometry: _Odometry = msgspec.field(default_factory=_Odometry)
     pioneer: _Pioneer = msgspec.field(default_factory=_Pioneer)
     battery: _Battery = msgspec.field(default_factory=_Battery)
     gps: _Gps = msgspec.field(default_factory=_Gps)
     returns: ReturnsPart = msgspec.field(default_factory=ReturnsPart)
-    bumpers: _Bumpers = msgspec.field(default_factory=_Bumpers)
     gripper: _Gripper | None = None
     table_ir: _TableIr = msgspec.field(default_factory=_TableIr)
     wheel_radius: float = 0.1
@@ -237,9 +214,27 @@ class RobotFile(Strict, kw_only=True):
     dynamics: DynamicsPart | None = None
 
 
-def pose_of(triple: Triple) -> Pose:
-    """x, y (m) and a heading in degrees."""
-    return Pose(triple[0], triple[1], wrap_angle(from_deg(triple[2])))
+def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A robot file whose tables of devices, such as ``[bumpers]``, stand in its list ``[[devices]]``, before those that are there."""
+    own = {name for name in table if name not in RobotFile.__struct_fields__ and is_device(name)}
+    if not own:
+        return dict(table)
+    plain = {name: value for name, value in table.items() if name not in own}
+    short = [
+        {**value, "type": name} if isinstance(value, Mapping) else value
+        for name, value in table.items()
+        if name in own and value is not None
+    ]
+    listed = table.get("devices", [])
+    return plain | {"devices": [*short, *listed] if isinstance(listed, list) else listed}
+
+
+def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
+    """The keys of a robot file that describe devices: a table for the only one of its kind, else a list of tables."""
+    kinds = [d.type for d in devices]
+    if len(set(kinds)) == len(kinds):
+        return {d.type: table_of(d) for d in devices}
+    return {"devices": [{"type": d.type, **table_of(d)} for d in devices]}
 
 
 def _axes(triple: Triple) -> Axes:
@@ -274,23 +269,6 @@ def _transducer(pose: Triple, connected: bool, own: _Transducer | None) -> Trans
         pose=pose_of(pose), connected=connected, range_min=low, range_max=high, noise=own.noise,
         fov=None if own.fov_deg is None else from_deg(own.fov_deg),
     )  # fmt: skip
-
-
-def _fiducial_finder(file: _FiducialFinder) -> FiducialFinderSpec:
-    low, high = file.range
-    return FiducialFinderSpec(
-        pose=pose_of(file.pose), range_min=low, range_max=high, range_max_id=file.range_id, fov=from_deg(file.fov_deg)
-    )
-
-
-def _blob_finder(file: _BlobFinder) -> BlobFinderSpec:
-    return BlobFinderSpec(
-        pose=pose_of(file.pose),
-        colors=tuple(file.colors),
-        image=file.image,
-        range_max=file.range,
-        fov=from_deg(file.fov_deg),
-    )
 
 
 def _limits(file: _Limits | None) -> MotionLimits:
@@ -442,8 +420,7 @@ def to_spec(file: RobotFile, name: str, load: LoadLaser) -> RobotSpec:
         parts=tuple(tuple((float(x), float(y)) for x, y in part) for part in file.parts),
         lasers=tuple(mounted_laser(m, load) for m in file.lasers),
         sonar=None if file.sonar is None else _sonar(file.sonar),
-        fiducial_finder=None if file.fiducial_finder is None else _fiducial_finder(file.fiducial_finder),
-        blob_finder=None if file.blob_finder is None else _blob_finder(file.blob_finder),
+        devices=devices_of(file.devices),
         pioneer=PioneerSpec(
             class_name=p.class_,
             subclass=p.subclass or name,
@@ -459,7 +436,6 @@ def to_spec(file: RobotFile, name: str, load: LoadLaser) -> RobotSpec:
         battery=_battery(file.battery),
         gps=GpsSpec(x=file.gps.position[0], y=file.gps.position[1], dop=file.gps.dop),
         returns=returns_of(file.returns),
-        bumpers=BumperSpec(front=file.bumpers.front, rear=file.bumpers.rear),
         gripper=None if file.gripper is None else GripperSpec(**_given(file.gripper)),
         table_ir=TableIrSpec(positions=tuple(file.table_ir.positions), in_io_packet=file.table_ir.in_io_packet),
         wheel_radius=file.wheel_radius,
@@ -560,7 +536,6 @@ def to_table(spec: RobotSpec) -> dict[str, Any]:
         },
         "gps": {"position": [spec.gps.x, spec.gps.y], "dop": spec.gps.dop},
         "returns": returns_table(spec.returns),
-        "bumpers": _fields(spec.bumpers, "front rear"),
         "table_ir": {
             "positions": [list(p) for p in spec.table_ir.positions], "in_io_packet": spec.table_ir.in_io_packet,
         },
@@ -576,15 +551,4 @@ def to_table(spec: RobotSpec) -> dict[str, Any]:
         table["sonar"] = _sonar_table(spec.sonar)
     if gripper is not None:
         table["gripper"] = _fields(gripper, "reach opening thickness paddle_time lift_time")
-    finder, blobs = spec.fiducial_finder, spec.blob_finder
-    if finder is not None:
-        table["fiducial_finder"] = {
-            "pose": _triple(finder.pose), "range": [finder.range_min, finder.range_max], "range_id": finder.range_max_id,
-            "fov_deg": _deg(finder.fov),
-        }  # fmt: skip
-    if blobs is not None:
-        table["blob_finder"] = {
-            "colors": list(blobs.colors), "pose": _triple(blobs.pose), "image": list(blobs.image), "range": blobs.range_max,
-            "fov_deg": _deg(blobs.fov),
-        }  # fmt: skip
-    return table
+    return table | devices_table(spec.devices)

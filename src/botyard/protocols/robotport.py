@@ -7,19 +7,18 @@ next step; everything that is read comes from the last snapshot, so no protocol 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.bumpers import Bumpers
 from botyard.devices.electrics import Electrics
-from botyard.devices.finders import Blob, Fiducial
 from botyard.devices.gps import Fix
 from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.laser import LaserScan
 from botyard.devices.ranging import Bundle
 from botyard.devices.sonar import SonarReadings
+from botyard.devices.view import DeviceReader
 from botyard.engine.commands import Command
 from botyard.engine.layout import F8, I2, State
 from botyard.geometry import Pose, Twist
@@ -43,8 +42,6 @@ class RobotState(NamedTuple):
         Speed limits and ramps in force; m/s, m/s² and rad.
     odometry_error : Axes
         Proportional errors of odometry in force.
-    bumpers : Bumpers
-        Pressed bumper segments.
     path : (float, float)
         Way by odometry since the robot was made: forward, m, and turned, rad, each with its sign.
     """
@@ -59,7 +56,6 @@ class RobotState(NamedTuple):
     accel: Axes
     decel: Axes
     odometry_error: Axes
-    bumpers: Bumpers
     path: tuple[float, float]
 
 
@@ -226,12 +222,17 @@ class RobotPort(Protocol):
         """Compass heading clockwise from map north, rad; None for a robot without compass."""
         ...
 
-    def fiducials(self) -> Sequence[Fiducial]:
-        """Marks that the robot's fiducial finder sees now."""
+    @property
+    def devices(self) -> Mapping[str, DeviceReader[Any]]:
+        """Further sensors by their names."""
         ...
 
-    def blobs(self) -> Sequence[Blob]:
-        """Coloured patches that its blob finder sees now."""
+    def subscribe_device(self, name: str, on: bool) -> None:
+        """Begin or end to read one of them in every step."""
+        ...
+
+    def report_bits(self) -> Mapping[str, int]:
+        """Bits that they set in fields of the standard information packet."""
         ...
 
     def set_ghost(self, on: bool) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from botyard.devices import compass
-from botyard.devices.finders import Blob, Fiducial
 from botyard.devices.gps import Fix
 from botyard.devices.gripper import GripperState
 from botyard.devices.laser import LaserScan
 from botyard.devices.sonar import SonarReadings
+from botyard.devices.view import DeviceReader
 from botyard.engine import commands as cmd
 from botyard.geometry import Pose
 from botyard.protocols.robotport import RobotState, Timing
@@ -119,15 +120,26 @@ class Port:
         """Compass heading, rad clockwise from north."""
         return compass.bearing(self._robot.truth.th) if self.spec.compass else None
 
-    def fiducials(self) -> list[Fiducial]:
-        """Marks in sight; none without a finder."""
-        finder = self._robot.fiducial_finder
-        return [] if finder is None else finder.read()
+    @property
+    def devices(self) -> Mapping[str, DeviceReader[Any]]:
+        """Further sensors by their names."""
+        return self._robot.devices
 
-    def blobs(self) -> list[Blob]:
-        """Coloured patches in sight; none without a finder."""
-        finder = self._robot.blob_finder
-        return [] if finder is None else finder.read()
+    def subscribe_device(self, name: str, on: bool) -> None:
+        """Begin or end to read one of them in every step."""
+        self._robot.devices[name].subscribe(self._source, on)
+
+    def report_bits(self) -> Mapping[str, int]:
+        """Bits that they set in fields of the standard information packet."""
+        if not self.spec.devices:
+            return {}
+        bits: dict[str, int] = {}
+        for reader in self._robot.devices.values():
+            pioneer = reader.kind.pioneer
+            if pioneer is not None:
+                for name, value in pioneer.report(reader.spec, reader.read()).items():
+                    bits[name] = bits.get(name, 0) | value
+        return bits
 
     def set_ghost(self, on: bool) -> None:
         """Queue: nobody sees or feels the robot, or everybody again."""

@@ -1,4 +1,4 @@
-"""What robots read: lasers, sonar rings, finders of marks and colours."""
+"""What robots read: lasers and sonar rings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from botyard import arguments
-from botyard.devices.finders import Blob, Fiducial, find_blobs, find_fiducials
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import LaserScan, laser_bundle
 from botyard.devices.ranging import Bundle
@@ -16,7 +15,7 @@ from botyard.devices.sonar import SonarReadings, sonar_bundles
 from botyard.engine.layout import F8
 from botyard.handle import Handle
 from botyard.model.obstacles import Visible
-from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec, LaserSpec
+from botyard.model.sensors import LaserSpec
 from botyard.sim.journal import (
     SetRays,
 )
@@ -149,28 +148,3 @@ class Sonar(Handle):
     def ranges(self) -> F8:
         """Ranges of `read`, m."""
         return self.read().ranges
-
-
-class FiducialFinder(Handle):
-    """A fiducial finder of a robot; it costs nothing while nobody reads it."""
-
-    def __init__(self, robot: Robot, spec: FiducialFinderSpec) -> None:
-        self.spec = spec
-        self._robot = robot
-
-    def read(self) -> list[Fiducial]:
-        """The marks in sight, nearest first, in the present state."""
-        return find_fiducials(self._robot._sim._engine, self._robot.name, self.spec)
-
-
-class BlobFinder(Handle):
-    """A blob finder of a robot; it costs nothing while nobody reads it."""
-
-    def __init__(self, robot: Robot, spec: BlobFinderSpec) -> None:
-        self.spec = spec
-        self._robot = robot
-
-    def read(self) -> list[Blob]:
-        """The patches of its colours in its image, from left to right, in the present state."""
-        sim = self._robot._sim
-        return find_blobs(sim._engine, self._robot.name, self.spec, sim.colors)

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from botyard import arguments
 from botyard.devices.battery import Batteries
-from botyard.devices.bumpers import pressed
 from botyard.devices.electrics import Boards, Electrics
 from botyard.devices.gps import Fix, gps_fix
 from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.tables import under_table
+from botyard.devices.view import DeviceReader, View, has_columns
 from botyard.engine import commands as cmd
 from botyard.engine.tables import NOBODY
 from botyard.errors import UnknownNameError, WorldError
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
 from botyard.handle import Handle
+from botyard.model.devices import find_device, is_device, names_of
 from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes, RobotSpec
 from botyard.protocols.robotport import RobotState
 from botyard.sim.commands import Commands
 from botyard.sim.journal import API, Claim, acting
 from botyard.sim.port import Port
-from botyard.sim.readings import BlobFinder, FiducialFinder, Laser, Sonar
+from botyard.sim.readings import Laser, Sonar
 
 if TYPE_CHECKING:
     from botyard.sim.simulation import Simulation
@@ -46,8 +48,9 @@ class Robot(Handle):
     `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
     `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
     `stalled`         whether something blocks its way
-    `gps`, `gripper_state`, `fiducial_finder`, `blob_finder`, `digital_inputs`, `electrics`
-                      further devices; None where the model has none
+    `devices`         further sensors by their names: ``robot.devices["fiducial_finder"].read()``
+    `gps`, `gripper_state`, `digital_inputs`, `electrics`
+                      what else it carries; None where the model has none
     `state`           everything about its motion at once; `describe` says it in words
     ================  ==================================================================================
 
@@ -71,6 +74,7 @@ class Robot(Handle):
         "motors_on": "call command.enable(on)",
         "command": "call it: command(v=…, w=…)",
         "is_ghost": "call ghost(on)",
+        "devices": "a robot keeps its model; RobotSpec.fitted gives one with another device",
         "laser": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
         "lasers": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
         "simulation": "add a robot to the other simulation",
@@ -97,9 +101,42 @@ class Robot(Handle):
         self._teleports = 0
         vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
         self.sonar = Sonar(self) if spec.sonar is not None else None
-        self.fiducial_finder = None if spec.fiducial_finder is None else FiducialFinder(self, spec.fiducial_finder)
-        self.blob_finder = None if spec.blob_finder is None else BlobFinder(self, spec.blob_finder)
         self.gripper = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
+        self._devices: Mapping[str, DeviceReader[Any]] | None = None
+        if spec.devices and any(map(has_columns, spec.devices)):
+            for reader in self.devices.values():
+                reader._install(engine.rows[name])
+
+    @property
+    def devices(self) -> Mapping[str, DeviceReader[Any]]:
+        """Further sensors by their names: that of their kind, and ``_2`` behind it for the second of a kind, and so on."""
+        if self._devices is None:
+            self._devices = MappingProxyType({} if not self.spec.devices else self._make_devices())
+        return self._devices
+
+    def _make_devices(self) -> dict[str, DeviceReader[Any]]:
+        sim, made = self._sim, {}
+        for name, spec in zip(names_of(self.spec.devices), self.spec.devices, strict=True):
+            mounting = find_device(spec.type).mounting(spec)
+            view = View(
+                sim._engine,
+                self.name,
+                name,
+                mounting,
+                errs=sim.sensor_noise,
+                colors=lambda: sim.colors,
+                ranging=sim._devices,
+            )
+            made[name] = DeviceReader[Any](spec, view)
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """A device by its name, or None: ``robot.fiducial_finder`` is ``robot.devices.get("fiducial_finder")``."""
+            if name.startswith("_") or not is_device(name):
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+            return self.devices.get(name)
 
     def _leave(self) -> None:
         """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
@@ -162,7 +199,6 @@ class Robot(Handle):
             accel=Axes(*s.accel[row].tolist()),
             decel=Axes(*s.decel[row].tolist()),
             odometry_error=Axes(*s.err[row].tolist()),
-            bumpers=pressed(self.spec.bumpers, int(s.contact[row])),
             path=(float(s.path[row, 0]), float(s.path[row, 1])),
         )
 
@@ -259,6 +295,7 @@ class Robot(Handle):
         ]
         read = [f"laser {i}" for i, laser in enumerate(self.lasers) if laser.is_read]
         read += ["sonar"] if self.sonar is not None and self.sonar.is_read else []
+        read += [name for name, device in self.devices.items() if device.is_read]
         lines.append(f"sensors in use: {', '.join(read) or 'none'}")
         if self.gripper is not None:
             lines.append(f"gripper holds {self.gripper.holding or 'nothing'}")

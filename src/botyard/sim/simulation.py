@@ -43,7 +43,7 @@ from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
-from botyard.engine.tables import NOBODY, Row
+from botyard.engine.tables import NOBODY, Row, Table
 from botyard.errors import ArgumentError, DoubtWarning, WorldError
 from botyard.formats import saving
 from botyard.formats.base import Options, Warn
@@ -211,7 +211,8 @@ class Simulation(Handle):
         self._known = Known()
         self._journal = Journal()
         for table in self._engine.tables.values():
-            table.on_write = self._note_device
+            self._watch(table)
+        self._engine.on_table = self._watch
         self._configured: dict[tuple[str, int], Laser] = {}
         self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
         self._before: list[Callable[[], None]] = []
@@ -957,6 +958,10 @@ class Simulation(Handle):
         """Tell the journal of a change, if anybody reads it. `source`: None is who acts, see `botyard.sim.journal.acting`."""
         if self._journal.is_read:
             self._journal.note(self.tick, source, kind(*values))
+
+    def _watch(self, table: Table) -> None:
+        """The journal is told of what is written to a table."""
+        table.on_write = self._note_device
 
     def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
         if values and self._journal.is_read:

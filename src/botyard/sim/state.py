@@ -22,6 +22,7 @@ from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards
 from botyard.devices.gripper import Grippers
 from botyard.devices.joints import Joints, joint_key
+from botyard.devices.view import memory_key
 from botyard.engine import commands
 from botyard.engine.build import box_body
 from botyard.engine.layout import OdometryErrorMode
@@ -39,14 +40,16 @@ from botyard.engine.state import (
     write_columns,
     write_masses,
 )
+from botyard.engine.tables import Table
 from botyard.errors import BotyardError, StateError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
+from botyard.model.devices import find_device, loaded_devices, names_of
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import Axes, RobotSpec
 from botyard.model.world import Program
-from botyard.names import is_name
+from botyard.names import is_name, shown
 from botyard.sim.readings import MAX_RAYS
 
 if TYPE_CHECKING:
@@ -326,7 +329,8 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used:
         roster = msgspec.msgpack.decode(head.roster, type=_Roster)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateError(f"state: {error}") from None
-    if roster.schema != schema(sim.engine):
+    tables = _tables(sim, roster)
+    if roster.schema != schema(sim.engine, tables):
         raise StateError(
             f"state: it is of another version of botyard, {head.program}; this one is {botyard.__version__}"
         )
@@ -343,7 +347,7 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used:
     masses = any(model.dynamics is not None for model in models.values())
     if masses != (head.contacts != NO_MASS) or not (head.span == 0.0 or SHORTEST <= head.span <= 60.0):
         raise StateError("state: what it says of bodies with mass does not fit its models")
-    found = read_columns(sim.engine, data, rows, masses=masses)
+    found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
     queue = [_command(q, len(roster.bodies)) for q in head.queue]
     if not is_same:
         _check_roster(roster, models, sim, budget)
@@ -370,6 +374,19 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used:
     engine.resumed()
 
 
+def _tables(sim: Simulation, roster: _Roster) -> list[Table]:
+    """The tables of a state, in order: those that are always there, and those of devices, which may not be here yet."""
+    here = sim.engine.tables
+    found = [table for table in here.values() if not table.optional]
+    kinds = {device.table.name: device.table for device in loaded_devices() if device.table is not None}
+    for name in sorted(set(roster.keys) - {table.name for table in found}):
+        kind = type(here[name]) if name in here else kinds.get(name)
+        if kind is None:
+            raise StateError(f'state: it has a table "{shown(name)}" of a device that is not here')
+        found.append(here[name] if name in here else kind())
+    return found
+
+
 def _check_roster(
     roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject], sim: Simulation, budget: Budget
 ) -> None:
@@ -391,6 +408,15 @@ def _check_roster(
     described = cast(Described, sim._known.objects[roster.described])
     wanted = {Batteries.name: set(robots), Boards.name: set(robots), Joints.name: set(map(joint_key, described.joints)),
               Grippers.name: {n for n, m in robots.items() if isinstance(m, RobotSpec) and m.gripper is not None}}  # fmt: skip
+    for name, model in robots.items():
+        if isinstance(model, RobotSpec) and model.devices:
+            for device, spec in zip(names_of(model.devices), model.devices, strict=True):
+                columns = find_device(spec.type).table
+                if columns is not None:
+                    wanted.setdefault(columns.name, set()).add(memory_key(name, device))
+    known = {table.name for table in sim.engine.tables.values() if not table.optional}
+    if not wanted.keys() - known == roster.keys.keys() - known:
+        raise StateError("state: it has tables of other devices than its robots")
     for table, rows in wanted.items():
         keys = roster.keys.get(table, [])
         there = {key for key in keys if isinstance(key, str)}

@@ -396,6 +396,8 @@ class RosGraph:
         names = names_of(called, self.profile, alone)
         port = self._control.do(ROS, TakeRobot(robot=robot.name))
         topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._data)
+        for problem in topics.problems:
+            log.warning("%s: ROS does not show a device: %s", robot.name, problem)
 
         def conflict() -> None:
             others = [s for s in robot.clients if s != SOURCE]

@@ -16,12 +16,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.bumpers import pressed
 from botyard.engine.layout import F8, I8
 from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.laserstate import LaserState
 from botyard.protocols.pioneer.packet import HEADER
-from botyard.protocols.pioneer.reportbuilder import STALL_BITS, build_sip
+from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS, STALL_BITS, build_sip, is_stalled_by
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, LaserPart
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.robotport import Fleet
@@ -275,10 +274,10 @@ class _Sips:
         bits = state.stall[self._rows].astype(np.int64) * STALL_BITS
         for i in np.flatnonzero(state.contact[self._rows]).tolist():
             session = self._sessions[i]
-            front, rear = pressed(session.port.spec.bumpers, int(state.contact[self._rows[i]]))
-            if (front and session.bumpstall & 1) or (rear and session.bumpstall & 2):
+            more = session.port.report_bits().get("stall_bumpers", 0)
+            if is_stalled_by(more, session.bumpstall):
                 bits[i] |= STALL_BITS
-            bits[i] |= (rear & 0x7F) << 1 | (front & 0x7F) << 9
+            bits[i] |= more & DEVICE_BITS["stall_bumpers"]
         return bits
 
 

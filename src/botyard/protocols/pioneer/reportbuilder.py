@@ -6,22 +6,28 @@ This is the boundary where metres become millimetres and radians degrees.
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 
 from botyard import units
 from botyard.devices import encoders
 from botyard.devices.laser import LaserScan
+from botyard.model.devices import find_device
 from botyard.model.robot import RobotSpec
 from botyard.protocols.pioneer import accessoryreports as accessories
 from botyard.protocols.pioneer import gripperbits
 from botyard.protocols.pioneer.commands import P
-from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, Config, LaserPart, Sip
+from botyard.protocols.pioneer.reports import CONFIG_MAXIMA, READINGS_PER_PACKET, Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimDevice, SimInfo, SimStat
 from botyard.protocols.robotport import RobotPort, RobotState
 
 STALL_BITS = 0x0101
 """Both wheels stalled."""
+FRONT_BITS, REAR_BITS = 0xFE00, 0x00FE
+"""Contact switches of each side, in the same field."""
+DEVICE_BITS: Final = {"stall_bumpers": FRONT_BITS | REAR_BITS, "flags": 0xFFFF, "gripper": 0xFF, "faults": 0xFFFF}
+"""Fields of the report in which devices may set bits, and which ones (`PioneerFields.report`)."""
 SONAR_BITS = 0b11110
 """All four sonar arrays on."""
 
@@ -52,11 +58,14 @@ def sonar_readings(port: RobotPort, first: int) -> list[tuple[int, int]]:
     return [(first + i, min(max(r, 0), 0xFFFF)) for i, r in enumerate(ranges)]
 
 
-def _stall_bumpers(state: RobotState, bumpstall: int) -> int:
-    """Stall and bumper bits; with BUMPSTALL a pressed bumper counts as a stall too (§4.1, §5)."""
-    front, rear = state.bumpers
-    stalled = state.stalled or (front and bumpstall & 1) or (rear and bumpstall & 2)
-    return (STALL_BITS if stalled else 0) | (rear & 0x7F) << 1 | (front & 0x7F) << 9
+def is_stalled_by(bits: int, bumpstall: int) -> bool:
+    """Whether contact switches stall the robot: those in front with bit 0 of `bumpstall`, those behind with bit 1 (§4.1)."""
+    return bool((bits & FRONT_BITS and bumpstall & 1) or (bits & REAR_BITS and bumpstall & 2))
+
+
+def _stalls(is_stalled: bool, bits: int, bumpstall: int) -> int:
+    """The field of stalls and contact switches (§5)."""
+    return (STALL_BITS if is_stalled or is_stalled_by(bits, bumpstall) else 0) | bits & (FRONT_BITS | REAR_BITS)
 
 
 def _compass(port: RobotPort) -> int:
@@ -104,14 +113,15 @@ def build_sip(
         | e.joystick.button1 << 9
         | (e.battery.on_dock and e.battery.drains) << 10
     )
-    return Sip(
+    bits = port.report_bits()
+    sip = Sip(
         x=units.to_int_wrapped(units.mm(state.pose_odom.x) / p.dist_conv, 16),
         y=units.to_int_wrapped(units.mm(state.pose_odom.y) / p.dist_conv, 16),
         th=_i16(state.pose_odom.th / p.angle_conv),
         left_vel=_i16((forward - turn) / p.vel_conv),
         right_vel=_i16((forward + turn) / p.vel_conv),
         battery=min(decivolts, 0xFF),
-        stall_bumpers=_stall_bumpers(state, bumpstall),
+        stall_bumpers=_stalls(state.stalled, bits.get("stall_bumpers", 0), bumpstall),
         flags=flags,
         compass=_compass(port),
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
@@ -128,6 +138,9 @@ def build_sip(
         temperature=units.to_int_saturated(e.temperature, -128, 127),
         soc=units.to_int_saturated(e.charge, 0, 100) if by_charge else 0,
     )
+    for name in bits.keys() & DEVICE_BITS.keys() - {"stall_bumpers"}:
+        setattr(sip, name, getattr(sip, name) | bits[name] & DEVICE_BITS[name])
+    return sip
 
 
 def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -> Config:
@@ -135,7 +148,7 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
     top, top_acc = spec.limits.max_speed, spec.limits.top_accel
     has_sonar = 1 if spec.sonar else 0
     omni = top.y > 0.0
-    return Config(
+    config = Config(
         class_name=spec.pioneer.class_name,
         subclass=spec.pioneer.subclass,
         name=name,
@@ -147,8 +160,6 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
         has_gripper=1 if spec.gripper else 0,
         front_sonar=has_sonar,
         rear_sonar=has_sonar,
-        front_bumpers=spec.bumpers.front,
-        rear_bumpers=spec.bumpers.rear,
         has_gyro=1 if spec.gyro else 0,
         ticks_mm=_u16(spec.pioneer.ticks_per_mm),
         watchdog_ms=_u16(spec.pioneer.watchdog * 1000.0),
@@ -164,6 +175,12 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
         lat_acc=_u16(units.mm(state.accel.y)),
         lat_decel=_u16(units.mm(state.decel.y)),
     )
+    for device in spec.devices:
+        shown = find_device(device.type).pioneer
+        for name, value in {} if shown is None else shown.config(device).items():
+            if name in CONFIG_MAXIMA:
+                setattr(config, name, min(max(value, 0), CONFIG_MAXIMA[name]))
+    return config
 
 
 def build_simstat(port: RobotPort, state: RobotState) -> SimStat:

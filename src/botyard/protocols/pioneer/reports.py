@@ -139,6 +139,8 @@ _CONFIG_LAYOUT: Final = (
     ("lat_vel_top", "H"), ("lat_acc_top", "H"), ("lat_vel_max", "H"), ("lat_acc", "H"), ("lat_decel", "H"),
     ("charge_threshold", "H"),
 )  # fmt: skip
+CONFIG_MAXIMA: Final = {name: {"B": 0xFF, "H": 0xFFFF}[code] for name, code in _CONFIG_LAYOUT if code in "BH"}
+"""Greatest values of the whole numbers of a CONFIGpac."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,12 +19,13 @@ from typing import Final
 from botyard.devices.gripper import Action
 from botyard.engine.commands import SetVelocity, Stop
 from botyard.errors import DeniedError
+from botyard.model.devices import DeviceSpec, find_device
 from botyard.protocols.pioneer import handlers
 from botyard.protocols.pioneer.commands import QUIET, C, P, command_name
 from botyard.protocols.pioneer.events import Event, Level, LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.laserstate import LaserState
 from botyard.protocols.pioneer.packet import Packet, Parser, frame
-from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip
+from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip, is_stalled_by
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
 from botyard.protocols.pioneer.simreports import MapChanged
 from botyard.protocols.pioneer.streams import Streams
@@ -168,6 +169,7 @@ class Session:
             or spec.gripper is not None
             or spec.compass
             or spec.table_ir.positions
+            or not all(self._is_plain_device(device) for device in spec.devices)
             or (spec.sonar is not None and len(spec.sonar.transducers) > READINGS_PER_PACKET)
         )
         self._silent = False
@@ -404,9 +406,8 @@ class Session:
 
     def _act_for_the_board(self) -> None:
         """Stop at a bumper that stalls the robot; drive by joystick."""
-        if self.bumpstall and self.port.spec.bumpers:
-            front, rear = self.port.state().bumpers
-            bumped = bool(front and self.bumpstall & 1) or bool(rear and self.bumpstall & 2)
+        if self.bumpstall and self.port.spec.devices:
+            bumped = is_stalled_by(self.port.report_bits().get("stall_bumpers", 0), self.bumpstall)
             if bumped and not self._bumped:
                 self.port.submit(Stop())
             self._bumped = bumped
@@ -440,6 +441,12 @@ class Session:
         if self.streams.wanted:
             self.send(self.streams.report(self.port.state()))
         self.send(scans)
+
+    @staticmethod
+    def _is_plain_device(spec: DeviceSpec) -> bool:
+        """Whether it changes nothing in reports, or only while the robot is touched."""
+        pioneer = find_device(spec.type).pioneer
+        return pioneer is None or pioneer.is_by_touch
 
     @property
     def is_plain(self) -> bool:

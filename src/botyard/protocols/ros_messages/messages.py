@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.finders import Blob, Fiducial
 from botyard.devices.gps import Fix
 from botyard.devices.laser import LaserScan
 from botyard.geometry import Pose, Twist, yaw_of_quaternion
@@ -176,11 +175,6 @@ class Messages:
         names = [f for f in kind.__dataclass_fields__ if not f.startswith("__")]
         return kind(**{n: known[n] for n in names if n in known})
 
-    def bumpers(self, stamp: Stamp, frame: str, front: Sequence[bool], rear: Sequence[bool]) -> Any:
-        """rosaria/BumperState."""
-        both = (np.array(front, np.bool_), np.array(rear, np.bool_))
-        return self._types("rosaria/BumperState")(self.header(stamp, frame), *both)
-
     def fix(self, stamp: Stamp, fix: Fix, frame: str) -> Any:
         """sensor_msgs/NavSatFix; without a usable fix, status −1."""
         status = self._types("sensor_msgs/NavSatStatus")(0 if fix.dop > 0.0 else -1, 1)
@@ -212,18 +206,6 @@ class Messages:
             status(level, name, text, name, [pair(k, v) for k, v in values]) for name, level, text, values in entries
         ]
         return self._types("diagnostic_msgs/DiagnosticArray")(self.header(stamp, ""), made)
-
-    def fiducials(self, stamp: Stamp, found: Iterable[Fiducial], frame: str) -> Any:
-        """botyard_msgs/FiducialArray."""
-        one = self._types("botyard_msgs/Fiducial")
-        made = [one(f.id, f.range, f.bearing, self.pose(f.pose)) for f in found]
-        return self._types("botyard_msgs/FiducialArray")(self.header(stamp, frame), made)
-
-    def blobs(self, stamp: Stamp, found: Iterable[Blob], image: tuple[int, int], frame: str) -> Any:
-        """botyard_msgs/BlobArray."""
-        one = self._types("botyard_msgs/Blob")
-        made = [one(b.channel, b.color, b.left, b.top, b.right, b.bottom, b.range, b.bearing) for b in found]
-        return self._types("botyard_msgs/BlobArray")(self.header(stamp, frame), *image, made)
 
     def log(self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()) -> Any:
         """rosgraph_msgs/Log; levels 1, 2, 4, 8, 16."""

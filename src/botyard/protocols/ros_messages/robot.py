@@ -14,6 +14,14 @@ from botyard.devices.battery import ChargeState
 from botyard.engine import commands as cmd
 from botyard.geometry import Pose
 from botyard.protocols.robotport import RobotPort
+from botyard.protocols.ros_messages.devices import (
+    Shown,
+    device_message,
+    device_transforms,
+    frame_of,
+    learn_types,
+    shown_devices,
+)
 from botyard.protocols.ros_messages.limits import MAX_INPUT
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
@@ -141,6 +149,8 @@ class RobotTopics:
         data.add(self._ring)
         n = names
         self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
+        self.problems = learn_types(port, types)
+        """What is not shown of the robot's devices, and why."""
 
     def close(self) -> None:
         """The robot has gone."""
@@ -200,8 +210,6 @@ class RobotTopics:
             add(
                 "battery_recharge_state", "std_msgs/Int8", self._recharge, "what the charger does", version=lambda: self._charge_state
             )  # fmt: skip
-            if spec.bumpers.front or spec.bumpers.rear:
-                add("bumper_state", "rosaria/BumperState", self._bumpers, "pressed bumper segments")
         if profile == "default":
             add(
                 "battery_state",
@@ -211,11 +219,20 @@ class RobotTopics:
                 period=SLOW,
             )
             add("fix", "sensor_msgs/NavSatFix", self._fix, "GPS, in georeferenced maps", period=SLOW)
-            if spec.fiducial_finder is not None:
-                add("fiducials", "botyard_msgs/FiducialArray", self._fiducials, "marks in sight")
-            if spec.blob_finder is not None:
-                add("blobs", "botyard_msgs/BlobArray", self._blobs, "coloured patches in sight")
+        for one in shown_devices(self.port, n):
+            if self._types.knows(one.ros.type_name):
+                found.append(self._device_topic(one))
         return found
+
+    def _device_topic(self, one: Shown) -> Topic:
+        frame = frame_of(one, self.names)
+        return Topic(
+            self.names.topic(f"{one.ros.topic}{one.tail}"),
+            one.ros.type_name,
+            lambda stamp: device_message(one, self._types, self._m, stamp, frame),
+            one.reader.kind.about,
+            wanted=lambda on: self.port.subscribe_device(one.reader.name, on),
+        )
 
     def transform(self) -> Transform:
         """Odom → base_link, at every step."""
@@ -234,10 +251,7 @@ class RobotTopics:
             found.append(
                 Transform(self._base, n.frame_id("gps"), Pose(self.port.spec.gps.x, self.port.spec.gps.y, 0.0))
             )
-            for finder, frame in ((self.port.spec.fiducial_finder, "fiducial"), (self.port.spec.blob_finder, "camera")):
-                if finder is not None:
-                    found.append(Transform(self._base, n.frame_id(frame), finder.pose))
-        return found
+        return found + device_transforms(self.port, n, self._base)
 
     def _scan_topic(self, i: int) -> Topic:
         n = self.names
@@ -384,23 +398,9 @@ class RobotTopics:
         capacity = self.port.spec.battery.capacity_wh
         return self._m.battery(stamp, electrics.volts, electrics.charge / 100.0, status, capacity)
 
-    def _bumpers(self, stamp: Stamp) -> Any:
-        spec, pressed = self.port.spec.bumpers, self.port.state().bumpers
-        front = [bool(pressed.front >> i & 1) for i in range(spec.front)]
-        rear = [bool(pressed.rear >> i & 1) for i in range(spec.rear)]
-        return self._m.bumpers(stamp, self._base, front, rear)
-
     def _fix(self, stamp: Stamp) -> Any:
         fix = self.port.fix()
         return None if fix is None else self._m.fix(stamp, fix, self.names.frame_id("gps"))
-
-    def _fiducials(self, stamp: Stamp) -> Any:
-        return self._m.fiducials(stamp, self.port.fiducials(), self.names.frame_id("fiducial"))
-
-    def _blobs(self, stamp: Stamp) -> Any:
-        finder = self.port.spec.blob_finder
-        image = finder.image if finder is not None else (0, 0)
-        return self._m.blobs(stamp, self.port.blobs(), image, self.names.frame_id("camera"))
 
     def diagnostics(self) -> tuple[str, int, str, list[tuple[str, str]]]:
         """Name, level, message and values for /diagnostics."""

@@ -7,6 +7,7 @@ besides. So a message is made once and encoded once for each wire form. Names ar
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,19 +19,15 @@ import numpy as np
 
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
+from botyard.geometry import Pose
+from botyard.model.devices import built_in_devices
 from botyard.protocols.ros_messages import simulation_interfaces as simulation
 
 EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
-    "rosaria/BumperState": "std_msgs/Header header\nbool[] front_bumpers\nbool[] rear_bumpers",
-    "botyard_msgs/Fiducial": "int32 id\nfloat64 range\nfloat64 bearing\ngeometry_msgs/Pose pose",
-    "botyard_msgs/FiducialArray": "std_msgs/Header header\nbotyard_msgs/Fiducial[] fiducials",
-    "botyard_msgs/Blob": (
-        "int32 channel\nstring color\nuint32 left\nuint32 top\nuint32 right\nuint32 bottom\nfloat64 range\nfloat64 bearing"
-    ),
-    "botyard_msgs/BlobArray": "std_msgs/Header header\nuint32 width\nuint32 height\nbotyard_msgs/Blob[] blobs",
+    **{name: text for device in built_in_devices() if device.ros for name, text in device.ros.definitions.items()},
 }
-"""Types that rosbags does not bring along: of ROS packages by their definitions, and our own."""
+"""Types that rosbags does not bring along: of ROS packages by their definitions, and those of our devices."""
 SERVICES: Final = {
     "std_srvs/Empty": ("", ""),
     "std_srvs/SetBool": ("bool data", "bool success\nstring message"),
@@ -64,6 +61,10 @@ _ROS2_MESSAGES: Final = {f"{simulation.PACKAGE}/{n}": text for n, text in simula
 _SIMULATION: Final = {f"{simulation.PACKAGE}/{n}": texts for n, texts in simulation.SERVICES.items()}
 ROS1_PACKAGES: Final = frozenset(["dynamic_reconfigure", "roscpp"])
 """Packages that ROS 2 does not have."""
+_NUMBERS: Final[Mapping[str, Any]] = {
+    "string": str, "wstring": str, "bool": bool, **{f"{sign}int{bits}": int for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "byte": int, "octet": int, "char": int,
+}  # fmt: skip
 _FIELD: Final = re.compile(r"^\s*([A-Za-z][\w/]*)(\[\d*\])?\s+(\w+)\s*(=.*)?$")
 _PLAIN: Final = frozenset(
     [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -138,6 +139,70 @@ class Types:
             self._add(self._one, f"{name}Request", request)
             self._add(self._one, f"{name}Response", response)
         self._definitions: dict[str, tuple[str, str]] = {}
+
+    def learn(self, definitions: Mapping[str, str]) -> None:
+        """Further types, by their names; those that others use first.
+
+        Raises
+        ------
+        WorldError
+            One is no definition, or another one of that name is known.
+        """
+        for name, text in definitions.items():
+            try:
+                parsed = self._parse(text + "\n", full(name))
+                if full(name) in self._one.types:
+                    if dict(self._one.fielddefs[full(name)][1]) != dict(parsed[full(name)][1]):
+                        raise WorldError(f"there is another ROS message type {name}")
+                    continue
+                self._one.register(parsed)
+            except WorldError:
+                raise
+            except Exception as error:  # rosbags raises whatever comes, and the text may be anybody's
+                raise WorldError(f"ROS message type {name}: {error!r}"[:300]) from None
+            self._more[name] = text
+            if self._two is not None:
+                self._add(self._two, name, text)
+
+    def has_header(self, name: str) -> bool:
+        """Whether messages of a type begin with a header."""
+        return any(field == "header" for field, _ in self._one.fielddefs[full(name)][1])
+
+    def made(self, name: str, values: Mapping[str, Any]) -> Any:
+        """A message with these values by the names of its fields: messages as mappings, or made already; a `Pose` as one of geometry_msgs.
+
+        Raises
+        ------
+        WorldError
+            The type has no such field, or no such value fits there.
+        """
+        fields = dict(self._one.fielddefs[full(name)][1])
+        for field in values:
+            if field not in fields:
+                raise WorldError(f'{name} has no field "{field}"')
+        filled = {
+            field: self._value(kind, values[field]) if field in values else self._zero(kind, self._blank)
+            for field, kind in fields.items()
+        }
+        return self._one.types[full(name)](**filled)
+
+    def _value(self, kind: Any, value: Any) -> Any:
+        sort, what = int(kind[0]), kind[1]
+        try:
+            if sort == 1:
+                return _NUMBERS.get(what[0], float)(value)
+            if sort == 2:
+                if isinstance(value, Pose):
+                    turn = {"z": math.sin(value.th / 2.0), "w": math.cos(value.th / 2.0)}
+                    value = {"position": {"x": value.x, "y": value.y}, "orientation": turn}
+                return self.made(what, value) if isinstance(value, Mapping) else value
+            item, _ = what
+            if int(item[0]) == 1 and "string" not in item[1][0]:
+                kinds = {"byte": "uint8", "octet": "uint8", "char": "uint8"}
+                return np.asarray(value, kinds.get(item[1][0], item[1][0]))
+            return [self._value(item, one) for one in value]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise WorldError(f"a ROS message: expected {what}, found {type(value).__name__}: {error}") from None
 
     def _add(self, store: Any, name: str, text: str) -> None:
         if full(name) not in store.types:

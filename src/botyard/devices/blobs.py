@@ -1,0 +1,172 @@
+"""Blob finder: a camera that reports patches of the colours that it was taught (formats §4.3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from botyard.errors import ModelError
+from botyard.geometry import IDENTITY, Pose, transform_point
+from botyard.model.colors import rgb
+from botyard.model.devices import Device, DeviceSpec, Field, Mark, RosMessage, parameter
+
+if TYPE_CHECKING:
+    from botyard.devices.view import View
+
+HEIGHT: Final = 0.6
+"""Height of everything that a blob finder sees, m: a plane has none."""
+MAX_PIXELS: Final = 4096
+"""Greatest width and height of an image, pixels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobFinderSpec(DeviceSpec):
+    """A camera that reports patches of the colours that it was taught (formats §4.3).
+
+    Attributes
+    ----------
+    pose : Pose
+        Mounting in the robot's frame, m and rad; its heading is the pan angle.
+    colors : tuple of str
+        Colour of each channel, X11 names or ``#rrggbb``.
+    image : tuple of int
+        Width and height of the image, pixels.
+    range_max : float
+        What is farther away is not seen, m.
+    fov : float
+        Horizontal field of view, rad.
+    """
+
+    type: str = field(default="blob_finder", init=False)
+    pose: Pose = parameter(IDENTITY)
+    colors: tuple[str, ...] = parameter(())
+    image: tuple[int, int] = parameter((80, 60))
+    range_max: float = parameter(12.0, unit="m", key="range")
+    fov: float = parameter(math.radians(60), unit="rad")
+
+    def __post_init__(self) -> None:
+        if min(self.image) < 1 or max(self.image) > MAX_PIXELS:
+            raise ModelError(f"blob finder: image must be 1 … {MAX_PIXELS} pixels wide and high, found {self.image}")
+        if not self.range_max > 0.0:
+            raise ModelError(f"blob finder: range must be positive, found {self.range_max}")
+        if not 0.0 < self.fov < math.pi:
+            raise ModelError(f"blob finder: field of view must be within 0…180°, found {self.fov:.3f} rad")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """A patch of one colour in the image.
+
+    Attributes
+    ----------
+    channel : int
+        Index of the colour among those of the finder.
+    color : str
+        The colour.
+    left, top, right, bottom : int
+        Its bounding box, pixels from the upper left corner, the last ones included.
+    range : float
+        Distance of what is seen, m.
+    bearing : float
+        Direction of the patch's middle in the sensor's frame, rad counter-clockwise.
+    """
+
+    channel: int
+    color: str
+    left: int
+    top: int
+    right: int
+    bottom: int
+    range: float
+    bearing: float
+
+    @property
+    def area(self) -> int:
+        """Pixels."""
+        return (self.right - self.left + 1) * (self.bottom - self.top + 1)
+
+
+def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
+    """The patches of the finder's colours in its image, from left to right.
+
+    Each column of the image is a ray through its middle; neighbouring columns that see the same body are one patch.
+    """
+    width, height = spec.image
+    # columns are equally wide on the image plane
+    offsets = np.tan(spec.fov / 2) * (1.0 - (2.0 * np.arange(width) + 1.0) / width)
+    bearings = np.arctan(offsets)
+    ranges, rows = view.sight(view.pose.th + bearings, spec.range_max, view.blobs)
+    channels = {rgb(c): i for i, c in reversed(list(enumerate(spec.colors)))}
+    names, colors = view.names, view.colors
+    focal = width / 2.0 / math.tan(spec.fov / 2)  # pixels
+    found = []
+    edges = np.flatnonzero(np.diff(rows)) + 1
+    for first, last in zip([0, *edges.tolist()], [*edges.tolist(), width], strict=True):
+        row = int(rows[first])
+        channel = channels.get(rgb(colors.get(names.get(row, ""), ""))) if row >= 0 else None
+        if channel is None:
+            continue
+        away = float(ranges[first:last].min())
+        half = min(height / 2.0, focal * (HEIGHT / 2.0) / max(away, 1e-3))
+        top, bottom = math.floor(height / 2.0 - half), math.ceil(height / 2.0 + half) - 1
+        found.append(
+            Blob(
+                channel=channel,
+                color=spec.colors[channel],
+                left=first,
+                top=max(0, top),
+                right=last - 1,
+                bottom=min(height - 1, bottom),
+                range=away,
+                bearing=float(bearings[first:last].mean()),
+            )
+        )
+    return found
+
+
+def _message(spec: BlobFinderSpec, found: list[Blob]) -> dict[str, Any]:
+    width, height = spec.image
+    return {"width": width, "height": height, "blobs": [dict(zip(_NAMES, row, strict=True)) for row in _rows(found)]}
+
+
+_NAMES: Final = ("channel", "color", "left", "top", "right", "bottom", "range", "bearing")
+
+
+def _rows(found: list[Blob]) -> list[tuple[Any, ...]]:
+    return [tuple(getattr(b, name) for name in _NAMES) for b in found]
+
+
+def _marks(spec: BlobFinderSpec, found: list[Blob]) -> list[Mark]:
+    return [
+        Mark(*transform_point(spec.pose, b.range * math.cos(b.bearing), b.range * math.sin(b.bearing)), b.color)
+        for b in found
+    ]
+
+
+BLOB_FINDER: Final = Device(
+    name="blob_finder",
+    about="coloured patches in sight",
+    spec=BlobFinderSpec,
+    read=find_blobs,
+    fields=(
+        Field("channel", kind=int), Field("color", kind=str), Field("left", "pixels", int), Field("top", "pixels", int),
+        Field("right", "pixels", int), Field("bottom", "pixels", int), Field("range", "m"), Field("bearing", "rad"),
+    ),
+    rows=_rows,
+    ros=RosMessage(
+        topic="blobs",
+        type_name="botyard_msgs/BlobArray",
+        fields=_message,
+        frame="camera",
+        definitions={
+            "botyard_msgs/Blob": (
+                "int32 channel\nstring color\nuint32 left\nuint32 top\nuint32 right\nuint32 bottom\nfloat64 range\nfloat64 bearing"
+            ),
+            "botyard_msgs/BlobArray": "std_msgs/Header header\nuint32 width\nuint32 height\nbotyard_msgs/Blob[] blobs",
+        },
+    ),
+    marks=_marks,
+)  # fmt: skip

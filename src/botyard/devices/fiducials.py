@@ -1,0 +1,132 @@
+"""Fiducial finder: finds marked things and robots in plain sight, and reads the mark of near ones (formats §4.3).
+
+Everything that botyard knows of it is here: it is the model of a sensor of one file.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from botyard.errors import ModelError
+from botyard.geometry import IDENTITY, Pose, relative, transform_point
+from botyard.model.devices import Device, DeviceSpec, Field, Mark, RosMessage, parameter
+
+if TYPE_CHECKING:
+    from botyard.devices.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiducialFinderSpec(DeviceSpec):
+    """A sensor that finds marked things and robots in plain sight, and reads the mark of near ones (formats §4.3).
+
+    Attributes
+    ----------
+    pose : Pose
+        Mounting in the robot's frame, m and rad.
+    range_min, range_max : float
+        Distance within which marks are found, m.
+    range_max_id : float
+        Distance within which they can be read, m.
+    fov : float
+        Field of view, rad.
+    """
+
+    type: str = field(default="fiducial_finder", init=False)
+    pose: Pose = parameter(IDENTITY)
+    range_min: float = parameter(0.0, unit="m", key="range", index=0)
+    range_max: float = parameter(8.0, unit="m", key="range", index=1)
+    range_max_id: float = parameter(5.0, unit="m", key="range_id")
+    fov: float = parameter(math.pi, unit="rad")
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.range_min < self.range_max:
+            raise ModelError(
+                f"fiducial finder: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
+            )
+        if not 0.0 < self.fov <= 2.0 * math.pi + 1e-9:
+            raise ModelError(f"fiducial finder: field of view must be within 0…360°, found {self.fov:.3f} rad")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fiducial:
+    """A mark that was found.
+
+    Attributes
+    ----------
+    id : int
+        What it says; 0 if it is too far away to be read.
+    range, bearing : float
+        Where its middle is, in the sensor's frame: m, rad counter-clockwise.
+    pose : Pose
+        The marked thing in the sensor's frame, m and rad.
+    """
+
+    id: int
+    range: float
+    bearing: float
+    pose: Pose
+
+
+def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
+    """The marks that the finder sees, nearest first.
+
+    A mark is found if the middle of its body is within range and field of view, and nothing stands between.
+    """
+    state, at, marks = view.state, view.pose, view.fiducials
+    rows = np.flatnonzero(marks)
+    rows = rows[rows != view.row]
+    dx, dy = state.pose[rows, 0] - at.x, state.pose[rows, 1] - at.y
+    ranges = np.hypot(dx, dy)
+    bearings = np.arctan2(dy, dx)
+    turned = np.remainder(bearings - at.th + math.pi, 2.0 * math.pi) - math.pi
+    near = (ranges >= spec.range_min) & (ranges <= spec.range_max) & (np.abs(turned) <= spec.fov / 2 + 1e-9)
+    rows, ranges, bearings, turned = rows[near], ranges[near], bearings[near], turned[near]
+    if not len(rows):
+        return []
+    met, what = view.sight(bearings, spec.range_max)
+    clear = (what == rows) | (met >= ranges - 1e-9)
+    return [
+        Fiducial(
+            id=int(marks[rows[i]]) if ranges[i] <= spec.range_max_id else 0,
+            range=float(ranges[i]),
+            bearing=float(turned[i]),
+            pose=relative(at, Pose(*state.pose[rows[i]].tolist())),
+        )
+        for i in np.argsort(ranges, kind="stable").tolist()
+        if clear[i]
+    ]
+
+
+def _message(_: FiducialFinderSpec, found: list[Fiducial]) -> dict[str, Any]:
+    return {"fiducials": [{"id": f.id, "range": f.range, "bearing": f.bearing, "pose": f.pose} for f in found]}
+
+
+def _marks(spec: FiducialFinderSpec, found: list[Fiducial]) -> list[Mark]:
+    return [Mark(*transform_point(spec.pose, f.pose.x, f.pose.y), str(f.id or "?")) for f in found]
+
+
+FIDUCIAL_FINDER: Final = Device(
+    name="fiducial_finder",
+    about="marks in sight",
+    spec=FiducialFinderSpec,
+    read=find_fiducials,
+    fields=(
+        Field("id", kind=int), Field("range", "m"), Field("bearing", "rad"), Field("x", "m"), Field("y", "m"), Field("th", "rad"),
+    ),
+    rows=lambda found: [(f.id, f.range, f.bearing, *f.pose) for f in found],
+    ros=RosMessage(
+        topic="fiducials",
+        type_name="botyard_msgs/FiducialArray",
+        fields=_message,
+        frame="fiducial",
+        definitions={
+            "botyard_msgs/Fiducial": "int32 id\nfloat64 range\nfloat64 bearing\ngeometry_msgs/Pose pose",
+            "botyard_msgs/FiducialArray": "std_msgs/Header header\nbotyard_msgs/Fiducial[] fiducials",
+        },
+    ),
+    marks=_marks,
+)  # fmt: skip

@@ -1,0 +1,237 @@
+"""The world as a device of a robot sees it, and the handle by which it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.devices.ranging import RangeDevices
+from botyard.engine.kernels.sight import look
+from botyard.engine.layout import F8, I8, State
+from botyard.engine.rng import draws
+from botyard.engine.simulation import Engine
+from botyard.engine.tables import NOBODY, Row
+from botyard.geometry import Pose, compose
+from botyard.handle import Handle
+from botyard.model.devices import Device, DeviceSpec, find_device
+from botyard.model.obstacles import Visible
+from botyard.model.scene import Scene
+
+R = TypeVar("R")
+NORMAL_PARTS: Final = 12
+"""So many uniform draws make one normal one."""
+
+
+@lru_cache(maxsize=4096)
+def stream_of(name: str) -> int:
+    """Number of a device in its body's random streams, by its name; those of lasers, sonar and odometry are below 2⁶³."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little") | 1 << 63
+
+
+class View:
+    """The present state of the world, from a device of a robot. It only looks.
+
+    Attributes
+    ----------
+    engine : Engine
+        The engine underneath, for what is not below.
+    body : str
+        Name of the robot.
+    name : str
+        Name of the device among those of the robot.
+    errs : bool
+        Whether sensors err in this simulation.
+    memory : Row or None
+        What the device remembers, if its kind has columns.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        body: str,
+        name: str,
+        mounting: Pose,
+        *,
+        errs: bool,
+        colors: Callable[[], Mapping[str, str]],
+        ranging: RangeDevices,
+    ) -> None:
+        self.engine = engine
+        self.body = body
+        self.name = name
+        self.errs = errs
+        self.memory: Row[Any] | None = None
+        self._mounting = mounting
+        self._colors = colors
+        self._ranging = ranging
+        self.key = (body, f"device {name}", 0)
+
+    @property
+    def row(self) -> int:
+        """Row of the robot in `state`."""
+        return self.engine.rows[self.body]
+
+    @property
+    def state(self) -> State:
+        """All bodies; see `botyard.engine.layout.State`. Not to be written to."""
+        return self.engine.state
+
+    @property
+    def scene(self) -> Scene:
+        """The map."""
+        return self.engine.scene
+
+    @property
+    def time(self) -> float:
+        """Simulated time, s."""
+        return self.engine.clock.time
+
+    @property
+    def robot_pose(self) -> Pose:
+        """True pose of the robot, m and rad."""
+        return Pose(*self.engine.state.pose[self.row].tolist())
+
+    @property
+    def pose(self) -> Pose:
+        """True pose of the device in the world, m and rad."""
+        return compose(self.robot_pose, self._mounting)
+
+    @property
+    def contact(self) -> int:
+        """Where the robot is touched: bit k is the k-th of 64 sectors of its body, counter-clockwise from straight ahead."""
+        return int(self.engine.state.contact[self.row])
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Names of all bodies by their rows."""
+        return {row: body for body, row in self.engine.rows.items()}
+
+    @property
+    def colors(self) -> Mapping[str, str]:
+        """Colour of each body by its name."""
+        return self._colors()
+
+    @property
+    def fiducials(self) -> I8:
+        """The mark of each body, (n,); 0: none, or it is hidden: ghosts, and what is carried, show none."""
+        engine = self.engine
+        marks = np.array([s.returns.fiducial for s in engine.specs], np.int64)
+        # bodies that nothing else sees by design, beacons, are seen by their mark
+        by_design = np.array([not s.returns.mask for s in engine.specs], np.bool_)
+        shows = (engine.state.mask != 0) | (by_design & (engine.state.carrier == NOBODY))
+        shown: I8 = np.where(shows, marks, 0)
+        return shown
+
+    @property
+    def blobs(self) -> NDArray[np.bool_]:
+        """Which bodies show their colour, (n,)."""
+        shows = np.array([s.returns.blob for s in self.engine.specs], np.bool_)
+        both: NDArray[np.bool_] = shows & (self.engine.state.mask != 0)
+        return both
+
+    def sight(
+        self, bearings: F8, reach: float, seen: NDArray[np.bool_] | None = None, walls: Visible = Visible.LASER
+    ) -> tuple[F8, I8]:
+        """What lies in some directions.
+
+        Parameters
+        ----------
+        bearings : (k,) float64 array
+            Directions in the world, rad.
+        reach : float
+            Nothing is met beyond this, m.
+        seen : (n,) bool array, optional
+            Which bodies can be met; without it, those that lasers see. The robot does not meet itself.
+        walls : Visible
+            Class of walls that are met.
+
+        Returns
+        -------
+        ranges : (k,) float64 array
+            m; `reach` where nothing is met.
+        rows : (k,) int64 array
+            Row of the body that is met; −1 a wall, −2 nothing.
+        """
+        engine, at = self.engine, self.pose
+        if seen is None:
+            seen = (engine.state.mask & int(Visible.LASER)) != 0
+        bearings = np.ascontiguousarray(bearings, np.float64)
+        ranges, rows = np.zeros(len(bearings)), np.zeros(len(bearings), np.int64)
+        look(
+            engine.grid, engine.bodies, engine.state, np.ascontiguousarray(seen, np.uint8), self.row, at.x, at.y, bearings, float(reach),
+            int(walls), ranges, rows,
+        )  # fmt: skip
+        return ranges, rows
+
+    @property
+    def ranges(self) -> F8:
+        """What the beams of the device met in this step, m; a copy. KeyError: its kind has none."""
+        return self._ranging.read(self.engine, self.key).ranges.copy()
+
+    # -- errors: the same in every reading of a state, whoever reads, and however often
+
+    def uniform(self, n: int, part: int = 0) -> F8:
+        """`n` draws of this step, uniform in [−1, 1); zeros when sensors do not err. Another `part` gives other ones."""
+        if not self.errs:
+            return np.zeros(n)
+        engine = self.engine
+        return draws(
+            engine.seed_word, int(engine.state.uid[self.row]), stream_of(self.name), engine.clock.tick, n, part
+        )
+
+    def normal(self, n: int, part: int = 0) -> F8:
+        """`n` draws of mean 0 and deviation 1 (sums of twelve uniform ones, so the same on every machine; none is beyond ±6)."""
+        sums: F8 = self.uniform(n * NORMAL_PARTS, part).reshape(n, NORMAL_PARTS).sum(axis=1) / 2.0
+        return sums
+
+
+class DeviceReader(Handle, Generic[R]):
+    """A device of a robot: `read` gives its reading, in the terms of its kind. It costs nothing while nobody reads it."""
+
+    def __init__(self, spec: DeviceSpec, view: View) -> None:
+        self.spec = spec
+        self.kind: Device[Any, R] = find_device(spec.type)
+        self.name = view.name
+        self._view = view
+
+    def read(self) -> R:
+        """The reading in the present state."""
+        return self.kind.read(self.spec, self._view)
+
+    def subscribe(self, reader: str, on: bool = True) -> None:
+        """Begin or end to take a reading in every step on behalf of `reader`. Only beams are cast earlier for that."""
+        if self.kind.beams is not None:
+            self._view._ranging.subscribe(self._view.key, reader, on)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its beams are cast in every step."""
+        return self.kind.beams is not None and self._view._ranging.is_read(self._view.key)
+
+    def _install(self, row: int) -> None:
+        """Its robot has come: put its beams and its memory into the engine."""
+        view, kind = self._view, self.kind
+        if kind.beams is not None:
+            bundles = kind.beams(self.spec, view.errs)
+            view._ranging.configure(view.key, view.body, stream_of(view.name), kind.senses, bundles)
+        if kind.table is not None:
+            view.memory = Row(view.engine.optional_table(kind.table), row, memory_key(view.body, view.name))
+
+
+def memory_key(body: str, name: str) -> str:
+    """Key of the row of what a device of a robot remembers."""
+    return f"{body} {name}"
+
+
+def has_columns(spec: DeviceSpec) -> bool:
+    """Whether a device must be put into the engine before anybody reads it."""
+    kind = find_device(spec.type)
+    return kind.beams is not None or kind.table is not None
+
+
+__all__ = ["DeviceReader", "View", "has_columns", "memory_key", "stream_of"]

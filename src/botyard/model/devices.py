@@ -1,0 +1,529 @@
+"""Devices that are one file: what a kind of sensor is, and the registry that finds it by name.
+
+A device of a robot has a description (`DeviceSpec`, a part of the robot's model) and belongs to a kind (`Device`), which says in one place
+what its parameters are called in robot files, how it reads, and what each interface shows of a reading. Kinds are those of the package
+(`BUILT_IN`), those of other packages (entry-point group ``botyard.devices``, whose entries are `Device` objects), and those that a program
+registers. Nothing else in botyard names one of them.
+
+Modules of devices are imported when a robot has one, also by the process that only reads files. So they import the model at most,
+and what they need of the engine comes with the `botyard.devices.view.View` that they are given.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast, get_type_hints
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from botyard.errors import ModelError, did_you_mean
+from botyard.geometry import IDENTITY, Pose
+from botyard.model.obstacles import Visible
+from botyard.names import is_name, shown
+from botyard.units import from_deg, wrap_angle
+
+if TYPE_CHECKING:
+    from botyard.devices.ranging import Bundle
+    from botyard.devices.view import View
+    from botyard.engine.tables import Table
+
+GROUP: Final = "botyard.devices"
+"""Entry-point group of packages that bring devices along."""
+BUILT_IN: Final = (
+    EntryPoint("blob_finder", "botyard.devices.blobs:BLOB_FINDER", GROUP),
+    EntryPoint("bumpers", "botyard.devices.bumpers:BUMPERS", GROUP),
+    EntryPoint("fiducial_finder", "botyard.devices.fiducials:FIDUCIAL_FINDER", GROUP),
+)
+"""The devices of the package. They are named as those of other packages are."""
+MAX_DEVICES: Final = 100
+"""Most devices of a robot, besides its lasers and its sonar ring."""
+MAX_ITEMS: Final = 10_000
+"""Longest list among the parameters of a device."""
+
+S = TypeVar("S", bound="DeviceSpec")
+R = TypeVar("R")
+
+
+# -- parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A field of a device's description, as robot files have it.
+
+    Attributes
+    ----------
+    unit : str
+        Inside: ``m``, ``rad``, ``s``, …; empty: a plain number or a text. Files have degrees for radians.
+    low, high : float
+        Least and greatest value, in that unit.
+    key : str
+        What robot files call it; empty: as the field, with ``_deg`` behind angles.
+    index : int or None
+        It is this element of a pair in the file.
+    about : str
+        One line for people.
+    """
+
+    unit: str = ""
+    low: float = -math.inf
+    high: float = math.inf
+    key: str = ""
+    index: int | None = None
+    about: str = ""
+
+
+def parameter(
+    default: Any = MISSING, *, unit: str = "", low: float = -math.inf, high: float = math.inf, key: str = "", index: int | None = None,
+    about: str = "",
+) -> Any:  # fmt: skip
+    """Declare a parameter: a field of a `DeviceSpec`; see `Parameter`. Without `default` a robot file must give it."""
+    return field(default=default, metadata={"parameter": Parameter(unit, low, high, key, index, about)})
+
+
+class DeviceSpec:
+    """What a device of a robot is; kinds of devices derive frozen dataclasses with slots from it.
+
+    Their first field is ``type: str = field(default="NAME", init=False)``, the name of their kind; the others are their parameters
+    (`parameter`), numbers, truth values, texts, a `Pose`, or tuples of these. A field ``pose`` is the mounting in the robot's frame.
+    """
+
+    __slots__ = ()
+    type: str
+
+    def __post_init__(self) -> None:
+        """Check the parameters' ranges. Who has more to check calls this first, as ``DeviceSpec.__post_init__(self)``."""
+        for name, (_, one) in parameters_of(type(self)).items():
+            values = getattr(self, name)
+            for value in values if isinstance(values, tuple) else (values,):
+                if isinstance(value, (int, float)) and not (
+                    one.low <= value <= one.high and (math.isfinite(value) or math.isinf(one.high))
+                ):
+                    unit = f" {one.unit}" if one.unit else ""
+                    raise ModelError(
+                        f"{self.type}: {name}: expected {one.low:g} … {one.high:g}{unit}, found {value:g}{unit}"
+                    )
+
+    @property
+    def is_empty(self) -> bool:
+        """It is none: a robot file says so to take a device away that the model has which it extends."""
+        return False
+
+    @property
+    def feels(self) -> bool:
+        """Whether it wants to know where the body is touched (`State.contact`)."""
+        return False
+
+    @classmethod
+    def of_message(cls, message: Any) -> DeviceSpec:
+        """The description that another process has sent, by its type. ValueError when it is none."""
+        if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+            raise ValueError("expected a device")
+        kind = find_device(message["type"]).spec
+        return cast(DeviceSpec, msgspec.convert({k: v for k, v in message.items() if k != "type"}, kind))
+
+
+def parameters_of(kind: type[DeviceSpec]) -> Mapping[str, tuple[Any, Parameter]]:
+    """Types and declarations of the parameters of a description, by the names of its fields."""
+    return _parameters(cast(Hashable, kind))
+
+
+@cache
+def _parameters(kind: Any) -> Mapping[str, tuple[Any, Parameter]]:
+    hints = get_type_hints(kind)
+    return MappingProxyType(
+        {f.name: (hints[f.name], f.metadata.get("parameter", Parameter())) for f in fields(kind) if f.init}
+    )
+
+
+# -- what is shown of a reading
+
+
+class Field(NamedTuple):
+    """A column of what a device reads.
+
+    Attributes
+    ----------
+    name : str
+        For example ``bearing``.
+    unit : str
+        ``m``, ``rad``, ``W`` …; empty: a plain number or a text.
+    kind : type
+        float, int, bool or str.
+    """
+
+    name: str
+    unit: str = ""
+    kind: type = float
+
+
+class Mark(NamedTuple):
+    """A place that the page marks: x, y (m) in the robot's frame, and what is written there."""
+
+    x: float
+    y: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RosMessage(Generic[S, R]):
+    """The topic of a device.
+
+    Attributes
+    ----------
+    topic : str
+        Its name below that of the robot.
+    type_name : str
+        Type of its messages, for example ``botyard_msgs/FiducialArray``.
+    fields : callable
+        The message of a reading: values by the names of its fields, nested as the message is; a `Pose` for a geometry_msgs/Pose. A field
+        ``header`` is filled in.
+    definitions : mapping of str to str
+        Definitions of the types that are not ROS's own, those that others use first.
+    frame : str
+        Frame of the sensor, without the robot's prefix; empty: the robot's own.
+    profiles : tuple of str
+        The profiles of names that have it.
+    """
+
+    topic: str
+    type_name: str
+    fields: Callable[[S, R], Mapping[str, Any]]
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    frame: str = ""
+    profiles: tuple[str, ...] = ("default",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PioneerFields(Generic[S, R]):
+    """What a Pioneer client is told.
+
+    Attributes
+    ----------
+    report : callable
+        Bits that a reading sets in fields of the standard information packet, by their names
+        (`botyard.protocols.pioneer.reportbuilder.DEVICE_BITS`).
+    config : callable
+        Fields of the CONFIG packet, by their names (`botyard.protocols.pioneer.reports.Config`).
+    is_by_touch : bool
+        Its bits are in the field ``stall_bumpers`` alone, and only while the robot is touched: reports of many such robots are
+        made together.
+    """
+
+    report: Callable[[S, R], Mapping[str, int]] = lambda _spec, _reading: {}
+    config: Callable[[S], Mapping[str, int]] = lambda _spec: {}
+    is_by_touch: bool = False
+
+
+class Channel(NamedTuple):
+    """A channel of a recording: its name, and the JSON schema of its messages."""
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Device(Generic[S, R]):
+    """A kind of device: everything that botyard knows of it.
+
+    Attributes
+    ----------
+    name : str
+        As robot files, programs and interfaces call it.
+    about : str
+        One line for people.
+    spec : type
+        Class of its descriptions.
+    read : callable
+        The reading in the present state, from a description and a `botyard.devices.view.View`. Called only when somebody asks; it changes
+        nothing, and the same state gives the same reading.
+    fields : tuple of Field
+        Columns of a reading, which all interfaces show.
+    rows : callable
+        The rows of a reading in these columns.
+    beams : callable or None
+        The beams of a range sensor, from a description and whether sensors err; they are cast in every step while somebody subscribes, else
+        when it is read, and `View.ranges` has what they met.
+    senses : Visible
+        Class of things that the beams meet.
+    table : type of Table, or None
+        Columns of what it remembers: each device has a row, `View.memory`, which is saved with the world. With a method
+        ``act(engine, dt)`` it acts in every step.
+    ros, pioneer : RosMessage, PioneerFields, or None
+        What ROS and Pioneer clients get.
+    marks : callable or None
+        What the page marks in the world.
+    """
+
+    name: str
+    about: str
+    spec: type[S]
+    read: Callable[[S, View], R]
+    fields: tuple[Field, ...]
+    rows: Callable[[R], Iterable[Sequence[Any]]]
+    beams: Callable[[S, bool], Sequence[Bundle]] | None = None
+    senses: Visible = Visible.LASER
+    table: type[Table] | None = None
+    ros: RosMessage[S, R] | None = None
+    pioneer: PioneerFields[S, R] | None = None
+    marks: Callable[[S, R], Sequence[Mark]] | None = None
+
+    def mounting(self, spec: S) -> Pose:
+        """Where a device of this kind is in the robot's frame, m and rad."""
+        pose = getattr(spec, "pose", IDENTITY)
+        return pose if isinstance(pose, Pose) else IDENTITY
+
+    @property
+    def channel(self) -> Channel:
+        """The channel of recordings that holds its readings; `record` gives the messages."""
+        return Channel(self.name, _schema(self.fields))
+
+    def record(self, reading: R) -> list[dict[str, Any]]:
+        """A reading as plain data: for each row the values by the names of the columns. Infinite numbers are None, as JSON has none."""
+        names = [f.name for f in self.fields]
+        return [dict(zip(names, map(_plain, row), strict=True)) for row in self.rows(reading)]
+
+
+_JSON: Final = MappingProxyType({float: ["number", "null"], int: "integer", bool: "boolean", str: "string"})
+
+
+def _schema(columns: tuple[Field, ...]) -> Mapping[str, Any]:
+    properties = {
+        f.name: {"type": _JSON[f.kind], **({"description": f"in {f.unit}"} if f.unit else {})} for f in columns
+    }
+    return {"type": "array", "items": {"type": "object", "properties": properties, "required": [*properties]}}
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# -- the registry
+
+_KNOWN: dict[str, Device[Any, Any]] = {}
+
+
+def register(device: Device[Any, Any]) -> None:
+    """Let robots have devices of a kind that is in no installed package; one of the same name is replaced.
+
+    Raises
+    ------
+    ModelError
+        It is no device, or has the name of one of the package.
+    """
+    if not isinstance(device, Device):
+        raise ModelError(f"expected a Device, found {type(device).__name__}")
+    if not is_name(device.name) or device.name in {entry.name for entry in BUILT_IN}:
+        raise ModelError(f'device: expected a name of its own, found "{shown(device.name)}"')
+    _KNOWN[device.name] = device
+
+
+def device_names() -> tuple[str, ...]:
+    """Names of all kinds of devices, sorted."""
+    return tuple(sorted({*_KNOWN, *(e.name for e in (*BUILT_IN, *entry_points(group=GROUP)))}))
+
+
+def is_device(name: str) -> bool:
+    """Whether there is a kind of device of a name; it is not loaded."""
+    return name in _KNOWN or any(e.name == name for e in BUILT_IN) or bool(entry_points(group=GROUP, name=name))
+
+
+def find_device(name: str) -> Device[Any, Any]:
+    """A kind of device by its name.
+
+    Raises
+    ------
+    ModelError
+        There is none of that name, or the package that should have it fails.
+    """
+    known = _KNOWN.get(name)
+    if known is not None:
+        return known
+    entries = [e for e in BUILT_IN if e.name == name] or list(entry_points(group=GROUP, name=name))
+    if not entries:
+        raise ModelError(f'no device "{shown(name)}"{did_you_mean(name, device_names())}')
+    try:
+        device = entries[0].load()
+    except Exception as error:  # of a package that is not ours: whatever it raises
+        raise ModelError(f'device "{name}": {entries[0].value} cannot be loaded: {error!r}') from error
+    if not isinstance(device, Device) or device.name != name:
+        raise ModelError(f'device "{name}": expected a Device of that name in {entries[0].value}')
+    _KNOWN[name] = device
+    return device
+
+
+def built_in_devices() -> list[Device[Any, Any]]:
+    """The devices of the package."""
+    return [find_device(entry.name) for entry in BUILT_IN]
+
+
+def loaded_devices() -> list[Device[Any, Any]]:
+    """The kinds of devices that are in use or were registered."""
+    return list(_KNOWN.values())
+
+
+def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
+    """What the devices of a robot are called: by their kind; the second of a kind has ``_2`` behind it, and so on."""
+    count: dict[str, int] = {}
+    names = []
+    for spec in devices:
+        n = count[spec.type] = count.get(spec.type, 0) + 1
+        names.append(spec.type if n == 1 else f"{spec.type}_{n}")
+    return names
+
+
+# -- robot files
+
+
+def _key(name: str, one: Parameter) -> str:
+    return one.key or (f"{name}_deg" if one.unit == "rad" else name)
+
+
+def _file_type(hint: Any, one: Parameter) -> Any:
+    if hint is Pose:
+        return tuple[float, float, float]
+    return tuple[hint, hint] if one.index is not None else hint
+
+
+def file_table(kind: type[DeviceSpec]) -> type[msgspec.Struct]:
+    """The table of a robot file that describes a device: keys and types, all of them optional but those without a default."""
+    return _file_table(cast(Hashable, kind))
+
+
+@cache
+def _file_table(kind: Any) -> type[msgspec.Struct]:
+    found: dict[str, Any] = {}
+    required = {f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING}
+    for name, (hint, one) in parameters_of(kind).items():
+        key, file_type = _key(name, one), _file_type(hint, one)
+        found[key] = (key, file_type) if name in required else (key, file_type | UnsetType, UNSET)
+    ordered = sorted(found.values(), key=len)
+    return msgspec.defstruct(f"{kind.__name__}Table", ordered, forbid_unknown_fields=True)
+
+
+def spec_of(name: str, table: Mapping[str, Any]) -> DeviceSpec:
+    """The device that a table of a robot file describes; angles in degrees.
+
+    Raises
+    ------
+    ModelError
+        With the key, what was expected and what was found.
+    """
+    kind = find_device(name).spec
+    try:
+        file = msgspec.structs.asdict(msgspec.convert(dict(table), file_table(kind), strict=False))
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{name}: {error}") from None
+    values: dict[str, Any] = {}
+    for field_name, (hint, one) in parameters_of(kind).items():
+        value = file[_key(field_name, one)]
+        if value is not UNSET:
+            value = value if one.index is None else value[one.index]
+            values[field_name] = pose_of(value) if hint is Pose else _inside(value, one)
+    return make_spec(name, **values)
+
+
+def make_spec(name: str, **values: Any) -> DeviceSpec:
+    """A device of a kind with these parameters, in the units that they have inside.
+
+    Raises
+    ------
+    ModelError
+        There is no such kind, or its parameters make no sense.
+    """
+    return cast(DeviceSpec, find_device(name).spec(**values))
+
+
+def pose_of(triple: Sequence[float]) -> Pose:
+    """x, y (m) and a heading in degrees."""
+    return Pose(triple[0], triple[1], wrap_angle(from_deg(triple[2])))
+
+
+def _inside(value: Any, one: Parameter) -> Any:
+    if isinstance(value, (list, tuple)):
+        if len(value) > MAX_ITEMS:
+            raise ModelError(f"expected at most {MAX_ITEMS} values, found {len(value)}")
+        return tuple(_inside(v, one) for v in value)
+    return from_deg(value) if one.unit == "rad" else value
+
+
+def table_of(spec: DeviceSpec) -> dict[str, Any]:
+    """The table of a robot file that describes a device; `spec_of` it is `spec` again, to the last digits of angles."""
+    table: dict[str, Any] = {}
+    for name, (_, one) in parameters_of(type(spec)).items():
+        value = _outside(getattr(spec, name), one)
+        key = _key(name, one)
+        if one.index is None:
+            table[key] = value
+        else:
+            table.setdefault(key, [0.0, 0.0])[one.index] = value
+    return table
+
+
+def _outside(value: Any, one: Parameter) -> Any:
+    if isinstance(value, Pose):
+        return [value.x, value.y, _degrees(value.th)]
+    if isinstance(value, tuple):
+        return [_outside(v, one) for v in value]
+    return _degrees(value) if one.unit == "rad" else value
+
+
+def _degrees(angle: float) -> float:
+    """Degrees, without the last digits that the conversion leaves."""
+    return round(math.degrees(angle), 9) + 0.0
+
+
+def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
+    """The devices of the tables ``[[devices]]`` of a robot file, each with its ``type``.
+
+    Raises
+    ------
+    ModelError
+        One has no type, or is wrong; there are more than `MAX_DEVICES`.
+    """
+    if len(tables) > MAX_DEVICES:
+        raise ModelError(f"expected at most {MAX_DEVICES} devices, found {len(tables)}")
+    found = []
+    for table in tables:
+        name = table.get("type")
+        if not isinstance(name, str):
+            raise ModelError('devices: expected a "type"')
+        spec = spec_of(name, {k: v for k, v in table.items() if k != "type"})
+        if not spec.is_empty:
+            found.append(spec)
+    return tuple(found)
+
+
+__all__ = [
+    "BUILT_IN",
+    "GROUP",
+    "Channel",
+    "Device",
+    "DeviceSpec",
+    "Field",
+    "Mark",
+    "Parameter",
+    "PioneerFields",
+    "RosMessage",
+    "built_in_devices",
+    "device_names",
+    "devices_of",
+    "file_table",
+    "find_device",
+    "is_device",
+    "loaded_devices",
+    "make_spec",
+    "names_of",
+    "parameter",
+    "parameters_of",
+    "pose_of",
+    "register",
+    "spec_of",
+    "table_of",
+]

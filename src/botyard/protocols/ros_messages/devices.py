@@ -1,0 +1,69 @@
+"""What ROS shows of devices, from what their kinds declare (`botyard.model.devices.RosMessage`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from botyard.devices.view import DeviceReader
+from botyard.errors import WorldError
+from botyard.model.devices import RosMessage
+from botyard.protocols.robotport import RobotPort
+from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
+from botyard.protocols.ros_messages.naming import Names
+from botyard.protocols.ros_messages.types import Types
+
+
+class Shown(NamedTuple):
+    """A device that ROS shows."""
+
+    reader: DeviceReader[Any]
+    ros: RosMessage[Any, Any]
+    tail: str
+    """Behind the names of what belongs to the second of its kind, and so on."""
+
+
+def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
+    """The devices of a robot that a profile of names has topics for."""
+    for name, reader in port.devices.items():
+        ros = reader.kind.ros
+        if ros is not None and names.profile in ros.profiles:
+            yield Shown(reader, ros, name.removeprefix(reader.kind.name))
+
+
+def frame_of(one: Shown, names: Names) -> str:
+    """Its frame."""
+    return names.frame_id(f"{one.ros.frame}{one.tail}" if one.ros.frame else "base_link")
+
+
+def device_message(one: Shown, types: Types, messages: Messages, stamp: Stamp, frame: str) -> Any:
+    """The message of the present reading; a header is filled in."""
+    fields = dict(one.ros.fields(one.reader.spec, one.reader.read()))
+    if types.has_header(one.ros.type_name):
+        fields.setdefault("header", messages.header(stamp, frame))
+    return types.made(one.ros.type_name, fields)
+
+
+def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transform]:
+    """base_link → devices that have a frame of their own."""
+    return [
+        Transform(base, frame_of(one, names), one.reader.kind.mounting(one.reader.spec))
+        for one in shown_devices(port, names)
+        if one.ros.frame
+    ]
+
+
+def learn_types(port: RobotPort, types: Types) -> list[str]:
+    """Learn the types of the messages of a robot's devices; what cannot be learned, in words."""
+    problems = []
+    for name, reader in port.devices.items():
+        if reader.kind.ros is not None:
+            try:
+                types.learn(reader.kind.ros.definitions)
+                types[reader.kind.ros.type_name]
+            except WorldError as error:
+                problems.append(f"{name}: {error}")
+    return problems
+
+
+__all__ = ["Shown", "device_message", "device_transforms", "frame_of", "learn_types", "shown_devices"]
