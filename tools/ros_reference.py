@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 from botyard.app.compose import compose
+from botyard.devices.blobs import BlobFinderSpec
+from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.formats.models import find_robot
 from botyard.interfaces.ros.graph import RosGraph
-from botyard.model.sensors import BlobFinderSpec, FiducialFinderSpec
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.types import EXTRA, SERVICES, types
 from botyard.sim.simulation import Simulation
@@ -29,7 +29,7 @@ only. How to connect: [howto/ros.md](../howto/ros.md).
 async def offered(profile: str) -> list[tuple[str, str, str, str]]:
     """Everything of a profile."""
     sim = Simulation.load("office", seed=1)
-    spec = replace(find_robot("p3dx-equipped"), fiducial_finder=FiducialFinderSpec(), blob_finder=BlobFinderSpec())
+    spec = find_robot("p3dx-equipped").fitted(FiducialFinderSpec()).fitted(BlobFinderSpec())
     sim.add_robot(spec, "ann", pose=(10.0, 14.0, 0.0))
     parts = compose(sim)
     graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), profile=profile)

@@ -3,6 +3,7 @@
 from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.servers.nullmodem import Line, NullModem
 from botyard.testing.checks import Passed, check_robot_model, check_session
+from botyard.testing.devices import check_device
 from botyard.testing.formats import check_map_format
 from botyard.testing.p2osclient import P2osClient
 
@@ -13,6 +14,7 @@ __all__ = [
     "Packet",
     "Parser",
     "Passed",
+    "check_device",
     "check_map_format",
     "check_robot_model",
     "check_session",

@@ -1,0 +1,67 @@
+"""The beacon finder: what it hears, how strongly, and through what."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from botyard_beacon import BEACON_FINDER, Beacon, BeaconFinderSpec
+
+from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.scene import Scene
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
+from botyard.testing import check_device
+
+
+def beacon(x: float, y: float, mark: int) -> BoxObject:
+    returns = Returns(fiducial=mark, obstacle=False, laser=0, sonar=False)
+    return BoxObject(name=f"b{mark}", pose=Pose(x, y, 0.0), length=0.1, width=0.1, returns=returns)
+
+
+def hearing(spec: BeaconFinderSpec, *beacons: BoxObject, walls: tuple = (), **options: object) -> Robot:
+    scene = Scene(boxes=beacons, segments=np.array(walls, float).reshape(-1, 4))
+    return Simulation(scene, **options).add_robot(find_robot("p3dx").fitted(spec), "r", pose=(0, 0, 0.5))
+
+
+def heard(spec: BeaconFinderSpec, *beacons: BoxObject, **options: object) -> list[Beacon]:
+    return hearing(spec, *beacons, **options).devices["beacon_finder"].read()
+
+
+def test_it_is_a_device() -> None:
+    assert check_device(BEACON_FINDER, BeaconFinderSpec(range_noise=0.05, bearing_noise=0.02, power_noise=1.0)) == []
+
+
+def test_power_falls_with_distance() -> None:
+    near, far = heard(BeaconFinderSpec(), beacon(1, 0, 1), beacon(10, 0, 2))
+    assert (near.id, near.power, near.range, near.bearing) == (1, pytest.approx(-40.0), pytest.approx(1), -0.5)
+    assert (far.id, far.power) == (2, pytest.approx(-60.0)), "20 dB a decade"
+    assert heard(BeaconFinderSpec(sensitivity=-50.0), beacon(10, 0, 2)) == []
+
+
+def test_walls_weaken_it_and_line_of_sight_can_be_asked_for() -> None:
+    wall = ((2, -1, 2, 1),)
+    (found,) = heard(BeaconFinderSpec(), beacon(10, 0, 3), walls=wall)
+    assert (found.in_sight, found.power) == (False, pytest.approx(-72.0))
+    assert heard(BeaconFinderSpec(needs_sight=True), beacon(10, 0, 3), walls=wall) == []
+    assert heard(BeaconFinderSpec(needs_sight=True), beacon(10, 0, 3))[0].in_sight
+
+
+def test_range_and_view() -> None:
+    assert heard(BeaconFinderSpec(range_max=5.0), beacon(6, 0, 1)) == []
+    assert heard(BeaconFinderSpec(fov=math.pi / 2), beacon(-1, 0, 1)) == []
+
+
+def test_errors_have_the_deviation_that_is_asked_for() -> None:
+    robot = hearing(BeaconFinderSpec(range_noise=0.2), beacon(5, 0, 1))
+    ranges = []
+    for _ in range(400):
+        robot.simulation.step()
+        ranges.append(robot.devices["beacon_finder"].read()[0].range)
+    assert np.mean(ranges) == pytest.approx(5.0, abs=0.05)
+    assert np.std(ranges) == pytest.approx(0.2, rel=0.2)
+    exact = hearing(BeaconFinderSpec(range_noise=0.2), beacon(5, 0, 1), sensor_noise=False)
+    assert exact.devices["beacon_finder"].read()[0].range == pytest.approx(5.0)

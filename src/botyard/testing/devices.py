@@ -1,0 +1,356 @@
+"""A check for kinds of devices: that they keep to what robots, files, interfaces and recordings rely on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from botyard.devices.view import DeviceReader
+from botyard.errors import BotyardError, WorldError
+from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model.devices import (
+    Device,
+    DeviceSpec,
+    Mark,
+    find_device,
+    parameters_of,
+    spec_of,
+    table_of,
+)
+from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.robotfile import RobotFile
+from botyard.model.scene import Scene
+from botyard.names import is_name
+from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS
+from botyard.protocols.pioneer.reports import CONFIG_MAXIMA
+from botyard.sim.robot import Robot
+from botyard.sim.simulation import Simulation
+
+STEPS: Final = 8
+"""So many steps are made of each run."""
+_NOT_SI: Final = frozenset(
+    {"deg", "degree", "degrees", "°", "mm", "cm", "km", "in", "inch", "ft", "ms", "us", "min", "h"}
+)
+
+
+def check_device(
+    device: Device[Any, Any], spec: DeviceSpec | None = None, scene: Scene | None = None, *, steps: int = STEPS
+) -> list[str]:
+    """What is wrong with a kind of device.
+
+    It must be found by its name; its parameters must pass through a robot file, a message and pickle unchanged; readings must have the
+    columns that it declares, in SI units, be the same whenever the same state is read, and change nothing; a world with it must be saved
+    and restored, and go on as it would have; while nobody reads, it must not be asked; and what interfaces show of it must be what they
+    can show.
+
+    Parameters
+    ----------
+    device : Device
+        The kind.
+    spec : DeviceSpec, optional
+        A device of that kind; without it, one with the defaults of all parameters.
+    scene : Scene, optional
+        A world where it reads something; without it, a room with marked and coloured things, one of them behind a wall.
+    steps : int
+        How many steps are made in each run.
+    """
+    problems = _declaration(device)
+    if problems:
+        return problems
+    try:
+        spec = device.spec() if spec is None else spec
+    except (BotyardError, TypeError) as error:
+        return [f"without parameters: {error}"]
+    scene = _room() if scene is None else scene
+    problems += _parameters(device, spec)
+    for check in (_readings, _determinism, _restoring, _idleness, _interfaces):
+        try:
+            problems += check(device, spec, scene, steps)
+        except Exception as error:  # of a package that is being written: whatever it raises is what is wrong
+            problems.append(f"{check.__name__.strip('_')}: {type(error).__name__}: {error}")
+    return problems
+
+
+def _room() -> Scene:
+    """10 m × 10 m with a wall in it, marked and coloured things, and a beacon that only marks are seen of."""
+    walls = [(-5, -5, 5, -5), (5, -5, 5, 5), (5, 5, -5, 5), (-5, 5, -5, -5), (2.5, -2.0, 2.5, -1.0)]
+
+    def thing(name: str, x: float, y: float, mark: int, color: str, **returns: Any) -> BoxObject:
+        made = Returns(fiducial=mark, **returns)
+        return BoxObject(name=name, pose=Pose(x, y, 0.3), length=0.4, width=0.4, color=color, returns=made)
+
+    boxes = (
+        thing("near", 2.0, 0.6, 7, "red"),
+        thing("behind the wall", 3.5, -2.2, 8, "blue"),
+        thing("beacon", -2.0, 1.0, 9, "green", obstacle=False, laser=0, sonar=False),
+    )
+    return Scene(segments=np.array(walls, np.float64), boxes=boxes)
+
+
+def _world(spec: DeviceSpec, scene: Scene, **options: Any) -> tuple[Simulation, Robot]:
+    """A robot with the device that drives in a circle, and one without that drives into a wall."""
+    sim = Simulation(scene, seed=5, **options)
+    robot = sim.add_robot(find_robot("p3dx").fitted(spec), "a", pose=(0.0, 0.0, 0.1))
+    other = sim.add_robot("p3dx", "b", pose=(-3.0, -3.0, math.pi))
+    robot.command(v=0.3, w=0.4)
+    other.command(v=0.5)
+    return sim, robot
+
+
+def _reader(robot: Robot) -> DeviceReader[Any]:
+    return next(iter(reader for reader in robot.devices.values() if reader.spec == robot.spec.devices[-1]))
+
+
+# -- what it declares
+
+
+def _declaration(device: Device[Any, Any]) -> list[str]:
+    problems = []
+    name = device.name
+    try:
+        if find_device(name) is not device:
+            problems.append(f'another device is registered as "{name}"')
+    except BotyardError as error:
+        problems.append(f"not registered (botyard.model.devices.register, or entry point): {error}")
+    if not is_name(name) or not name.isidentifier():
+        problems.append(f'name: expected one of letters, digits and _, found "{name}"')
+    if name in RobotFile.__struct_fields__ or hasattr(Robot, name):
+        problems.append(f'name: robots and their files have something else that is called "{name}"')
+    kind: Any = device.spec
+    if not (_is_subclass(kind, DeviceSpec) and hasattr(kind, "__dataclass_fields__")):
+        return [*problems, "spec: expected a dataclass that derives from DeviceSpec"]
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    if not kind.__dataclass_params__.frozen:
+        problems.append("spec: expected a frozen dataclass")
+    if "type" not in fields or fields["type"].init or fields["type"].default != name:
+        problems.append(f'spec: expected the field type: str = field(default="{name}", init=False)')
+    problems += [
+        f"parameter {n}: expected an SI unit, found {one.unit}"
+        for n, (_, one) in parameters_of(kind).items()
+        if one.unit.lower() in _NOT_SI
+    ]
+    problems += [f"column {f.name}: expected an SI unit, found {f.unit}" for f in device.fields if f.unit in _NOT_SI]
+    names = [f.name for f in device.fields]
+    if len(set(names)) < len(names) or not names:
+        problems.append(f"fields: expected columns of different names, found {names}")
+    problems += [f"column {f.name}: no type {f.kind}" for f in device.fields if f.kind not in (float, int, bool, str)]
+    return problems
+
+
+def _is_subclass(kind: Any, of: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, of)
+
+
+def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
+    problems = []
+    try:
+        again = spec_of(device.name, json.loads(json.dumps(table_of(spec))))
+        if table_of(again) != table_of(spec):
+            problems.append(f"a robot file does not hold it: {spec} comes back as {again}")
+        wild = {**table_of(spec), "no such parameter": 1}
+        try:
+            spec_of(device.name, wild)
+            problems.append("a robot file with a key that it does not have is accepted")
+        except BotyardError:
+            pass
+    except (BotyardError, TypeError, ValueError) as error:
+        problems.append(f"a robot file does not hold it: {error}")
+    if pickle.loads(pickle.dumps(spec)) != spec:
+        problems.append("pickle does not give it back")
+    if DeviceSpec.of_message(msgspec.msgpack.decode(msgspec.msgpack.encode(spec))) != spec:
+        problems.append("a message does not give it back")
+    if hash(spec) != hash(pickle.loads(pickle.dumps(spec))):
+        problems.append("equal ones have different hashes")
+    return problems
+
+
+# -- what it does
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two readings are equal, those with arrays included."""
+    return pickle.dumps(a) == pickle.dumps(b) or bool(np.all(a == b))
+
+
+def _readings(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+    sim, robot = _world(spec, scene)
+    reader = _reader(robot)
+    problems: list[str] = []
+    for _ in range(steps):
+        before = sim.digest()
+        reading = reader.read()
+        if not _same(reading, reader.read()):
+            return [*problems, "two readings of one state differ: draw with View.uniform or View.normal"]
+        if sim.digest() != before:
+            return [*problems, "reading it changes the world"]
+        for row in device.rows(reading):
+            problems += _row(device, row)
+        if problems:
+            return problems
+        sim.step()
+    return problems
+
+
+def _row(device: Device[Any, Any], row: Any) -> list[str]:
+    if len(row) != len(device.fields):
+        return [f"rows: expected {len(device.fields)} values, found {len(row)}"]
+    problems = []
+    for column, value in zip(device.fields, row, strict=True):
+        fits = isinstance(value, column.kind) and (column.kind is not int or not isinstance(value, bool))
+        if not fits and not (column.kind is float and isinstance(value, int) and not isinstance(value, bool)):
+            problems.append(f"column {column.name}: expected {column.kind.__name__}, found {type(value).__name__}")
+        elif column.unit == "rad" and abs(value) > 2 * math.pi + 1e-6:
+            problems.append(f"column {column.name}: expected rad, found {value:g}: is it in degrees?")
+        elif isinstance(value, float) and math.isnan(value):
+            problems.append(f"column {column.name}: expected a number, found none")
+    return problems
+
+
+def _course(spec: DeviceSpec, scene: Scene, steps: int, read: Callable[[int], bool], **options: Any) -> tuple[Any, int]:
+    """The last reading of a run, and the digest of the world then; `read` says after which steps it is read."""
+    sim, robot = _world(spec, scene, **options)
+    reader = _reader(robot)
+    for n in range(steps):
+        if read(n):
+            reader.read()
+        sim.step()
+    return reader.read(), sim.digest()
+
+
+def _determinism(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+    often = _course(spec, scene, steps, lambda _: True)
+    seldom = _course(spec, scene, steps, lambda _: False)
+    threads = _course(spec, scene, steps, lambda _: False, threads=2)
+    problems = []
+    if not _same(often[0], seldom[0]):
+        problems.append("a reading depends on how often it was read before")
+    if often[1] != seldom[1]:
+        problems.append("the run of the world depends on whether it is read")
+    if not _same(seldom[0], threads[0]):
+        problems.append("a reading depends on the number of threads")
+    return problems
+
+
+def _restoring(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+    sim, robot = _world(spec, scene)
+    sim.step(steps)
+    state = sim.save_state()
+    copy = sim.clone()
+    sim.step(steps)
+    copy.step(steps)
+    expected, digest = _reader(robot).read(), sim.digest()
+    problems = []
+    if not _same(_reader(copy.robots["a"]).read(), expected) or copy.digest() != digest:
+        problems.append("a clone goes on otherwise: what it remembers must stand in its table")
+    sim.restore(state)
+    sim.step(steps)
+    if not _same(_reader(sim.robots["a"]).read(), expected) or sim.digest() != digest:
+        problems.append("a restored world goes on otherwise: what it remembers must stand in its table")
+    pickled = pickle.loads(pickle.dumps(sim))
+    if pickled.digest() != sim.digest():
+        problems.append("a pickled world is another one")
+    return problems
+
+
+def _idleness(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+    """While nobody reads it, it is not asked, and no beam of it is cast."""
+    sim, robot = _world(spec, scene)
+    reader = _reader(robot)
+    asked: list[int] = []
+
+    def counted(one: Any, view: Any) -> Any:
+        asked.append(1)
+        return device.read(one, view)
+
+    reader.kind = dataclasses.replace(device, read=counted)
+    sim.step(steps)
+    problems = []
+    if asked:
+        problems.append(f"nobody reads it, and it is read {len(asked)} times in {steps} steps")
+    if device.beams is not None and (reader.is_read or sim.fleet.taken.any()):
+        problems.append("nobody reads it, and its beams are cast")
+    reader.read()
+    if not asked:
+        problems.append("its reading does not come from its function read")
+    return problems
+
+
+# -- what is shown of it
+
+
+def _interfaces(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+    sim, robot = _world(spec, scene)
+    sim.step(steps)
+    reading = _reader(robot).read()
+    problems = _recorded(device, reading)
+    if device.marks is not None:
+        for mark in device.marks(spec, reading):
+            if not isinstance(mark, Mark) or not (math.isfinite(mark.x) and math.isfinite(mark.y)):
+                problems.append(f"marks: expected Mark(x, y, text) in m, found {mark}")
+    if device.pioneer is not None:
+        for name, bits in device.pioneer.report(spec, reading).items():
+            if name not in DEVICE_BITS or bits & ~DEVICE_BITS.get(name, 0):
+                problems.append(f"pioneer: expected bits of {DEVICE_BITS}, found {name} {bits:#x}")
+        for name, value in device.pioneer.config(spec).items():
+            if name not in CONFIG_MAXIMA or not 0 <= value <= CONFIG_MAXIMA[name]:
+                problems.append(f"pioneer: CONFIG has no {name} of {value}")
+    return problems + _ros(device, spec, reading)
+
+
+def _recorded(device: Device[Any, Any], reading: Any) -> list[str]:
+    types: dict[str, Any] = {"number": (int, float), "integer": int, "boolean": bool, "string": str, "null": type(None)}
+    schema = device.channel.schema["items"]["properties"]
+    problems = []
+    for row in json.loads(json.dumps(device.record(reading), allow_nan=False)):
+        for name, value in row.items():
+            wanted = schema[name]["type"]
+            kinds = tuple(types[t] for t in (wanted if isinstance(wanted, list) else [wanted]))
+            if not isinstance(
+                value, tuple(k for kind in kinds for k in (kind if isinstance(kind, tuple) else (kind,)))
+            ):
+                problems.append(f"recording: {name}: expected {wanted}, found {value!r}")
+    return problems
+
+
+def _ros(device: Device[Any, Any], spec: DeviceSpec, reading: Any) -> list[str]:
+    ros = device.ros
+    if ros is None:
+        return []
+    from botyard.protocols.ros_messages.messages import Messages, Stamp  # only who has the extra can be checked
+    from botyard.protocols.ros_messages.types import Types
+    from botyard.protocols.ros_messages.types import types as known_types
+
+    try:
+        types = known_types()
+        if not all(types.knows(name) for name in ros.definitions):
+            types = Types()  # whatever is wrong with them, the others are not to know
+    except WorldError:
+        return []
+    problems = []
+    try:
+        types.learn(ros.definitions)
+        fields = dict(ros.fields(spec, reading))
+        if types.has_header(ros.type_name):
+            fields["header"] = Messages(types).header(Stamp(1, 2), "frame")
+        message = types.made(ros.type_name, fields)
+        for wire in ("ros1", "cdr"):
+            encode, decode = getattr(types, f"encode_{wire}"), getattr(types, f"decode_{wire}")
+            data = encode(message, ros.type_name)
+            if encode(decode(data, ros.type_name), ros.type_name) != data and wire == "ros1":
+                problems.append(f"ros: {ros.type_name} does not pass through {wire}")
+    except (BotyardError, KeyError) as error:
+        problems.append(f"ros: {error}")
+    if not all(part.isidentifier() for part in ros.topic.split("/")):
+        problems.append(f'ros: expected a topic of letters, digits and _, found "{ros.topic}"')
+    return problems
+
+
+__all__ = ["check_device"]

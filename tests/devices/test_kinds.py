@@ -1,0 +1,414 @@
+"""Kinds of devices: the registry, robot files, what check_device finds, and a sensor that is a package of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from botyard.devices.blobs import BLOB_FINDER, BlobFinderSpec
+from botyard.devices.bumpers import BUMPERS, BumperSpec
+from botyard.devices.fiducials import FIDUCIAL_FINDER, FiducialFinderSpec
+from botyard.devices.ranging import Bundle
+from botyard.devices.view import stream_of
+from botyard.engine.kernels.collide import SECTORS
+from botyard.engine.kernels.noise import stream_key, symmetric
+from botyard.engine.rng import draws
+from botyard.engine.tables import Column, Table
+from botyard.errors import ModelError, StateError
+from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model import devices
+from botyard.model.devices import Device, DeviceSpec, Field, find_device, parameter, register
+from botyard.model.library import parse_robot, robot_of
+from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.robotfile import to_table
+from botyard.model.scene import Scene
+from botyard.sim.simulation import Simulation
+from botyard.testing import check_device
+
+BEACON = Path(__file__).resolve().parents[2] / "examples/plugins/beacon"
+
+
+# -- sensors for these tests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeelerSpec(DeviceSpec):
+    type: str = field(default="feeler", init=False)
+    reach: float = parameter(2.0, unit="m", low=0.0, high=10.0)
+    spread: float = parameter(0.5, unit="rad")
+    count: int = parameter(3, low=1, high=100)
+
+
+def feeler(**changes: Any) -> Device[Any, Any]:
+    """A range sensor of beams."""
+    given = {
+        "name": "feeler",
+        "about": "how far the feelers reach",
+        "spec": FeelerSpec,
+        "read": lambda spec, view: view.ranges,
+        "fields": (Field("range", "m"),),
+        "rows": lambda ranges: [(float(r),) for r in ranges],
+        "beams": lambda spec, errs: [
+            Bundle(
+                angle0=-spec.spread / 2,
+                step=spec.spread / max(spec.count - 1, 1),
+                count=spec.count,
+                r_max=spec.reach,
+                r_noise=0.01 if errs else 0.0,
+            )
+        ],
+    }
+    return Device(**(given | changes))
+
+
+class Way(Table):
+    name = "way"
+    optional = True
+    columns: ClassVar = {"metres": Column(np.float64)}
+    metres: np.ndarray
+
+    def act(self, engine: Any, dt: float) -> None:
+        """Add up how far each body has come."""
+        self.metres += np.hypot(*engine.state.vel[self.body, :2].T) * dt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterSpec(DeviceSpec):
+    type: str = field(default="way_meter", init=False)
+
+
+METER = Device(
+    name="way_meter",
+    about="the way that it came",
+    spec=MeterSpec,
+    read=lambda spec, view: float(view.memory.table.metres[view.memory.number]),
+    fields=(Field("way", "m"),),
+    rows=lambda way: [(way,)],
+    table=Way,
+)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is registered in a test is forgotten after it."""
+    monkeypatch.setattr(devices, "_KNOWN", dict(devices._KNOWN))
+    return
+
+
+@pytest.fixture
+def beacon(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The example's package, as pip would install it: its module and its entry point, in a folder of the path."""
+    shutil.copy(BEACON / "src/botyard_beacon.py", tmp_path)
+    import tomllib
+
+    groups = tomllib.loads((BEACON / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    info = tmp_path / "botyard_beacon-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: botyard-beacon\nVersion: 1.0\n")
+    lines = [f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in entries.items()) for group, entries in groups.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield importlib.import_module("botyard_beacon")
+    del sys.modules["botyard_beacon"]
+
+
+# -- those of the package
+
+
+@pytest.mark.parametrize(
+    ("device", "spec"),
+    [
+        (FIDUCIAL_FINDER, FiducialFinderSpec(pose=Pose(0.1, 0.0, 0.5), range_min=0.5)),
+        (BLOB_FINDER, BlobFinderSpec(colors=("red", "blue"))),
+        (BUMPERS, BumperSpec(front=5, rear=5)),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_the_devices_of_the_package_keep_to_the_rules(device: Any, spec: Any) -> None:
+    assert find_device(device.name) is device
+    assert check_device(device, spec) == []
+
+
+def test_bumpers_count_as_many_sectors_as_the_engine() -> None:
+    from botyard.devices import bumpers
+
+    assert bumpers.SECTORS == SECTORS
+
+
+def test_draws_are_those_of_the_kernels() -> None:
+    key = stream_key(np.uint64(5), np.uint64(2**63 + 7), np.uint64(stream_of("a")), np.uint64(9))
+    expected = [symmetric(key, np.uint64(k)) for k in range(4)]
+    assert draws(5, 2**63 + 7, stream_of("a"), 9, 4).tolist() == expected
+    assert draws(5, 2**63 + 7, stream_of("a"), 9, 4, part=1).tolist() != expected
+    assert stream_of("a") >= 2**63, "apart from those of lasers, sonar and odometry"
+
+
+# -- robot files
+
+
+def test_robot_files_name_devices_in_tables_of_their_own_or_in_a_list() -> None:
+    short = parse_robot('extends = "p3dx"\n[fiducial_finder]\nrange = [0.5, 6]\nfov_deg = 90\npose = [0.1, 0, 45]', "r")
+    (finder,) = [d for d in short.devices if d.type == "fiducial_finder"]
+    assert (finder.range_min, finder.range_max, finder.fov) == (0.5, 6.0, pytest.approx(math.pi / 2))
+    assert finder.pose == Pose(0.1, 0.0, pytest.approx(math.pi / 4))
+    long = parse_robot(
+        'extends = "p3dx"\n[[devices]]\ntype = "fiducial_finder"\n[[devices]]\ntype = "fiducial_finder"\nfov_deg = 30',
+        "r",
+    )
+    robot = Simulation().add_robot(long)
+    assert [*robot.devices] == ["fiducial_finder", "fiducial_finder_2"]
+    for spec in (short, long):
+        assert robot_of(to_table(spec), "r").devices == spec.devices
+
+
+def test_a_model_takes_a_device_away_or_changes_it() -> None:
+    parent = find_robot("p3dx-equipped").device("bumpers")
+    assert parent.front
+    none = parse_robot('extends = "p3dx-equipped"\nbumpers = { front = 0, rear = 0 }', "r")
+    assert none.device("bumpers") is None
+    fewer = parse_robot('extends = "p3dx-equipped"\nbumpers = { front = 2 }', "r")
+    assert (fewer.device("bumpers").front, fewer.device("bumpers").rear) == (2, parent.rear), "tables are merged"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[[devices]]\ntype = "beecon"', 'no device "beecon"'),
+        ("[[devices]]\nrange = 3", 'expected a "type"'),
+        ("[bumpers]\nfront = 9", "bumpers: front: expected 0 … 7, found 9"),
+        ("[bumpers]\nfrond = 3", "bumpers: Object contains unknown field `frond`"),
+        ("[fiducial_finder]\nrange = [3, 1]", "range must be"),
+        ("bumpers = 3", "Expected `object`"),
+        ("[buhmpers]\nfront = 3", "unknown field `buhmpers`"),
+        ("devices = 3", "Expected `array`"),
+        ("[[devices]]\ntype = 3", 'expected a "type"'),
+        ("[fiducial_finder]\nfov_deg = nan", "field of view"),
+    ],
+)
+def test_what_is_wrong_with_a_device_is_said(text: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message.replace("[", r"\[").replace("(", r"\(")) as error:
+        parse_robot('extends = "p3dx"\n' + text, "mine")
+    assert "mine" in str(error.value)
+
+
+def test_too_many_devices_are_refused() -> None:
+    table = {"extends": "p3dx", "devices": [{"type": "bumpers", "front": 1}] * (devices.MAX_DEVICES + 1)}
+    with pytest.raises(ModelError, match=f"at most {devices.MAX_DEVICES} devices"):
+        robot_of(table, "r")
+
+
+# -- what can be declared
+
+
+def test_a_sensor_of_beams(known: None) -> None:
+    register(feeler())
+    assert check_device(find_device("feeler"), FeelerSpec(reach=6.0)) == []
+    sim = Simulation(Scene(segments=np.array([[1.0, -5, 1, 5]])), sensor_noise=False)
+    robot = sim.add_robot(find_robot("p3dx").fitted(FeelerSpec(count=1, spread=0.0)), pose=(0, 0, 0))
+    reader = robot.devices["feeler"]
+    assert reader.read().tolist() == [pytest.approx(1.0)]
+    assert not sim.fleet.taken.any() or not reader.is_read
+    reader.subscribe("me")
+    sim.step()
+    assert reader.is_read and sim.fleet.span(robot.name, "device feeler", 0) is not None
+    reader.subscribe("me", on=False)
+    sim.step()
+    assert sim.fleet.span(robot.name, "device feeler", 0) is None
+
+
+def test_a_sensor_that_remembers(known: None) -> None:
+    register(METER)
+    assert check_device(METER) == []
+    sim = Simulation()
+    plain = sim.add_robot("p3dx", "plain")
+    assert "way" not in sim.engine.tables
+    robot = sim.add_robot(find_robot("p3dx").fitted(MeterSpec()), "r", pose=(3, 0, 0))
+    robot.command(v=0.5)
+    sim.step(40)
+    way = robot.devices["way_meter"].read()
+    assert way == pytest.approx(robot.truth.x - 3.0, abs=0.02)
+    sim.settle()
+    assert robot.devices["way_meter"].read() == way, "time stands still"
+    state, digest = sim.save_state(), sim.digest()
+    sim.remove_robot("r")
+    assert "way" not in sim.engine.tables, "it goes with the last of its kind"
+    assert plain.devices == {}
+    sim.restore(state)
+    assert (sim.digest(), sim.robots["r"].devices["way_meter"].read()) == (digest, way)
+
+
+def test_a_state_with_a_device_that_is_not_here_is_refused(known: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    register(METER)
+    sim = Simulation()
+    sim.add_robot(find_robot("p3dx").fitted(MeterSpec()), "r")
+    state = sim.save_state()
+    monkeypatch.delitem(devices._KNOWN, "way_meter")
+    with pytest.raises(StateError, match='a table "way" of a device that is not here'):
+        Simulation().restore(state)
+
+
+def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(known: None) -> None:
+    register(feeler())
+
+    def readings(*names: str) -> dict[str, list[float]]:
+        sim = Simulation(Scene(segments=np.array([[1.0, -50, 1, 50]])), seed=4)
+        model = replace(find_robot("p3dx"), devices=(FeelerSpec(), FeelerSpec()))
+        for name in names:
+            sim.add_robot(model, name, pose=(0, 3.0 * int(name), 0))
+        sim.step(3)
+        return {f"{r} {n}": d.read().tolist() for r in sim.robots for n, d in sim.robots[r].devices.items()}
+
+    one, other = readings("1", "2"), readings("2", "1")
+    assert one == other
+    assert len({tuple(v) for v in one.values()}) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"fields": (Field("range", "mm"),)}, "expected an SI unit, found mm"),
+        ({"fields": (Field("range", "m"), Field("bearing", "rad"))}, "expected 2 values, found 1"),
+        ({"fields": (Field("range", "m", str),)}, "column range: expected str, found float"),
+        ({"read": lambda spec, view: np.random.default_rng().random(3)}, "two readings of one state differ"),
+        ({"read": lambda spec, view: view.engine.state.vel.__setitem__(view.row, 0.1) or [1.0]}, "changes the world"),
+        ({"read": lambda spec, view: 1 / 0}, "ZeroDivisionError"),
+        ({"marks": lambda spec, reading: [(1.0, 2.0)]}, "expected Mark"),
+        ({"rows": lambda ranges: [(math.nan,)]}, "expected a number"),
+        ({"name": "lasers"}, "something else that is called"),
+        ({"name": "velocity"}, "something else that is called"),
+        (
+            {"pioneer": devices.PioneerFields(report=lambda spec, r: {"stall_bumpers": 1})},
+            "expected bits of",
+        ),
+        ({"pioneer": devices.PioneerFields(config=lambda spec: {"horn": 1})}, "CONFIG has no horn"),
+        (
+            {"ros": devices.RosMessage(topic="r", type_name="std_msgs/Float64", fields=lambda s, r: {"date": 1.0})},
+            'has no field "date"',
+        ),
+        (
+            {"ros": devices.RosMessage(topic="r r", type_name="std_msgs/Float64", fields=lambda s, r: {"data": 1.0})},
+            "expected a topic",
+        ),
+        (
+            {
+                "ros": devices.RosMessage(
+                    topic="r", type_name="a/B", fields=lambda s, r: {}, definitions={"std_msgs/Bool": "int8 data"}
+                )
+            },
+            "there is another ROS message type",
+        ),
+    ],
+)
+def test_the_check_finds_what_is_wrong(known: None, change: dict[str, Any], message: str) -> None:
+    device = feeler(**change)
+    register(device)
+    found = check_device(device)
+    assert any(message in problem for problem in found), found
+
+
+def test_the_check_finds_state_that_stands_elsewhere(known: None) -> None:
+    count: dict[str, int] = {}
+
+    def read(spec: Any, view: Any) -> list[float]:
+        count[view.body] = count.get(view.body, 0) + 1
+        return [float(count[view.body])]
+
+    device = feeler(read=read)
+    register(device)
+    assert any("differ" in p for p in check_device(device))
+
+
+def test_a_spec_must_say_its_kind(known: None) -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Wrong(DeviceSpec):
+        reach: float = 1.0
+
+    device = feeler(spec=Wrong)
+    register(device)
+    assert any("expected the field type" in p for p in check_device(device))
+
+
+def test_names_of_the_package_cannot_be_taken(known: None) -> None:
+    with pytest.raises(ModelError, match="a name of its own"):
+        register(dataclasses.replace(BUMPERS))
+    with pytest.raises(ModelError, match="expected a Device"):
+        register("beacon")  # type: ignore[arg-type]
+
+
+def test_a_package_that_fails_is_named(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "broken-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[botyard.devices]\nbroken = no_such_module:X\nwrong = math:pi\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match="no_such_module:X cannot be loaded"):
+        find_device("broken")
+    with pytest.raises(ModelError, match="expected a Device of that name in math:pi"):
+        find_device("wrong")
+    assert "broken" in devices.device_names()
+
+
+# -- a package of its own
+
+
+def test_the_beacon_finder_is_found_by_its_entry_point(beacon: Any) -> None:
+    assert find_device("beacon_finder") is beacon.BEACON_FINDER
+    assert check_device(beacon.BEACON_FINDER, beacon.BeaconFinderSpec(range_noise=0.1, power_noise=2.0)) == []
+
+
+def test_the_beacon_finder_is_read_in_python_from_a_robot_file_over_ros_and_on_the_page(beacon: Any) -> None:
+    from botyard.protocols.ros_messages.messages import Messages, Stamp
+    from botyard.protocols.ros_messages.naming import names_of
+    from botyard.protocols.ros_messages.robot import RobotTopics
+    from botyard.protocols.ros_messages.stepdata import StepData
+    from botyard.protocols.ros_messages.types import Types
+
+    model = parse_robot('extends = "p3dx"\n[beacon_finder]\nrange_max = 15.0\npose = [0.1, 0, 0]\nexponent = 3', "mine")
+    box = BoxObject(name="b", pose=Pose(10.1, 0.0, 0.0), length=0.2, width=0.2, returns=Returns(fiducial=7))
+    sim = Simulation(Scene(boxes=(box,)))
+    robot = sim.add_robot(model, "ann", pose=(0, 0, 0))
+    (found,) = robot.devices["beacon_finder"].read()
+    assert (found.id, found.range, found.power, found.in_sight) == (7, pytest.approx(10), pytest.approx(-70), True)
+
+    types = Types()
+    topics = RobotTopics(
+        robot.port("ros"), names_of("ann", "default", True), Messages(types), types, lambda: 0.1, StepData()
+    )
+    (topic,) = [t for t in topics.topics() if t.type_name == "botyard_beacon/BeaconArray"]
+    assert topic.name.endswith("/beacons") and not topics.problems
+    data = types.encode_cdr(topic.make(Stamp(1, 0)), topic.type_name)
+    (heard,) = types.decode_cdr(data, topic.type_name).beacons
+    assert (heard.id, heard.power, heard.in_sight) == (7, pytest.approx(-70), True)
+    assert types.definition(topic.type_name)[0].count("float64 power") == 1
+    frames = {t.child: t.pose for t in topics.static_transforms()}
+    assert frames[next(f for f in frames if f.endswith("beacon_finder"))] == Pose(0.1, 0.0, 0.0)
+
+
+def test_a_ros_type_of_another_package_is_not_overwritten(beacon: Any) -> None:
+    from botyard.protocols.ros_messages.messages import Messages
+    from botyard.protocols.ros_messages.naming import names_of
+    from botyard.protocols.ros_messages.robot import RobotTopics
+    from botyard.protocols.ros_messages.stepdata import StepData
+    from botyard.protocols.ros_messages.types import Types
+
+    types = Types()
+    types.learn({"botyard_beacon/Beacon": "int8 something_else"})
+    robot = Simulation().add_robot(find_robot("p3dx").fitted(beacon.BeaconFinderSpec()), "ann")
+    topics = RobotTopics(
+        robot.port("ros"), names_of("ann", "default", True), Messages(types), types, lambda: 0.1, StepData()
+    )
+    assert any("another ROS message type botyard_beacon/Beacon" in p for p in topics.problems)
+    assert not any("beacon" in t.type_name for t in topics.topics())
+    assert topics.topics(), "the others are there"
