@@ -412,3 +412,32 @@ def test_a_ros_type_of_another_package_is_not_overwritten(beacon: Any) -> None:
     assert any("another ROS message type botyard_beacon/Beacon" in p for p in topics.problems)
     assert not any("beacon" in t.type_name for t in topics.topics())
     assert topics.topics(), "the others are there"
+
+
+def test_the_page_shows_what_devices_read(beacon: Any) -> None:
+    from botyard.interfaces.page.devices import MAX_ROWS, device_readings
+
+    boxes = [
+        BoxObject(
+            name=f"b{i}", pose=Pose(1.0 + 0.5 * i, 0.0, 0.0), length=0.1, width=0.1, returns=Returns(fiducial=i + 1)
+        )
+        for i in range(MAX_ROWS + 3)
+    ]
+    sim = Simulation(Scene(boxes=tuple(boxes)))
+    model = find_robot("p3dx").fitted(beacon.BeaconFinderSpec(pose=Pose(0.0, 0.0, 0.5)))
+    robot = sim.add_robot(model, pose=(0, 0, 0))
+    (one,) = device_readings(robot)
+    assert (one.device, one.columns, len(one.rows), one.more) == (
+        "beacon_finder", ["id", "range", "bearing", "power", "in_sight"], MAX_ROWS, 3,
+    )  # fmt: skip
+    assert one.rows[0] == ["1", "1.000 m", "-28.6°", "-40.000 dBm", "yes"]
+    assert one.marks[0] == (pytest.approx(1.0), pytest.approx(0.0), "1: -40 dBm"), "in the robot's frame"
+
+
+def test_a_device_that_fails_is_shown_as_such(known: None) -> None:
+    from botyard.interfaces.page.devices import device_readings
+
+    register(feeler(read=lambda spec, view: 1 / 0))
+    robot = Simulation().add_robot(find_robot("p3dx").fitted(FeelerSpec()))
+    (one,) = device_readings(robot)
+    assert (one.rows, one.about) == ([], "cannot be read: ZeroDivisionError('division by zero')")

@@ -1,6 +1,6 @@
 // The page's heart: it makes the stores and tells each what concerns it. What they do is theirs.
 
-import type { Push, Schema, View, Welcome } from "./generated/messages";
+import type { Details, Push, Schema, View, Welcome } from "./generated/messages";
 import { Connection, type Status } from "./net/connection";
 import { NO_MAP } from "./net/frames";
 import { Capture } from "./stores/capture.svelte";
@@ -140,7 +140,7 @@ export class App implements Subjects {
       if (!this.world.frame) this.setSchema(message);
     } else if (message.type === "map") void this.maps.show(message.url, message.name, message.source, message.view ?? null);
     else if (message.type === "status") this.session.told(message);
-    else if (message.type === "details") this.readouts.receive(message.time, message.robots);
+    else if (message.type === "details") this.detailed(message);
     else if (message.type === "log") this.log.add(message.lines, message.lost);
   }
 
@@ -195,6 +195,14 @@ export class App implements Subjects {
     this.readouts.keepOnly(names);
     this.driving.letGo();
     this.connection.setView(this.view());
+  }
+
+  /** Values of the selected, and what their devices have found. */
+  private detailed(message: Details): void {
+    this.readouts.receive(message.time, message.robots);
+    const marked = message.robots.map((r) => [r.name, r.devices.flatMap((d) => d.marks)] as const).filter(([, marks]) => marks.length);
+    if (marked.length || this.world.marks.size) this.painter.redraw();
+    this.world.marks = new Map(marked);
   }
 
   private restyled(layer: LayerName | null): void {

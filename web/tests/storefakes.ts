@@ -100,7 +100,7 @@ export function detail(name: string, v = 0, w = 0): Detail {
   return {
     name, model: "p3dx", clients: [], pose: [0, 0, 0], odometry: [0, 0, 0], odometry_error: [0.1, 0], velocity: [v, 0, w], command: [0, 0, 0],
     accel: [0, 0, 0], error: [0, 0, 0], motors: true, stalled: false, estop: false, volts: 12, charge: 80, charging: false, sensors: [],
-    nearest: 1.5, gripper: "", port: 0,
+    nearest: 1.5, gripper: "", port: 0, devices: [],
   }; // prettier-ignore
 }
 

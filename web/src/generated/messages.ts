@@ -368,6 +368,16 @@ export interface Status {
   question: string;
 }
 
+/** What a device of a robot reads: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text). */
+export interface DeviceReading {
+  device: string;
+  about: string;
+  columns: string[];
+  rows: string[][];
+  more: number;
+  marks: [number, number, string][];
+}
+
 /** A selected robot, for the inspector. */
 export interface Detail {
   name: string;
@@ -390,6 +400,7 @@ export interface Detail {
   nearest: number | null;
   gripper: string;
   port: number;
+  devices: DeviceReading[];
 }
 
 /** The selected robots, some times a second. */

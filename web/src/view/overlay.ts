@@ -27,6 +27,7 @@ export function drawOverlay(ctx: Ctx, world: World, camera: Camera, ratio: numbe
   if (world.layers.odometry) drawOdometry(ctx, world, camera);
   if (world.layers.velocity) drawVelocity(ctx, world, camera);
   drawSelection(ctx, world, camera);
+  drawMarks(ctx, world, camera);
   if (world.layers.labels || world.layers.pose) drawLabels(ctx, world, camera);
   if (world.preview) drawPreview(ctx, world, camera);
   if (world.measure) drawMeasure(ctx, world, camera);
@@ -219,6 +220,29 @@ export function stateWords(state: number): string[] {
   if (state & Bit.STALLED) words.push("stalled");
   if (state & Bit.HELD) words.push("held");
   return words;
+}
+
+/** What devices of selected robots have found: a small cross and a word. */
+function drawMarks(ctx: Ctx, world: World, camera: Camera): void {
+  if (!world.frame) return;
+  for (const [name, marks] of world.marks) {
+    const row = world.rows.get(name);
+    if (row === undefined || !world.selected.has(row)) continue;
+    const [x, y, th] = world.pose(row);
+    const [c, s] = [Math.cos(th), Math.sin(th)];
+    for (const [mx, my, words] of marks) {
+      const [px, py] = camera.toScreen(x + c * mx - s * my, y + s * mx + c * my);
+      ctx.strokeStyle = world.palette.selection;
+      ctx.lineWidth = 2;
+      ctx.beginPath();
+      ctx.moveTo(px - 5, py - 5);
+      ctx.lineTo(px + 5, py + 5);
+      ctx.moveTo(px + 5, py - 5);
+      ctx.lineTo(px - 5, py + 5);
+      ctx.stroke();
+      text(ctx, world, words, px + 8, py + 4, world.palette.label);
+    }
+  }
 }
 
 function drawLabels(ctx: Ctx, world: World, camera: Camera): void {

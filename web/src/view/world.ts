@@ -40,6 +40,8 @@ export class World {
   boxSelect: Stroke | null = null;
   /** Where a dragged body is shown until the simulator says the same: row → x, y, th. */
   dragged = new Map<number, [number, number, number]>();
+  /** What devices of selected robots have found, by the robots' names: x, y in the robot's frame, and what is written there. */
+  marks = new Map<string, [number, number, string][]>();
   debug: DebugResult | null = null;
   preview: { model: Model; x: number; y: number; th: number } | null = null;
 

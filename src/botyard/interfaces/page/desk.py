@@ -52,6 +52,7 @@ from botyard.control.parts import Maps, Portions, RunLoop
 from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
+from botyard.interfaces.page.devices import device_readings
 from botyard.interfaces.page.inspector import Inspector
 from botyard.interfaces.page.viewsource import ViewSource, model_shape, nearest_reading
 from botyard.interfaces.registry import Switch
@@ -290,7 +291,7 @@ class PageDesk:
             estop=robot.electrics.estop_pressed or state.estop, volts=robot.electrics.volts,
             charge=robot.electrics.charge, charging=bool(robot.electrics.battery.charge_state), sensors=sensors,
             nearest=nearest_reading(robot), gripper=(gripper.holding or "open") if gripper is not None else "",
-            port=self.yard.port_of(robot.name),
+            port=self.yard.port_of(robot.name), devices=device_readings(robot) if robot.spec.devices else [],
         )  # fmt: skip
 
     def add_log(self, entry: LogEntry) -> None:

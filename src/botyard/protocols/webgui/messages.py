@@ -391,6 +391,17 @@ class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     question: str = ""
 
 
+class DeviceReading(msgspec.Struct, kw_only=True):
+    """What a device of a robot reads: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text)."""
+
+    device: str
+    about: str
+    columns: list[str]
+    rows: list[list[str]]
+    more: int
+    marks: list[tuple[float, float, str]]
+
+
 class Detail(msgspec.Struct, kw_only=True):
     """A selected robot, for the inspector."""
 
@@ -414,6 +425,7 @@ class Detail(msgspec.Struct, kw_only=True):
     nearest: float | None
     gripper: str
     port: int
+    devices: list[DeviceReading]
 
 
 class Details(msgspec.Struct, kw_only=True, tag="details", tag_field="type"):

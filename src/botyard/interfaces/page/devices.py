@@ -1,0 +1,65 @@
+"""What a page shows of the devices of a selected robot, from what their kinds declare (`botyard.model.devices.Device`)."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any, Final
+
+from botyard.devices.view import DeviceReader
+from botyard.model.devices import MAX_DEVICES, Field
+from botyard.names import shown
+from botyard.protocols.webgui.messages import DeviceReading
+from botyard.sim.robot import Robot
+
+MAX_ROWS: Final = 20
+"""So many rows of a reading are shown."""
+MAX_MARKS: Final = 50
+"""So many places of a reading are marked."""
+MAX_TEXT: Final = 80
+
+log = logging.getLogger("botyard.page")
+
+
+def _text(column: Field, value: Any) -> str:
+    """A value for people: angles in degrees, with its unit."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        if column.unit == "rad":
+            return f"{math.degrees(value):.1f}°"
+        return f"{value:.3f} {column.unit}".rstrip()
+    return shown(f"{value} {column.unit}".rstrip(), MAX_TEXT)
+
+
+def _reading(reader: DeviceReader[Any]) -> DeviceReading:
+    kind = reader.kind
+    reading = reader.read()
+    rows = [
+        [_text(column, value) for column, value in zip(kind.fields, row, strict=True)] for row in kind.rows(reading)
+    ]
+    marks = [] if kind.marks is None else list(kind.marks(reader.spec, reading))[:MAX_MARKS]
+    return DeviceReading(
+        device=reader.name,
+        about=kind.about,
+        columns=[column.name for column in kind.fields],
+        rows=rows[:MAX_ROWS],
+        more=max(0, len(rows) - MAX_ROWS),
+        marks=[(float(m.x), float(m.y), shown(m.text, MAX_TEXT)) for m in marks],
+    )
+
+
+def device_readings(robot: Robot) -> list[DeviceReading]:
+    """The readings of all devices of a robot. A device that fails says so, and is in the log."""
+    found = []
+    for name, reader in list(robot.devices.items())[:MAX_DEVICES]:
+        try:
+            found.append(_reading(reader))
+        except Exception as error:  # of a package that may be anybody's: the others are shown all the same
+            log.debug("%s: %s cannot be read", robot.name, name, exc_info=True)
+            about = shown(f"cannot be read: {error!r}", MAX_TEXT)
+            found.append(DeviceReading(device=name, about=about, columns=[], rows=[], more=0, marks=[]))
+    return found
+
+
+__all__ = ["device_readings"]
