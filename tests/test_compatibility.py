@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tools import compatibility, ros_reference
+from tools import compatibility, control_reference, ros_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = compatibility.read()
@@ -23,6 +23,10 @@ def functions(path: str) -> frozenset[str]:
 
 def test_the_page_is_up_to_date() -> None:
     assert compatibility.PAGE.read_text("utf-8") == compatibility.page(DATA), 'run "make compatibility"'
+
+
+def test_the_table_of_operations_is_up_to_date() -> None:
+    assert control_reference.PAGE.read_text("utf-8") == control_reference.page(), 'run "make compatibility"'
 
 
 def test_the_ros_reference_is_up_to_date() -> None:

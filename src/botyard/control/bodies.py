@@ -109,7 +109,7 @@ class AddRobot(Operation[Arrived]):
             check_name(wanted, error=NameRuleError)
             if wanted in sim.snapshot.rows or wanted in sim.robots or wanted in sim.box_names:
                 if not self.rename:
-                    raise NameTakenError(f'"{shown(wanted)}" is there already')
+                    raise NameTakenError(f'a body named "{shown(wanted)}" is there already')
                 wanted = sim.unique_name(wanted)
         check_room(control, 1)
         spec = grounds.equip(library_model(self.model))

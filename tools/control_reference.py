@@ -1,0 +1,78 @@
+"""Writes docs/reference/control.md from the table of operations. Run by ``make compatibility``; a test compares the two."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from botyard.control import OPERATIONS, Level, Operation, python
+from botyard.interfaces.ambf import ambf
+from botyard.interfaces.page import desk as page_desk
+from botyard.interfaces.pioneer import desk as pioneer
+from botyard.interfaces.ros import graph, simulation_interfaces
+
+PAGE = Path(__file__).resolve().parent.parent / "docs/reference/control.md"
+ADAPTERS: Mapping[str, Mapping[str, str]] = {
+    "Python": python.NOT_OFFERED,
+    "page": page_desk.NOT_OFFERED,
+    "Pioneer": pioneer.NOT_OFFERED,
+    "ROS": graph.NOT_OFFERED,
+    "simulation_interfaces": simulation_interfaces.NOT_OFFERED,
+    "AMBF": ambf.NOT_OFFERED,
+}
+INTRODUCTION = """\
+<!-- made by tools/control_reference.py from the program: change that, then run "make compatibility" -->
+# What may be done to a running simulator
+
+One table, one door (`botyard.control`): each interface translates what it is asked for into these operations. Levels include those before
+them: {levels}. `--read-only` ends at *drive* for everybody but the user; who has which level is in
+[security.md](../explanation/security.md). From Python, in the user's own name:
+
+```python
+import botyard
+from botyard.control import USER, Place
+
+with botyard.serve(sim, port=0) as running:
+    running.do(Place(to=(("ann", botyard.Pose(1.0, 2.0, 0.0)),)))
+```
+
+| operation | level | arguments | what it does | offered by |
+|---|---|---|---|---|
+"""
+
+
+def _arguments(kind: type[Operation[Any]]) -> str:
+    names = []
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        optional = field.default is not dataclasses.MISSING
+        names.append(f"[{field.name}]" if optional else field.name)
+    return ", ".join(f"`{n}`" for n in names) or "none"
+
+
+def _about(kind: type[Operation[Any]]) -> str:
+    return " ".join(inspect.getdoc(kind).split()).replace("|", "\\|")  # type: ignore[union-attr]
+
+
+def page() -> str:
+    """The whole page."""
+    levels = ", ".join(f"*{level.name.lower()}*" for level in Level)
+    out = [INTRODUCTION.format(levels=levels)]
+    for name, kind in OPERATIONS.items():
+        there = ", ".join(adapter for adapter, missing in ADAPTERS.items() if name not in missing)
+        out.append(f"| `{name}` | {kind.level.name.lower()} | {_arguments(kind)} | {_about(kind)} | {there} |\n")
+    out.append("\n## Not offered, and why\n")
+    for adapter, missing in ADAPTERS.items():
+        reasons: dict[str, list[str]] = {}
+        for name, why in missing.items():
+            reasons.setdefault(why, []).append(f"`{name}`")
+        out.append(f"\n**{adapter}**\n\n")
+        out += [f"- {', '.join(names)}: {why}.\n" for why, names in reasons.items()]
+    return "".join(out)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
+    print(f"written: {PAGE}")
