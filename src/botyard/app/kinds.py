@@ -224,6 +224,10 @@ class RobotText(Kind):
         except ValueError as error:
             raise ArgumentError(f"{what}: {error}") from None
 
+    def read(self, value: object) -> RobotChoice:
+        """Of a text, or what stands for itself."""
+        return parse_robot(Text().read(value))
+
 
 class StartText(Kind):
     """Where robots start."""

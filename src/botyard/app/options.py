@@ -74,6 +74,8 @@ class Option:
         Without a keyword: what a program says, or why it says nothing.
     metavar, help : str
         For the help text.
+    about : str
+        What the reference says of the keyword, where the help text does not fit.
     bare : object
         Its value when the command line says the option without one.
     hidden : bool
@@ -93,6 +95,7 @@ class Option:
     instead: str
     metavar: str | None
     help: str
+    about: str
     bare: Any
     hidden: bool
 
@@ -135,6 +138,7 @@ def option(
     instead: str = COMMAND_LINE,
     metavar: str | None = None,
     help: str = "",
+    about: str = "",
     bare: Any = None,
     hidden: bool = False,
 ) -> Any:
@@ -144,12 +148,12 @@ def option(
     """
     if default is _UNSAID:
         default = () if many else False if isinstance(kind, Flag) else None
-    about = {
+    declared = {
         "section": section, "flags": flags, "kind": kind, "default": default, "many": many, "world": world, "serve": serve,
         "negated": negated, "serve_default": default if serve_default is _UNSAID else serve_default, "instead": instead,
-        "metavar": metavar, "help": help, "bare": bare, "hidden": hidden,
+        "metavar": metavar, "help": help, "about": about, "bare": bare, "hidden": hidden,
     }  # fmt: skip
-    return field(default=default, metadata={"option": about})
+    return field(default=default, metadata={"option": declared})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,6 +198,7 @@ class RunOptions:
     resolution: float | None = option(
         WORLD, "--resolution", "-resolution", kind=Whole(1, 100000, unit=0.001), world=False, serve=True, metavar="MM",
         help="Size of map points, pixels, cells or units of drawings whose file does not give it. [default: 20 for points]",
+        about="Size of points, pixels, cells or units of drawings of maps that are loaded later, whose file does not give it.",
     )
     max_read: tuple[str, ...] = option(
         WORLD, "--max-read", kind=LimitText(), many=True, world=False, serve=True, metavar="NAME=NUMBER",
@@ -222,20 +227,24 @@ class RunOptions:
     force: bool = option(
         WORLD, "--force", kind=Flag(), world=False, serve=True,
         help="Let --snapshot, --save-scenario and --record-packets replace files that botyard did not write.",
+        about="Let `record_packets` replace a file that botyard did not write.",
     )
 
     # -- Robots
     robots: tuple[RobotChoice, ...] = option(
         ROBOTS, "-r", "--robot", "-robot", kind=RobotText(), many=True, world=False, serve=True,
         help='Add a robot of this model ("botyard models"), with a name of your choice. Repeatable. [default: p3dx]',
+        about="Add these robots to the world; without a name they get one of their model's.",
     )
     factories: tuple[str, ...] = option(
         ROBOTS, "-R", "--robot-factory", "-robot-factory", many=True, world=True, serve=True, metavar="MODEL",
         help="Make a robot of this model for every client that connects, and take it away when the client leaves. Repeatable.",
+        about="Make a robot of this model for every client that connects, and take it away when the client leaves.",
     )
     start: Pose | str | None = option(
         ROBOTS, "--start", "-start", kind=StartText(), world=True, serve=True, metavar="X,Y,TH|outside|random",
         help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places.",
+        about="Start pose of the first of `robots`, the others beside it; 2 m outside of the map; or random free places.",
     )
     controller: str | None = option(
         ROBOTS, "--controller", world=True, serve=True, metavar="NAME",
@@ -262,6 +271,7 @@ class RunOptions:
     update_interval: float | None = option(
         TIME, "--update-interval", "-update-interval", kind=Whole(1, 60000, unit=0.001), world=True, serve="interval", metavar="MS",
         help="Wall time between two steps. [default: what the world file says, else 100; 5 with --ambf]",
+        about="Wall time between two steps; `sim.dt`, which is real time, if it is not given.",
     )
     update_sim_time: int | None = option(
         TIME, "--update-sim-time", "-update-sim-time", kind=Whole(1, 60000, unit=0.001), world=True, serve=False,
@@ -302,6 +312,7 @@ class RunOptions:
     port: int = option(
         PIONEER, "-p", "--port", "-port", kind=Port(), default=8101, world=False, serve=True,
         help="TCP port of the first robot; the others follow.",
+        about="TCP port of the first robot; the others follow. 0: each gets any free port.",
     )
     bind_to_address: str = option(
         PIONEER, "--bind-to-address", "-bind-to-address", default="127.0.0.1", world=False, serve=True, metavar="ADDRESS",
@@ -339,6 +350,7 @@ class RunOptions:
         PIONEER, "--no-network-discovery", "-no-network-discovery", kind=Flag(), world=False, serve="discovery", negated=True,
         serve_default=True,
         help="Do not answer programs that look for robots in the network (UDP port 30718).",
+        about="Answer programs that look for robots in the network (UDP port 30718).",
     )
     mdns: bool = option(
         PIONEER, "--mdns", kind=Flag(), world=False, serve=True,
@@ -377,6 +389,7 @@ class RunOptions:
     ros_wait: bool = option(
         ROS, "--ros-wait", kind=Flag(), world=False, serve=True,
         help="Wait for a ROS master that is not there, also when noninteractive.",
+        about="Wait for a ROS master that is not there. Otherwise that is an error.",
     )
     ros2: bool = option(
         ROS, "--ros2", kind=Flag(), world=False, serve=True,
@@ -437,10 +450,12 @@ class RunOptions:
     no_gui: bool = option(
         PAGE, "--no-gui", "-no-gui", kind=Flag(), world=False, serve="page", negated=True,
         help="Run without the page (implies --noninteractive).",
+        about="Serve the page.",
     )
     gui_port: int | None = option(
         PAGE, "--gui-port", kind=Port(), world=False, serve=True, metavar="PORT",
         help="Port of the page. [default: 8100, or the next one that is free]",
+        about="Port of the page; 0 is any free one. None: 8100, or the next one that is free.",
     )
     gui_address: str = option(
         PAGE, "--gui-address", default="127.0.0.1", world=False, serve=True, metavar="ADDRESS",

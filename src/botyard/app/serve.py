@@ -2,152 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import concurrent.futures
 import contextlib
-import inspect
-import re
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final
 
 from botyard import arguments
-from botyard.app.options import OPTIONS, SECTIONS, Option, RunOptions
-from botyard.control import USER, Control, Operation, Pause, Resume, StepNow
-from botyard.control.later import promise, settled
-from botyard.control.time import MAX_STEPS, MAX_STEPS_AT_ONCE
-from botyard.errors import ArgumentError, CommandLineError, NotNowError, PortError, did_you_mean
-from botyard.model.world import Settings, World
+from botyard.app.keywords import options_of, parameters, python_words, signature
+from botyard.app.options import RunOptions
+from botyard.app.running import AsyncRunning, Running, opened
+from botyard.errors import NotNowError
 from botyard.sim.simulation import Simulation
-
-T = TypeVar("T")
-
-LOOK: Final = 1.0
-"""Waiting without end looks up so often, s: on some systems Ctrl-C does not wake who waits."""
 
 _warmed: Final = threading.Lock()
 _is_warm: set[bool] = set()
-
-
-class Address(NamedTuple):
-    """Where something listens."""
-
-    host: str
-    port: int
-
-
-# -- options
-
-
-KEYWORDS: Final[Mapping[str, Option]] = {o.keyword: o for o in OPTIONS.values() if o.keyword is not None}
-"""The keywords of `serve`."""
-
-
-def options_of(keywords: Mapping[str, Any]) -> RunOptions:
-    """The options of a run, of the keywords of `serve`.
-
-    Raises
-    ------
-    ArgumentError
-        There is no such keyword, with the nearest one, or what a program says instead; or one has a value that it cannot have.
-    """
-    given: dict[str, Any] = {o.name: o.serve_default for o in KEYWORDS.values()}
-    for word, value in keywords.items():
-        option = KEYWORDS.get(word)
-        if option is None:
-            raise ArgumentError(f"serve: {_no_keyword(word)}")
-        given[option.name] = option.of(value)
-    o = RunOptions(**given, noninteractive=True)  # nobody is asked, nothing is opened on a screen
-    ports = o.port + len(o.robots) + len(o.factories) - 1
-    if o.port and ports > 65535:
-        raise ArgumentError(
-            f"port: {len(o.robots) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
-        )
-    return o
-
-
-def _no_keyword(word: str) -> str:
-    """What is said of a keyword that is none."""
-    other = next((o for o in OPTIONS.values() if word in (o.name, o.long.replace("-", "_"))), None)
-    if other is None:
-        return f"there is no option {word}{did_you_mean(word, KEYWORDS)}"
-    if other.keyword is not None:
-        return f'there is no option {word}; did you mean "{other.keyword}"?'
-    return f"{word} is none of its options: {other.instead}"
-
-
-def _in_python(text: str) -> str:
-    """An error of the command line in the words of `serve`."""
-    flags = {flag: o for o in KEYWORDS.values() for flag in o.flags}
-
-    def word(match: re.Match[str]) -> str:
-        option = flags.get(match[0])
-        if option is None or option.keyword is None:
-            return match[0]
-        return f"{option.keyword}=False" if option.negated else option.keyword
-
-    return re.sub(r"(?<![\w-])--?[a-z][a-z0-9-]*", word, text)
-
-
-@contextlib.contextmanager
-def _python_words() -> Any:
-    """Errors that name options of the command line name keywords instead."""
-    try:
-        yield
-    except CommandLineError as error:
-        raise ArgumentError(_in_python(str(error))) from None
-    except PortError as error:
-        raise PortError(_in_python(str(error))) from None
-
-
-# -- what runs
-
-
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    """A simulator with all its ports open."""
-
-    parts: Any
-    doors: Any
-    page: str | None
-
-
-@contextlib.asynccontextmanager
-async def _opened(sim: Simulation, o: RunOptions) -> AsyncIterator[_Opened]:
-    """Put a simulator together and open its ports, in the running event loop; all is closed when this is left."""
-    from botyard.app.assembly import add_robots, assemble, open_doors
-
-    place = World(scene=sim.scene, settings=Settings(step=sim.dt))
-    parts = assemble(sim, place, o, None)
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(_calm)
-        stack.push_async_callback(parts.hub.background.aclose)
-        try:
-            with _python_words():
-                if parts.yard.desk.packet_log is not None:
-                    stack.callback(parts.yard.desk.packet_log.close)
-                parts.yard.adopt()
-                add_robots(parts.yard, place, o, o.robots)
-                doors = await open_doors(stack, parts, o, {})
-                page = None
-                if not o.no_gui:
-                    from botyard.app.page import begin_page
-
-                    page = (await begin_page(stack, parts, o)).url
-            yield _Opened(parts, doors, page)
-        finally:
-            parts.close()
-            await asyncio.sleep(0)  # let the last bytes go
-
-
-async def _calm() -> None:
-    """Let what was cancelled, and what was closed, come to its end: transports say so in the loop's next rounds."""
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 def _warm_up(sim: Simulation) -> None:
@@ -161,381 +29,6 @@ def _warm_up(sim: Simulation) -> None:
         if masses not in _is_warm:
             warm_up(masses=masses)
             _is_warm.update((False, masses))
-
-
-class _Doors:
-    """What a running simulator says of itself."""
-
-    _now: _Opened | None
-
-    @property
-    def _there(self) -> _Opened:
-        if self._now is None:
-            raise NotNowError("the simulator has ended")
-        return self._now
-
-    @property
-    def control(self) -> Control:
-        """The one door to the simulator, for its own thread; from another one use `do`."""
-        control: Control = self._there.parts.control
-        return control
-
-    @property
-    def ports(self) -> dict[str, Address]:
-        """Where Pioneer clients find each robot, by its name."""
-        servers = dict(self._there.parts.yard.servers)
-        return {name: Address(*s.address) for name, s in servers.items() if s.is_open}
-
-    @property
-    def factories(self) -> list[Address]:
-        """Where each robot factory listens, in the order in which they were given."""
-        return [Address(*s.address) for s in self._there.parts.yard.factories]
-
-    @property
-    def page(self) -> str | None:
-        """Address of the page, with its token; None: there is none."""
-        return self._there.page
-
-    @property
-    def metrics(self) -> Address | None:
-        """Where ``/metrics`` and ``/healthz`` are answered, with `metrics_port`; the page answers them, too."""
-        found = self._there.doors.metrics
-        return None if found is None else Address(*found)
-
-    @property
-    def ambf(self) -> Address | None:
-        """Where AMBF's objects are offered without ROS."""
-        found = self._there.doors.ros.link_address
-        return None if found is None else Address(*found)
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether time stands still."""
-        return bool(self._there.parts.hub.is_paused)
-
-
-class Running(_Doors):
-    """A simulator that runs in a thread of its own. All methods may be called from any other thread.
-
-    The world belongs to that thread: `call` and `do` are the ways to it while it runs. Reading a number or two (`sim.time`,
-    `robot.truth`) is harmless from elsewhere, but two numbers may then be of different steps.
-
-    Attributes
-    ----------
-    sim : Simulation
-        The world.
-    """
-
-    def __init__(self, sim: Simulation, o: RunOptions) -> None:
-        self.sim = sim
-        self._o = o
-        self._now: _Opened | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._main: asyncio.Task[int] | None = None
-        self._status: int | None = None
-        self._error: BaseException | None = None
-        self._is_stopping = False
-        self._lock = threading.Lock()
-        self._waiting: set[Future[Any]] = set()
-        self._ready, self._ended = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="botyard", daemon=True)
-
-    # -- the simulator's thread
-
-    def _run(self) -> None:
-        try:
-            self._status = asyncio.run(self._live())
-        except asyncio.CancelledError:  # told to stop before it was ready
-            self._status = 0
-        except BaseException as error:
-            self._error = error
-        finally:
-            with self._lock:
-                self._now = self._loop = self._main = None
-                waiting, self._waiting = self._waiting, set()
-            for future in waiting:
-                settled(future, error=NotNowError("the simulator ended before this was done"))
-            self._ended.set()
-            self._ready.set()
-
-    async def _live(self) -> int:
-        import logging
-
-        from botyard.servers.seldom import watch_over
-
-        loop = asyncio.get_running_loop()
-        watch_over(loop, logging.getLogger("botyard"))
-        with self._lock:
-            self._loop, self._main = loop, asyncio.current_task()
-            if self._is_stopping:
-                return 0
-        async with _opened(self.sim, self._o) as now:
-            self._now = now
-            self._ready.set()
-            status: int = await now.parts.hub.run()
-        return status
-
-    # -- life
-
-    def _start(self) -> None:
-        """Begin, and wait until all ports are open; what keeps them from that is raised."""
-        self._thread.start()
-        atexit.register(self._end)
-        try:
-            self._ready.wait()
-        except BaseException:  # Ctrl-C
-            self._end()
-            raise
-        if self._ended.is_set():
-            self._end()
-            self._raise()
-
-    def _end(self) -> None:
-        """Stop, and wait until everything is closed."""
-        with self._lock:
-            self._is_stopping = True
-            loop, main, now = self._loop, self._main, self._now
-            if loop is not None:
-                with contextlib.suppress(RuntimeError):  # it has just ended
-                    if now is not None:
-                        loop.call_soon_threadsafe(now.parts.hub.stop)
-                    elif main is not None:
-                        loop.call_soon_threadsafe(main.cancel)
-        if threading.current_thread() is self._thread:
-            return
-        self._thread.join()
-        atexit.unregister(self._end)
-
-    def _raise(self) -> None:
-        """Raise the error with which the simulator has ended, once."""
-        error, self._error = self._error, None
-        if error is not None:
-            raise error
-
-    def stop(self) -> None:
-        """End the simulator, and wait until everything is closed. Does nothing when it has ended.
-
-        Raises
-        ------
-        BaseException
-            The simulator has ended with an error, which nobody was told of yet.
-        """
-        self._end()
-        if threading.current_thread() is not self._thread:
-            self._raise()
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends by itself, or somebody ends it: its duration is over, a client, the page.
-
-        Returns
-        -------
-        int or None
-            Its exit status; None: it runs on after `timeout` (s).
-
-        Raises
-        ------
-        BaseException
-            The error with which it has ended.
-        """
-        if timeout is not None:
-            self._ended.wait(arguments.number(timeout, "timeout", low=0.0, unit="s"))
-        else:
-            while not self._ended.wait(LOOK):
-                pass
-        if self._ended.is_set():
-            self._thread.join()
-            self._raise()
-        return self._status
-
-    @property
-    def status(self) -> int | None:
-        """Exit status of the run; None while it goes on, or when it has ended with an error."""
-        return self._status
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it goes on."""
-        return not self._ended.is_set()
-
-    # -- what is done to it
-
-    def call(self, f: Callable[..., T], /, *args: Any, **keywords: Any) -> T:
-        """Call something in the simulator's thread, between two steps, and return what it returns; what it raises is raised.
-
-        Raises
-        ------
-        NotNowError
-            The simulator has ended.
-        """
-        if threading.current_thread() is self._thread:
-            return f(*args, **keywords)
-        future: Future[T] = promise()
-
-        def act() -> None:
-            try:
-                settled(future, f(*args, **keywords))
-            except BaseException as error:  # whoever has called is told
-                settled(future, error=error)
-
-        return self._result(future, act)
-
-    def _result(self, future: Future[T], act: Callable[[], None]) -> T:
-        """Let `act` be done in the loop, and wait for the result that comes of it."""
-        with self._lock:
-            if self._loop is None:
-                raise NotNowError("the simulator has ended")
-            self._waiting.add(future)
-            self._loop.call_soon_threadsafe(act)
-        try:
-            return future.result()
-        finally:
-            with self._lock:
-                self._waiting.discard(future)
-
-    def do(self, operation: Operation[Any]) -> Any:
-        """Do an operation of `botyard.control` in the user's name, and return what it answers, when that is there.
-
-        Raises
-        ------
-        BotyardError
-            It cannot be done.
-        NotNowError
-            The simulator has ended; or this is its own thread, and the operation takes longer than a moment (`control.do` answers with a
-            future).
-        """
-        arguments.instance(operation, "operation", Operation)
-        if threading.current_thread() is self._thread:
-            result = self.control.do(USER, operation)
-            if isinstance(result, Future):
-                if not result.done():
-                    raise NotNowError(
-                        "this takes several steps of the event loop, and cannot be waited for in its thread"
-                    )
-                return result.result()
-            return result
-        future: Future[Any] = promise()
-
-        def act() -> None:
-            try:
-                result = self.control.do(USER, operation)
-            except BaseException as error:
-                settled(future, error=error)
-                return
-            if isinstance(result, Future):
-                result.add_done_callback(lambda done: _hand_on(done, future))
-            else:
-                settled(future, result)
-
-        return self._result(future, act)
-
-    def pause(self) -> None:
-        """Let time stand still; what is placed meanwhile takes effect."""
-        self.do(Pause())
-
-    def resume(self) -> None:
-        """Let time go on."""
-        self.do(Resume())
-
-    def step(self, steps: int = 1) -> None:
-        """Let time stand still, and make so many steps now; returns when they are made."""
-        self.pause()
-        for some in _portions(steps):
-            self.do(StepNow(steps=some))
-
-
-def _hand_on(done: Future[Any], future: Future[Any]) -> None:
-    """Give the result of a future to another one."""
-    if done.cancelled():
-        settled(future, error=concurrent.futures.CancelledError())
-    elif (error := done.exception()) is not None:
-        settled(future, error=error)
-    else:
-        settled(future, done.result())
-
-
-def _portions(steps: object) -> list[int]:
-    """So many steps, in numbers that one operation may make."""
-    left = arguments.whole(steps, "steps", low=1, high=MAX_STEPS)
-    whole, rest = divmod(left, MAX_STEPS_AT_ONCE)
-    return [MAX_STEPS_AT_ONCE] * whole + ([rest] if rest else [])
-
-
-class AsyncRunning(_Doors):
-    """A simulator that runs in the event loop of the program. Between two `await` no step is made: the world may be read and changed.
-
-    Attributes
-    ----------
-    sim : Simulation
-        The world.
-    """
-
-    def __init__(self, sim: Simulation, now: _Opened) -> None:
-        self.sim = sim
-        self._now: _Opened | None = now
-        self._task: asyncio.Task[int] = asyncio.get_running_loop().create_task(now.parts.hub.run(), name="botyard")
-        self._is_told = False
-
-    async def _close(self) -> BaseException | None:
-        """End the run; the error with which it ended, if nobody was told of it."""
-        if self._now is not None:
-            self._now.parts.hub.stop()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._now = None
-        if self._is_told or self._task.cancelled():
-            return None
-        return self._task.exception()
-
-    def stop(self) -> None:
-        """End the simulator soon; leaving the ``async with`` closes everything."""
-        self._there.parts.hub.stop()
-
-    async def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends; its exit status, or None: it runs on after `timeout` (s). Its error is raised."""
-        if timeout is not None:
-            arguments.number(timeout, "timeout", low=0.0, unit="s")
-        done, _ = await asyncio.wait([self._task], timeout=timeout)
-        if not done:
-            return None
-        self._is_told = True
-        return self._task.result()
-
-    @property
-    def status(self) -> int | None:
-        """Exit status of the run; None while it goes on, or when it has ended with an error."""
-        if not self._task.done() or self._task.cancelled() or self._task.exception() is not None:
-            return None
-        return self._task.result()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it goes on."""
-        return not self._task.done()
-
-    async def do(self, operation: Operation[Any]) -> Any:
-        """Do an operation of `botyard.control` in the user's name, and return what it answers, when that is there.
-
-        Raises
-        ------
-        BotyardError
-            It cannot be done, or the simulator has ended.
-        """
-        arguments.instance(operation, "operation", Operation)
-        result = self.control.do(USER, operation)
-        return await asyncio.wrap_future(result) if isinstance(result, Future) else result
-
-    async def pause(self) -> None:
-        """Let time stand still; what is placed meanwhile takes effect."""
-        await self.do(Pause())
-
-    async def resume(self) -> None:
-        """Let time go on."""
-        await self.do(Resume())
-
-    async def step(self, steps: int = 1) -> None:
-        """Let time stand still, and make so many steps now; returns when they are made."""
-        await self.pause()
-        for some in _portions(steps):
-            await self.do(StepNow(steps=some))
 
 
 class Serving:
@@ -568,7 +61,7 @@ class Serving:
         self._check_free()
         _warm_up(self.sim)
         self._running = Running(self.sim, self._o)
-        self._running._start()
+        self._running.start()
         return self._running
 
     def run(self) -> int:
@@ -592,17 +85,17 @@ class Serving:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._running is not None
-        self._running._end()
+        self._running.end()
         if error is None:
-            self._running._raise()
+            self._running.raise_error()
         else:
-            _note(error, self._running._error)
+            _note(error, self._running.error)
 
     async def __aenter__(self) -> AsyncRunning:
         self._check_free()
         _warm_up(self.sim)
         async with contextlib.AsyncExitStack() as stack:
-            now = await stack.enter_async_context(_opened(self.sim, self._o))
+            now = await stack.enter_async_context(opened(self.sim, self._o))
             running = AsyncRunning(self.sim, now)
             self._async = running, stack.pop_all()
         return running
@@ -613,7 +106,7 @@ class Serving:
         assert self._async is not None
         (running, stack), self._async = self._async, None
         async with stack:
-            own = await running._close()
+            own = await running.close()
         if own is not None and error is None:
             raise own
         if error is not None:
@@ -652,46 +145,17 @@ def serve(sim: Simulation, **options: Any) -> Serving:
     """
     arguments.instance(sim, "sim", Simulation, "such as botyard.Simulation.load(map)")
     o = options_of(options)
-    with _python_words():
+    with python_words():
         from botyard.app.checks import check_options
 
         check_options(o)
     return Serving(sim, o)
 
 
-def described(option: Option) -> str:
-    """What an option is, in the words of the reference; defaults that the help text tells in its own units are left out."""
-    return re.sub(r"\s*\[[^\]]*\]$", "", option.help)
-
-
-def _signature() -> inspect.Signature:
-    """The keywords, for who asks for help."""
-    words = [inspect.Parameter("sim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Simulation")]
-    for word, option in KEYWORDS.items():
-        words.append(inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=keyword_default(option)))
-    return inspect.Signature(words, return_annotation="Serving")
-
-
-def keyword_default(option: Option) -> Any:
-    """The default of a keyword, as Python says it."""
-    return not option.serve_default if option.negated else option.serve_default
-
-
-def _parameters() -> str:
-    """The keywords, for the documentation of `serve`."""
-    lines = []
-    for section in SECTIONS:
-        for word, option in KEYWORDS.items():
-            if option.section == section:
-                kind = f"list of {option.kind.python}" if option.many else option.kind.python
-                opposite = "The opposite of: " if option.negated else ""
-                lines.append(f"    {word} : {kind}\n        {opposite}{described(option)}\n")
-    return "".join(lines)
-
-
 serve.__doc__ = (
-    (serve.__doc__ or "")
-    + _parameters()
+    (serve.__doc__ or "").rstrip()
+    + "\n"
+    + parameters()
     + """
     Returns
     -------
@@ -704,17 +168,7 @@ serve.__doc__ = (
         There is no such keyword, or it cannot have this value; or an extra that it needs is not installed.
     """
 )
-serve.__signature__ = _signature()  # type: ignore[attr-defined]
+serve.__signature__ = signature()  # type: ignore[attr-defined]
 
 
-__all__ = [
-    "KEYWORDS",
-    "Address",
-    "AsyncRunning",
-    "Running",
-    "Serving",
-    "described",
-    "keyword_default",
-    "options_of",
-    "serve",
-]
+__all__ = ["Serving", "serve"]

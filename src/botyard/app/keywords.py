@@ -1,0 +1,125 @@
+"""The keywords of `botyard.serve`, made of the table of options."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from botyard.app.options import OPTIONS, SECTIONS, Option, RunOptions
+from botyard.errors import ArgumentError, CommandLineError, PortError, did_you_mean
+
+KEYWORDS: Final[Mapping[str, Option]] = {o.keyword: o for o in OPTIONS.values() if o.keyword is not None}
+"""The keywords of `serve`."""
+
+
+def options_of(keywords: Mapping[str, Any]) -> RunOptions:
+    """The options of a run, of the keywords of `serve`.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such keyword, with the nearest one, or what a program says instead; or one has a value that it cannot have.
+    """
+    given: dict[str, Any] = {o.name: o.serve_default for o in KEYWORDS.values()}
+    for word, value in keywords.items():
+        option = KEYWORDS.get(word)
+        if option is None:
+            raise ArgumentError(f"serve: {_no_keyword(word)}")
+        given[option.name] = option.of(value)
+    o = RunOptions(**given, noninteractive=True)  # nobody is asked, nothing is opened on a screen
+    ports = o.port + len(o.robots) + len(o.factories) - 1
+    if o.port and ports > 65535:
+        raise ArgumentError(
+            f"port: {len(o.robots) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
+        )
+    return o
+
+
+def _no_keyword(word: str) -> str:
+    """What is said of a keyword that is none."""
+    other = next((o for o in OPTIONS.values() if word in (o.name, o.long.replace("-", "_"))), None)
+    if other is None:
+        return f"there is no option {word}{did_you_mean(word, KEYWORDS)}"
+    if other.keyword is not None:
+        return f'there is no option {word}; did you mean "{other.keyword}"?'
+    return f"{word} is none of its options: {other.instead}"
+
+
+def in_python(text: str) -> str:
+    """An error of the command line in the words of `serve`."""
+    flags = {flag: o for o in KEYWORDS.values() for flag in o.flags}
+
+    def word(match: re.Match[str]) -> str:
+        option = flags.get(match[0])
+        if option is None or option.keyword is None:
+            return match[0]
+        return f"{option.keyword}=False" if option.negated else option.keyword
+
+    return re.sub(r"(?<![\w-])--?[a-z][a-z0-9-]*", word, text)
+
+
+@contextlib.contextmanager
+def python_words() -> Iterator[None]:
+    """Errors that name options of the command line name keywords instead."""
+    try:
+        yield
+    except CommandLineError as error:
+        raise ArgumentError(in_python(str(error))) from None
+    except PortError as error:
+        raise PortError(in_python(str(error))) from None
+
+
+UNITS: Final[Mapping[str, str]] = {"MS": "s", "S": "s", "MM": "m", "HZ": "Hz", "MIB": "MiB"}
+"""What Python says instead of what stands for values in the help text."""
+
+
+def value_words(option: Option) -> str:
+    """What values a keyword takes, in the words of the reference."""
+    unit = UNITS.get((option.metavar or "").strip("[]"), "")
+    kind = option.kind.python + (f" ({unit})" if unit else "")
+    return f"list of {kind}" if option.many else kind
+
+
+def described(option: Option) -> str:
+    """What a keyword means, in the words of the reference."""
+    text = re.sub(r"\s*\[[^\]]*\]$", "", option.help).replace(" Repeatable.", "")
+    return option.about or in_python(text)
+
+
+def keyword_default(option: Option) -> Any:
+    """The default of a keyword, as Python says it."""
+    return not option.serve_default if option.negated else option.serve_default
+
+
+def signature() -> inspect.Signature:
+    """The keywords, for who asks for help."""
+    words = [inspect.Parameter("sim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Simulation")]
+    for word, option in KEYWORDS.items():
+        words.append(inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=keyword_default(option)))
+    return inspect.Signature(words, return_annotation="Serving")
+
+
+def parameters() -> str:
+    """The keywords, for the documentation of `serve`."""
+    lines = []
+    for section in SECTIONS:
+        for word, option in KEYWORDS.items():
+            if option.section == section:
+                lines.append(f"    {word} : {value_words(option)}\n        {described(option)}\n")
+    return "".join(lines)
+
+
+__all__ = [
+    "KEYWORDS",
+    "described",
+    "in_python",
+    "keyword_default",
+    "options_of",
+    "parameters",
+    "python_words",
+    "signature",
+    "value_words",
+]

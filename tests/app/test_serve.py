@@ -1,0 +1,456 @@
+"""`botyard.serve` with real sockets: in a thread, in an event loop, until it ends; what it offers, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import signal
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import connect
+
+import botyard
+from botyard.app.running import AsyncRunning, Running
+from botyard.app.serve import Serving
+from botyard.clients.pioneer import PioneerClient
+from botyard.control import AddRobot, Control, Remove, StepNow
+from botyard.control.later import promise
+from botyard.errors import ArgumentError, ModelError, NotNowError, PortError, UnknownNameError
+from botyard.protocols.webgui.messages import VERSION
+from tests.ports import free_port
+from tests.waiting import PATIENCE, wait
+
+
+def world() -> botyard.Simulation:
+    """An empty plane with two robots, of which a step takes no time."""
+    sim = botyard.Simulation(seed=1, step=0.01)
+    sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))
+    sim.add_robot("amigo", "bob", pose=(3.0, 0.0, 0.0))
+    return sim
+
+
+def serve(sim: botyard.Simulation | None = None, **options: Any) -> Serving:
+    return botyard.serve(sim or world(), **{"port": 0, "page": False, **options})
+
+
+def is_open(address: tuple[str, int]) -> bool:
+    with socket.socket() as s:
+        s.settimeout(PATIENCE)
+        return s.connect_ex(address) == 0
+
+
+def surroundings() -> tuple[Any, ...]:
+    """What a library must leave as it was."""
+    handlers = [logging.getLogger(name).handlers[:] for name in (None, "botyard", "uvicorn", "asyncio")]
+    signals = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+    children = [c for path in Path("/proc/self/task").glob("*/children") for c in path.read_text().split()]
+    return handlers, signals, children, set(threading.enumerate())
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    before = surroundings()
+    yield
+    assert surroundings() == before
+
+
+# -- in a thread of its own
+
+
+def test_all_ports_are_open_when_the_block_begins_and_closed_when_it_is_left() -> None:
+    sim = world()
+    with serve(sim, page=True, metrics_port=0, gui_port=0) as running:
+        assert isinstance(running, Running) and running.sim is sim
+        assert set(running.ports) == {"ann", "bob"}
+        assert running.page is not None and "#token=" in running.page
+        assert running.metrics is not None
+        with PioneerClient(*running.ports["bob"]) as client:
+            assert client.subclass == "amigo"
+        with urllib.request.urlopen(running.page.partition("#")[0] + "healthz", timeout=PATIENCE) as answer:
+            assert json.load(answer)["robots"] == 2
+        host, _, token = running.page.removeprefix("http://").partition("/#token=")
+        with connect(f"ws://{host}/ws", open_timeout=PATIENCE) as page:
+            page.send(json.dumps({"type": "hello", "token": token, "version": VERSION, "view": {}}))
+            assert json.loads(page.recv(PATIENCE))["type"] == "welcome"
+        addresses = [
+            *running.ports.values(),
+            running.metrics,
+            (running.ports["ann"].host, int(host.rpartition(":")[2])),
+        ]
+        assert running.is_running and running.status is None
+        wait(lambda: sim.tick > 3, what="time runs by itself")
+    assert not any(map(is_open, addresses))
+    assert (running.is_running, running.status) == (False, 0)
+    with pytest.raises(NotNowError, match="has ended"):
+        _ = running.ports
+    before = sim.tick
+    sim.step()
+    assert sim.tick == before + 1, "the world is the program's again"
+
+
+def test_a_client_drives_while_the_program_steps() -> None:
+    sim = world()
+    with serve(sim, interval=0.002) as running, PioneerClient(*running.ports["ann"]) as client:
+        client.enable()
+        client.vel(400)
+        wait(lambda: client.update() and client.x_mm > 20)
+        running.pause()
+        assert running.is_paused
+        tick, where = running.call(lambda: (sim.tick, sim.robots["ann"].truth.x))
+        running.step(1500)
+        assert running.call(lambda: sim.tick) == tick + 1500, "more than one operation may make"
+        assert running.call(lambda: sim.robots["ann"].truth.x) > where
+        running.resume()
+        assert not running.is_paused
+        wait(lambda: sim.tick > tick + 1500)
+
+
+def test_operations_are_done_in_the_users_name() -> None:
+    sim = world()
+    with serve(sim, read_only=True) as running:
+        running.do(AddRobot(model="p3dx", robot="eve"))
+        wait(lambda: "eve" in running.ports, what="it gets a port, too")
+        with PioneerClient(*running.ports["eve"]):
+            pass
+        running.pause()
+        running.do(Remove(names=["eve"]))
+        assert "eve" not in running.ports
+        with pytest.raises(UnknownNameError, match="nobody"):
+            running.do(Remove(names=["nobody"]))
+        running.resume()
+        with pytest.raises(NotNowError, match="time stands still"):
+            running.do(StepNow(steps=1))
+        with pytest.raises(ArgumentError, match="operation: expected a Operation"):
+            running.do("pause")  # type: ignore[arg-type]
+    assert "eve" not in sim.robots
+
+
+def test_calls_are_made_in_the_simulators_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve() as running:
+        assert running.call(threading.current_thread).name == "botyard"
+        assert running.call(divmod, 7, 2) == (3, 1)
+        assert running.call(sorted, [1, 2], reverse=True) == [2, 1]
+        with pytest.raises(ZeroDivisionError):
+            running.call(lambda: 1 / 0)
+        with pytest.raises(SystemExit):
+            running.call(exit)
+        assert running.is_running, "it was the caller's error"
+        assert running.call(lambda: running.call(lambda: running.ports)) == running.ports, "from within, too"
+        running.call(running.pause)
+        with monkeypatch.context() as patch, pytest.raises(NotNowError, match="cannot be waited for"):  # noqa: PT012
+            patch.setattr(Control, "do", lambda *_: promise())  # what takes longer than a moment
+            running.call(running.do, StepNow(steps=1000))
+        running.call(running.stop)
+        assert running.wait(PATIENCE) == 0
+        with pytest.raises(NotNowError, match="has ended"):
+            running.call(print)
+
+
+def test_who_waits_when_the_end_comes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            running.do(StepNow(steps=1))
+        except NotNowError as error:
+            told.append(error)
+
+    monkeypatch.setattr(Control, "do", lambda *_: promise())  # what is never done
+    with serve() as running:
+        asker = threading.Thread(target=ask)
+        asker.start()
+        wait(lambda: running._waiting)
+    asker.join(PATIENCE)
+    assert [str(error) for error in told] == ["the simulator ended before this was done"]
+
+
+def test_an_error_in_the_block_closes_and_comes_out() -> None:
+    with pytest.raises(KeyError, match="mine"), serve() as running:  # noqa: PT012
+        addresses = list(running.ports.values())
+        raise KeyError("mine")
+    assert not any(map(is_open, addresses))
+
+
+class Fault(Exception):
+    """Of a program that acts before steps."""
+
+
+def failing(after: int) -> botyard.Simulation:
+    sim = world()
+
+    def act() -> None:
+        if sim.tick >= after:
+            raise Fault("broken")
+
+    sim.before_step(act)
+    return sim
+
+
+def test_an_error_of_the_simulator_is_raised_once() -> None:
+    with pytest.raises(Fault, match="broken"), serve(failing(2)) as running:  # noqa: PT012
+        wait(lambda: not running.is_running)
+        assert running.status is None
+    with pytest.raises(Fault), serve(failing(2)) as running:
+        running.wait()
+    with serve(failing(2)) as running, pytest.raises(Fault):
+        running.wait()
+    with pytest.raises(Fault):
+        serve(failing(2)).run()
+    with pytest.raises(KeyError) as caught, serve(failing(2)) as running:  # noqa: PT012
+        wait(lambda: not running.is_running)
+        raise KeyError("mine")
+    assert caught.value.__notes__ == ["the simulator had ended with Fault: broken"]
+
+
+def test_several_run_at_once() -> None:
+    with serve(page=True) as one, serve(page=True) as two, serve() as three:
+        every = [a for running in (one, two, three) for a in running.ports.values()]
+        assert len(set(every)) == 6 and one.page != two.page
+        two.pause()
+        assert not one.is_paused
+        for address in every:
+            with PioneerClient(*address):
+                pass
+
+
+def test_in_a_notebook_there_is_a_running_loop_already() -> None:
+    async def cell() -> int:
+        with serve() as running:
+            return running.call(lambda: len(running.ports))
+
+    assert asyncio.run(cell()) == 2
+
+
+def test_it_can_be_started_without_a_block_and_used_again() -> None:
+    serving = serve()
+    running = serving.start()
+    with pytest.raises(NotNowError, match="runs already"):
+        serving.start()
+    assert running.wait(0.0) is None
+    running.stop()
+    running.stop()
+    with serving as again:
+        assert set(again.ports) == {"ann", "bob"}
+    with pytest.raises(ArgumentError, match="timeout"):
+        running.wait(-1.0)
+
+
+def test_it_runs_until_it_ends() -> None:
+    sim = world()
+    assert serve(sim, fast=True, duration=0.5).run() == 0
+    assert sim.time == pytest.approx(0.5)
+
+
+def test_ctrl_c_is_a_good_end() -> None:
+    serving = serve()
+
+    def interrupt() -> None:
+        wait(lambda: serving._running is not None and serving._running._ready.is_set())
+        ident = threading.main_thread().ident
+        assert ident is not None
+        signal.pthread_kill(ident, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    assert serving.run() == 0
+    thread.join(PATIENCE)
+
+
+def test_what_keeps_it_from_beginning_is_raised_and_nothing_is_open() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(PortError, match=r"choose another first port with port$"), serve(port=port):
+            raise AssertionError
+        with (
+            pytest.raises(PortError, match="choose another port with gui_port, or page=False"),
+            serve(page=True, gui_port=port),
+        ):
+            raise AssertionError
+
+        async def alike() -> None:
+            before = asyncio.all_tasks()
+            with pytest.raises(PortError):
+                async with serve(port=port):
+                    raise AssertionError
+            assert asyncio.all_tasks() == before
+
+        asyncio.run(alike())
+    with pytest.raises(ModelError), serve(robots=["no-such-model"]):
+        raise AssertionError
+
+
+def test_neighbouring_ports_as_on_the_command_line() -> None:
+    port = free_port(3)
+    with serve(port=port, robots=["p3dx:eve"]) as running:
+        assert {name: a.port for name, a in running.ports.items()} == {"ann": port, "bob": port + 1, "eve": port + 2}
+
+
+def test_robots_factories_and_who_drives() -> None:
+    sim = world()
+    sim.unserve(["bob"])
+    with serve(sim, robots=["amigo"], start=(8.0, 8.0, 0.0), factories=["p3dx"], controller="wander") as running:
+        assert set(running.ports) == {"ann", "amigo"}, "bob is not for clients"
+        assert running.call(lambda: set(sim.programs)) == {"ann", "amigo"}
+        assert sim.robots["amigo"].truth.x == pytest.approx(8.0, abs=0.5)
+        [factory] = running.factories
+        with PioneerClient(*factory):
+            wait(lambda: len(sim.robots) == 4)
+        wait(lambda: len(sim.robots) == 3)
+
+
+def test_a_ros_master_in_the_simulator() -> None:
+    import xmlrpc.client
+
+    port = free_port(1)
+    with serve(ros_master=f"embedded:{port}", ambf="master", ambf_port=0) as running:
+        assert running.ambf is not None and is_open(running.ambf)
+        with xmlrpc.client.ServerProxy(f"http://127.0.0.1:{port}") as master:
+
+            def topics() -> list[str]:
+                answer: Any = master.getSystemState("/test")
+                return [topic for topic, _ in answer[2][0]]
+
+            wait(lambda: any(topic.startswith("/ann/") for topic in topics()), what=topics)
+
+
+# -- in the event loop of the program
+
+
+def test_in_the_event_loop_of_the_program() -> None:
+    sim = world()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        before, handler = asyncio.all_tasks(), loop.get_exception_handler()
+        async with serving as running:
+            assert isinstance(running, AsyncRunning)
+            _, writer = await asyncio.open_connection(*running.ports["ann"])
+            assert await running.wait(0.0) is None
+            await running.pause()
+            tick = sim.tick
+            await running.step(1200)
+            assert (sim.tick, running.is_paused) == (tick + 1200, True)
+            await running.do(AddRobot(model="p3dx", robot="eve"))
+            await running.resume()
+            while "eve" not in running.ports:
+                await asyncio.sleep(0.001)
+            addresses = list(running.ports.values())
+            assert running.is_running and running.status is None
+            with pytest.raises(NotNowError, match="runs already"):
+                async with serving:
+                    raise AssertionError
+            with pytest.raises(NotNowError, match="runs already"):
+                serving.start()
+        writer.close()
+        assert not running.is_running and running.status == 0
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == before
+        assert loop.get_exception_handler() is handler
+        assert not any(map(is_open, addresses))
+        with pytest.raises(NotNowError, match="has ended"):
+            await running.pause()
+
+    serving = serve(sim, page=True, metrics_port=0, log_timing_stats=1.0)
+    asyncio.run(main())
+
+
+def test_errors_in_the_event_loop() -> None:
+    async def main() -> None:
+        with pytest.raises(Fault):  # noqa: PT012
+            async with serve(failing(2)) as running:
+                while running.is_running:
+                    await asyncio.sleep(0.001)
+                assert running.status is None
+        async with serve(failing(2)) as running:
+            with pytest.raises(Fault):
+                await running.wait()
+        with pytest.raises(KeyError) as caught:  # noqa: PT012
+            async with serve(failing(2)) as running:
+                await asyncio.wait([running._task])
+                raise KeyError("mine")
+        assert caught.value.__notes__ == ["the simulator had ended with Fault: broken"]
+        async with serve(fast=True, duration=0.1) as running:
+            assert await running.wait() == 0
+        async with serve() as running:
+            running.stop()
+            assert await running.wait() == 0
+
+    asyncio.run(main())
+
+
+def test_who_is_cancelled_leaves_nothing_either() -> None:
+    async def main() -> None:
+        before = asyncio.all_tasks()
+
+        async def work() -> None:
+            async with serve(page=True):
+                here.set()
+                await asyncio.sleep(PATIENCE)
+
+        here = asyncio.Event()
+        task = asyncio.create_task(work())
+        await here.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asyncio.all_tasks() == before
+
+    asyncio.run(main())
+
+
+# -- keywords
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"prot": 9000}, 'serve: there is no option prot; did you mean "port"?'),
+        ({"no_gui": True}, 'serve: there is no option no_gui; did you mean "page"?'),
+        ({"update_interval": 20}, 'did you mean "interval"?'),
+        ({"seed": 1}, r"serve: seed is none of its options: Simulation\(seed=…\)"),
+        ({"map": "office"}, "map is none of its options: Simulation.load"),
+        ({"robot_factory": ["p3dx"]}, 'did you mean "factories"?'),
+        ({"log_file": "x"}, "log_file is none of its options: logging is the program's own"),
+        ({"daemonize": True}, "the command line alone has it"),
+        ({"port": "8101"}, r"port: expected a whole number from 0 to 65535, found '8101' \(str\)"),
+        ({"port": 65536}, "port: expected"),
+        ({"port": 65535, "robots": ["p3dx", "amigo"]}, "2 robots do not fit on the ports from 65535"),
+        ({"page": 1}, "page: expected True or False"),
+        ({"interval": 0.0}, "interval: expected a number from 0.001 to 60"),
+        ({"robots": "p3dx"}, "robots: expected a list"),
+        ({"robots": [""]}, r"robots\[0\]: expected MODEL or MODEL:NAME"),
+        ({"start": "somewhere"}, "start: expected one of outside, random"),
+        ({"start": (1.0, 2.0)}, "start: expected three numbers"),
+        ({"ros_names": "ros"}, "ros_names: expected one of"),
+        ({"max_read": ["robts=1"]}, r"max_read\[0\]: "),
+        ({"gui_token": "ä\n"}, "gui_token: expected"),
+        ({"ros_master": "embedded:x"}, "ros_master: expected a URI"),
+        ({"page": True, "gui_token": "off", "gui_address": "0.0.0.0"}, "gui_token off: only on this machine; with gui_address"),
+    ],
+)  # fmt: skip
+def test_keywords_that_make_no_sense(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ArgumentError, match=reason):
+        serve(**options)
+
+
+def test_a_world_is_needed() -> None:
+    with pytest.raises(ArgumentError, match="sim: expected a Simulation"):
+        botyard.serve("office")  # type: ignore[arg-type]
+
+
+def test_keywords_are_told() -> None:
+    signature = inspect.signature(botyard.serve)
+    assert signature.parameters["port"].default == 8101
+    assert (signature.parameters["page"].default, signature.parameters["discovery"].default) == (True, False)
+    text = inspect.getdoc(botyard.serve) or ""
+    assert all(f"\n{word} : " in text for word in signature.parameters)
