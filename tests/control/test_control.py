@@ -336,14 +336,14 @@ class Grounds:
 
 def test_adding_and_removing(control: Control) -> None:
     control.grounds = Grounds(control.sim)
-    assert control.do(CHANGER, AddRobot(model="p3at")).robots == ("p3at",)
+    assert control.do(CHANGER, AddRobot(model="p3at")).result().robots == ("p3at",)
     for name, error in (("ann", NameTakenError), ("a\n", NameRuleError), ("x" * 65, NameRuleError)):
         with pytest.raises(error):
             control.do(CHANGER, AddRobot(model="p3at", robot=name))
-    assert control.do(CHANGER, AddRobot(model="p3at", robot="ann", rename=True)).robots != ("ann",)
+    assert control.do(CHANGER, AddRobot(model="p3at", robot="ann", rename=True)).result().robots != ("ann",)
     with pytest.raises(BotyardError, match="clients ask for models by their names"):
         control.do(CHANGER, AddRobot(model="../secret.toml"))
-    mine = control.do(OWNER, AddRobot(model="p3at", robot="mine")).robots
+    mine = control.do(OWNER, AddRobot(model="p3at", robot="mine")).result().robots
     control.do(CHANGER, Reset(spawned=True))
     assert "p3at" not in control.sim.robots, "those that this source has added"
     assert mine[0] in control.sim.robots

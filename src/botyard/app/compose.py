@@ -103,6 +103,7 @@ def compose(
     work = LoopHost(hub)
     control = Control(sim, read_only=read_only, allow_exit=allow_exit)
     control.clock = hub
+    control.aside = work
     control.end = work.end_soon
     control.stepper = lockstep = Lockstep(hub, watchdog)
     control.maps = maps = MapLoader(sim, work, folders=folders, options=reading, limits=limits)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from botyard.control.control import Control, for_each
+from botyard.control.later import now
 from botyard.control.operation import (
     NAMES,
     Caller,
@@ -31,6 +32,7 @@ from botyard.names import check_name, is_name, shown
 from botyard.sim.placement import FreePlaces
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
+from botyard.sim.warmup import has_mass_kernels
 
 T = TypeVar("T")
 
@@ -86,8 +88,8 @@ def check_room(control: Control, number: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddRobot(Operation[Arrived]):
-    """Add a robot of a model of the library.
+class AddRobot(Operation[Future[Arrived]]):
+    """Add a robot of a model of the library: at once, but for the first one with mass, which waits for the kernels that move it.
 
     Without a name it gets one; with `rename`, another one when it is taken. Without a pose it stands on the next free place at the map's
     home; with `near`, on the free place next to the pose.
@@ -101,9 +103,21 @@ class AddRobot(Operation[Arrived]):
     audit = logging.INFO
     tells = "every interface offers it: a port, ROS topics, a place on the page"
 
-    def perform(self, control: Control, caller: Caller) -> Arrived:
+    def perform(self, control: Control, caller: Caller) -> Future[Arrived]:
         """Do it. NameRuleError, NameTakenError, ModelError, CommandError (an absurd pose), WorldError (too many)."""
-        sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
+        grounds = control.part(control.grounds, NO_GROUNDS)
+        spec = grounds.equip(library_model(self.model))
+        if _is_movable(spec):
+            return now(self._add(control, caller, spec))
+        self._free_name(control.sim)
+
+        def work() -> Generator[Future[None] | None, None, Arrived]:
+            yield control.mass_kernels()
+            return self._add(control, caller, spec)
+
+        return grounds.work(work())
+
+    def _free_name(self, sim: Simulation) -> str:
         wanted = self.robot
         if wanted:
             check_name(wanted, error=NameRuleError)
@@ -111,8 +125,12 @@ class AddRobot(Operation[Arrived]):
                 if not self.rename:
                     raise NameTakenError(f'a body named "{shown(wanted)}" is there already')
                 wanted = sim.unique_name(wanted)
+        return wanted
+
+    def _add(self, control: Control, caller: Caller, spec: RobotSpec) -> Arrived:
+        sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
+        wanted = self._free_name(sim)
         check_room(control, 1)
-        spec = grounds.equip(library_model(self.model))
         if self.pose is None:
             pose = sim.next_places(spec, 1)[0]
         else:
@@ -147,7 +165,7 @@ class AddRobots(Operation[Future[Arrived]]):
             return grounds.add_robots(spec, poses, sim.unique_names(spec.name, len(poses)))
 
         return _in_portions(
-            control, caller, [min(PORTION, self.number - n) for n in range(0, self.number, PORTION)], add
+            control, caller, [spec], [min(PORTION, self.number - n) for n in range(0, self.number, PORTION)], add
         )
 
     def summary(self, result: Any) -> str:
@@ -178,7 +196,7 @@ class CloneRobots(Operation[Future[Arrived]]):
             pose = sim.free_place(robot.spec, robot.truth)
             return grounds.add_robots(robot.spec, [pose], [sim.unique_name(robot.spec.name)])
 
-        return _in_portions(control, caller, there, clone)
+        return _in_portions(control, caller, [sim.robots[n].spec for n in there], there, clone)
 
     def summary(self, result: Any) -> str:
         """What was done."""
@@ -348,13 +366,24 @@ class TakeBodies(Operation[Simulation]):
         return control.sim
 
 
+def _is_movable(spec: RobotSpec) -> bool:
+    """Whether a robot of this model can be moved now: one with mass needs kernels that are compiled when the first one comes."""
+    return spec.dynamics is None or has_mass_kernels()
+
+
 def _in_portions(
-    control: Control, caller: Caller, portions: Sequence[T], add: Callable[[T], list[Robot]]
+    control: Control,
+    caller: Caller,
+    specs: Sequence[RobotSpec],
+    portions: Sequence[T],
+    add: Callable[[T], list[Robot]],
 ) -> Future[Arrived]:
-    """Add robots portion by portion, with other work in between; done when their ports are open."""
+    """Add robots of these models portion by portion, with other work in between; done when their ports are open."""
     grounds = control.part(control.grounds, NO_GROUNDS)
 
     def work() -> Generator[Future[None] | None, None, Arrived]:
+        if not all(map(_is_movable, specs)):
+            yield control.mass_kernels()
         robots: list[Robot] = []
         for portion in portions:
             robots += add(portion)

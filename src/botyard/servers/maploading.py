@@ -30,6 +30,7 @@ from botyard.names import shown
 from botyard.servers.aside import Job, JobLimits
 from botyard.servers.turns import Turns
 from botyard.sim.simulation import Simulation
+from botyard.sim.warmup import get_mass_kernels
 
 log = logging.getLogger("botyard.world")
 T = TypeVar("T")
@@ -242,7 +243,11 @@ def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:
         raise WorldError(
             f"so many walls cross or crowd that {walls:.0f} share a place, and at most {MAX_CROWDING:g} may: steps would be late"
         )
-    return Loaded(found.path, found.modified, found.world, grid)
+    world = found.world
+    masses = (*(box.dynamics for box in world.scene.boxes), *(robot.spec.dynamics for robot in world.robots))
+    if any(one is not None for one in masses):
+        get_mass_kernels()  # before the first body with mass is there, and the next step waits for them
+    return Loaded(found.path, found.modified, world, grid)
 
 
 def _check_size(world: World, budget: Budget) -> None:

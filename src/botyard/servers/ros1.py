@@ -15,8 +15,10 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, Final
 
+from botyard.control.later import then
 from botyard.errors import PeerError
 from botyard.interfaces.ros.graph import Once
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
@@ -109,10 +111,12 @@ class _Service:
         self._kind: ServiceType = types.service(service.type_name)
         self.name, self.type_name, self.md5 = service.name, service.type_name, self._kind.md5
 
-    def run(self, body: bytes) -> bytes:
-        """Answer a request."""
-        request = self._types.decode_ros1(body, self._kind.request)
-        return self._types.encode_ros1(self._serve(request), self._kind.response)
+    def run(self, body: bytes) -> bytes | Future[bytes]:
+        """Answer a request, perhaps later."""
+        response = self._serve(self._types.decode_ros1(body, self._kind.request))
+        if isinstance(response, Future):
+            return then(response, lambda done: self._types.encode_ros1(done.result(), self._kind.response))
+        return self._types.encode_ros1(response, self._kind.response)
 
     def close(self) -> None:
         """Serve it no longer."""

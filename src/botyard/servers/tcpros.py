@@ -12,7 +12,8 @@ import itertools
 import logging
 import socket
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import Final, Protocol, cast
 
 from botyard.control.fence import Fence
@@ -66,8 +67,8 @@ class Published(TopicOffer, Protocol):
 class Served(Offer, Protocol):
     """A service."""
 
-    def run(self, body: bytes) -> bytes:
-        """Answer a request."""
+    def run(self, body: bytes) -> bytes | Future[bytes]:
+        """Answer a request, perhaps later."""
         ...
 
 
@@ -88,6 +89,8 @@ class Connection(asyncio.Protocol):
         self._outlet: Outlet | None = None
         self._inbox = bytearray()
         self._is_stranger, self._is_reading_paused = True, False
+        self._is_answering = False
+        """A service takes its time."""
         self._messages: deque[bytes] = deque()
 
     @property
@@ -155,7 +158,7 @@ class Connection(asyncio.Protocol):
     def turn(self) -> bool:
         """Greet a subscriber, or carry one request out."""
         session, outlet = self.session, self._outlet
-        if outlet is None or outlet.is_full or not self._is_open():
+        if outlet is None or outlet.is_full or self._is_answering or not self._is_open():
             return False
         event = session.next_event()
         if event is None and self._inbox:
@@ -176,7 +179,7 @@ class Connection(asyncio.Protocol):
             )
         if session.is_closing:
             self.close()
-        elif session.service is not None and self._settles():
+        elif session.service is not None and not self._is_answering and self._settles():
             self._wait_for_request(event is not None)
         return event is not None and self._is_open()
 
@@ -205,13 +208,29 @@ class Connection(asyncio.Protocol):
             self.deadline = asyncio.get_running_loop().time() + REQUEST_TIME
 
     def _serve(self, service: Served, body: bytes) -> None:
-        try:
-            self.session.answer(service.run(body))
-        except BotyardError as error:
-            self.session.fail(shown(error, 500))
-        except Exception as error:
-            log.exception("internal error in the service %s", service.name)
-            self.session.fail(f"internal error: {error!r}")
+        def answer(act: Callable[[], bytes | Future[bytes]]) -> None:
+            try:
+                found = act()
+                if isinstance(found, Future):
+                    self._is_answering, self.deadline = True, None
+                    found.add_done_callback(lambda done: self.fence.run(say_later, done))
+                else:
+                    self.session.answer(found)
+            except BotyardError as error:
+                self.session.fail(shown(error, 500))
+            except Exception as error:
+                log.exception("internal error in the service %s", service.name)
+                self.session.fail(f"internal error: {error!r}")
+
+        def say_later(done: Future[bytes]) -> None:
+            self._is_answering = False
+            if not done.cancelled() and self._is_open():
+                answer(done.result)
+                self._flush()
+                self._wait_for_request(True)
+                self._server.turns.wants(self)
+
+        answer(lambda: service.run(body))
 
     def _read_on(self) -> None:
         """Read from the peer as long as not too much of it waits."""

@@ -47,7 +47,6 @@ from botyard.control import (
     WritePicture,
 )
 from botyard.control.driving import DEAD_MAN, look_after_driven
-from botyard.control.later import now
 from botyard.control.parts import Maps, Portions, RunLoop
 from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
@@ -391,10 +390,10 @@ class PageDesk:
         pose = None if request.x is None or request.y is None else Pose(request.x, request.y, request.th)
         if request.count > 1:
             return self.control.do(self.caller(viewer), AddRobots(model=request.model, number=request.count, pose=pose))
-        arrived = self.control.do(
+        added = self.control.do(
             self.caller(viewer), AddRobot(model=request.model, robot=request.name, pose=pose, near=pose is not None)
         )
-        return self._answer_of(request, now(arrived))
+        return self._answer_of(request, added)
 
     # the world
 

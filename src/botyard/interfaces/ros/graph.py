@@ -9,12 +9,14 @@ import logging
 import time as wall
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
 from botyard.control import (
     AddRobot,
+    Arrived,
     Caller,
     Control,
     Level,
@@ -30,6 +32,7 @@ from botyard.control import (
     TakeRobot,
 )
 from botyard.control.fence import Fence
+from botyard.control.later import then
 from botyard.control.parts import RunLoop
 from botyard.errors import BotyardError, WorldError
 from botyard.geometry import Pose
@@ -600,10 +603,17 @@ class RosGraph:
         try:
             pose = None if request.anywhere else Pose(request.pose.x, request.pose.y, request.pose.theta)
             robot, model = str(request.name), str(request.model)
-            arrived = self._control.do(ROS, AddRobot(model=model, robot=robot, pose=pose))
+            added = self._control.do(ROS, AddRobot(model=model, robot=robot, pose=pose))
         except BotyardError as error:
             return response(success=False, message=str(error), name="")
-        return response(success=True, message="", name=arrived.robots[0])
+
+        def answer(added: Future[Arrived]) -> Any:
+            try:
+                return response(success=True, message="", name=added.result().robots[0])
+            except BotyardError as error:
+                return response(success=False, message=str(error), name="")
+
+        return answer(added) if added.done() else then(added, answer)
 
     # -- what the world says
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import numpy as np
 
 from botyard.control import (
     AddRobot,
+    Arrived,
     Caller,
     Control,
     Exit,
@@ -112,6 +113,26 @@ def _code(error: BotyardError) -> Code:
     if isinstance(error, NotNowError):
         return Code.INCORRECT_STATE
     return Code.NOT_FOUND if isinstance(error, UnknownNameError) else Code.OPERATION_FAILED
+
+
+@contextmanager
+def _refusals_to_add() -> Iterator[None]:
+    """Says why a robot was not added by the codes of SpawnEntity."""
+    try:
+        yield
+    except NameRuleError as error:
+        raise Refused(Code.NAME_INVALID, str(error)) from None
+    except NameTakenError as error:
+        raise Refused(Code.NAME_NOT_UNIQUE, str(error)) from None
+    except DeniedError:
+        raise
+    except BotyardError as error:
+        raise Refused(Code.NO_RESOURCE, str(error)) from None
+
+
+def _spawned(added: Future[Arrived]) -> dict[str, Any]:
+    with _refusals_to_add():
+        return {"entity_name": added.result().robots[0]}
 
 
 class RosSimulator:
@@ -337,7 +358,7 @@ class RosSimulator:
                 found.append(self._make("Spawnable", uri=SCHEME + name, description=name, spawn_bounds=bounds))
         return {"spawnables": found}
 
-    def _spawn(self, request: Any) -> dict[str, Any]:
+    def _spawn(self, request: Any) -> dict[str, Any] | Future[dict[str, Any]]:
         name, uri, space = (str(getattr(request, f)) for f in ("name", "uri", "entity_namespace"))
         if request.resource_string:
             raise Refused(Code.FEATURE_UNSUPPORTED, "resource_string: expected the uri of a model")
@@ -349,17 +370,9 @@ class RosSimulator:
             raise Refused(Code.NAMESPACE_INVALID, "entity_namespace: the topics of a robot are under its name")
         pose = self._wanted_pose(request.initial_pose.header, request.initial_pose.pose, Code.INVALID_POSE)
         rename = bool(request.allow_renaming)
-        try:
-            arrived = self._control.do(self._caller, AddRobot(model=model, robot=name, pose=pose, rename=rename))
-        except NameRuleError as error:
-            raise Refused(Code.NAME_INVALID, str(error)) from None
-        except NameTakenError as error:
-            raise Refused(Code.NAME_NOT_UNIQUE, str(error)) from None
-        except DeniedError:
-            raise
-        except BotyardError as error:
-            raise Refused(Code.NO_RESOURCE, str(error)) from None
-        return {"entity_name": arrived.robots[0]}
+        with _refusals_to_add():
+            added = self._control.do(self._caller, AddRobot(model=model, robot=name, pose=pose, rename=rename))
+        return _spawned(added) if added.done() else then(added, _spawned)
 
     def _delete(self, request: Any) -> dict[str, Any]:
         self._control.do(self._caller, Remove(names=(self._known(request.entity),)))
