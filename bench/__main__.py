@@ -4,11 +4,27 @@ import platform
 import sys
 import time
 
-from bench import ambf, clients, masses, page, peers, rays, reliability, ros, scaling, scenes, startup, traffic, worlds
+from bench import (
+    ambf,
+    changes,
+    clients,
+    masses,
+    page,
+    peers,
+    rays,
+    reliability,
+    ros,
+    scaling,
+    scenes,
+    startup,
+    traffic,
+    worlds,
+)
 
 ALL = {
     "rays": rays.main,
     "scenes": scenes.main,
+    "changes": changes.main,
     "peers": peers.main,
     "clients": clients.main,
     "page": page.main,

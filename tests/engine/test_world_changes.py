@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.engine.build import build_bodies, build_grid, keep_bodies, robot_body
+from botyard.engine.build import build_bodies, build_grid, drop_bodies, keep_bodies, robot_body
 from botyard.engine.commands import SetPoseAxis, SetVisible
 from botyard.errors import CommandError
 from botyard.geometry import Pose
@@ -318,3 +318,22 @@ def test_what_rests_is_woken_by_another_map() -> None:
     sim.replace_scene(Scene(segments=np.array([[1.0 + 0.8 * edge, -2.0, 1.0 + 0.8 * edge, 2.0]])))
     sim.step(10)
     assert sim.robots["thing"].truth.x < 1.0
+
+
+@pytest.mark.parametrize("gone", [[0], [3], [5], [0, 1], [1, 4, 5], [0, 1, 2, 3, 4, 5]])
+def test_bodies_that_go_leave_the_shapes_of_the_others(gone: list[int]) -> None:
+    sim = Simulation()
+    for model in ("p3dx", "small-box", "seekur", "p3dx-equipped", "amigo", "box"):
+        sim.add_robot(model)
+    sim.step()
+    bodies, n = sim.engine.bodies, 6
+    dropped, kept = (
+        drop_bodies(bodies, np.array(gone)),
+        keep_bodies(bodies, np.delete(np.arange(n), gone)),
+    )
+    for name, array in kept._asdict().items():
+        np.testing.assert_array_equal(getattr(dropped, name), array, name)
+        assert getattr(dropped, name).dtype == array.dtype
+        assert getattr(dropped, name).base is None or not np.shares_memory(
+            getattr(dropped, name), getattr(bodies, name)
+        )

@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,46 +127,63 @@ def box_body(box: BoxObject) -> BodySpec:
     return BodySpec(name=box.name, parts=box.outlines, returns=box.returns, dynamics=box.dynamics)
 
 
-@lru_cache(maxsize=1024)
+class _Polygon(NamedTuple):
+    """What `Bodies` has of a polygon beside its corners: `turn`, `edge`, the distance of its farthest corner, half its least width, m."""
+
+    turn: float
+    edge: tuple[float, ...]
+    far: float
+    inner: float
+
+
 def convexity(part: Outline) -> float:
     """See `Bodies.turn`. A polygon is convex when it turns the same way at every corner, once around in all."""
-    corners = np.array(part)
-    edges = np.roll(corners, -1, axis=0) - corners
-    after = np.roll(edges, -1, axis=0)
-    cross = edges[:, 0] * after[:, 1] - edges[:, 1] * after[:, 0]
-    around = float(np.arctan2(cross, (edges * after).sum(axis=1)).sum())
+    edges = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(part, (*part[1:], part[0]), strict=True)]
+    around, left, right = 0.0, True, True
+    for (ax, ay), (bx, by) in zip(edges, (*edges[1:], edges[0]), strict=True):  # plain numbers: most have few corners
+        cross = ax * by - ay * bx
+        around += math.atan2(cross, ax * bx + ay * by)
+        left, right = left and cross >= 0.0, right and cross <= 0.0
     if abs(abs(around) - 2 * math.pi) > 1e-6:
         return 0.0
-    return 1.0 if (cross >= 0.0).all() else -1.0 if (cross <= 0.0).all() else 0.0
+    return 1.0 if left else -1.0 if right else 0.0
 
 
 @lru_cache(maxsize=1024)
-def _edges(part: Outline) -> tuple[float, ...]:
-    """See `Bodies.edge`."""
+def _polygon(part: Outline) -> _Polygon:
     lengths = [math.dist(part[v - 1], part[v]) for v in range(len(part))]
-    return tuple(1.0 / size if size > 0.0 else 0.0 for size in lengths)
+    xs, ys = zip(*part, strict=True)
+    return _Polygon(
+        turn=convexity(part),
+        edge=tuple(1.0 / size if size > 0.0 else 0.0 for size in lengths),
+        far=max(math.hypot(x, y) for x, y in part),
+        inner=max(0.5 * min(max(xs) - min(xs), max(ys) - min(ys)), 0.01),
+    )
 
 
 def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
     """Arrays of the shapes of bodies, in the order given."""
     parts = [part for spec in specs for part in spec.parts]
-    corners = [[c for part in spec.parts for c in part] for spec in specs]
-    extents = [np.ptp(np.array(spec.parts[0]), axis=0) for spec in specs]
+    drawn = list(map(_polygon, parts))
+    of_bodies, at = list[list[_Polygon]](), 0
+    for spec in specs:
+        of_bodies.append(drawn[at : at + len(spec.parts)])
+        at += len(spec.parts)
     verts: F8 = np.array([c for part in parts for c in part], np.float64).reshape(-1, 2)
     return Bodies(
         part_start=np.cumsum([0, *(len(s.parts) for s in specs)], dtype=np.int64),
         vert_start=np.cumsum([0, *map(len, parts)], dtype=np.int64),
         verts=verts,
-        radius=np.array([max(math.hypot(x, y) for x, y in c) for c in corners], np.float64),
-        inner=np.array([max(0.5 * float(e.min()), 0.01) for e in extents], np.float64),
+        radius=np.array([max(p.far for p in body) for body in of_bodies], np.float64),
+        inner=np.array([body[0].inner for body in of_bodies], np.float64),
         order=moving_order([spec.name for spec in specs]),
         world=np.zeros_like(verts),
-        turn=np.array([convexity(part) for part in parts], np.float64),
-        edge=np.array([e for part in parts for e in _edges(part)], np.float64),
+        turn=np.array([p.turn for p in drawn], np.float64),
+        edge=np.array([e for p in drawn for e in p.edge], np.float64),
         feels=np.array([spec.feels for spec in specs], np.int8),
         placed=np.full((len(specs), 6), np.nan),
         leeway=np.zeros(len(specs)),
-        scratch=np.zeros((max(map(len, corners), default=1), 2)),
+        scratch=np.zeros((max((sum(len(p.edge) for p in body) for body in of_bodies), default=1), 2)),
         near=np.zeros(len(specs), np.int64),
     )
 
@@ -237,6 +254,40 @@ def keep_bodies(a: Bodies, keep: I8) -> Bodies:
         scratch=np.zeros_like(a.scratch),
         near=np.zeros(len(keep), np.int64),
     )
+
+
+def drop_bodies(a: Bodies, rows: I8) -> Bodies:
+    """The shapes of all bodies but those in `rows` (ascending): `keep_bodies`, faster where these are few."""
+    n = len(a.radius)
+    if len(rows) > FEW:
+        return keep_bodies(a, np.delete(np.arange(n), rows))
+    parts = np.stack([a.part_start[rows], a.part_start[rows + 1]], axis=1)
+    verts = a.vert_start[parts].tolist()
+    bodies, parts = [(row, row + 1) for row in rows.tolist()], parts.tolist()
+    stays = np.ones(n, np.bool_)
+    stays[rows] = False
+    return Bodies(
+        part_start=starts_of(_without(np.diff(a.part_start), bodies)),
+        vert_start=starts_of(_without(np.diff(a.vert_start), parts)),
+        verts=_without(a.verts, verts),
+        radius=_without(a.radius, bodies),
+        inner=_without(a.inner, bodies),
+        order=(np.cumsum(stays) - 1)[a.order[stays[a.order]]],
+        world=_without(a.world, verts),
+        turn=_without(a.turn, parts),
+        edge=_without(a.edge, verts),
+        feels=_without(a.feels, bodies),
+        placed=_without(a.placed, bodies),
+        leeway=np.zeros(n - len(rows)),
+        scratch=np.zeros(a.scratch.shape),
+        near=np.zeros(n - len(rows), np.int64),
+    )
+
+
+def _without(array: NDArray[T], spans: Sequence[Sequence[int]]) -> NDArray[T]:
+    """An array without the rows of these spans (first, end), ascending; a copy."""
+    ends = [0, *(end for _, end in spans)]
+    return np.concatenate([array[i:j] for i, j in zip(ends, [*(first for first, _ in spans), len(array)], strict=True)])
 
 
 def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:

@@ -22,6 +22,7 @@ from botyard.engine.build import (
     build_bins,
     build_bodies,
     build_grid,
+    drop_bodies,
     insert_in_order,
     join_bodies,
     keep_bodies,
@@ -41,7 +42,7 @@ from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.engine.store import StateStore
 from botyard.engine.tables import NOBODY, Table, renumber
 from botyard.errors import WorldError
-from botyard.geometry import Pose, relative, transform_point
+from botyard.geometry import Pose, relative
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Outline, Visible
 from botyard.model.scene import Scene
@@ -221,10 +222,10 @@ class Engine:
         """
         rows = np.array(sorted({self.rows[name] for name in names}), np.int64)
         gone = rows.tolist()
-        self._let_go(np.flatnonzero(np.isin(self.state.carrier, rows)))
-        self._let_go(rows[self.state.carrier[rows] != NOBODY])
         stays = np.ones(len(self.specs), np.bool_)
         stays[rows] = False
+        self._let_go(np.flatnonzero(~np.append(stays, True)[self.state.carrier]))
+        self._let_go(rows[self.state.carrier[rows] != NOBODY])
         new_rows = np.where(stays, np.cumsum(stays) - 1, NOBODY)
         uids = set(self.state.uid[rows].tolist())
         for row in reversed(gone):
@@ -235,10 +236,9 @@ class Engine:
         for table in self.tables.values():
             table.renumber(new_rows)
         self._drop_tables()
-        keep = np.flatnonzero(stays)
-        self.bodies = keep_bodies(self.bodies, keep)
+        self.bodies = drop_bodies(self.bodies, rows)
         if self.dynamics is not None:
-            self.dynamics.keep(keep)
+            self.dynamics.keep(np.flatnonzero(stays))
             self._forget_dynamics()
         names = list(self.rows)
         for row in reversed(gone):
@@ -376,10 +376,13 @@ class Engine:
     def _draw(self, own: Mapping[int, tuple[Outline, ...]]) -> I8:
         """Give bodies these outlines of their own, and what they carry behind them; then those that carry them. Rows of the latter."""
         drawn: dict[int, BodySpec] = {}
-        laden = set(self.state.carrier.tolist())
+        carried = np.flatnonzero(self.state.carrier != NOBODY)
+        loads: dict[int, list[int]] = {}
+        for thing, carrier in zip(carried.tolist(), self.state.carrier[carried].tolist(), strict=True):
+            loads.setdefault(carrier, []).append(thing)
         for row, parts in own.items():
-            for carried in self.carried_by(row) if row in laden else ():
-                parts += self.carried_outlines(carried)
+            for thing in loads.get(row, ()):
+                parts += self.carried_outlines(thing)
             drawn[row] = replace(self.specs[row], parts=parts)
         self.bodies = reshape_bodies(self.bodies, drawn)
         return self._draw_carriers(np.array(list(own), np.int64))
@@ -484,8 +487,9 @@ class Engine:
 
     def carried_outlines(self, row: int) -> tuple[Outline, ...]:
         """Outlines of a carried body in the frame of its carrier, m."""
-        pose = Pose(*self.state.hold[row].tolist())
-        return tuple(tuple(transform_point(pose, x, y) for x, y in part) for part in self.outline(row))
+        x0, y0, th = self.state.hold[row].tolist()
+        c, s = math.cos(th), math.sin(th)
+        return tuple(tuple((x0 + c * x - s * y, y0 + s * x + c * y) for x, y in part) for part in self.outline(row))
 
     def _carry(self) -> None:
         """Carried bodies follow."""

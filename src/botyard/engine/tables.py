@@ -23,6 +23,8 @@ NOBODY: Final = -1
 """In a column that refers to bodies: none."""
 LARGEST: Final = 1e15
 """No number of a state is larger, but those that may be infinite."""
+FEW: Final = 8
+"""So many rows are removed one by one, each by moving those behind it; more at once by picking those that stay."""
 VERSION: Final = "version"
 """A column of this name, if a table has one, grows with every write to its row."""
 
@@ -80,8 +82,7 @@ class Column(NamedTuple):
 
 def renumber(references: I8, new: I8) -> None:
     """Let references to bodies follow them: `new` has the new row of each old one. `NOBODY` stays."""
-    there = references != NOBODY
-    references[there] = new[references[there]]
+    references[:] = np.append(new, NOBODY)[references]  # `NOBODY` is the last one from behind
 
 
 class Table:
@@ -141,21 +142,27 @@ class Table:
     def renumber(self, new: I8) -> None:
         """Bodies were removed: `new` has the new row of each old one, and `NOBODY` for those that are gone, whose rows go with them."""
         n = len(self._rows)
-        stays = (self.body == NOBODY) | (new[self.body] != NOBODY)
+        if not n:
+            return
+        stays = np.append(new, 0)[self.body] != NOBODY  # what belongs to nobody stays
         gone = np.flatnonzero(~stays)
         for i in gone.tolist():
             self._rows[i].detach()
-        first = int(gone[0]) if len(gone) else n  # rows before this one keep their numbers
         m = n - len(gone)
         for name, column in self._columns.items():
             room = self._room[name]
-            room[first:m] = room[first:n][stays[first:]]
+            if len(gone) <= FEW:
+                for i in gone[::-1].tolist():
+                    room[i : n - 1] = room[i + 1 : n]
+            else:
+                room[:m] = room[:n][stays]
             if column.refers:
                 renumber(room[:m], new)
         for i in gone[::-1].tolist():
             del self._rows[i]
-        for i in range(first, m):
-            self._rows[i].number = i
+        first = int(gone[0]) if len(gone) else n  # rows before this one keep their numbers
+        for i, row in enumerate(self._rows[first:], start=first):
+            row.number = i
         self._fit(m)
 
     def arrange(self, order: Sequence[int]) -> None:

@@ -1,0 +1,180 @@
+"""What changes of a running world cost: robots that come and go, states saved and restored, devices that act.
+
+CPU time of the calling thread, the least of many. Limits were set on another machine; they are scaled by what the C kernel of
+`bench.reference` gives in the same run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from bench.reference import Yardstick
+from botyard.devices.gripper import Action
+from botyard.formats.models import find_robot
+from botyard.model.library import parse_robot
+from botyard.model.robot import RobotSpec
+from botyard.sim.simulation import Simulation
+
+ROUNDS: Final = 40
+Measured = Callable[[], Iterable[float]]
+
+
+def rows(n: int, spacing: float = 2.0) -> np.ndarray:
+    """Poses in a square."""
+    side = int(np.ceil(np.sqrt(n)))
+    at = np.stack(np.divmod(np.arange(n), side), axis=1) * spacing
+    return np.column_stack([at, np.zeros(n)])
+
+
+def timed(act: Callable[[], object]) -> float:
+    """CPU seconds of a call."""
+    begin = time.thread_time()
+    act()
+    return time.thread_time() - begin
+
+
+def fleet(n: int, spec: str | RobotSpec = "p3dx") -> Simulation:
+    """A world of so many robots, after some steps."""
+    sim = Simulation()
+    sim.add_robots(spec, rows(n))
+    sim.step(3)
+    return sim
+
+
+def adding() -> Iterable[float]:
+    """Add one robot to 1000, and take it away again."""
+    sim, spec = fleet(1000), find_robot("p3dx")
+    for _ in range(ROUNDS):
+        yield timed(lambda: sim.add_robot(spec, "new", pose=(-5.0, -5.0, 0.0)))
+        sim.remove_robot("new")
+
+
+def removing() -> Iterable[float]:
+    """Remove one from the middle of 1000."""
+    sim, spec = fleet(1000), find_robot("p3dx")
+    for k in range(ROUNDS):
+        name = list(sim.robots)[500]
+        yield timed(lambda name=name: sim.remove_robot(name))  # type: ignore[misc]
+        sim.add_robot(spec, f"new{k}", pose=(-5.0 - 2.0 * k, -5.0, 0.0))
+
+
+def saving() -> Iterable[float]:
+    """Save the state of 1000 robots, as it is after each step."""
+    sim = fleet(1000)
+    for _ in range(ROUNDS):
+        yield timed(sim.save_state)
+        sim.step()
+
+
+def restoring() -> Iterable[float]:
+    """Go back to a state of 1000 robots."""
+    sim = fleet(1000)
+    state = sim.save_state()
+    for _ in range(ROUNDS):
+        sim.step()
+        yield timed(lambda: sim.restore(state))
+
+
+def saving_one() -> Iterable[float]:
+    """Save the state of one robot."""
+    sim = fleet(1)
+    for _ in range(ROUNDS):
+        yield timed(sim.save_state)
+
+
+def _excess(sim: Simulation, plain: Simulation) -> Iterable[float]:
+    """What a step takes longer than one of another world."""
+    own, other = [], []
+    for _ in range(ROUNDS):
+        own.append(timed(sim.step))
+        other.append(timed(plain.step))
+        yield min(own) - min(other)
+
+
+def draining() -> Iterable[float]:
+    """1000 batteries that drain, in a step."""
+    full = parse_robot('extends = "p3dx"\nbattery = { capacity_wh = 100.0 }', "thirsty")
+    return _excess(fleet(1000, full), fleet(1000))
+
+
+def idle() -> Iterable[float]:
+    """The devices of 200 equipped robots that stand, in a step."""
+    spec = find_robot("p3dx-equipped")
+    bare = replace(spec, gripper=None)
+    return _excess(fleet(200, spec), fleet(200, bare))
+
+
+def grippers(n: int, things: bool) -> Simulation:
+    """Open grippers, perhaps each with a thing between its paddles."""
+    sim = Simulation()
+    poses = rows(n)
+    sim.add_robots("p3dx-equipped", poses)
+    if things:
+        sim.add_robots("small-box", poses + np.array([0.3, 0.0, 0.0]))
+    sim.step()
+    return sim
+
+
+def closing() -> Iterable[float]:
+    """100 grippers that close on nothing, in a step."""
+    for _ in range(ROUNDS // 8):
+        sim = grippers(100, False)
+        for robot in sim.robots.values():
+            robot.gripper.act(Action.CLOSE)  # type: ignore[union-attr]
+        sim.step()
+        for _ in range(5):
+            yield timed(sim.step)
+
+
+def gripping() -> Iterable[float]:
+    """100 grippers that take hold of a thing each, in one step."""
+    for _ in range(ROUNDS // 8):
+        sim = grippers(100, True)
+        arms = [robot.gripper for robot in sim.robots.values() if robot.gripper is not None]
+        for arm in arms:
+            arm.act(Action.CLOSE)
+        longest = 0.0
+        for _ in range(12):
+            held = sum(arm.holding is not None for arm in arms)
+            cost = timed(sim.step)
+            if sum(arm.holding is not None for arm in arms) > held + 50:
+                longest = max(longest, cost)
+        assert longest, "they grip together"
+        yield longest
+
+
+CASES: Final[tuple[tuple[str, Measured, float], ...]] = (
+    ("adding one robot to 1000", adding, 1.0),
+    ("removing one from the middle of 1000", removing, 1.0),
+    ("saving the state of 1000 robots", saving, 2.0),
+    ("restoring 1000 robots", restoring, 12.0),
+    ("saving the state of one robot", saving_one, 0.1),
+    ("a step: 1000 draining batteries", draining, 0.5),
+    ("a step: 200 idle equipped robots", idle, 0.3),
+    ("a step: 100 closing grippers", closing, 3.0),
+    ("a step: 100 things gripped at once", gripping, 8.0),
+)
+"""What is measured, and the limit that was set for it, ms."""
+
+
+def main() -> None:
+    yardstick = Yardstick()
+    print("   ms of CPU time, the least and the median of many   least   median   limit, scaled")
+    for what, measure, limit in CASES:
+        yardstick.measure()
+        costs = sorted(measure())
+        least = costs[0] * 1e3
+        print(
+            f"   {what:48} {least:7.3f}  {costs[len(costs) // 2] * 1e3:7.3f}   {yardstick.judge(least, limit)}",
+            flush=True,
+        )
+    print(f"   {yardstick}")
+
+
+if __name__ == "__main__":
+    main()
