@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from botyard.app.compose import Parts, compose
-from botyard.control import USER, AddRobot, AddRobots, Arrived, CloneRobots, LoadMap, bodies, control
+from botyard.control import USER, AddRobot, AddRobots, Arrived, CloneRobots, LoadMap, bodies
 from botyard.errors import BotyardError, NameTakenError
 from botyard.formats.models import find_robot
 from botyard.model.dynamics import DynamicsSpec
-from botyard.servers import maploading
-from botyard.sim import warmup
+from botyard.servers import maploading, masskernels
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.waiting import PATIENCE
@@ -49,7 +48,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compiler]:
     made = Compiler()
     monkeypatch.setattr(bodies, "library_model", lambda name: HEAVY)
     monkeypatch.setattr(bodies, "has_mass_kernels", made.has)
-    monkeypatch.setattr(control, "get_mass_kernels", made.get)
+    monkeypatch.setattr(masskernels, "get_mass_kernels", made.get)
     monkeypatch.setattr(maploading, "get_mass_kernels", made.get)
     yield made
     made.done.set()
@@ -142,18 +141,18 @@ def test_a_map_with_masses_waits_for_them(compiler: Compiler, tmp_path: Path) ->
 
 def test_another_process_compiles_where_the_cache_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done: list[str] = []
-    monkeypatch.setattr(warmup, "has_mass_kernels", lambda: False)
-    monkeypatch.setattr(warmup, "_compile_elsewhere", lambda: done.append("elsewhere"))
-    monkeypatch.setattr(warmup, "_move_a_mass", lambda: done.append("here"))
-    monkeypatch.setattr(warmup, "CACHES", True)
-    monkeypatch.setattr(warmup, "CACHE_FOLDER", tmp_path)
-    warmup.get_mass_kernels()
+    monkeypatch.setattr(masskernels, "has_mass_kernels", lambda: False)
+    monkeypatch.setattr(masskernels, "_compile_elsewhere", lambda: done.append("elsewhere"))
+    monkeypatch.setattr(masskernels, "warm_up_masses", lambda: done.append("here"))
+    monkeypatch.setattr(masskernels, "CACHES", True)
+    monkeypatch.setattr(masskernels, "CACHE_FOLDER", tmp_path)
+    masskernels.get_mass_kernels()
     assert done == ["elsewhere", "here"], "what the other has compiled is loaded here"
     (tmp_path / "masses.move_masses-1.py311.1.nbc").touch()
-    warmup.get_mass_kernels()
+    masskernels.get_mass_kernels()
     assert done[2:] == ["here"], "it is in the cache"
-    monkeypatch.setattr(warmup, "CACHES", False)
-    warmup.get_mass_kernels()
+    monkeypatch.setattr(masskernels, "CACHES", False)
+    masskernels.get_mass_kernels()
     assert done[3:] == ["here"], "what another process compiles would be lost"
 
 
@@ -171,6 +170,6 @@ def test_the_other_process_ends_with_this_one(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "Popen", Helper)
         patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # else it would soon be done
-        warmup._compile_elsewhere()
+        masskernels._compile_elsewhere()
     assert began[0].returncode == 0
     assert not list(tmp_path.rglob("masses.move_masses-*.nbc")), "it did not go on to the end"

@@ -19,6 +19,7 @@ from botyard.servers.aside import JobLimits
 from botyard.servers.hub import Hub
 from botyard.servers.lockstep import Lockstep
 from botyard.servers.maploading import MapLoader
+from botyard.servers.masskernels import mass_kernels
 from botyard.servers.pictures import Pictures
 from botyard.servers.tcp import LoopHost
 from botyard.servers.yard import Yard
@@ -103,7 +104,7 @@ def compose(
     work = LoopHost(hub)
     control = Control(sim, read_only=read_only, allow_exit=allow_exit)
     control.clock = hub
-    control.aside = work
+    control.mass_kernels = lambda: mass_kernels(work)
     control.end = work.end_soon
     control.stepper = lockstep = Lockstep(hub, watchdog)
     control.maps = maps = MapLoader(sim, work, folders=folders, options=reading, limits=limits)

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from botyard import arguments
-from botyard.control.later import now, promise, settled
+from botyard.control.later import now
 from botyard.control.operation import Caller, Level, Operation
-from botyard.control.parts import Clock, Grounds, Host, LogKeeper, Maps, Painter, Stepper
+from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
 from botyard.errors import BotyardError, DeniedError, UnknownNameError, WorldError
 from botyard.names import shown
 from botyard.sim.journal import acting
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
-from botyard.sim.warmup import get_mass_kernels
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -75,7 +74,8 @@ class Control:
         self.grounds: Grounds | None = None
         self.maps: Maps | None = None
         self.painter: Painter | None = None
-        self.aside: Host | None = None
+        self.mass_kernels: Callable[[], Future[None]] = lambda: now(None)
+        """Has the kernels for bodies with mass compiled beside the steps, before the first such body comes."""
         self.logs: LogKeeper | None = None
         self.end: Callable[[int, bool], None] | None = None
         """Ends the program soon, with an exit status, or as if it had died."""
@@ -210,14 +210,6 @@ class Control:
     def unknown(self, name: str) -> UnknownNameError:
         """The error for a name that nothing has."""
         return arguments.unknown(name, [*self.sim.robots, *self.sim.box_names])
-
-    def mass_kernels(self) -> Future[None]:
-        """Done when the kernels that move bodies with mass are there; they are compiled beside the steps, if need be."""
-        if self.aside is None:
-            return now(None)
-        there = promise()
-        self.aside.run_aside(get_mass_kernels, lambda _, error: settled(there, error=error))
-        return there
 
     def gone(self, key: Hashable) -> None:
         """A client has gone: it holds neither time nor robots any longer."""

@@ -28,9 +28,9 @@ from botyard.model.scene import Scene
 from botyard.model.world import World
 from botyard.names import shown
 from botyard.servers.aside import Job, JobLimits
+from botyard.servers.masskernels import get_mass_kernels
 from botyard.servers.turns import Turns
 from botyard.sim.simulation import Simulation
-from botyard.sim.warmup import get_mass_kernels
 
 log = logging.getLogger("botyard.world")
 T = TypeVar("T")

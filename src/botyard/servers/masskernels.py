@@ -1,0 +1,71 @@
+"""The kernels for bodies with mass, which most worlds do without: compiled when the first such body comes, beside the steps.
+
+``python -m botyard.servers.masskernels`` compiles them into the cache and ends, at the latest when its standard input does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import Future
+from typing import Final
+
+from botyard.compiling import watch
+from botyard.control.later import promise, settled
+from botyard.control.parts import Host
+from botyard.engine.kernels.jit import CACHE_FOLDER, CACHES
+from botyard.sim.warmup import has_mass_kernels, warm_up_masses
+
+_ONE_AT_A_TIME: Final = threading.Lock()
+
+
+def mass_kernels(host: Host) -> Future[None]:
+    """Done when they are there."""
+    there: Future[None] = promise()
+    host.run_aside(get_mass_kernels, lambda _, error: settled(there, error=error))
+    return there
+
+
+def get_mass_kernels() -> None:
+    """Have them compiled, or load them: half a minute, or half a second. For a thread beside the steps.
+
+    Another process compiles, if there is a cache that the two share: here, each step would have to wait for the interpreter.
+    """
+    with _ONE_AT_A_TIME:
+        if has_mass_kernels():
+            return
+        if CACHES and not any(CACHE_FOLDER.rglob("masses.move_masses-*.nbc")):
+            with contextlib.suppress(OSError), watch.elsewhere():
+                _compile_elsewhere()  # should it fail, they are compiled here after all
+        warm_up_masses()
+
+
+def _compile_elsewhere() -> None:
+    command = [sys.executable, "-m", "botyard.servers.masskernels"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as helper:
+        helper.wait()
+
+
+def _help() -> None:
+    """The other process."""
+
+    def end_with_starter() -> None:
+        sys.stdin.buffer.read()  # until the other end of the pipe is closed, which a process does however it ends
+        os._exit(0)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both; the starter decides
+    threading.Thread(target=end_with_starter, daemon=True).start()
+    warm_up_masses()
+    os._exit(0)  # the thread still reads, and closing a stream that is being read would wait for it
+
+
+__all__ = ["get_mass_kernels", "mass_kernels"]
+
+if __name__ == "__main__":
+    _help()
