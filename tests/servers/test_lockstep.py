@@ -194,7 +194,7 @@ def test_the_worlds_state_comes_after_those_of_all_objects() -> None:
     sent: list[tuple[str, Any]] = []
 
     class End:
-        is_wanted, greets = True, False
+        is_wanted, replays_latched = True, False
 
         def __init__(self, topic: Any) -> None:
             self.topic = topic

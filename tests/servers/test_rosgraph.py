@@ -10,7 +10,7 @@ import pytest
 
 from botyard.app.compose import compose
 from botyard.engine.commands import EnableMotors
-from botyard.interfaces.ros.graph import Once, RosGraph
+from botyard.interfaces.ros.graph import EncodedMessage, RosGraph
 from botyard.protocols.ros_messages.naming import PROFILES
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
@@ -25,11 +25,11 @@ class Paper:
 
     topic: Topic | None = None
     is_wanted: bool = False
-    greets: bool = False
+    replays_latched: bool = False
     is_open: bool = True
-    sent: list[Once] = field(default_factory=list)
+    sent: list[EncodedMessage] = field(default_factory=list)
 
-    def send(self, message: Once) -> None:
+    def send(self, message: EncodedMessage) -> None:
         self.sent.append(message)
 
     def close(self) -> None:
@@ -46,7 +46,7 @@ class Recorder:
         self.changed: Callable[[], None] = lambda: None
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
     ) -> Paper:
         self.changed = changed
         return self._paper(topic.name, topic)

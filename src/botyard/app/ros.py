@@ -176,7 +176,7 @@ class RosInterfaces:
         self._join(ros)
         self._yard.interfaces["ros1"].on = True
 
-    async def start_ros1_somehow(self) -> None:
+    async def connect_or_be_master(self) -> None:
         """Connect to the master, or be it if there is none.
 
         Raises
@@ -441,7 +441,7 @@ async def begin_ros(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOption
     if o.ros1 or o.ros_master is not None:
         await interfaces.start_ros1()
     elif o.ambf is not None and not (ros2 or zenoh):
-        await interfaces.start_ros1_somehow()
+        await interfaces.connect_or_be_master()
     if ros2:
         await interfaces.start_ros2()
     if zenoh:

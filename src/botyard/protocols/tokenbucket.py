@@ -1,19 +1,17 @@
-"""So much a second, and so much at once: what bounds how often somebody may do something (a token bucket), and how much work that may
-cost (a budget). The caller reads the clock.
-"""
+"""Token buckets, which limit sustained rate and burst, and budgets of work made of them. The caller reads the clock."""
 
 from __future__ import annotations
 
 
 class TokenBucket:
-    """A bucket that is full at first.
+    """A token bucket: limits the sustained rate and the burst. It is full at first.
 
     Parameters
     ----------
     rate : float
-        What flows in, a second.
+        Tokens that flow in a second: the sustained rate.
     burst : float
-        What it holds.
+        Tokens that it holds: what may be taken at once.
     now : float
         The caller's clock, s.
     """
@@ -25,7 +23,7 @@ class TokenBucket:
         self._level, self._since = burst, now
 
     def take(self, now: float, amount: float = 1.0) -> bool:
-        """Take so much, if it is there."""
+        """Take tokens if there are enough; whether there were."""
         self._fill(now)
         if self._level < amount:
             return False
@@ -33,7 +31,7 @@ class TokenBucket:
         return True
 
     def spend(self, now: float, amount: float) -> None:
-        """Take so much even if it is not there: what is known only afterwards, as the time that work took, makes a debt."""
+        """Take tokens even if there are not enough: a cost that is known only afterwards, such as the time that work took, makes a debt."""
         self._fill(now)
         self._level -= amount
 

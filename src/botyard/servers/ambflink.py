@@ -12,7 +12,7 @@ from typing import Any, Final
 from botyard.control.fence import Fence
 from botyard.errors import PeerError, PortError
 from botyard.interfaces.ambf.channel import log
-from botyard.interfaces.ros.graph import Once
+from botyard.interfaces.ros.graph import EncodedMessage
 from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, frame, topics_frame
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
@@ -39,10 +39,10 @@ class _Publication:
         return bool(self.readers)
 
     @property
-    def greets(self) -> bool:
+    def replays_latched(self) -> bool:
         return True
 
-    def send(self, message: Once) -> None:
+    def send(self, message: EncodedMessage) -> None:
         data = frame(Kind.MESSAGE, self.number, message.ros1)
         for client in self.readers:
             client.send(data)
@@ -183,7 +183,7 @@ class Link:
     # -- as a transport
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
     ) -> _Publication:
         """Publish a topic."""
         publication = _Publication(self, next(self._numbers), topic, changed)

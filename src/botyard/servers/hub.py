@@ -94,7 +94,7 @@ class Hub:
         self._listeners.append((listener, Fence(log, f"{type(listener).__name__}, after a step")))
 
     def detach(self, listener: Listener) -> None:
-        """Do so no longer."""
+        """Unregister it."""
         self._listeners = [entry for entry in self._listeners if entry[0] is not listener]
 
     def watch(self, changed: Callable[[], None]) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from botyard.control.later import then
 from botyard.errors import PeerError
-from botyard.interfaces.ros.graph import Once
+from botyard.interfaces.ros.graph import EncodedMessage
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import ServiceType, Types
 from botyard.protocols.tcpros import api, wire
@@ -46,7 +46,12 @@ class _Publication:
     """A topic of a node; a `Publication` of the graph and a `TopicOffer` of sessions."""
 
     def __init__(
-        self, node: Node, topic: Topic, types: Types, fresh: Callable[[], Once | None], changed: Callable[[], None]
+        self,
+        node: Node,
+        topic: Topic,
+        types: Types,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
     ) -> None:
         self._node = node
         self._fresh = fresh
@@ -55,10 +60,10 @@ class _Publication:
         self.definition, self.md5 = types.definition(topic.type_name)
         self.latched, self.queue = topic.latched, topic.queue
         self.readers: set[Connection] = set()
-        self._last: tuple[Once | None, bytes] = (None, b"")
+        self._last: tuple[EncodedMessage | None, bytes] = (None, b"")
         """The message that new subscribers got last, and its frame."""
 
-    greets = True
+    replays_latched = True
 
     @property
     def is_wanted(self) -> bool:
@@ -83,7 +88,7 @@ class _Publication:
         self.readers.discard(reader)
         self._changed()
 
-    def send(self, message: Once) -> None:
+    def send(self, message: EncodedMessage) -> None:
         """Send a message to all subscribers."""
         frame = wire.frame(message.ros1)
         for reader in self.readers:
@@ -445,7 +450,7 @@ class Ros1:
         return self._nodes[name]
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
     ) -> _Publication:
         """Publish a topic."""
         owner = self._node(node)

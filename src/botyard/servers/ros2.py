@@ -15,7 +15,7 @@ from typing import Any
 
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError
-from botyard.interfaces.ros.graph import Once
+from botyard.interfaces.ros.graph import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.dds import naming
 from botyard.protocols.dds.environment import Environment
@@ -32,7 +32,7 @@ log = logging.getLogger("botyard.ros")
 class _Publication:
     """A topic, see `botyard.interfaces.ros.graph.Publication`."""
 
-    greets = False
+    replays_latched = False
 
     def __init__(self, ros: Ros2, node: str, topic: Topic, changed: Callable[[], None]) -> None:
         self._ros = ros
@@ -54,7 +54,7 @@ class _Publication:
         """Whether there is a reader, or there may be one that wants the last message."""
         return self._latched or self._writer.readers > 0
 
-    def send(self, message: Once) -> None:
+    def send(self, message: EncodedMessage) -> None:
         """Send a message."""
         self._writer.send(message.cdr)
 
@@ -193,7 +193,7 @@ class Ros2:
         self._pending: asyncio.Handle | None = None
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
     ) -> _Publication:
         """Publish a topic."""
         return _Publication(self, node, topic, changed)

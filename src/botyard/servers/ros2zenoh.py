@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError, WorldError
 from botyard.extras import lacking
-from botyard.interfaces.ros.graph import Once
+from botyard.interfaces.ros.graph import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_REQUESTS, MAX_TEXT, MAX_WAITING
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
@@ -67,7 +67,7 @@ class _End:
 class _Publication(_End):
     """A topic, see `botyard.interfaces.ros.graph.Publication`."""
 
-    greets = False
+    replays_latched = False
 
     def __init__(self, ros: Ros2Zenoh, node: str, topic: Topic, changed: Callable[[], None]) -> None:
         self._latched = topic.latched
@@ -102,7 +102,7 @@ class _Publication(_End):
         """Whether there is a reader, or there may be one that wants the last message."""
         return self._latched or self._matched
 
-    def send(self, message: Once) -> None:
+    def send(self, message: EncodedMessage) -> None:
         """Send a message."""
         self._sequence += 1
         self._publisher.put(message.cdr, attachment=attachment(self._sequence, time.time_ns(), self._gid))
@@ -296,7 +296,7 @@ class Ros2Zenoh:
         self.tokens.forget(node)
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
     ) -> _Publication:
         """Publish a topic."""
         return _Publication(self, node, topic, changed)

@@ -22,10 +22,10 @@ from typing import Final
 from botyard.errors import DaemonError, ExitCode, TempFileError
 from botyard.safefile import PRIVATE, copy_own, is_device, is_ours, open_own, remove_own
 
-MOST: Final = 5
-"""A simulator that dies so often …"""
-WITHIN: Final = 60.0
-"""… within so many s is not started again."""
+MAX_CRASHES: Final = 5
+"""A simulator that crashes so often …"""
+CRASH_WINDOW_S: Final = 60.0
+"""… within this time, s, is not started again."""
 PAUSE: Final = 1.0
 """It is waited so long before one that has died soon after its start is started again, s."""
 _PASSED_ON: Final = tuple(getattr(signal, n) for n in ("SIGTERM", "SIGHUP", "SIGINT", "SIGBREAK") if hasattr(signal, n))
@@ -61,7 +61,7 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
         ]  # fmt: skip
         worker = _Worker()
         stack.enter_context(worker.passing_on())
-        deaths: deque[float] = deque(maxlen=MOST)
+        deaths: deque[float] = deque(maxlen=MAX_CRASHES)
         more: list[str] = []
         while True:
             begin = time.monotonic()
@@ -72,7 +72,7 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
                 keep_log(log_file)
             how = signal.strsignal(-status) if status < 0 else f"status {status}"
             deaths.append(time.monotonic())
-            if len(deaths) == MOST and deaths[-1] - deaths[0] < WITHIN:
+            if len(deaths) == MAX_CRASHES and deaths[-1] - deaths[0] < CRASH_WINDOW_S:
                 _say(f"botyard: the simulator has died ({how}), too often: it is not started again")
                 return int(ExitCode.CRASH)
             _say(f"botyard: the simulator has died ({how}): it is started again")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from botyard.errors import WorldError
-from botyard.interfaces.ros.graph import Once, Publication, Transport
+from botyard.interfaces.ros.graph import EncodedMessage, Publication, Transport
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
@@ -119,7 +119,7 @@ class TrafficNode:
         if robot > MAX_ID:
             return
         topic = Topic(name, "std_msgs/Int16", lambda _stamp: self._types["std_msgs/Int16"](robot), "")
-        once = Once(self._types, topic, Stamp(0, 0))
+        once = EncodedMessage(self._types, topic, Stamp(0, 0))
         for publication in self._publications[name]:
             if publication.is_wanted:
                 publication.send(once)

@@ -293,7 +293,7 @@ class Ambf:
             ]
 
     def remove(self, transport: Carrier) -> None:
-        """Do so no longer."""
+        """Unregister it."""
         self._transports.remove(transport)
         for thing in self._objects.values():
             thing.channel.withdraw(transport)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from botyard.control.fence import Fence
-from botyard.interfaces.ros.graph import Carrier, Handle, Once, Publication
+from botyard.interfaces.ros.graph import Carrier, EncodedMessage, Handle, Publication
 from botyard.protocols.ambf.link import LONGEST
 from botyard.protocols.ambf.messages import PACKAGE
 from botyard.protocols.ambf.stepping import Pace
@@ -94,7 +94,7 @@ class Channel:
     def publish(self, types: Types, stamp: Stamp) -> None:
         """Send the state to those who read it."""
         if self._readers:
-            once = Once(types, self._topic, stamp)
+            once = EncodedMessage(types, self._topic, stamp)
             for reader in self._readers:
                 reader.send(once)
 

@@ -55,7 +55,7 @@ class Reporter:
         self._connections.append(connection)
 
     def detach(self, connection: Connection) -> None:
-        """Do so no longer."""
+        """Unregister it."""
         if connection in self._connections:
             self._connections.remove(connection)
 

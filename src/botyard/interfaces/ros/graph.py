@@ -86,8 +86,8 @@ CMD_VEL_TIMEOUT: Final = 0.6
 log = logging.getLogger("botyard.ros")
 
 
-class Once:
-    """A message and its bytes, made when first asked for.
+class EncodedMessage:
+    """A message of a topic, encoded once for each wire form, when the first transport asks for it.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Once:
 
     @property
     def is_nothing(self) -> bool:
-        """There is nothing to say."""
+        """There is no message: nothing is to be published."""
         return self.message is None and self._quick is None
 
     @property
@@ -143,11 +143,11 @@ class Publication(Protocol):
         ...
 
     @property
-    def greets(self) -> bool:
+    def replays_latched(self) -> bool:
         """Whether each new reader of a latched topic gets its present message at once; else the transport keeps it for them."""
         ...
 
-    def send(self, message: Once) -> None:
+    def send(self, message: EncodedMessage) -> None:
         """Send a message; never blocks."""
         ...
 
@@ -173,7 +173,7 @@ class Carrier(Protocol):
         ...
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], Once | None], changed: Callable[[], None]
+        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
     ) -> Publication:
         """Publish a topic.
 
@@ -209,8 +209,8 @@ class _Live:
     readers: list[Publication] = field(default_factory=list)
     wanted: bool = False
     due_us: int = 0
-    said: Hashable = None
-    last: tuple[Hashable, Once] | None = None
+    last_version: Hashable = None
+    last: tuple[Hashable, EncodedMessage] | None = None
     """Of a latched topic: what was said last, and of which version it is. It is the same for all who come."""
     fence: Fence = field(init=False)
 
@@ -329,7 +329,7 @@ class RosGraph:
             self._offer(member, transport)
 
     def remove(self, transport: Transport) -> None:
-        """Do so no longer."""
+        """Unregister it."""
         if transport in self._transports:
             self._transports.remove(transport)
         for member in (self._world, *self._members.values()):
@@ -706,10 +706,10 @@ class RosGraph:
                     live.wanted = bool(live.readers)
                     live.topic.wanted(live.wanted)
                 if new and live.topic.version is not None:
-                    if not all(p.greets for p in new):
-                        live.said = None
+                    if not all(p.replays_latched for p in new):
+                        live.last_version = None
                     elif len(new) == len(live.readers):  # all of them were greeted: they have the last message already
-                        live.said = live.topic.version()
+                        live.last_version = live.topic.version()
                 if live.wanted:
                     self._active.append(live)
 
@@ -717,26 +717,26 @@ class RosGraph:
         topic = live.topic
         if topic.version is not None:
             version = topic.version()
-            if version == live.said:
+            if version == live.last_version:
                 return
-            live.said = version
+            live.last_version = version
         elif topic.period:
             if time_us < live.due_us:
                 return
             live.due_us = time_us + round(topic.period * 1e6)
-        once = Once(self.types, topic, stamp)
+        once = EncodedMessage(self.types, topic, stamp)
         if topic.version is not None:
-            live.last = live.said, once
+            live.last = live.last_version, once
         if once.is_nothing:
             return
         for publication in live.readers:
             publication.send(once)
 
-    def _fresh(self, live: _Live) -> Once | None:
+    def _fresh(self, live: _Live) -> EncodedMessage | None:
         """The present message of a latched topic, for a reader that has just come."""
         version = live.topic.version() if live.topic.version is not None else None
         if live.last is None or version is None or live.last[0] != version:
-            live.last = version, Once(self.types, live.topic, self.stamp())
+            live.last = version, EncodedMessage(self.types, live.topic, self.stamp())
         once = live.last[1]
         return None if once.is_nothing else once
 
@@ -755,8 +755,8 @@ __all__ = [
     "CMD_VEL_TIMEOUT",
     "SOURCE",
     "Carrier",
+    "EncodedMessage",
     "Handle",
-    "Once",
     "Publication",
     "RosGraph",
     "Transport",

@@ -40,9 +40,9 @@ RATES: Final = (30.0, 20.0, 10.0, 5.0)
 """Frames a second, from the best to the least."""
 IN_FLIGHT: Final = 2
 """Frames that may be on their way, not acknowledged."""
-SLOW: Final = 1.5
+SLOW_ACK_PERIODS: Final = 1.5
 """A page whose acknowledgements take more than so many periods gets the next lower rate …"""
-PATIENCE: Final = 40
+ACKS_TO_SPEED_UP: Final = 40
 """… and the next higher one after so many in time."""
 LOST_AFTER: Final = 5.0
 """A frame that was not acknowledged for so long, s, is not waited for any longer."""
@@ -347,11 +347,11 @@ class Viewer:
         while self._flying:
             sent_number, sent = self._flying.popleft()
             if sent_number == number:
-                if self._now - sent > SLOW / self.rate:
+                if self._now - sent > SLOW_ACK_PERIODS / self.rate:
                     self._slower()
                 else:
                     self._good += 1
-                    if self._good >= PATIENCE:
+                    if self._good >= ACKS_TO_SPEED_UP:
                         self._rate, self._good = max(0, self._rate - 1), 0
                 return
 
