@@ -8,6 +8,7 @@ import json
 import logging
 import signal
 import socket
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ import botyard
 from botyard.app.running import AsyncRunning, Running
 from botyard.app.serve import Serving
 from botyard.clients.pioneer import PioneerClient
-from botyard.control import AddRobot, Control, Remove, StepNow
+from botyard.control import USER, AddRobot, Control, LoadMap, Remove, StepNow
 from botyard.control.later import promise
 from botyard.errors import ArgumentError, ModelError, NotNowError, PortError, UnknownNameError
 from botyard.protocols.webgui.messages import VERSION
@@ -219,6 +220,27 @@ def test_several_run_at_once() -> None:
         for address in every:
             with PioneerClient(*address):
                 pass
+
+
+def test_a_world_is_served_by_one() -> None:
+    sim = world()
+    with serve(sim) as running:
+        with pytest.raises(NotNowError, match="served already"), serve(sim):
+            raise AssertionError
+        assert running.is_running
+    with serve(sim):
+        pass
+
+
+def test_what_is_read_or_drawn_beside_the_steps_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fixture sees to it that neither its thread nor its process is left."""
+    monkeypatch.chdir(tmp_path)
+    before = sys.getswitchinterval()
+    with serve() as one, serve() as two:
+        for running in (one, two):
+            future = running.call(lambda running=running: running.control.do(USER, LoadMap(map="office")))
+            assert not future.done()
+    assert sys.getswitchinterval() == before, "of the whole process"
 
 
 def test_in_a_notebook_there_is_a_running_loop_already() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class Parts:
         Loads maps.
     lockstep : Lockstep
         Lets clients step the world.
+    work : LoopHost
+        Does work in threads.
     """
 
     hub: Hub
@@ -50,6 +53,7 @@ class Parts:
     maps: MapLoader
     pictures: Pictures
     lockstep: Lockstep
+    work: LoopHost
 
     def close(self) -> None:
         """Close ports, and give up what is being read or drawn."""
@@ -57,6 +61,13 @@ class Parts:
         self.pictures.close()
         self.lockstep.close()
         self.yard.close()
+
+    async def ended(self) -> None:
+        """After `close`: wait until tasks and threads have ended, and transports are gone, which takes some rounds of the loop."""
+        await self.hub.background.aclose()
+        await self.work.ended()
+        for _ in range(5):
+            await asyncio.sleep(0)
 
 
 def compose(
@@ -122,7 +133,7 @@ def compose(
         program=program,
     )
     maps.populate = yard.receive
-    return Parts(hub, control, yard, maps, painter, lockstep)
+    return Parts(hub, control, yard, maps, painter, lockstep, work)
 
 
 __all__ = ["Parts", "compose"]

@@ -8,7 +8,7 @@ import concurrent.futures
 import contextlib
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
@@ -49,14 +49,32 @@ class Opened:
     page: str | None
 
 
+_served: Final[set[int]] = set()
+_serving: Final = threading.Lock()
+
+
+@contextlib.contextmanager
+def _alone(sim: Simulation) -> Iterator[None]:
+    """Nobody else serves this simulation: two threads that step one world would ruin it."""
+    with _serving:
+        if id(sim) in _served:
+            raise NotNowError("this simulation is served already")
+        _served.add(id(sim))
+    try:
+        yield
+    finally:
+        with _serving:
+            _served.discard(id(sim))
+
+
 @contextlib.asynccontextmanager
 async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
     """Put a simulator together and open its ports, in the running event loop; all is closed when this is left."""
     place = World(scene=sim.scene, settings=Settings(step=sim.dt))
-    parts = assemble(sim, place, o, None)
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(_calm)
-        stack.push_async_callback(parts.hub.background.aclose)
+        stack.enter_context(_alone(sim))
+        parts = assemble(sim, place, o, None)
+        stack.push_async_callback(parts.ended)
         try:
             with python_words():
                 if parts.yard.desk.packet_log is not None:
@@ -71,12 +89,6 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
         finally:
             parts.close()
             await asyncio.sleep(0)  # let the last bytes go
-
-
-async def _calm() -> None:
-    """Let what was cancelled, and what was closed, come to its end: transports say so in the loop's next rounds."""
-    for _ in range(5):
-        await asyncio.sleep(0)
 
 
 class Offers:

@@ -13,7 +13,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from botyard.control.fence import Fence, end_all
 from botyard.errors import PortError
@@ -51,6 +51,8 @@ MAX_EARLY = 16 * 1024
 """So is one that has sent so many bytes without one."""
 SWITCH_INTERVAL = 1e-4
 """While a map is read beside the steps: a thread that computes gives the interpreter up when it is asked for so long, s (usual: 5 ms)."""
+ASIDE = 5.0
+"""At the end, a thread that reads or sorts a map is waited for so long, s."""
 VISITS = 50
 """So many lines about clients that come and go are logged at once; beyond that one a second, which counts the others."""
 MAX_STUCK = 30.0
@@ -60,11 +62,14 @@ MAX_STUCK = 30.0
 class LoopHost:
     """The event loop as a host."""
 
+    # of the process: several simulators may run in it, each in a thread of its own
+    _lock: ClassVar = threading.Lock()
+    _aside: ClassVar[int] = 0
+    _usual: ClassVar[float] = 0.0
+
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._lock = threading.Lock()
-        self._aside = 0
-        self._usual = 0.0
+        self._threads: set[threading.Thread] = set()
 
     def run_aside(self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]) -> None:
         """Run `job` in a thread, and `done` in the loop; if the loop ends first, nobody waits for the thread."""
@@ -80,23 +85,33 @@ class LoopHost:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(done, result, problem)
 
-        threading.Thread(target=work, name="aside", daemon=True).start()
+        self._threads = {t for t in self._threads if t.is_alive()}
+        thread = threading.Thread(target=work, name="aside", daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    async def ended(self) -> None:
+        """Wait until no thread works any more; one that cannot be ended is left after `ASIDE`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ASIDE):
+                while any(t.is_alive() for t in self._threads):
+                    await asyncio.sleep(0.002)
 
     @contextlib.contextmanager
     def _giving_way(self) -> Iterator[None]:
         """In a thread: the loop lets go of the interpreter at every packet and kernel, and gets it back after at most this time."""
-        with self._lock:
-            if not self._aside:
-                self._usual = sys.getswitchinterval()
+        with LoopHost._lock:
+            if not LoopHost._aside:
+                LoopHost._usual = sys.getswitchinterval()
                 sys.setswitchinterval(SWITCH_INTERVAL)
-            self._aside += 1
+            LoopHost._aside += 1
         try:
             yield
         finally:
-            with self._lock:
-                self._aside -= 1
-                if not self._aside:
-                    sys.setswitchinterval(self._usual)
+            with LoopHost._lock:
+                LoopHost._aside -= 1
+                if not LoopHost._aside:
+                    sys.setswitchinterval(LoopHost._usual)
 
     def end_soon(self, status: int, crash: bool) -> None:
         """End the run after `EXIT_DELAY`."""
