@@ -89,10 +89,11 @@ def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
         return []
     met, what = view.sight(bearings, spec.range_max)
     clear = (what == rows) | (met >= ranges - 1e-9)
+    seem, turned = view.measured(ranges, turned)
     return [
         Fiducial(
             id=int(marks[rows[i]]) if ranges[i] <= spec.range_max_id else 0,
-            range=float(ranges[i]),
+            range=float(seem[i]),
             bearing=float(turned[i]),
             pose=relative(at, Pose(*state.pose[rows[i]].tolist())),
         )

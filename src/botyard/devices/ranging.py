@@ -8,7 +8,7 @@ the step after the next. Knows arrays and kernels, not robots' names or protocol
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -154,6 +154,9 @@ class Readings:
     returns: NDArray[np.int16]
 
 
+Distortion = Callable[[tuple[Bundle, ...], F8], None]
+
+
 class RangeDevices:
     """All range devices of a simulation; the `SensePhase` that the engine calls in every step.
 
@@ -183,6 +186,7 @@ class RangeDevices:
         self._parallel = False
         self._pool: ThreadPoolExecutor | None = None
         self._layout = 0
+        self._distortions: dict[Hashable, list[Distortion]] = {}
 
     # -- who measures what
 
@@ -216,6 +220,10 @@ class RangeDevices:
         table.body[n], table.stream[n], table.senses[n] = row, stream, int(senses)
         self._unmade[device] = None
 
+    def distort(self, key: Hashable, distortion: Distortion) -> None:
+        """Let `distortion` change the ranges of a device, in place, whenever they are taken; it is given its beams, too."""
+        self._distortions.setdefault(key, []).append(distortion)
+
     def subscribe(self, key: Hashable, reader: Hashable, on: bool = True) -> None:
         """Let `reader` begin or end to read a device in every step."""
         device = self._devices[key]
@@ -244,6 +252,7 @@ class RangeDevices:
         self._fans = None
         for key in self.table.gone:
             self._unmade.pop(self._devices.pop(key), None)
+            self._distortions.pop(key, None)
         self.table.gone.clear()
 
     @property
@@ -356,6 +365,15 @@ class RangeDevices:
         else:
             cast(world, self._workspaces[0], chosen, seed, tick, ranges, bright)
         self._taken[chosen] = True
+        if self._distortions:
+            self._distort(chosen, ranges)
+
+    def _distort(self, chosen: NDArray[np.int64], ranges: F8) -> None:
+        """Let error models change what was measured."""
+        for index in chosen.tolist():
+            device = self._rows[index]
+            for distort in self._distortions.get(device.key, ()):
+                distort(device.bundles, ranges[self._bounds[index] : self._bounds[index + 1]])
 
     # -- arrays
 

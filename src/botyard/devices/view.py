@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
 
@@ -18,7 +19,7 @@ from botyard.engine.simulation import Engine
 from botyard.engine.tables import NOBODY, Row
 from botyard.geometry import Pose, compose
 from botyard.handle import Handle
-from botyard.model.devices import Device, DeviceSpec, find_device
+from botyard.model.devices import Device, DeviceSpec, Errors, find_device
 from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
 
@@ -66,6 +67,9 @@ class View:
         self.name = name
         self.errs = errs
         self.memory: Row[Any] | None = None
+        self.models: list[tuple[Errors[Any], DeviceSpec, View]] = []
+        """The error models of what the device measures."""
+        self._stream = name
         self._mounting = mounting
         self._colors = colors
         self._ranging = ranging
@@ -181,8 +185,22 @@ class View:
             return np.zeros(n)
         engine = self.engine
         return draws(
-            engine.seed_word, int(engine.state.uid[self.row]), stream_of(self.name), engine.clock.tick, n, part
+            engine.seed_word, int(engine.state.uid[self.row]), stream_of(self._stream), engine.clock.tick, n, part
         )
+
+    def part(self, number: int, *, errs: bool | None = None) -> View:
+        """The same view with random draws of its own."""
+        other = copy(self)
+        other._stream = f"{self.name} {number}"
+        other.errs = self.errs if errs is None else errs
+        return other
+
+    def measured(self, ranges: F8, bearings: F8) -> tuple[F8, F8]:
+        """What the error models of this device make of true ranges, m, and bearings, rad, (n,) each."""
+        for errors, spec, view in self.models:
+            assert errors.measured is not None
+            ranges, bearings = errors.measured(spec, view, ranges, bearings)
+        return ranges, bearings
 
     def normal(self, n: int, part: int = 0) -> F8:
         """`n` draws of mean 0 and deviation 1 (sums of twelve uniform ones, so the same on every machine; none is beyond ±6)."""
@@ -231,7 +249,7 @@ def memory_key(body: str, name: str) -> str:
 def has_columns(spec: DeviceSpec) -> bool:
     """Whether a device must be put into the engine before anybody reads it."""
     kind = find_device(spec.type)
-    return kind.beams is not None or kind.table is not None
+    return kind.beams is not None or kind.table is not None or kind.errors is not None
 
 
 __all__ = ["DeviceReader", "View", "has_columns", "memory_key", "stream_of"]

@@ -86,7 +86,8 @@ class Engine:
         For robots added from now on.
     tables : sequence of Table
         Devices that have a state. Those with a method ``act(engine, dt)`` act by themselves while time passes: it is called in this order
-        in every step, after all bodies have moved and before any sensor looks, and never while time stands still.
+        in every step, after all bodies have moved and before any sensor looks, and never while time stands still. Those with a method
+        ``plan(engine)`` are asked before any body moves: errors of odometry.
     senses : sequence of SensePhase
         Called in this order in every step, and when the world settles.
     """
@@ -118,6 +119,7 @@ class Engine:
         self.tables = {table.name: table for table in (*tables, *(sense.table for sense in senses))}
         self._own_tables = tuple(self.tables)
         self._acts: list[Callable[[Engine, float], None]] = []
+        self._plans: list[Callable[[Engine], None]] = []
         self.on_table: Callable[[Table], None] | None = None
         """Told of each optional table that comes."""
         self._find_acts()
@@ -329,6 +331,7 @@ class Engine:
 
     def _find_acts(self) -> None:
         self._acts = [t.act for t in self.tables.values() if hasattr(t, "act")]
+        self._plans = [t.plan for t in self.tables.values() if hasattr(t, "plan")]
 
     def table(self, kind: type[K]) -> K:
         """The table of a kind of device. KeyError: the engine has none."""
@@ -649,6 +652,8 @@ class Engine:
         """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one."""
         for _ in range(n):
             self._drain()
+            for plan in self._plans:
+                plan(self)
             if self.dynamics is None:
                 self._advance(MOVE | FOLLOW)
             else:

@@ -20,7 +20,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast, get_type_hints
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, UnsetType
+from numpy.typing import NDArray
 
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import IDENTITY, Pose
@@ -39,6 +41,8 @@ BUILT_IN: Final = (
     EntryPoint("blob_finder", "botyard.devices.blobs:BLOB_FINDER", GROUP),
     EntryPoint("bumpers", "botyard.devices.bumpers:BUMPERS", GROUP),
     EntryPoint("fiducial_finder", "botyard.devices.fiducials:FIDUCIAL_FINDER", GROUP),
+    EntryPoint("normal_errors", "botyard.devices.errors:NORMAL_ERRORS", GROUP),
+    EntryPoint("wandering_odometry", "botyard.devices.errors:WANDERING_ODOMETRY", GROUP),
 )
 """The devices of the package. They are named as those of other packages are."""
 MAX_DEVICES: Final = 100
@@ -221,6 +225,27 @@ class PioneerFields(Generic[S, R]):
     is_by_touch: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors(Generic[S]):
+    """What an error model does. It is a device, too: its kind has a name, parameters, and columns of what it remembers.
+
+    Attributes
+    ----------
+    odometry : callable or None
+        The proportional errors (x, y, a) of the present step: odometry takes each axis of the displacement times 1 + error. Called once a
+        step while a client has not switched errors off; it may write what it remembers (`View.memory`). A robot has one such model.
+    measured : callable or None
+        Ranges (n,), m, and bearings (n,), rad, as they are measured, from the true ones. A parameter ``sensor`` says of which sensor:
+        ``laser``, ``sonar`` or the name of a device. Bearings count for devices that tell them (`View.measured`), not for beams.
+    """
+
+    odometry: Callable[[S, View], tuple[float, float, float]] | None = None
+    measured: (
+        Callable[[S, View, NDArray[np.float64], NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+        | None
+    ) = None
+
+
 class Channel(NamedTuple):
     """A channel of a recording: its name, and the JSON schema of its messages."""
 
@@ -255,6 +280,8 @@ class Device(Generic[S, R]):
     table : type of Table, or None
         Columns of what it remembers: each device has a row, `View.memory`, which is saved with the world. With a method
         ``act(engine, dt)`` it acts in every step.
+    errors : Errors or None
+        It is an error model.
     ros, pioneer : RosMessage, PioneerFields, or None
         What ROS and Pioneer clients get.
     marks : callable or None
@@ -270,6 +297,7 @@ class Device(Generic[S, R]):
     beams: Callable[[S, bool], Sequence[Bundle]] | None = None
     senses: Visible = Visible.LASER
     table: type[Table] | None = None
+    errors: Errors[S] | None = None
     ros: RosMessage[S, R] | None = None
     pioneer: PioneerFields[S, R] | None = None
     marks: Callable[[S, R], Sequence[Mark]] | None = None
@@ -506,6 +534,7 @@ __all__ = [
     "Channel",
     "Device",
     "DeviceSpec",
+    "Errors",
     "Field",
     "Mark",
     "Parameter",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from botyard import arguments
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards, Electrics
+from botyard.devices.erring import attach_errors
 from botyard.devices.gps import Fix, gps_fix
 from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.tables import under_table
@@ -106,6 +107,7 @@ class Robot(Handle):
         if spec.devices and any(map(has_columns, spec.devices)):
             for reader in self.devices.values():
                 reader._install(engine.rows[name])
+            attach_errors(self.devices.values(), len(spec.lasers), spec.sonar is not None, engine, sim._devices)
 
     @property
     def devices(self) -> Mapping[str, DeviceReader[Any]]:

@@ -163,8 +163,11 @@ def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
             pass
     except (BotyardError, TypeError, ValueError) as error:
         problems.append(f"a robot file does not hold it: {error}")
-    if pickle.loads(pickle.dumps(spec)) != spec:
-        problems.append("pickle does not give it back")
+    try:
+        if pickle.loads(pickle.dumps(spec)) != spec:
+            problems.append("pickle does not give it back")
+    except (AttributeError, pickle.PickleError) as error:
+        return [*problems, f"pickle does not take it: {error}"]
     if DeviceSpec.of_message(msgspec.msgpack.decode(msgspec.msgpack.encode(spec))) != spec:
         problems.append("a message does not give it back")
     if hash(spec) != hash(pickle.loads(pickle.dumps(spec))):

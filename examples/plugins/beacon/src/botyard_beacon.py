@@ -120,6 +120,7 @@ def find_beacons(spec: BeaconFinderSpec, view: View, power: Power = log_distance
     strength = power(spec, ranges, in_sight) + spec.power_noise * view.normal(n, part=2)[rows]
     seems = np.maximum(0.0, ranges + spec.range_noise * view.normal(n)[rows])
     turned = turned + spec.bearing_noise * view.normal(n, part=1)[rows]
+    seems, turned = view.measured(seems, turned)
     heard = (strength >= spec.sensitivity) & (in_sight | (not spec.needs_sight))
     return [
         Beacon(

@@ -1,0 +1,119 @@
+"""Error models at work: of odometry before bodies move, of ranges when beams have been cast (see `botyard.model.devices.Errors`).
+
+A model is a device of the robot. Its errors are written into columns that are there anyway (`State.err`) or into readings, so that
+everybody who reads these gets the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.view import DeviceReader, memory_key
+from botyard.engine.layout import F8, OdometryErrorMode
+from botyard.engine.simulation import Engine
+from botyard.engine.tables import Row, Table
+from botyard.errors import ModelError
+
+
+class OdometryErrors(Table):
+    """The robots whose odometry errs by a model of their own. What the models remember stands in tables of theirs."""
+
+    name = "odometry_error"
+    optional = True
+    columns: ClassVar = {}
+
+    def plan(self, engine: Engine) -> None:
+        """Write the errors of this step, where a client has not switched them off."""
+        state = engine.state
+        for row in self.rows:
+            body = int(self.body[row.number])
+            if state.err_mode[body] not in (OdometryErrorMode.NONE, OdometryErrorMode.PERFECT):
+                state.err_mode[body] = OdometryErrorMode.CONSTANT  # nothing else is drawn
+                state.err[body] = row.factors()  # type: ignore[attr-defined]
+
+
+class _OdometryRow(Row[OdometryErrors]):
+    """One robot, and its model."""
+
+    def __init__(
+        self, table: OdometryErrors, body: int, key: str, factors: Callable[[], tuple[float, float, float]]
+    ) -> None:
+        self.factors = factors
+        super().__init__(table, body, key)
+
+
+def _bearings(bundles: Iterable[Bundle]) -> F8:
+    """Bearing of each reading in its sensor's frame, rad; that of the middle where several beams give one."""
+    found = [
+        np.array([b.angle0 + b.step * (b.count - 1) / 2]) if b.shortest else b.angle0 + b.step * np.arange(b.count)
+        for b in bundles
+    ]
+    bearings: F8 = np.concatenate(found) if found else np.zeros(0)
+    return bearings
+
+
+def _distortion(reader: DeviceReader[Any], number: int) -> Callable[[tuple[Bundle, ...], F8], None]:
+    """What a model does to the ranges of a sensor, in place: those of beams that met nothing stay, and none leaves its limits."""
+    errors = reader.kind.errors
+    view = reader._view.part(number)
+
+    def distort(bundles: tuple[Bundle, ...], ranges: F8) -> None:
+        low = np.repeat([b.r_min for b in bundles], [b.n_readings for b in bundles])
+        high = np.repeat([b.r_max for b in bundles], [b.n_readings for b in bundles])
+        met = ranges < high
+        erring, _ = errors.measured(reader.spec, view, ranges.copy(), _bearings(bundles))  # type: ignore[union-attr, misc]
+        ranges[met] = np.clip(erring, low, high)[met]
+
+    return distort
+
+
+def attach_errors(
+    readers: Iterable[DeviceReader[Any]], lasers: int, has_sonar: bool, engine: Engine, ranging: RangeDevices
+) -> None:
+    """Put the error models of a new robot to work.
+
+    Raises
+    ------
+    ModelError
+        A model is of a sensor that the robot does not have.
+    """
+    readers = list(readers)
+    for reader in readers:
+        errors, body = reader.kind.errors, reader._view.body
+        if errors is None:
+            continue
+        if errors.odometry is not None:
+            _install_odometry(reader, engine)
+        if errors.measured is None:
+            continue
+        sensor = getattr(reader.spec, "sensor", "laser")
+        keys = [(body, "laser", i) for i in range(lasers)] if sensor == "laser" else []
+        keys += [(body, "sonar", 0)] if sensor == "sonar" and has_sonar else []
+        others = [one for one in readers if one.name == sensor]
+        if not keys and not others:
+            raise ModelError(f'{reader.name}: robot {body} has no sensor "{sensor}"')
+        keys += [one._view.key for one in others if one.kind.beams is not None]
+        if reader._view.errs:
+            for number, key in enumerate(keys):
+                ranging.distort(key, _distortion(reader, number))
+            for one in others:
+                one._view.models.append((errors, reader.spec, reader._view.part(len(keys))))
+
+
+def _install_odometry(reader: DeviceReader[Any], engine: Engine) -> None:
+    view = reader._view.part(0, errs=True)  # exact sensors do not make odometry exact: it has a setting of its own
+    view.memory = reader._view.memory
+    odometry = reader.kind.errors.odometry  # type: ignore[union-attr]
+    table = engine.optional_table(OdometryErrors)
+    row = engine.rows[view.body]
+    if (table.body == row).any():
+        raise ModelError(f"{reader.name}: robot {view.body} has another error model of odometry")
+    key = memory_key(view.body, reader.name)
+    _OdometryRow(table, row, key, lambda: odometry(reader.spec, view))  # type: ignore[misc]
+
+
+__all__ = ["OdometryErrors", "attach_errors"]

@@ -1,0 +1,119 @@
+"""Error models of the package: normal errors of ranges and bearings, and odometry whose error wanders."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.engine.tables import Column, Table
+from botyard.model.devices import Device, DeviceSpec, Errors, Field, parameter
+
+if TYPE_CHECKING:
+    from botyard.devices.view import View
+
+F8 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalErrorsSpec(DeviceSpec):
+    """Normal errors of what a sensor measures, beside those of the sensor's own model.
+
+    Attributes
+    ----------
+    sensor : str
+        ``laser`` (all of them), ``sonar``, or the name of a device.
+    range_bias : float
+        Mean error of ranges, m.
+    range_deviation : float
+        Deviation of ranges, m, and
+    range_share : float
+        what is added to it for each m of the range.
+    bearing_deviation : float
+        Deviation of bearings, rad; of devices that tell bearings, not of lasers.
+    """
+
+    type: str = field(default="normal_errors", init=False)
+    sensor: str = parameter("laser")
+    range_bias: float = parameter(0.0, unit="m")
+    range_deviation: float = parameter(0.0, unit="m", low=0.0)
+    range_share: float = parameter(0.0, low=0.0)
+    bearing_deviation: float = parameter(0.0, unit="rad", low=0.0, high=math.pi)
+
+
+def _normal(spec: NormalErrorsSpec, view: View, ranges: F8, bearings: F8) -> tuple[F8, F8]:
+    n = len(ranges)
+    erring = ranges + spec.range_bias + (spec.range_deviation + spec.range_share * ranges) * view.normal(n)
+    turned = bearings + spec.bearing_deviation * view.normal(n, part=1) if spec.bearing_deviation else bearings
+    return erring, turned
+
+
+NORMAL_ERRORS: Final = Device(
+    name="normal_errors",
+    about="normal errors of a sensor",
+    spec=NormalErrorsSpec,
+    read=lambda spec, _view: spec,
+    fields=(Field("sensor", kind=str), Field("range_deviation", "m"), Field("bearing_deviation", "rad")),
+    rows=lambda spec: [(spec.sensor, spec.range_deviation, spec.bearing_deviation)],
+    errors=Errors(measured=_normal),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WanderingOdometrySpec(DeviceSpec):
+    """Odometry whose proportional errors wander about zero (a first-order Gauss–Markov process), as slip, load and tyres make them do.
+
+    Attributes
+    ----------
+    x, y, a : float
+        Deviation of the proportional error of each axis.
+    time : float
+        Errors that lie so far apart in time have little to do with each other, s.
+    """
+
+    type: str = field(default="wandering_odometry", init=False)
+    x: float = parameter(0.02, low=0.0, high=1.0)
+    y: float = parameter(0.02, low=0.0, high=1.0)
+    a: float = parameter(0.05, low=0.0, high=1.0)
+    time: float = parameter(10.0, unit="s", low=1e-3, high=1e9)
+
+
+class Wandering(Table):
+    """The present error of each such odometry, in deviations."""
+
+    name = "wandering_odometry"
+    optional = True
+    columns: ClassVar = {"error": Column(np.float64, 3)}
+    error: F8
+
+
+def _wander(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, float]:
+    """E ← e·φ + √(1 − φ²)·N(0, 1) with φ = exp(−dt / time), so that its deviation stays 1 (A. Gelb, *Applied Optimal Estimation*, §3.8)."""
+    assert view.memory is not None
+    error = view.memory.table.error[view.memory.number]
+    keeps = math.exp(-view.engine.clock.dt / spec.time)
+    error *= keeps
+    error += math.sqrt(1.0 - keeps * keeps) * view.normal(3)
+    x, y, a = error.tolist()
+    return spec.x * x, spec.y * y, spec.a * a
+
+
+def _present(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, float]:
+    assert view.memory is not None
+    x, y, a = view.memory.table.error[view.memory.number].tolist()
+    return spec.x * x, spec.y * y, spec.a * a
+
+
+WANDERING_ODOMETRY: Final[Device[Any, Any]] = Device(
+    name="wandering_odometry",
+    about="proportional errors of odometry",
+    spec=WanderingOdometrySpec,
+    read=_present,
+    fields=(Field("x"), Field("y"), Field("a")),
+    rows=lambda errors: [errors],
+    table=Wandering,
+    errors=Errors(odometry=_wander),
+)
