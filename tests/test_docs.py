@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from types import ModuleType
 
 import click
 import numpy as np
@@ -23,6 +24,8 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.errors import ExitCode, PeerError
 from botyard.formats.base import read_source
 from botyard.formats.registry import FORMATS, format_of
+from botyard.model import devices
+from botyard.model.library import parse_robot
 from botyard.sim.simulation import Simulation
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import FAMILIES, generate
@@ -332,3 +335,18 @@ def test_the_client_with_a_plain_socket_drives_a_robot(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert "p3dx" in lines[0]
     assert int(lines[-1].split()[1]) > 100  # mm
+
+
+def test_the_page_about_sensors_is_true(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its sensor keeps to the rules and reads something; its robot file is one."""
+    text = (DOCS / "howto/devices.md").read_text("utf-8")
+    monkeypatch.setattr(devices, "_KNOWN", dict(devices._KNOWN))
+    module = ModuleType("light_sensor_of_the_page")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # pickle looks for classes there
+    for code in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(compile(code, "devices.md", "exec"), vars(module))
+    assert float(capsys.readouterr().out.split()[0]) > 0.0
+    file = next(t for t in re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) if "extends" in t)
+    robot = Simulation().add_robot(parse_robot(file, "mine"))
+    assert [*robot.devices] == ["fiducial_finder", "normal_errors", "normal_errors_2", "wandering_odometry"]
+    robot.simulation.step()
