@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,6 +69,13 @@ def let_go(control: Control, robot: str) -> None:
     if driver is not None and there is not None:
         there.port(driver[0].source).submit(cmd.Stop())
         there.release(driver[0].source)
+
+
+def leave(control: Control, key: Hashable) -> None:
+    """A client has gone, see `Caller.key`: robots that it drives by hand stop, and it holds time no longer."""
+    for name_ in [n for n, (driver, _) in control.driven.items() if driver.key is key]:
+        let_go(control, name_)
+    control.gone(key)
 
 
 def look_after_driven(control: Control, now: float) -> None:
@@ -159,6 +167,6 @@ class SetAnalogInput(Operation[None]):
 
 
 __all__ = [
-    "DEAD_MAN", "Drive", "EnableMotors", "MoveJoystick", "PressEmergencyStop", "SetAnalogInput", "SetDigitalInputs", "TakeRobot", "let_go",
-    "look_after_driven",
+    "DEAD_MAN", "Drive", "EnableMotors", "MoveJoystick", "PressEmergencyStop", "SetAnalogInput", "SetDigitalInputs", "TakeRobot", "leave",
+    "let_go", "look_after_driven",
 ]  # fmt: skip

@@ -55,6 +55,11 @@ class Outlet:
         self._pieces += (view[at : at + PIECE] for at in range(0, len(view), PIECE))
         self._go_on()
 
+    @property
+    def unread(self) -> int:
+        """Bytes that were written and did not go yet."""
+        return self._transport.get_write_buffer_size() + sum(map(len, self._pieces))
+
     def pause(self) -> None:
         """The transport's buffer is full."""
         if not self.is_paused:

@@ -381,7 +381,7 @@ class RobotClient(asyncio.Protocol):
         assert self._transport is not None
         peer = self._transport.get_extra_info("peername")
         self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
-        _keep_alive(self._transport.get_extra_info("socket"))
+        keep_alive(self._transport.get_extra_info("socket"))
         server = self._server
         server.connected[self] = None
         if server.refusal():
@@ -588,7 +588,7 @@ def has_hung_up(fd: int) -> bool:
     return bool(look.poll(0))
 
 
-def _keep_alive(sock: socket.socket | None) -> None:
+def keep_alive(sock: socket.socket | None) -> None:
     """Let the system notice within two minutes that a silent client's machine is gone, so that its robot becomes free."""
     if sock is None:
         return

@@ -6,6 +6,7 @@ from botyard.testing.checks import Passed, check_robot_model, check_session
 from botyard.testing.devices import check_device
 from botyard.testing.formats import check_map_format
 from botyard.testing.p2osclient import P2osClient
+from botyard.testing.protocol import check_protocol
 
 __all__ = [
     "Line",
@@ -16,6 +17,7 @@ __all__ = [
     "Passed",
     "check_device",
     "check_map_format",
+    "check_protocol",
     "check_robot_model",
     "check_session",
     "command",

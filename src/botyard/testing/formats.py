@@ -39,7 +39,7 @@ def check_map_format(one: Format, examples: Iterable[bytes], *, rounds: int = 60
                 problems.append(f"example {number}: walls that are not finite")
         except FormatError as error:
             problems.append(f"example {number} is not read: {error}")
-        for damaged in _damaged(data, draw, rounds):
+        for damaged in damaged_copies(data, draw, rounds):
             try:
                 one.read(Source(name, damaged), Options(resolution=0.05))
             except FormatError as error:
@@ -50,7 +50,7 @@ def check_map_format(one: Format, examples: Iterable[bytes], *, rounds: int = 60
     return problems
 
 
-def _damaged(data: bytes, draw: random.Random, rounds: int) -> Iterable[bytes]:
+def damaged_copies(data: bytes, draw: random.Random, rounds: int) -> Iterable[bytes]:
     """Copies with bytes cut, changed, doubled and put in."""
     yield b""
     for _ in range(rounds):

@@ -1,0 +1,303 @@
+"""A check for interfaces of other packages: what their sessions must do with whatever clients send."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import tracemalloc
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from botyard.control import Caller, Control, Level
+from botyard.interfaces.registry import Carrier, Door, Interface, Session, caller_of
+from botyard.names import shown
+from botyard.sim.journal import Entry
+from botyard.sim.simulation import Simulation
+from botyard.testing.formats import damaged_copies
+
+MAX_MEMORY: Final = 1 << 18
+"""What a session may keep of a stream that has no end, bytes."""
+ENDLESS: Final = 1 << 19
+"""Length of that stream, bytes: of one byte again and again …"""
+NOISE: Final = 1 << 15
+"""… and of noise, and of an example."""
+MAX_OUTPUT: Final = 1 << 18
+"""What may be answered to a damaged copy of an example, bytes."""
+MAX_TIMERS: Final = 2000
+"""A session's timer may end so often in `TIMER_SPAN`."""
+TIMER_SPAN: Final = 10.0
+_DOUBT: Final = 60
+
+
+@dataclass(slots=True)
+class _World:
+    """A world of its own, a client in it, and what happens to it."""
+
+    interface: Interface
+    level: Level
+    read_only: bool = False
+    entries: list[Entry] = field(default_factory=list)
+    now: float = 1000.0
+    sim: Simulation = field(init=False)
+    control: Control = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sim = Simulation(seed=1)
+        for name, x in (("ann", 0.0), ("bob", 3.0)):
+            self.sim.add_robot("p3dx", name, pose=(x, 0.0, 0.0))
+        self.sim.step()
+        self.control = Control(self.sim, read_only=self.read_only)
+        self.sim.journal(self.entries.append)
+
+    def client(self, key: str = "one", level: Level | None = None) -> Any:
+        """A session."""
+        assert self.interface.session is not None
+        caller: Caller = replace(
+            caller_of(self.interface, key, key), level=min(self.level if level is None else level, self.interface.level)
+        )
+        return self.interface.session(Door(self.control, caller, self.interface.chosen({})))
+
+    def say(self, session: Any, pieces: Iterable[bytes]) -> bytes:
+        """What a session answers."""
+        answers = []
+        for data in pieces:
+            if self.interface.carrier is Carrier.UDP:
+                answers += [b"[%s]" % bytes(a) for a in session.receive_datagram(data, "127.0.0.1", self.now)]
+            else:
+                session.receive_data(data, self.now)
+                answers += [session.data_to_send()]
+        return b"".join(answers)
+
+
+def check_protocol(interface: Interface, examples: Sequence[bytes], *, rounds: int = 20, seed: int = 1) -> list[str]:
+    """What is wrong with the sessions of an interface; empty: nothing was found.
+
+    Each session runs in a world of its own, with two robots, ``ann`` and ``bob``; the check says what time it is. Whatever a client
+    sends, a session raises nothing, keeps and answers little, does not care how the bytes were cut into pieces, and disturbs no other
+    client. Its timers go on. When it is over it does nothing more. It changes the world through its door alone, and so not at all when
+    its client may not.
+
+    Parameters
+    ----------
+    interface : Interface
+        The interface.
+    examples : sequence of bytes
+        What a client may say from the beginning of a connection (of UDP: datagrams). The robots may be used in them.
+    rounds : int
+        How many damaged copies of each example are tried.
+    seed : int
+        Of the damage: the same seed tries the same.
+    """
+    check = _Check(interface, list(examples), rounds, seed)
+    if interface.session is None:
+        return ["it has no session that could be checked"]
+    found: list[str] = []
+    for part in (
+        check.examples_are_answered,
+        check.damage,
+        check.cuts,
+        check.memory,
+        check.timers,
+        check.ends,
+        check.others,
+        check.permission,
+    ):
+        try:
+            found += part()
+        except Exception as error:
+            found.append(f"{part.__name__}: {type(error).__name__} came out of a session: {shown(error, 200)}")
+    return list(dict.fromkeys(found))
+
+
+class _Check:
+    def __init__(self, interface: Interface, examples: list[bytes], rounds: int, seed: int) -> None:
+        self._interface = interface
+        self._examples = examples
+        self._rounds = rounds
+        self._draw = random.Random(f"{seed} {interface.name}")
+        self._is_stream = interface.carrier is not Carrier.UDP
+
+    def _world(self, level: Level = Level.OWN, read_only: bool = False) -> _World:
+        return _World(self._interface, level, read_only)
+
+    def _told(self, pieces: Iterable[bytes]) -> tuple[bytes, bool]:
+        """What is answered in a new world, and whether that was the end."""
+        world = self._world()
+        session = world.client()
+        answer = world.say(session, pieces)
+        return answer, self._is_stream and session.is_closed
+
+    def _damaged(self) -> Iterator[bytes]:
+        for example in self._examples:
+            yield from damaged_copies(example, self._draw, self._rounds)
+
+    def answers(self) -> list[str]:
+        """Something is answered, and the same in the same world."""
+        told = [self._told([e]) for e in self._examples]
+        problems = [] if any(answer for answer, _ in told) else ["no example is answered"]
+        if told != [self._told([e]) for e in self._examples]:
+            problems.append("the same bytes get different answers in the same world")
+        return problems
+
+    def damage(self) -> list[str]:
+        """No bytes raise, or are answered by more than they are worth."""
+        problems = []
+        noise = (self._draw.randbytes(self._draw.randint(1, 300)) for _ in range(self._rounds))
+        world = self._world()
+        for data in itertools.chain(self._damaged(), noise):
+            session = world.client()
+            try:
+                answer = world.say(session, [data])
+                self._close(session)
+            except Exception as error:
+                problems.append(f"{type(error).__name__} came out of a session: {shown(error, 200)}: {data[:_DOUBT]!r}")
+                continue
+            if len(answer) > MAX_OUTPUT:
+                problems.append(f"{len(data)} bytes are answered by {len(answer)}: {data[:_DOUBT]!r}")
+        world.sim.step()
+        return problems
+
+    def _close(self, session: Any) -> None:
+        if self._is_stream:
+            session.close()
+
+    def cuts(self) -> list[str]:
+        """How the bytes were cut into pieces does not matter."""
+        problems: list[str] = []
+        if not self._is_stream:
+            return problems
+        for data in [*self._examples, *itertools.islice(self._damaged(), self._rounds)]:
+            whole = self._told([data])
+            at = sorted(self._draw.randrange(len(data) + 1) for _ in range(3))
+            for pieces in (
+                [data[i : i + 1] for i in range(len(data))],
+                [data[a:b] for a, b in itertools.pairwise([0, *at, len(data)])],
+            ):
+                if self._told(pieces) != whole:
+                    problems.append(
+                        f"cut into {len(pieces)} pieces, the same bytes get another answer: {data[:_DOUBT]!r}"
+                    )
+                    break
+        return problems
+
+    def memory(self) -> list[str]:
+        """A stream without end is not kept."""
+        problems: list[str] = []
+        world = self._world(Level.WATCH)  # what it changes would be kept by the world
+        longest = max(self._examples, key=len)
+        for what, unit, length in (
+            ("zeros", b"\0", ENDLESS),
+            ("letters", b"a", ENDLESS),
+            ("noise", None, NOISE),
+            ("an example", longest, NOISE),
+        ):
+            session = world.client()
+            tracemalloc.start()
+            try:
+                for _ in range(length // 4096):
+                    data = self._draw.randbytes(4096) if unit is None else (unit * (4096 // len(unit) + 1))[:4096]
+                    world.say(session, [data])
+                    if self._is_stream and session.is_closed:
+                        break
+                kept, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            if kept > MAX_MEMORY:
+                problems.append(f"of {length} bytes of {what} a session keeps {kept}")
+            self._close(session)
+        return problems
+
+    def timers(self) -> list[str]:
+        """Timers end, and the next one ends later."""
+        problems: list[str] = []
+        if not self._is_stream:
+            return problems
+        for example in [b"", *self._examples]:
+            world = self._world()
+            session: Session = world.client()
+            world.say(session, [example])
+            end, count = world.now + TIMER_SPAN, 0
+            while (when := session.next_timer()) is not None and not session.is_closed:
+                if not math.isfinite(when):
+                    problems.append(f"a timer ends at {when}")
+                    break
+                world.now = max(world.now, when)
+                if world.now > end:
+                    break
+                session.handle_timer(world.now)
+                session.data_to_send()
+                count += 1
+                if count > MAX_TIMERS:
+                    problems.append(f"a timer ends more than {MAX_TIMERS} times in {TIMER_SPAN:g} s")
+                    break
+            for _ in range(3):
+                world.sim.step()
+                session.on_snapshot(world.now)
+                session.data_to_send()
+        return problems
+
+    def ends(self) -> list[str]:
+        """What is over stays over."""
+        problems: list[str] = []
+        if not self._is_stream:
+            return problems
+        for example in self._examples:
+            world = self._world()
+            session: Session = world.client()
+            world.say(session, [example])
+            session.close()
+            session.close()
+            before = len(world.entries)
+            session.receive_data(example, world.now)
+            if session.next_timer() is not None:
+                session.handle_timer(world.now + 1.0)
+            session.on_snapshot(world.now + 1.0)
+            if not session.is_closed:
+                problems.append("a session is not closed after close()")
+            if session.data_to_send():
+                problems.append(f"a session that is over answers: {example[:_DOUBT]!r}")
+            if len(world.entries) > before:
+                problems.append(f"a session that is over changes the world: {example[:_DOUBT]!r}")
+        return problems
+
+    def others(self) -> list[str]:
+        """What another client says, who may only look on, changes no answer."""
+        problems = []
+        for example in self._examples:
+            alone, _ = self._told([example])
+            world = self._world()
+            one = world.client("one")
+            other = one if not self._is_stream else world.client("other", Level.WATCH)
+            half = len(example) // 2 if self._is_stream else len(example)
+            answer = world.say(one, [example[:half]])
+            for data in itertools.islice(self._damaged(), 5):
+                if self._is_stream and not other.is_closed:
+                    world.say(other, [data])
+            if self._is_stream:
+                other.close()
+                answer += world.say(one, [example[half:]])
+            if answer != alone:
+                problems.append(f"another client changes what is answered to {example[:_DOUBT]!r}")
+        return problems
+
+    def permission(self) -> list[str]:
+        """All changes pass the door: none while the client may only look on, and all in the interface's name."""
+        problems = []
+        for example in self._examples:
+            for level, read_only in ((Level.WATCH, True), (Level.WATCH, False), (Level.OWN, False)):
+                world = self._world(level, read_only)
+                world.say(world.client(), [example])
+                world.sim.step()
+                sources = {e.source for e in world.entries} - {"engine"}
+                if level is Level.WATCH and world.entries:
+                    problems.append(f"a client that may only look on changes the world: {example[:_DOUBT]!r}")
+                elif sources - {self._interface.name}:
+                    problems.append(
+                        f"the world is changed in the name of {', '.join(sorted(sources))}: {example[:_DOUBT]!r}"
+                    )
+        return problems
+
+
+__all__ = ["check_protocol"]
