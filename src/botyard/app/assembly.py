@@ -13,12 +13,13 @@ from pathlib import Path
 from botyard import __version__
 from botyard.app.compose import Parts, compose
 from botyard.app.options import RobotChoice, RunOptions
+from botyard.app.plugins import PlugIn, begin_plugins
 from botyard.app.ros import RosInterfaces, begin_ros
 from botyard.formats.base import Options
 from botyard.formats.budget import Budget
 from botyard.formats.models import resource_folders
 from botyard.geometry import Pose
-from botyard.interfaces.registry import Switch
+from botyard.interfaces.registry import switched
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program, World
 from botyard.protocols.pioneer.session import PioneerSettings
@@ -160,10 +161,13 @@ class Doors:
         ROS, and AMBF's objects.
     metrics : (str, int), optional
         Host and port that answer ``/metrics``, where that has a port of its own.
+    plugins : mapping of str to PlugIn
+        Interfaces of other packages, on or off.
     """
 
     ros: RosInterfaces
     metrics: tuple[str, int] | None
+    plugins: Mapping[str, PlugIn]
 
 
 async def open_doors(
@@ -179,7 +183,8 @@ async def open_doors(
     await yard.open(ports)
     await _announce(stack, yard, o)
     ros = await begin_ros(stack, parts, o)
-    return Doors(ros, await _watch_over(stack, yard, o))
+    plugins = await begin_plugins(stack, parts, o.interface)
+    return Doors(ros, await _watch_over(stack, yard, o), plugins)
 
 
 async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
@@ -195,7 +200,7 @@ async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions)
         discovery.close()
 
     on = not o.no_network_discovery
-    yard.interfaces["discovery"] = Switch("answers programs that look for robots (UDP 30718)", on, start, stop)
+    yard.interfaces["discovery"] = switched("discovery", start, stop, on=on)
     if on:
         await start()
     if o.mdns:

@@ -429,10 +429,6 @@ class RunOptions:
         AMBF, "--ambf-port", kind=Whole(-1, 65535), default=7707, world=False, serve=True, metavar="N",
         help="Where clients without ROS (botyard.clients.ambf) find AMBF's objects; 0: any free port, -1: nowhere.",
     )
-    interface: tuple[str, ...] = option(
-        OPERATION, "--interface", many=True, world=False, serve="interfaces", metavar="NAME[:OPTION=VALUE,…]",
-        help="Start an interface of another package (entry-point group botyard.interfaces), with its options; all have port. Repeatable.",
-    )
     ambf_namespace: str | None = option(
         AMBF, "--ambf-namespace", world=True, serve=True, metavar="NAME",
         help="In front of the names of all of AMBF's topics.",
@@ -503,6 +499,10 @@ class RunOptions:
     )
 
     # -- Log and operation
+    interface: tuple[str, ...] = option(
+        OPERATION, "--interface", many=True, world=False, serve="interfaces", metavar="NAME[:OPTION=VALUE,…]",
+        help="Start an interface of another package (entry-point group botyard.interfaces), with its options; all have port. Repeatable.",
+    )
     cwd: str | None = option(
         OPERATION, "--cwd", "-cwd", world=False, serve=False, metavar="FOLDER",
         help="Change to this folder first; clients may load maps from it.",

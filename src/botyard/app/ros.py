@@ -12,7 +12,7 @@ from botyard.app.checks import EMBEDDED
 from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
-from botyard.interfaces.registry import Switch
+from botyard.interfaces.registry import switched
 from botyard.names import shown
 from botyard.protocols.tcpros.master import MASTER_PORT
 from botyard.waits import telling
@@ -62,14 +62,23 @@ class RosInterfaces:
 
     def register(self) -> None:
         """Let them be switched on the page."""
-        self._yard.interfaces["ros1"] = Switch(
-            f"ROS 1 (TCPROS), master {self._master_name()}", False, self.start_ros1, self.stop_ros1, self._masterless
-        )
-        self._yard.interfaces["rosmaster"] = Switch(
-            f"a ROS 1 master in the simulator, port {self._master_port()}", False, self.start_master, self.stop_master
-        )
-        self._yard.interfaces["ros2"] = Switch("ROS 2 (DDS)", False, self.start_ros2, self.stop_ros2)
-        self._yard.interfaces["zenoh"] = Switch("ROS 2 (Zenoh)", False, self.start_zenoh, self.stop_zenoh)
+        self._yard.interfaces |= {
+            "ros1": switched(
+                "ros1",
+                self.start_ros1,
+                self.stop_ros1,
+                about=f"ROS 1 (TCPROS), master {self._master_name()}",
+                problem=self._masterless,
+            ),
+            "rosmaster": switched(
+                "rosmaster",
+                self.start_master,
+                self.stop_master,
+                about=f"a ROS 1 master in the simulator, port {self._master_port()}",
+            ),
+            "ros2": switched("ros2", self.start_ros2, self.stop_ros2),
+            "zenoh": switched("zenoh", self.start_zenoh, self.stop_zenoh),
+        }
 
     def graph(self) -> RosGraph:
         """The graph, made once.

@@ -137,6 +137,12 @@ class Offers:
         return None if found is None else Address(*found)
 
     @property
+    def interfaces(self) -> dict[str, Address]:
+        """Where interfaces of other packages listen, with `interfaces`, by their names."""
+        pumps = {name: plugin.pump for name, plugin in self._there.doors.plugins.items()}
+        return {name: Address(*pump.address) for name, pump in pumps.items() if pump is not None}
+
+    @property
     def is_paused(self) -> bool:
         """Whether time stands still."""
         return bool(self._there.parts.hub.is_paused)

@@ -35,6 +35,9 @@ MAX_DATAGRAM: Final = 8192
 MAX_ANSWERS: Final = 16
 """Datagrams that answer one."""
 
+VISITS: Final = 20
+"""Lines of the log about clients that come, at once; then one a second."""
+
 log = logging.getLogger("botyard.interfaces")
 
 
@@ -72,8 +75,10 @@ class TcpPump:
         self.interface = interface
         self.hub = hub
         self.control = control
-        self.seldom = Seldom(log)
-        """Connections that come and go: anybody can make any number of them."""
+        self.visits = Seldom(log, VISITS)
+        """Connections that come: anybody can make any number of them …"""
+        self.refusals = Seldom(log)
+        """… and those that are refused, or cut off."""
         self.clients: list[_Client] = []
         self.address = ("", 0)
         self._options = options
@@ -170,14 +175,14 @@ class _Client(asyncio.Protocol):
         self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
         self.source = source_of(str(peer[0])) if peer else "?"
         if not pump.has_room(self.source):
-            pump.seldom.log(
+            pump.refusals.log(
                 logging.WARNING, "%s: client %s refused: there are too many", pump.interface.name, self.peer
             )
             transport.abort()
             return
         keep_alive(transport.get_extra_info("socket"))
         pump.clients.append(self)
-        pump.seldom.log(logging.INFO, "%s: client %s connected", pump.interface.name, self.peer)
+        pump.visits.log(logging.INFO, "%s: client %s connected", pump.interface.name, self.peer)
         self._outlet = Outlet(transport)
         self._inlet = Inlet(
             pump.hub.intake, self._work, lambda: self._pause("intake"), lambda: self._resume("intake"), self._has_hung_up, self.cut
@@ -249,7 +254,7 @@ class _Client(asyncio.Protocol):
     # -- the end
 
     def _cut_off(self, why: str) -> None:
-        self._pump.seldom.log(
+        self._pump.refusals.log(
             logging.WARNING, "%s: client %s is cut off: %s", self._pump.interface.name, self.peer, why
         )
         self.cut()
@@ -352,8 +357,7 @@ def pump_of(interface: Interface, options: Mapping[str, Any], hub: Hub, control:
     """
     if interface.carrier is Carrier.TCP:
         return TcpPump(interface, options, hub, control)
-    assert interface.session is not None
-    if interface.carrier is Carrier.UDP:
+    if interface.carrier is Carrier.UDP and interface.session is not None:
         door = Door(control, caller_of(interface, "UDP", interface.name), options)
         return UdpPump(interface.name, interface.session(door), interface.rate)
     raise WorldError(f"interface {interface.name} brings its own servers")

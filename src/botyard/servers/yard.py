@@ -18,7 +18,7 @@ from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.interfaces.pioneer.desk import PioneerDesk
-from botyard.interfaces.registry import Switch
+from botyard.interfaces.registry import Switch, switched
 from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.names import shown
@@ -85,7 +85,7 @@ class Yard:
         self.port_changes = 0
         """Counts how often ports were opened or closed."""
         self.interfaces: dict[str, Switch] = {
-            "pioneer": Switch("Pioneer protocol (ARIA, p2os) over TCP", True, self._open_ports, self._close_ports)
+            "pioneer": switched("pioneer", self._open_ports, self._close_ports, on=True)
         }
         self._patient = patient
         self._equip = equip

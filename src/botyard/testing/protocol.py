@@ -95,7 +95,7 @@ def check_protocol(interface: Interface, examples: Sequence[bytes], *, rounds: i
         return ["it has no session that could be checked"]
     found: list[str] = []
     for part in (
-        check.examples_are_answered,
+        check.answers,
         check.damage,
         check.cuts,
         check.memory,
@@ -198,8 +198,8 @@ class _Check:
             try:
                 for _ in range(length // 4096):
                     data = self._draw.randbytes(4096) if unit is None else (unit * (4096 // len(unit) + 1))[:4096]
-                    world.say(session, [data])
-                    if self._is_stream and session.is_closed:
+                    answer = world.say(session, [data])
+                    if len(answer) > MAX_OUTPUT or (self._is_stream and session.is_closed):
                         break
                 kept, _ = tracemalloc.get_traced_memory()
             finally:

@@ -1,0 +1,186 @@
+"""The kit that checks sessions of other packages finds what is wrong with them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from botyard.control import Place
+from botyard.errors import BotyardError
+from botyard.geometry import Pose
+from botyard.interfaces.registry import Carrier, Door, Interface
+from botyard.testing import check_protocol
+
+
+class Good:
+    """Lines come back; `p` puts a robot somewhere."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self.is_closed = False
+        self.line, self.out = b"", b""
+        self.timer: float | None = None
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        if self.is_closed:
+            return
+        *lines, self.line = (self.line + data).split(b"\n")
+        self.line = self.line[:100]
+        for line in lines:
+            self.take(line[:100], now)
+
+    def take(self, line: bytes, now: float) -> None:
+        try:
+            if line == b"p":
+                self.place()
+            self.out += line + b"\n"
+        except BotyardError:
+            self.out += b"no\n"
+
+    def place(self) -> None:
+        self.door.do(Place(to=(("ann", Pose(5.0, 5.0, 0.0)),)))
+
+    def data_to_send(self) -> bytes:
+        out, self.out = self.out, b""
+        return out
+
+    def next_timer(self) -> float | None:
+        return None if self.is_closed else self.timer
+
+    def handle_timer(self, now: float) -> None:
+        self.timer = now + 1.0
+
+    def on_snapshot(self, now: float) -> None:
+        if not self.is_closed:
+            self.out += b""
+
+    def close(self) -> None:
+        self.is_closed, self.line, self.out = True, b"", b""
+
+
+class Raises(Good):
+    def take(self, line: bytes, now: float) -> None:
+        line.decode()
+        super().take(line, now)
+
+
+class Deaf(Good):
+    def take(self, line: bytes, now: float) -> None:
+        pass
+
+
+class Cut(Good):
+    """Takes pieces for lines."""
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        if not self.is_closed:
+            self.take(data[:100], now)
+
+
+class Hoards(Good):
+    def receive_data(self, data: bytes, now: float) -> None:
+        if self.is_closed:
+            return
+        *lines, self.line = (self.line + data).split(b"\n")
+        for line in lines:
+            self.take(line, now)
+
+
+class Talks(Good):
+    def take(self, line: bytes, now: float) -> None:
+        if line == b"q" and len(self.out) < 1_000_000:
+            self.out += b"." * 300_000
+        super().take(line, now)
+
+
+class Spins(Good):
+    def take(self, line: bytes, now: float) -> None:
+        super().take(line, now)
+        self.timer = now
+
+    def handle_timer(self, now: float) -> None:
+        self.timer = now
+
+
+class Undead(Good):
+    def close(self) -> None:
+        self.is_closed = False
+
+
+class Chatters(Good):
+    """Says something when it is over."""
+
+    def on_snapshot(self, now: float) -> None:
+        self.out += b"step\n"
+
+
+class Shares(Good):
+    """All sessions count together."""
+
+    last = b""
+
+    def take(self, line: bytes, now: float) -> None:
+        self.out += Shares.last[:1] + line + b"\n"
+        Shares.last = line or Shares.last
+
+    def __init__(self, door: Door) -> None:
+        super().__init__(door)
+        if door.caller.key == "one":
+            Shares.last = b""
+
+
+class Varies(Good):
+    numbers = itertools.count()
+
+    def take(self, line: bytes, now: float) -> None:
+        self.out += b"%d\n" % next(Varies.numbers)
+
+
+class Bypasses(Good):
+    def place(self) -> None:
+        self.door.sim.put("ann", Pose(5.0, 5.0, 0.0))
+
+
+class Impersonates(Good):
+    def place(self) -> None:
+        if self.door.caller.level > 1:
+            self.door.sim.put("ann", Pose(5.0, 5.0, 0.0), "page")
+
+
+def problems(session: Any) -> list[str]:
+    interface = Interface(name="one", about="", carrier=Carrier.TCP, session=session)
+    return check_protocol(interface, [b"hello\nworld\n", b"p\nq\n"])
+
+
+def test_nothing_is_found_in_a_good_one() -> None:
+    assert problems(Good) == []
+
+
+@pytest.mark.parametrize(
+    ("session", "told"),
+    [
+        (Raises, "UnicodeDecodeError came out"),
+        (Deaf, "no example is answered"),
+        (Cut, "cut into 12 pieces"),
+        (Hoards, "of 524288 bytes of zeros a session keeps"),
+        (Talks, "bytes are answered by"),
+        (Spins, "a timer ends more than"),
+        (Undead, "not closed after close"),
+        (Chatters, "that is over answers"),
+        (Shares, "another client changes what is answered"),
+        (Varies, "different answers in the same world"),
+        (Bypasses, "may only look on changes the world"),
+        (Impersonates, "in the name of page"),
+    ],
+)
+def test_what_is_wrong_is_found(session: Any, told: str) -> None:
+    found = problems(session)
+    assert any(told in problem for problem in found), found
+
+
+def test_one_without_a_session_cannot_be_checked() -> None:
+    assert check_protocol(Interface(name="own", about="", carrier=Carrier.OWN), []) == [
+        "it has no session that could be checked"
+    ]
