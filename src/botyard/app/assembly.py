@@ -15,8 +15,6 @@ from botyard.app.compose import Parts, compose
 from botyard.app.options import RobotChoice, RunOptions
 from botyard.app.plugins import PlugIn, begin_plugins
 from botyard.app.ros import RosInterfaces, begin_ros
-from botyard.formats.base import Options
-from botyard.formats.budget import Budget
 from botyard.formats.models import resource_folders
 from botyard.geometry import Pose
 from botyard.interfaces.registry import switched
@@ -31,33 +29,14 @@ from botyard.servers.tcp import RobotPortServer
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 
-DEFAULT_STEP = 0.1
-"""Time of a step, s."""
-AMBF_STEP = 0.005
-"""The same with --ambf, whose clients expect a world of many small steps, s."""
 DEFAULT_CAPACITY = 252.0
 """Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
-
-
-def usual_step(o: RunOptions) -> float:
-    """Time of a step where nobody says it, s."""
-    return DEFAULT_STEP if o.ambf is None or o.update_sim_time else AMBF_STEP
-
-
-def reading(o: RunOptions) -> Options:
-    """How map files are read."""
-    return Options(
-        budget=Budget().raised(o.max_read),
-        resolution=None if o.resolution is None else o.resolution / 1000.0,
-        lines_chunk=o.lines_chunksize,
-        points_chunk=o.points_chunksize,
-    )
 
 
 def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Parts:
     """What serves a simulation, as the options want it; no port is open yet."""
     settings = place.settings
-    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or usual_step(o)
+    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or o.usual_step
     parts = compose(
         sim,
         interval=None if o.fast else interval,
@@ -71,7 +50,7 @@ def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable
         read_only=o.read_only,
         allow_exit=o.allow_client_exit,
         folders=_map_folders(sim, o),
-        reading=reading(o),
+        reading=o.reading(),
         limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
         pictures=Path() if o.log_file is None or is_device(o.log_file) else Path(o.log_file).parent,
         rotate_logs=rotate_logs,
@@ -235,4 +214,4 @@ def about(yard: Yard) -> str:
     return f"botyard {__version__} ({system}), map {sim.scene.source or 'none'}, robots: {robots or 'none'}, seed {sim.seed}"
 
 
-__all__ = ["DEFAULT_STEP", "Doors", "about", "add_robots", "assemble", "open_doors", "reading", "usual_step"]
+__all__ = ["Doors", "about", "add_robots", "assemble", "open_doors"]

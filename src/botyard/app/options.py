@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from botyard.app.kinds import (
     Flag,
@@ -26,8 +26,16 @@ from botyard.app.kinds import (
     sequence_of,
 )
 from botyard.arguments import MAX_SEED, MIN_SEED
-from botyard.formats.budget import WHAT
+from botyard.formats.budget import WHAT, Budget
 from botyard.geometry import Pose
+
+if TYPE_CHECKING:
+    from botyard.formats.base import Options
+
+DEFAULT_STEP: Final = 0.1
+"""Time of a step, s."""
+AMBF_STEP: Final = 0.005
+"""The same with --ambf, whose clients expect a world of many small steps, s."""
 
 ERROR_MODES: Final = ("random_each_update", "random_init", "constant", "none")
 
@@ -168,6 +176,22 @@ class RunOptions:
     def chosen_robots(self, world_has_some: bool) -> Sequence[RobotChoice]:
         """The robots of the command line; a P3-DX when nobody names any."""
         return self.robots or (() if self.factories or world_has_some else (RobotChoice("p3dx", None),))
+
+    @property
+    def usual_step(self) -> float:
+        """Time of a step where nobody says it, s."""
+        return DEFAULT_STEP if self.ambf is None or self.update_sim_time else AMBF_STEP
+
+    def reading(self) -> Options:
+        """How map files are read."""
+        from botyard.formats.base import Options  # what only asks for help need not load the models of worlds
+
+        return Options(
+            budget=Budget().raised(self.max_read),
+            resolution=None if self.resolution is None else self.resolution / 1000.0,
+            lines_chunk=self.lines_chunksize,
+            points_chunk=self.points_chunksize,
+        )
 
     # fmt: off
 

@@ -147,7 +147,6 @@ def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | 
 
 def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callable[[str], None]) -> World:
     """The world with the map that was in place at last."""
-    from botyard.app.assembly import reading
     from botyard.formats.registry import load_world
     from botyard.model.scene import Scene
 
@@ -156,7 +155,7 @@ def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callabl
     if not saved.map:
         return replace(world, scene=Scene())
     try:
-        return replace(world, scene=load_world(saved.map, replace(reading(o), warn=remark)).scene)
+        return replace(world, scene=load_world(saved.map, replace(o.reading(), warn=remark)).scene)
     except (FormatError, OSError, ValueError) as error:
         remark(f"the map that was in place cannot be read any more: {error}")
         return world
@@ -169,13 +168,12 @@ def _simulate(
     log = logging.getLogger("botyard")
     for text in remarks:
         log.warning("%s", text)
-    from botyard.app.assembly import usual_step
     from botyard.cli.warmup import warm_up_with_progress
     from botyard.sim.simulation import Simulation
 
     sim_ms = o.update_sim_time or o.update_interval
     s = world.settings
-    step = sim_ms / 1000.0 if sim_ms else s.step or usual_step(o)
+    step = sim_ms / 1000.0 if sim_ms else s.step or o.usual_step
     if o.ambf is not None and not (o.update_interval or o.update_sim_time or s.step):
         log.info("AMBF: the world steps %g ms at a time; --update-interval says otherwise", step * 1000.0)
     settings: dict[str, Any] = {
@@ -203,7 +201,6 @@ def _simulate(
 
 def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
     """The world that the command line names, and the options together with those that the world has of its own."""
-    from botyard.app.assembly import reading
     from botyard.controllers.registry import is_controller
     from botyard.formats.models import folders_without_models, missing_folders
     from botyard.formats.registry import load_world, with_user_things
@@ -219,8 +216,8 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
     name = _map_name(o, remark)
     if name is None:
         nothing = World(scene=Scene())
-        return nothing if _asks(o) else with_user_things(nothing, replace(reading(o), warn=remark)), o
-    options = replace(reading(o), warn=remark, is_program=is_controller)
+        return nothing if _asks(o) else with_user_things(nothing, replace(o.reading(), warn=remark)), o
+    options = replace(o.reading(), warn=remark, is_program=is_controller)
     if name.startswith("ros:"):
         from botyard.app.ros import map_from_ros
 
@@ -236,13 +233,12 @@ def _load_world(o: RunOptions, context: click.Context, remark: Callable[[str], N
 
 def _descriptions(o: RunOptions, names: set[str], remark: Callable[[str], None]) -> Described:
     """What the description files of the command line tell of; `names` are those of the map's boxes."""
-    from botyard.app.assembly import reading
     from botyard.formats.adf import read_adf
     from botyard.model.objects import Described
 
     found = Described()
     for name in o.adf:
-        more = read_adf(name, replace(reading(o), warn=remark))
+        more = read_adf(name, replace(o.reading(), warn=remark))
         taken = (names | {b.name for b in found.bodies}) & {b.name for b in more.bodies}
         if taken:
             raise CommandLineError(f'--adf {name}: a body named "{min(taken)}" is there already')
