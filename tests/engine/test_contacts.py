@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -515,3 +516,79 @@ def test_a_heap_of_boxes_comes_to_rest_as_in_chipmunk(seed: int) -> None:
     assert ours[:, :2].mean(axis=0) == pytest.approx(theirs[:, :2].mean(axis=0), abs=0.06)
     ways = [np.hypot(*(p[:, :2] - start).T).mean() for p in (ours, theirs)]
     assert ways[0] == pytest.approx(ways[1], rel=0.2)
+
+
+# -- walls of several segments
+
+
+def chain(corners: Sequence[tuple[float, float]], pieces: int) -> np.ndarray:
+    """Walls along a line through `corners`, each side cut into `pieces`, every third one from its end to its beginning."""
+    ends = []
+    for (ax, ay), (bx, by) in pairwise(corners):
+        along = np.linspace(0.0, 1.0, pieces + 1)
+        x, y = ax + along * (bx - ax), ay + along * (by - ay)
+        ends += [[x[k], y[k], x[k + 1], y[k + 1]] for k in range(pieces)]
+    return np.array([[*e[2:], *e[:2]] if k % 3 == 2 else e for k, e in enumerate(ends)])
+
+
+@pytest.mark.parametrize("th", [0.0, 0.7, -2.0])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize(("outline", "tilt"), [("box", 0.0), ("box", math.pi / 4), ("disc", 0.0)])
+def test_a_wall_of_many_segments_is_slid_along_as_one(th: float, side: float, outline: str, tilt: float) -> None:
+    c, s = math.cos(th), math.sin(th)
+
+    def slide(pieces: int) -> tuple[Pose, tuple[float, float, float]]:
+        half = 0.2 * (abs(math.cos(tilt)) + abs(math.sin(tilt)))
+        y = side * (half + 1e-4)
+        spec = DynamicsSpec(mass=1.0, friction=0.0)
+        thing = BoxObject(
+            name="b", pose=Pose(-1.0 * c - y * s, -1.0 * s + y * c, th + tilt), length=0.4, width=0.4, dynamics=spec,
+            parts=(disc(0.2),) if outline == "disc" else (),
+        )  # fmt: skip
+        walls = chain([(-3.0 * c, -3.0 * s), (5.0 * c, 5.0 * s)], pieces)
+        sim = Simulation(Scene(segments=walls, boxes=(thing,)), step=0.1)
+        sim.throw("b", 1.0 * c, 1.0 * s)
+        sim.step()
+        sim.push("b", side * 20.0 * s, -side * 20.0 * c)  # into the wall
+        sim.step(30)
+        state = sim.snapshot.state
+        return Pose(*state.pose[0].tolist()), tuple(state.vel[0].tolist())
+
+    (whole, _), (cut, (vx, vy, _)) = slide(1), slide(20)
+    ways = [c * there.x + s * there.y for there in (whole, cut)]
+    if outline == "disc":  # a polygon, which rocks
+        assert ways[1] == pytest.approx(ways[0], abs=1e-3)
+    elif tilt == 0.0:
+        assert tuple(cut) == pytest.approx(tuple(whole), abs=1e-6)
+        assert math.hypot(vx, vy) == pytest.approx(1.0, abs=1e-6), "nothing holds it back"
+    else:  # it falls onto a side
+        assert ways[1] == pytest.approx(ways[0], abs=0.02)
+
+
+@pytest.mark.parametrize("pieces", [1, 10])
+@pytest.mark.parametrize("tilt", [0.0, 0.001, -0.001])
+def test_what_slides_into_a_corner_stops_there(pieces: int, tilt: float) -> None:
+    sim = Simulation(
+        Scene(segments=chain([(-2.0, 0.0), (1.0, 0.0), (1.0, 2.0)], pieces), boxes=(box("b", 0.0, 0.201, tilt, friction=0.0),)),
+        step=0.05,
+    )  # fmt: skip
+    sim.push("b", 8.0, -8.0)
+    sim.step(100)
+    assert tuple(sim.snapshot.state.pose[0]) == pytest.approx((0.8, 0.2, 0.0), abs=2e-3)
+    assert abs(sim.snapshot.state.vel[0]).max() < 1e-3
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.05, -0.05, 0.3, -0.3])
+@pytest.mark.parametrize("up", [-0.002, 0.05, -0.15])
+def test_an_outer_corner_pushes_to_its_side_alone(tilt: float, up: float) -> None:
+    """What is pushed against the side of a pillar meets its top as well, at a joint that is none for it."""
+
+    def pushed(walls: np.ndarray) -> np.ndarray:
+        sim = Simulation(Scene(segments=walls, boxes=(box("b", 0.32, up, tilt, friction=0.0, mass=1.0),)), step=0.01)
+        sim.push("b", -5.0, 0.0)
+        sim.step(30)
+        return sim.snapshot.state.pose[0].copy()
+
+    pillar = chain([(0.0, 0.0), (-1.0, 0.0), (-1.0, -1.0), (0.0, -1.0), (0.0, 0.0)], 1)
+    alone = chain([(0.0, -1.0), (0.0, 0.0)], 1)
+    assert tuple(pushed(pillar)) == pytest.approx(tuple(pushed(alone)), abs=0.01)

@@ -16,7 +16,7 @@ from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.collide import OBSTACLE, segment_distance
 from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.jit import inner_kernel, merged_kernel
-from botyard.engine.kernels.manifolds import feature_key, manifold
+from botyard.engine.kernels.manifolds import KEEP, SKIP, at_joint, feature_key, manifold, touch_side
 from botyard.engine.kernels.noise import mix
 from botyard.engine.layout import F8, I4, I8, U1, U2, U8
 from botyard.engine.masslayout import (
@@ -390,6 +390,19 @@ def touch_walls(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corn
                 n, turned, edge, other = manifold(
                     corners, corner_start[p] + off, corner_start[p + 1] + off, w0, w1, point
                 )
+                if n > 0 and turned == 0:
+                    side = at_joint(
+                        corners, corner_start[p] + off, corner_start[p + 1] + off, wall, flags[s, WALL_0], flags[s, WALL_1], w,
+                        point[2, 0], point[2, 1],
+                    )  # fmt: skip
+                    if side == SKIP:
+                        continue
+                    if side != KEEP:
+                        there, facing = touch_side(
+                            corners, side, corner_start[p] + off, corner_start[p + 1] + off, point
+                        )
+                        if there >= 0:
+                            n, turned, edge, other = there, 1, side, facing
                 if n == 0:
                     continue
                 if at + n > touch.shape[0]:

@@ -16,6 +16,16 @@ from botyard.engine.layout import F8
 
 PREFER = 5e-5
 """The second polygon gives the axis only if it overlaps less by more than this, m: else the axis would change to and fro."""
+JOINT = 1e-5
+"""Walls whose ends are so near to each other, or an end to a wall, m, meet there."""
+FLAT = 0.005
+"""What lies flat against a wall never lies quite flat: the sine of the angle between the two."""
+ASIDE = 0.1
+"""At an outer corner a normal may lie so far beside those of the walls, as a sine, and walls that meet may turn so much as if none did."""
+DEEPEST = 0.05
+"""What lies deeper in a wall than this, m, does not slide along it."""
+RIGHT, LEFT, KEEP, SKIP = 0, 1, 2, 3
+"""What a contact at an end of a wall is; the first two are the edges of a wall, too."""
 
 
 @inner_kernel
@@ -90,6 +100,18 @@ def manifold(corners: F8, a0: int, a1: int, b0: int, b1: int, point: F8) -> tupl
     turned = 1 if other_apart > apart + PREFER else 0
     r0, r1, o0, o1 = (b0, b1, a0, a1) if turned else (a0, a1, b0, b1)
     edge = other if turned else edge
+    count, facing = touch_edge(corners, edge, r0, r1, o0, o1, point)
+    if turned:
+        point[2, 0], point[2, 1] = -point[2, 0], -point[2, 1]
+    return count, turned, edge - r0, facing - o0
+
+
+@inner_kernel
+def touch_edge(corners: F8, edge: int, r0: int, r1: int, o0: int, o1: int, point: F8) -> tuple[int, int]:
+    """Where the polygon corners[o0:o1] touches this edge of corners[r0:r1], beyond which none of it is: `point` as `manifold` has it.
+
+    The normal is that of the edge. Returns how many points there are, and the other's edge that faces this one.
+    """
     nx, ny = corners[edge, 2], corners[edge, 3]
     facing, least = o0, math.inf  # the edge of the other one that looks against the normal most
     for j in range(o0, o1):
@@ -109,5 +131,94 @@ def manifold(corners: F8, a0: int, a1: int, b0: int, b1: int, point: F8) -> tupl
         point[0, 1] = corners[deepest, 1] - 0.5 * ny * least
         point[0, 2], point[0, 3] = -least, 0.0
         count = 1
-    point[2, 0], point[2, 1] = (-nx, -ny) if turned else (nx, ny)
-    return count, turned, edge - r0, facing - o0
+    point[2, 0], point[2, 1] = nx, ny
+    return count, facing
+
+
+@merged_kernel
+def quarters(x: float, y: float) -> float:
+    """A number that grows with the direction of a vector, anticlockwise from + x: 0 … 4, a whole one for each quarter turn."""
+    part = y / (abs(x) + abs(y))
+    if x < 0.0:
+        return 2.0 - part
+    return part if y >= 0.0 else 4.0 + part
+
+
+@inner_kernel
+def at_joint(corners: F8, a0: int, a1: int, wall: F8, first: int, last: int, w: int, nx: float, ny: float) -> int:
+    """Whether a contact of the polygon corners[a0:a1] with the end of a wall is none, because other walls go on there.
+
+    A point that moves along a chain of walls would hit the end of each when it lies a little too deep. The normal (`nx`, `ny`), which is
+    that of an edge of the polygon, must lie between those of the walls that meet there: in the Voronoi region of their common end.
+
+    Parameters
+    ----------
+    wall : (n, 4) float64
+        Walls; those from `first` to `last` may be near.
+    w : int
+        The wall.
+
+    Returns
+    -------
+    int
+        `KEEP`: it is one. `SKIP`: it is a contact of another wall. `RIGHT`, `LEFT`: the polygon touches this side of the wall.
+    """
+    tx, ty = wall[w, 2] - wall[w, 0], wall[w, 3] - wall[w, 1]
+    size = math.sqrt(tx * tx + ty * ty)
+    tx, ty = tx / size, ty / size
+    along = -(nx * tx + ny * ty)  # of the direction out of the wall
+    if abs(along) <= FLAT:
+        return KEEP  # it lies flat
+    x, y = (wall[w, 2], wall[w, 3]) if along > 0.0 else (wall[w, 0], wall[w, 1])
+    if along > 0.0:
+        tx, ty = -tx, -ty  # from the end along the wall
+    cx = cy = 0.0
+    for k in range(a0, a1):
+        cx, cy = cx + corners[k, 0] - x, cy + corners[k, 1] - y
+    if cx == 0.0 and cy == 0.0:
+        return KEEP
+    # directions as seen from the wall: where the polygon is, and the next walls on both sides of it
+    place = quarters(cx * tx + cy * ty, cy * tx - cx * ty)
+    low, high, steep = 4.0, 0.0, -1.0
+    for u in range(first, last):
+        ux, uy = wall[u, 2] - wall[u, 0], wall[u, 3] - wall[u, 1]
+        size = math.sqrt(ux * ux + uy * uy)
+        if u == w or size == 0.0:
+            continue
+        ux, uy = ux / size, uy / size
+        at = (x - wall[u, 0]) * ux + (y - wall[u, 1]) * uy
+        if abs((x - wall[u, 0]) * uy - (y - wall[u, 1]) * ux) > JOINT or at < -JOINT or at > size + JOINT:
+            continue
+        for end in range(2):  # it goes on from there to both sides, or to one
+            if (size - at if end == 0 else at) <= JOINT:
+                continue
+            sx, sy = (ux, uy) if end == 0 else (-ux, -uy)
+            steep = max(steep, -(nx * sx + ny * sy))
+            q = quarters(sx * tx + sy * ty, sy * tx - sx * ty)
+            low, high = min(low, q), max(high, q)
+    if steep <= FLAT:
+        return KEEP
+    # an edge of the wall looks to the right of its direction, the other one to the left; here it may run the other way
+    if place <= low and low <= 2.0 + ASIDE:
+        return RIGHT if along > 0.0 else LEFT
+    if place >= high and high >= 2.0 - ASIDE:
+        return LEFT if along > 0.0 else RIGHT
+    return SKIP if steep > ASIDE else KEEP  # an outer corner, or other walls stand between
+
+
+@merged_kernel
+def touch_side(corners: F8, side: int, a0: int, a1: int, point: F8) -> tuple[int, int]:
+    """Where the polygon corners[a0:a1] touches a side of the wall in the first two rows: see `touch_edge`; with the normal to the wall.
+
+    −1 points: it lies too deep for that side.
+    """
+    nx, ny, deepest = corners[side, 2], corners[side, 3], math.inf
+    for k in range(a0, a1):
+        deepest = min(deepest, nx * (corners[k, 0] - corners[side, 0]) + ny * (corners[k, 1] - corners[side, 1]))
+    if deepest > 0.0:
+        return 0, 0
+    if deepest < -DEEPEST:
+        return -1, 0
+    count, facing = touch_edge(corners, side, 0, 2, a0, a1, point)
+    point[2, 0], point[2, 1] = -nx, -ny
+    return count, facing - a0
