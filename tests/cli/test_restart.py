@@ -224,7 +224,7 @@ def test_it_is_not_tried_for_ever(
     monkeypatch.setattr(supervisor._Worker, "run", dies)
     monkeypatch.setattr(supervisor, "PAUSE", 0.0)
     assert supervisor.supervise(["--nomap"], None, str(state), tmp_path) == 236
-    assert len(runs) == supervisor.MOST
+    assert len(runs) == supervisor.MAX_CRASHES
     assert "--restarting-after-crash" not in runs[0]
     assert all(r[-1] == "--restarting-after-crash" for r in runs[1:])
     assert "Segmentation fault), too often: it is not started again" in capsys.readouterr().err
