@@ -90,9 +90,10 @@ class RosInterfaces:
         """
         if self._graph is None:
             from botyard.interfaces.ros.graph import RosGraph
+            from botyard.protocols.ros_messages.naming import PROFILES
 
             o = self._o
-            sim_time = o.ros_time == "sim" if o.ros_time else o.ros_names in ("default", "stage")
+            sim_time = o.ros_time == "sim" if o.ros_time else PROFILES[o.ros_names].sim_time
             self._graph = RosGraph(
                 self._yard.hub,
                 self._yard.control,

@@ -41,7 +41,7 @@ from botyard.interfaces.ros.simulation_interfaces import RosSimulator
 from botyard.model.world import THING
 from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
-from botyard.protocols.ros_messages.naming import NODE, graph_name, names_of
+from botyard.protocols.ros_messages.naming import NODE, PROFILES, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value
 from botyard.protocols.ros_messages.reconfigure import LIMIT, PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
@@ -290,7 +290,7 @@ class RosGraph:
         self._cells = cells
         self._sim = hub.sim
         self.types = types
-        self.profile = profile
+        self.profile = PROFILES[profile]
         self.sim_time = sim_time
         self._timeout = timeout
         self._m = Messages(types)
@@ -396,7 +396,7 @@ class RosGraph:
 
     def _robot_member(self, robot: Robot, alone: bool) -> _Member:
         called = self._called(robot.name)
-        names = names_of(called, self.profile, alone)
+        names = names_of(called, self.profile.name, alone)
         port = self._control.do(ROS, TakeRobot(robot=robot.name))
         topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._data)
         for problem in topics.problems:
@@ -417,37 +417,29 @@ class RosGraph:
             self._timeout,
             lambda text: log.warning("%s: %s", robot.name, text),
         )
-        inputs = [Input(names.topic("cmd_vel"), "geometry_msgs/Twist", driver.twist, "velocity: m/s and rad/s")]
-        services = []
-        if self.profile != "stage":
-            services = [
-                Service(
-                    names.topic("enable_motors"),
-                    "std_srvs/Empty",
-                    self._empty(lambda: driver.enable(True)),
-                    "motors on",
-                ),
-                Service(
-                    names.topic("disable_motors"),
-                    "std_srvs/Empty",
-                    self._empty(lambda: driver.enable(False)),
-                    "motors off",
-                ),
-            ]
-        if self.profile == "default":
-            inputs += [
-                Input(names.topic("cmd_vel_stamped"), "geometry_msgs/TwistStamped", driver.stamped, "velocity, with a header"),
-                Input(names.topic("enable_motors_cmd"), "std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off"),
-            ]  # fmt: skip
-        if self.profile == "default":
-            put = partial(self._place, robot.name)
-            inputs.append(
-                Input(names.topic("set_pose"), "geometry_msgs/PoseStamped", put, "put it there", operation=Place)
-            )
+        put = partial(self._place, robot.name)
+        on, off = self._empty(lambda: driver.enable(True)), self._empty(lambda: driver.enable(False))
+        about: dict[str, tuple[str, Callable[[Any], None], str, type[Operation[Any]] | None]] = {
+            "cmd_vel": ("geometry_msgs/Twist", driver.twist, "velocity: m/s and rad/s", None),
+            "cmd_vel_stamped": ("geometry_msgs/TwistStamped", driver.stamped, "velocity, with a header", None),
+            "enable_motors_cmd": ("std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off", None),
+            "set_pose": ("geometry_msgs/PoseStamped", put, "put it there", Place),
+        }
+        inputs = [
+            Input(names.topic(name), kind, act, text, operation=operation)
+            for name, (kind, act, text, operation) in about.items()
+            if names.offers(name)
+        ]
+        switches = {"enable_motors": (on, "motors on"), "disable_motors": (off, "motors off")}
+        services = [
+            Service(names.topic(name), "std_srvs/Empty", act, text)
+            for name, (act, text) in switches.items()
+            if names.offers(name)
+        ]
         inputs = [i for i in inputs if self._may(i)]
         offered = topics.topics()
         limits = None
-        if self.profile in ("default", "rosaria"):
+        if names.offers("limits"):
             limits = Reconfigure(port, names.prefix, self.types, self._hub.settle)
             offered += limits.topics()
             services.append(limits.service())
@@ -485,7 +477,7 @@ class RosGraph:
         return serve
 
     def _world_member(self) -> _Member:
-        node = "/stageros" if self.profile == "stage" else f"/{NODE}"
+        node, offered = self.profile.world_node, self.profile.world
         topics = [
             Topic("/tf", "tf2_msgs/TFMessage", self._tf, "odom → base_link of every robot", queue=100),
             Topic("/tf_static", "tf2_msgs/TFMessage", self._tf_static, "base_link → sensors", version=lambda: tuple(self._members)),
@@ -494,9 +486,9 @@ class RosGraph:
         ]  # fmt: skip
         services: list[Service] = []
         inputs: list[Input] = []
-        if self.sim_time:
+        if self.sim_time and "clock" in offered:
             topics.append(Topic("/clock", "rosgraph_msgs/Clock", self._clock, "simulated time", queue=1))
-        if self.profile == "default" and self._maps:
+        if "map" in offered and self._maps:
             topics.append(
                 Topic(
                     "/map",
@@ -507,7 +499,7 @@ class RosGraph:
                     queue=1,
                 )
             )
-        if self.profile == "default":
+        if "diagnostics" in offered:
             topics.append(
                 Topic(
                     "/diagnostics",
@@ -517,12 +509,13 @@ class RosGraph:
                     period=SLOW,
                 )
             )
+        if "control" in offered:
             services += self._world_services(f"{node}/")
             services += Parameters(node, self.types, self._parameters).services()
             standard = RosSimulator(node, self.types, self._m, self._control, self.stamp, ROS)
             services += standard.services()
             inputs += self._world_inputs(node)
-        if self.profile in ("default", "stage"):
+        if "reset_positions" in offered:
             services.append(
                 Service(
                     "/reset_positions",
@@ -532,8 +525,6 @@ class RosGraph:
                     operation=Reset,
                 )
             )
-        if self.profile in ("amrisim", "rosaria"):
-            topics = topics[:4]
         inputs = [i for i in inputs if self._may(i)]
         services = [s for s in services if self._may(s)]
         return _Member(node, [_Live(t, node) for t in topics], inputs, services)

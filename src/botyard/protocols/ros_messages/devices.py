@@ -27,7 +27,7 @@ def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
     """The devices of a robot that a profile of names has topics for."""
     for name, reader in port.devices.items():
         ros = reader.kind.ros
-        if ros is not None and names.profile in ros.profiles:
+        if ros is not None and names.profile.name in ros.profiles:
             yield Shown(reader, ros, name.removeprefix(reader.kind.name))
 
 

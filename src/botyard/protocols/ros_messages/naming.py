@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-PROFILES: Final = ("default", "amrisim", "stage", "rosaria")
 NODE: Final = "botyard"
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 
@@ -15,6 +15,132 @@ def graph_name(name: str) -> str:
     """A robot's name as part of ROS names: letters, digits and underscores, a letter first (ROS 2 design: topic and service names)."""
     clean = _NOT_A_NAME.sub("_", name)
     return clean if clean[:1].isalpha() else f"r_{clean}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What is offered to ROS programs, and by which names. In names, ``{name}`` stands for the robot.
+
+    Attributes
+    ----------
+    node, node_alone : str
+        The node that offers a robot's topics; of the only robot.
+    prefix, prefix_alone : str
+        What its topics and services begin with, up to the last slash.
+    frame, frame_alone : str
+        What its frames begin with.
+    robot : frozenset of str
+        What a robot has: topics, inputs and services by their last names; ``scan`` are its lasers, ``limits`` those that can be set by
+        dynamic_reconfigure, ``gps`` a frame.
+    world_node : str
+        The node of the simulator.
+    world : frozenset of str
+        What that has beside transforms and its log: ``clock``, ``map``, ``diagnostics``, ``reset_positions``; ``control`` are services and
+        inputs that change the world, parameters and simulation_interfaces.
+    scans : (str, str, str)
+        Topic of the only laser, of the first of several, and of the others; ``{index}`` counts from 0, ``{number}`` from 1, ``{type}`` is
+        the laser's.
+    laser_frame : str
+        Frame of the first laser.
+    sonar_frame : str
+        Frame of sonar echoes.
+    far_echoes : bool
+        Readings of sonars that met nothing are points, too.
+    odometry_child : bool
+        Odometry names the frame of its velocities.
+    covariance : bool
+        Odometry says how uncertain it is.
+    truth_frame : str
+        Frame of the true pose; ``odom`` is the robot's own.
+    open_scans : bool
+        Rays that meet nothing are infinite (REP-117); else they have the greatest range.
+    sim_time : bool
+        Stamps are simulated time unless the user says otherwise.
+    """
+
+    name: str
+    node: str
+    node_alone: str
+    prefix: str
+    prefix_alone: str
+    frame: str = "{name}/"
+    frame_alone: str = ""
+    robot: frozenset[str]
+    world_node: str = f"/{NODE}"
+    world: frozenset[str] = frozenset()
+    scans: tuple[str, str, str] = ("base_scan", "base_scan", "base_scan_{index}")
+    laser_frame: str = "base_laser"
+    sonar_frame: str = "base_link"
+    far_echoes: bool = False
+    odometry_child: bool = True
+    covariance: bool = False
+    truth_frame: str = "map"
+    open_scans: bool = False
+    sim_time: bool = False
+
+
+_ARIA: Final = frozenset(
+    {"cmd_vel", "pose", "sonar", "sonar_pointcloud2", "motors_state", "enable_motors", "disable_motors"}
+)
+_BATTERY: Final = frozenset({"battery_voltage", "battery_state_of_charge", "battery_recharge_state"})
+_STAGE: Final = frozenset({"cmd_vel", "odom", "base_pose_ground_truth", "scan"})
+
+PROFILES: Final[Mapping[str, Profile]] = {
+    p.name: p
+    for p in (
+        Profile(
+            name="default",
+            node=f"/{NODE}",
+            node_alone=f"/{NODE}",
+            prefix="/{name}/",
+            prefix_alone="/{name}/",
+            frame_alone="{name}/",
+            robot=_ARIA | _BATTERY | _STAGE
+            | {"battery_state", "fix", "gps", "limits", "cmd_vel_stamped", "enable_motors_cmd", "set_pose"},
+            world=frozenset({"clock", "map", "diagnostics", "control", "reset_positions"}),
+            covariance=True,
+            open_scans=True,
+            sim_time=True,
+        ),
+        Profile(
+            name="amrisim",
+            node="/AMRISim_{name}",  # a node's name holds no hyphen: "-" of the original is refused by later ROS tools
+            node_alone="/AMRISim_{name}",
+            prefix="/AMRISim_{name}/",
+            prefix_alone="/AMRISim_{name}/",
+            robot=_ARIA,
+        ),
+        Profile(
+            name="stage",
+            node="/stageros",
+            node_alone="/stageros",
+            prefix="/{name}/",
+            prefix_alone="/",
+            robot=_STAGE,
+            world_node="/stageros",
+            world=frozenset({"clock", "reset_positions"}),
+            scans=("base_scan", "base_scan_{index}", "base_scan_{index}"),
+            laser_frame="base_laser_link",
+            odometry_child=False,
+            truth_frame="odom",
+            sim_time=True,
+        ),
+        Profile(
+            name="rosaria",
+            node="/{name}/RosAria",
+            node_alone="/RosAria",
+            prefix="/{name}/RosAria/",
+            prefix_alone="/RosAria/",
+            robot=_ARIA | _BATTERY | {"scan", "limits"},
+            scans=("{type}_{number}_laserscan",) * 3,
+            sonar_frame="sonar",
+            far_echoes=True,
+            covariance=True,
+        ),
+    )
+}  # fmt: skip
+"""``default``: ``/<robot>/…``, one node for all; the others are those programs' names, ``stage`` and ``rosaria`` without a prefix for the
+only robot. AMRISim and stage_ros say nothing of the uncertainty of odometry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +155,18 @@ class Names:
         What its topics and services begin with, up to the last slash.
     frame : str
         What its frames begin with.
-    profile : str
-        See `PROFILES`.
+    profile : Profile
+        Which of them there are.
     """
 
     node: str
     prefix: str
     frame: str
-    profile: str = "default"
+    profile: Profile
+
+    def offers(self, name: str) -> bool:
+        """Whether the robot has something, see `Profile.robot`."""
+        return name in self.profile.robot
 
     def topic(self, name: str) -> str:
         """An absolute name."""
@@ -49,18 +179,14 @@ class Names:
     @property
     def laser_frame(self) -> str:
         """The frame of the first laser."""
-        return self.frame_id("base_laser_link" if self.profile == "stage" else "base_laser")
+        return self.frame_id(self.profile.laser_frame)
 
     def scan_topic(self, index: int, count: int, type_name: str) -> str:
-        """The topic of a laser.
-
-        stage_ros numbers them when there are several; ROSARIA names them after their types.
-        """
-        if self.profile == "rosaria":
-            return self.topic(f"{_NOT_A_NAME.sub('', type_name)}_{index + 1}_laserscan")
-        if self.profile == "stage" and count > 1:
-            return self.topic(f"base_scan_{index}")
-        return self.topic("base_scan" if index == 0 else f"base_scan_{index}")
+        """The topic of a laser."""
+        only, first, others = self.profile.scans
+        pattern = others if index else first if count > 1 else only
+        kind = _NOT_A_NAME.sub("", type_name)
+        return self.topic(pattern.format(index=index, number=index + 1, type=kind))
 
     def laser_frame_id(self, index: int) -> str:
         """The frame of a laser."""
@@ -75,20 +201,10 @@ def names_of(robot: str, profile: str, alone: bool) -> Names:
     robot : str
         Its name.
     profile : str
-        ``default``: ``/<robot>/…``, one node for all; ``amrisim``: a node ``/AMRISim-<robot>`` with its private topics; ``stage`` and
-        ``rosaria``: those programs' names, without a prefix for a robot that is `alone`.
+        One of `PROFILES`.
     alone : bool
         It is the only robot.
     """
-    name = graph_name(robot)
-    if profile == "amrisim":
-        node = f"/AMRISim_{name}"  # a node's name holds no hyphen: "-" of the original is refused by later ROS tools
-        return Names(node=node, prefix=f"{node}/", frame="" if alone else f"{name}/", profile=profile)
-    if profile == "stage":
-        return Names(
-            node="/stageros", prefix="/" if alone else f"/{name}/", frame="" if alone else f"{name}/", profile=profile
-        )
-    if profile == "rosaria":
-        node = "/RosAria" if alone else f"/{name}/RosAria"
-        return Names(node=node, prefix=f"{node}/", frame="" if alone else f"{name}/", profile=profile)
-    return Names(node=f"/{NODE}", prefix=f"/{name}/", frame=f"{name}/", profile="default")
+    p, name = PROFILES[profile], graph_name(robot)
+    node, prefix, frame = (p.node_alone, p.prefix_alone, p.frame_alone) if alone else (p.node, p.prefix, p.frame)
+    return Names(node=node.format(name=name), prefix=prefix.format(name=name), frame=frame.format(name=name), profile=p)

@@ -143,12 +143,13 @@ class RobotTopics:
         mounts = np.array([t.pose for t in ring.transducers] if ring is not None else [], np.float64).reshape(-1, 3)
         # AMRISim leaves out readings that met nothing, ROSARIA does not
         farthest = np.full(len(mounts), math.inf)
-        if ring is not None and names.profile != "rosaria":
+        if ring is not None and not names.profile.far_echoes:
             farthest = np.array([ring.limits_of(t)[1] if t.connected else ring.range_max for t in ring.transducers])
         self._ring = ring_of(port.name, mounts, farthest)
         data.add(self._ring)
         n = names
         self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
+        self._truth_frame = self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
         self.problems = learn_types(port, types)
         """What is not shown of the robot's devices, and why."""
 
@@ -160,65 +161,37 @@ class RobotTopics:
 
     def topics(self) -> list[Topic]:
         """The topics, each once."""
-        n, spec, profile = self.names, self.port.spec, self.names.profile
+        n, spec = self.names, self.port.spec
         found: list[Topic] = []
         odometry = self._quick_odometry(False)
 
         def add(name: str, type_name: str, make: Callable[[Stamp], Any], about: str, **options: Any) -> None:
-            found.append(Topic(n.topic(name), type_name, make, about, **options))
+            if n.offers(name):
+                found.append(Topic(n.topic(name), type_name, make, about, **options))
 
-        if profile != "stage":
-            add(
-                "pose",
-                "nav_msgs/Odometry",
-                self._odometry,
-                "where odometry believes the robot to be, and its velocity",
-                quick=odometry,
-            )
-        if profile in ("default", "stage"):
-            add(
-                "odom",
-                "nav_msgs/Odometry",
-                self._odometry,
-                "the same as pose, by the name that most programs expect",
-                quick=odometry,
-            )
-            add(
-                "base_pose_ground_truth",
-                "nav_msgs/Odometry",
-                self._truth,
-                "where it really is",
-                quick=self._quick_odometry(True),
-            )
-        if spec.sonar is not None and profile != "stage":
+        believed = "where odometry believes the robot to be, and its velocity"
+        add("pose", "nav_msgs/Odometry", self._odometry, believed, quick=odometry)
+        usual = "the same as pose, by the name that most programs expect"
+        add("odom", "nav_msgs/Odometry", self._odometry, usual, quick=odometry)
+        exact = self._quick_odometry(True)
+        add("base_pose_ground_truth", "nav_msgs/Odometry", self._truth, "where it really is", quick=exact)
+        if spec.sonar is not None:
             subscribe = self.port.subscribe_sonar
             add("sonar", "sensor_msgs/PointCloud", self._sonar_cloud, "sonar readings as points", wanted=subscribe)
             add(
                 "sonar_pointcloud2", "sensor_msgs/PointCloud2", self._sonar_cloud2, "the same as PointCloud2", wanted=subscribe,
                 quick=self._quick_cloud(),
             )  # fmt: skip
-        if profile != "amrisim":
-            for i in range(self.port.n_lasers):
-                found.append(self._scan_topic(i))
-        if profile != "stage":
-            add(
-                "motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=self._motors_on
-            )  # fmt: skip
-        if profile in ("default", "rosaria"):
-            add("battery_voltage", "std_msgs/Float64", self._volts, "battery voltage, V", period=SLOW)
-            add("battery_state_of_charge", "std_msgs/Float32", self._share, "state of charge, 0 … 1", period=SLOW)
-            add(
-                "battery_recharge_state", "std_msgs/Int8", self._recharge, "what the charger does", version=lambda: self._charge_state
-            )  # fmt: skip
-        if profile == "default":
-            add(
-                "battery_state",
-                "sensor_msgs/BatteryState",
-                self._battery,
-                "the battery in ROS's own terms",
-                period=SLOW,
-            )
-            add("fix", "sensor_msgs/NavSatFix", self._fix, "GPS, in georeferenced maps", period=SLOW)
+        if n.offers("scan"):
+            found += [self._scan_topic(i) for i in range(self.port.n_lasers)]
+        add("motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=self._motors_on)
+        add("battery_voltage", "std_msgs/Float64", self._volts, "battery voltage, V", period=SLOW)
+        add("battery_state_of_charge", "std_msgs/Float32", self._share, "state of charge, 0 … 1", period=SLOW)
+        add(
+            "battery_recharge_state", "std_msgs/Int8", self._recharge, "what the charger does", version=lambda: self._charge_state
+        )  # fmt: skip
+        add("battery_state", "sensor_msgs/BatteryState", self._battery, "the battery in ROS's own terms", period=SLOW)
+        add("fix", "sensor_msgs/NavSatFix", self._fix, "GPS, in georeferenced maps", period=SLOW)
         for one in shown_devices(self.port, n):
             if self._types.knows(one.ros.type_name):
                 found.append(self._device_topic(one))
@@ -247,7 +220,7 @@ class RobotTopics:
         ]
         if self.port.spec.sonar is not None:
             found.append(Transform(self._base, n.frame_id("sonar"), Pose()))
-        if n.profile == "default":
+        if n.offers("gps"):
             found.append(
                 Transform(self._base, n.frame_id("gps"), Pose(self.port.spec.gps.x, self.port.spec.gps.y, 0.0))
             )
@@ -258,9 +231,7 @@ class RobotTopics:
         name = n.scan_topic(i, self.port.n_lasers, self.port.spec.lasers[i].type_name)
 
         def make(stamp: Stamp) -> Any:
-            return self._m.scan(
-                stamp, self.port.laser(i), n.laser_frame_id(i), self._step(), inf=n.profile == "default"
-            )
+            return self._m.scan(stamp, self.port.laser(i), n.laser_frame_id(i), self._step(), inf=n.profile.open_scans)
 
         return Topic(
             name,
@@ -274,14 +245,13 @@ class RobotTopics:
     def _odometry(self, stamp: Stamp) -> Any:
         state = self.port.state()
         # AMRISim and stage_ros say nothing of the uncertainty
-        known = self.names.profile in ("default", "rosaria")
-        child = "" if self.names.profile == "stage" else self._base
+        child = self._base if self.names.profile.odometry_child else ""
+        known = self.names.profile.covariance
         return self._m.odometry(stamp, state.pose_odom, state.twist, self._odom, child, covariance=known)
 
     def _truth(self, stamp: Stamp) -> Any:
         state = self.port.state()
-        frame = self._odom if self.names.profile == "stage" else "map"
-        return self._m.odometry(stamp, state.pose_world, state.twist, frame, self._base, exact=True)
+        return self._m.odometry(stamp, state.pose_world, state.twist, self._truth_frame, self._base, exact=True)
 
     # -- the same as bytes, without objects
 
@@ -299,20 +269,22 @@ class RobotTopics:
         return quick
 
     def _odometry_template(self, exact: bool) -> QuickOdometry:
-        stage = self.names.profile == "stage"
         if exact:
-            return QuickOdometry(
-                self._types, self._m, self._odom if stage else "map", self._base, exact=True, covariance=True
-            )
-        known = self.names.profile in ("default", "rosaria")
+            return QuickOdometry(self._types, self._m, self._truth_frame, self._base, exact=True, covariance=True)
+        profile = self.names.profile
         return QuickOdometry(
-            self._types, self._m, self._odom, "" if stage else self._base, exact=False, covariance=known
+            self._types,
+            self._m,
+            self._odom,
+            self._base if profile.odometry_child else "",
+            exact=False,
+            covariance=profile.covariance,
         )
 
     def _quick_scan(self, index: int, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
         """A scan out of the readings of the step, as long as the laser is configured as it is."""
         made: dict[int, QuickScan] = {}
-        fleet, name, data, inf = self.port.fleet, self.port.name, self.data, self.names.profile == "default"
+        fleet, name, data, inf = self.port.fleet, self.port.name, self.data, self.names.profile.open_scans
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             span = fleet.span(name, "laser", index)
@@ -356,7 +328,7 @@ class RobotTopics:
         return points[readings.ranges < ring.farthest]
 
     def _sonar_frame(self) -> str:
-        return self.names.frame_id("sonar") if self.names.profile == "rosaria" else self._base
+        return self.names.frame_id(self.names.profile.sonar_frame)
 
     def _sonar_cloud(self, stamp: Stamp) -> Any:
         return self._m.cloud(stamp, self._sonar_points(), self._sonar_frame())
