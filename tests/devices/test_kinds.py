@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import math
 import shutil
 import sys
@@ -441,3 +442,13 @@ def test_a_device_that_fails_is_shown_as_such(known: None) -> None:
     robot = Simulation().add_robot(find_robot("p3dx").fitted(FeelerSpec()))
     (one,) = device_readings(robot)
     assert (one.rows, one.about) == ([], "cannot be read: ZeroDivisionError('division by zero')")
+
+
+def test_the_examples_own_tests_pass(beacon: Any) -> None:
+    spec = importlib.util.spec_from_file_location("test_beacon_of_the_example", BEACON / "tests/test_beacon.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    tests = [test for name, test in vars(module).items() if name.startswith("test_")]
+    assert len(tests) >= 5
+    for test in tests:
+        test()
