@@ -22,7 +22,7 @@ import botyard
 from botyard.app.running import AsyncRunning, Running
 from botyard.app.serve import Serving
 from botyard.clients.pioneer import PioneerClient
-from botyard.control import USER, AddRobot, Control, LoadMap, Remove, StepNow
+from botyard.control import USER, AddRobot, AddRobots, Control, LoadMap, Remove, StepNow
 from botyard.control.later import promise
 from botyard.errors import ArgumentError, ModelError, NotNowError, PortError, UnknownNameError
 from botyard.protocols.webgui.messages import VERSION
@@ -476,3 +476,12 @@ def test_keywords_are_told() -> None:
     assert (signature.parameters["page"].default, signature.parameters["discovery"].default) == (True, False)
     text = inspect.getdoc(botyard.serve) or ""
     assert all(f"\n{word} : " in text for word in signature.parameters)
+
+
+def test_robots_that_are_added_have_their_ports_when_that_is_answered() -> None:
+    sim = botyard.Simulation(seed=1)
+    with botyard.serve(sim, port=0, page=False) as running:
+        (name,) = running.do(AddRobot(model="p3at", robot="late")).robots
+        assert running.ports[name].port > 0
+        many = running.do(AddRobots(model="amigo", number=3)).robots
+        assert all(running.ports[n].port > 0 for n in many)

@@ -19,7 +19,7 @@ from botyard.app.compose import Parts
 from botyard.app.keywords import python_words
 from botyard.app.options import RunOptions
 from botyard.app.page import begin_page
-from botyard.control import USER, Control, Operation, Pause, Resume, StepNow
+from botyard.control import USER, Arrived, Control, Operation, Pause, Resume, StepNow
 from botyard.control.later import promise, settled
 from botyard.control.time import MAX_STEPS, MAX_STEPS_AT_ONCE
 from botyard.errors import NotNowError
@@ -325,6 +325,8 @@ class Running(Offers):
     def do(self, operation: Operation[Any]) -> Any:
         """Do an operation of `botyard.control` in the user's name, and return what it answers, when that is there.
 
+        Robots that are added have their ports then.
+
         Raises
         ------
         BotyardError
@@ -354,7 +356,7 @@ class Running(Offers):
             if isinstance(result, Future):
                 result.add_done_callback(lambda done: _hand_on(done, future))
             else:
-                settled(future, result)
+                _conclude(result, future)
 
         return self._result(future, act)
 
@@ -380,7 +382,17 @@ def _hand_on(done: Future[Any], future: Future[Any]) -> None:
     elif (error := done.exception()) is not None:
         settled(future, error=error)
     else:
-        settled(future, done.result())
+        _conclude(done.result(), future)
+
+
+def _conclude(result: Any, future: Future[Any]) -> None:
+    """Give a result to a future; robots that were added are waited for until their ports are open."""
+    if isinstance(result, Arrived):
+        result.served.add_done_callback(
+            lambda served: settled(future, result, None if served.cancelled() else served.exception())
+        )
+    else:
+        settled(future, result)
 
 
 def _portions(steps: object) -> list[int]:
@@ -444,6 +456,8 @@ class AsyncRunning(Offers):
     async def do(self, operation: Operation[Any]) -> Any:
         """Do an operation of `botyard.control` in the user's name, and return what it answers, when that is there.
 
+        Robots that are added have their ports then.
+
         Raises
         ------
         BotyardError
@@ -451,7 +465,10 @@ class AsyncRunning(Offers):
         """
         arguments.instance(operation, "operation", Operation)
         result = self.control.do(USER, operation)
-        return await asyncio.wrap_future(result) if isinstance(result, Future) else result
+        answer = await asyncio.wrap_future(result) if isinstance(result, Future) else result
+        if isinstance(answer, Arrived):
+            await asyncio.wrap_future(answer.served)
+        return answer
 
     async def pause(self) -> None:
         """Let time stand still; what is placed meanwhile takes effect."""
