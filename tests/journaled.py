@@ -15,6 +15,8 @@ from botyard.engine.simulation import Engine
 from botyard.sim.journal import Entry, resimulate
 from botyard.sim.simulation import Simulation
 
+PARAMETERS = inspect.signature(Simulation.__init__)
+
 
 class Watched:
     """A simulation, what it was made of, what was done to it, and its digest after each step."""
@@ -63,13 +65,12 @@ def watching() -> Iterator[list[Watched]]:
     """Watch all simulations that are made meanwhile; at the end each run is done again."""
     watched: list[Watched] = []
     of: dict[int, Watched] = {}
-    begin, step = Simulation.__init__, Engine.step
-    names = inspect.signature(begin)
+    begin, step = Simulation.__init__, Engine.step  # those of another watcher, perhaps
 
     def init(sim: Simulation, *args: Any, **kwargs: Any) -> None:
         begin(sim, *args, **kwargs)
         if _State.on:
-            given = dict(names.bind(sim, *args, **kwargs).arguments)
+            given = dict(PARAMETERS.bind(sim, *args, **kwargs).arguments)
             given.pop("self")
             given["warn"] = lambda text: None
             watched.append(Watched(sim, given))

@@ -24,7 +24,7 @@ from botyard.controllers.crew import employ
 from botyard.devices.gripper import Action
 from botyard.devices.joints import JointCommand
 from botyard.engine import commands as cmd
-from botyard.engine.state import CHECKSUM, MAGIC, columns_of
+from botyard.engine.state import CHECKSUM, MAGIC, columns_of, declared
 from botyard.errors import ArgumentError, CommandError, StateError, WorldError
 from botyard.formats.budget import Budget
 from botyard.geometry import Pose
@@ -627,3 +627,25 @@ def test_models_come_from_where_names_find_them() -> None:
     other.restore(sim.save_state())
     assert other.robots["amigo"].spec == load_robot("amigo")
     assert isinstance(botyard.Simulation, type) and isinstance(other.robots["amigo"].spec, RobotSpec)
+
+
+def test_every_column_counts_for_the_digest() -> None:
+    sim = world()
+    sim.set_dynamics("crate", DynamicsSpec(mass=2.0))
+    sim.push("crate", 9.0, 3.0, 0.5)
+    sim.step(3)
+    columns = dict(zip([one.name for one in declared(sim.engine, masses=True)], columns_of(sim.engine), strict=True))
+    before, empty = sim.digest(), []
+    assert sim.engine.dynamics is not None
+    for name, column in columns.items():
+        if not column.size:
+            empty.append(name)
+            continue
+        for at in (0, column.size - 1):
+            raw = column.reshape(-1)[at : at + 1].view(np.uint8)
+            assert np.shares_memory(raw, column)
+            raw[0] ^= 1
+            assert sim.digest() != before, name
+            raw[0] ^= 1
+    assert sim.digest() == before
+    assert set(empty) <= {"contact.key", "contact.impulse"}, "of each table there is a row"

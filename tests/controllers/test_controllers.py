@@ -216,3 +216,20 @@ def test_another_program_replaces_the_first_and_both_go_with_the_robot() -> None
 def test_wrong_options(name: str, options: dict[str, object], complaint: str) -> None:
     with pytest.raises(WorldError, match=complaint):
         make_controller(alone(), Program(name=name, options=options), 1)
+
+
+@pytest.mark.parametrize("end", ["another", "restore", "removed"])
+def test_a_program_that_is_dismissed_reads_no_sensors(end: str) -> None:
+    sim = Simulation()
+    robot = sim.add_robot("p3dx", "r")
+    state = sim.save_state()
+    employ(robot, Program(name="wander"))
+    sim.step(2)
+    assert sim._devices.subscriptions
+    if end == "another":
+        employ(robot, Program(name="walk"))
+    elif end == "restore":
+        sim.restore(state)
+    else:
+        sim.remove_robot("r")
+    assert not sim._devices.subscriptions

@@ -61,3 +61,16 @@ def test_clients_that_heap_up_their_robots_are_told(way: str) -> None:
         line.send(back)
     modem.run(0.1)
     assert all(sim.robots[f"r{i}"].truth == Pose(3.0 * i, 0.0, 0.0) for i in range(12)), "reset is always possible"
+
+
+def test_a_restored_world_is_looked_at_anew() -> None:
+    sim = world(2)
+    state = sim.save_state()
+    sim.put("r1", (7.0, 0.0, 0.0))
+    sim.settle()
+    there = sim.save_state()
+    assert sim.crowd.place("r1") == (7.0, 0.0)
+    sim.restore(state)  # of the same tick
+    assert sim.crowd.place("r1") == (3.0, 0.0)
+    sim.restore(there)
+    assert sim.crowd.place("r1") == (7.0, 0.0)

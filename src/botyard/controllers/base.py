@@ -62,6 +62,12 @@ class Yielding:
             self._robot.command.enable()  # a client that left has switched them off
         self._controller.act()
 
+    def rest(self) -> None:
+        """It drives the robot no longer."""
+        if self._drives:
+            self._controller.rest()
+        self._drives = False
+
     def get_state(self) -> Any:
         """Whether it drives, and what the controller says of itself; None: it says nothing."""
         get = getattr(self._controller, "get_state", None)

@@ -64,6 +64,10 @@ class Crowd:
         self._places[name] = (x, y)
         self._cells.setdefault((i, j), set()).add(name)
 
+    def forget(self) -> None:
+        """The world has gone on from another state."""
+        self._of = (-1, None)
+
     def _look(self) -> None:
         """Begin anew with the state after the last step."""
         engine = self._engine

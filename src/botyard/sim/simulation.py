@@ -557,10 +557,14 @@ class Simulation(Handle):
             self._dismiss(name)
 
     def _dismiss(self, name: str) -> None:
-        """No program drives a robot any more."""
+        """No program drives a robot any more; one that did reads no sensors from now on."""
         _, act = self._programs.pop(name, (None, None))
-        if act is not None:
-            self.not_before_step(act)
+        if act is None:
+            return
+        self.not_before_step(act)
+        rest = getattr(getattr(act, "__self__", None), "rest", None)
+        if rest is not None and name in self._robots:
+            rest()
 
     def remove_box(self, name: str) -> None:
         """Take a box of the map out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
@@ -834,9 +838,7 @@ class Simulation(Handle):
             raise arguments.unknown(name, self._robots, "robot")
         arguments.function(act, "act")
         robot = self._robots[name]
-        old = self._programs.pop(robot.name, None)
-        if old is not None:
-            self.not_before_step(old[1])
+        self._dismiss(robot.name)
         self._programs[name] = (program, act)
         self.before_step(act)
 

@@ -372,6 +372,7 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used:
     sim._unserved = set(roster.unserved)
     _employ(sim, head.controllers, employ)
     engine.resumed()
+    sim.crowd.forget()
 
 
 def _tables(sim: Simulation, roster: _Roster) -> list[Table]:
