@@ -37,6 +37,10 @@ class Carrier(Enum):
     """A stream for each client: a `Session` each."""
     UDP = "udp"
     """Datagrams: one `Datagrams` for all."""
+    WEBSOCKET = "websocket"
+    """Messages: a `Session` for each client; each call of `data_to_send` is one message."""
+    HTTP = "http"
+    """Requests: one `Requests` for all."""
     OWN = "own"
     """The interface brings its own servers."""
 
@@ -50,11 +54,11 @@ class Session(Protocol):
         ...
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Bytes have come, in pieces of any size."""
+        """Bytes have come, in pieces of any size (of a WebSocket: one message)."""
         ...
 
     def data_to_send(self) -> bytes:
-        """What is to be sent, which it then forgets; empty: nothing."""
+        """What is to be sent, which it then forgets (of a WebSocket: the next message); empty: nothing."""
         ...
 
     def next_timer(self) -> float | None:
@@ -79,6 +83,43 @@ class Datagrams(Protocol):
 
     def receive_datagram(self, data: bytes, source: str, now: float) -> Iterable[bytes]:
         """A datagram from an address has come; the answers to it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An HTTP request.
+
+    Attributes
+    ----------
+    method, path : str
+        For example ``GET`` and ``/robots``.
+    query : mapping of str to str
+        What stands behind the question mark; the last of each name.
+    body : bytes
+        Its content.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """The answer to one: status, content, and what that is."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+class Requests(Protocol):
+    """Answers HTTP requests of any client."""
+
+    def answer(self, request: Request, now: float) -> Response:
+        """The answer to a request."""
         ...
 
 
@@ -191,7 +232,7 @@ class Interface:
     carrier : Carrier
         What carries it.
     session : callable, optional
-        Makes a `Session` for a client, or the one `Datagrams`, of a `Door`. None: the interface brings its own servers.
+        Makes a `Session` for a client, or the one `Datagrams` or `Requests`, of a `Door`. None: the interface brings its own servers.
     port : int
         Where it listens unless the option ``port`` says otherwise; 0: any free port, which the log names.
     options : tuple of Option
@@ -202,6 +243,8 @@ class Interface:
         So many at a time; half of them from one address.
     rate : float
         Of UDP: datagrams of one address that are looked at, 1/s; others are lost.
+    text : bool
+        Messages of a WebSocket are sent as text (UTF-8), else as bytes.
     extras : tuple of str
         Of botyard: what must be installed.
     modules : tuple of str
@@ -219,6 +262,7 @@ class Interface:
     level: Level = Level.CHANGE
     clients: int = 64
     rate: float = 50.0
+    text: bool = False
     extras: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     install: str = ""
@@ -422,6 +466,6 @@ def caller_of(interface: Interface, peer: str, key: object) -> Caller:
 
 
 __all__ = [
-    "BUILT_IN", "GROUP", "Carrier", "Datagrams", "Door", "Interface", "Option", "Session", "Switch",
+    "BUILT_IN", "GROUP", "Carrier", "Datagrams", "Door", "Interface", "Option", "Request", "Requests", "Response", "Session", "Switch",
     "caller_of", "find_interface", "interface_names", "parse_choice", "plug_ins", "switched",
 ]  # fmt: skip

@@ -360,6 +360,10 @@ def pump_of(interface: Interface, options: Mapping[str, Any], hub: Hub, control:
     if interface.carrier is Carrier.UDP and interface.session is not None:
         door = Door(control, caller_of(interface, "UDP", interface.name), options)
         return UdpPump(interface.name, interface.session(door), interface.rate)
+    if interface.carrier in (Carrier.HTTP, Carrier.WEBSOCKET):
+        from botyard.servers.webpump import WebPump
+
+        return WebPump(interface, options, hub, control)
     raise WorldError(f"interface {interface.name} brings its own servers")
 
 

@@ -9,9 +9,10 @@ import tracemalloc
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from botyard.control import Caller, Control, Level
-from botyard.interfaces.registry import Carrier, Door, Interface, Session, caller_of
+from botyard.interfaces.registry import Carrier, Door, Interface, Request, Session, caller_of
 from botyard.names import shown
 from botyard.sim.journal import Entry
 from botyard.sim.simulation import Simulation
@@ -25,6 +26,8 @@ NOISE: Final = 1 << 15
 """… and of noise, and of an example."""
 MAX_OUTPUT: Final = 1 << 18
 """What may be answered to a damaged copy of an example, bytes."""
+MAX_MESSAGES: Final = 10_000
+"""Messages that answer one of a WebSocket."""
 MAX_TIMERS: Final = 2000
 """A session's timer may end so often in `TIMER_SPAN`."""
 TIMER_SPAN: Final = 10.0
@@ -65,10 +68,25 @@ class _World:
         for data in pieces:
             if self.interface.carrier is Carrier.UDP:
                 answers += [b"[%s]" % bytes(a) for a in session.receive_datagram(data, "127.0.0.1", self.now)]
+            elif self.interface.carrier is Carrier.HTTP:
+                answer = session.answer(_request(data), self.now)
+                answers += [b"[%d %s]" % (answer.status, answer.body)]
+            elif self.interface.carrier is Carrier.WEBSOCKET:
+                session.receive_data(data, self.now)
+                for message in itertools.islice(iter(session.data_to_send, b""), MAX_MESSAGES):
+                    answers.append(b"[%s]" % message)
             else:
                 session.receive_data(data, self.now)
                 answers += [session.data_to_send()]
         return b"".join(answers)
+
+
+def _request(data: bytes) -> Request:
+    """A line ``METHOD PATH``, and what follows it as content."""
+    line, _, body = data.partition(b"\n")
+    method, _, path = line.decode("utf-8", "replace").partition(" ")
+    path, _, query = path.partition("?")
+    return Request(method, path, dict(parse_qsl(query)), body)
 
 
 def check_protocol(interface: Interface, examples: Sequence[bytes], *, rounds: int = 20, seed: int = 1) -> list[str]:
@@ -84,7 +102,8 @@ def check_protocol(interface: Interface, examples: Sequence[bytes], *, rounds: i
     interface : Interface
         The interface.
     examples : sequence of bytes
-        What a client may say from the beginning of a connection (of UDP: datagrams). The robots may be used in them.
+        What a client may say from the beginning of a connection (of UDP: datagrams; of a WebSocket: messages; of HTTP: requests, each
+        a line ``METHOD PATH`` and the content). The robots may be used in them.
     rounds : int
         How many damaged copies of each example are tried.
     seed : int
@@ -117,7 +136,7 @@ class _Check:
         self._examples = examples
         self._rounds = rounds
         self._draw = random.Random(f"{seed} {interface.name}")
-        self._is_stream = interface.carrier is not Carrier.UDP
+        self._is_stream = interface.carrier in (Carrier.TCP, Carrier.WEBSOCKET)
 
     def _world(self, level: Level = Level.OWN, read_only: bool = False) -> _World:
         return _World(self._interface, level, read_only)
@@ -166,7 +185,7 @@ class _Check:
     def cuts(self) -> list[str]:
         """How the bytes were cut into pieces does not matter."""
         problems: list[str] = []
-        if not self._is_stream:
+        if self._interface.carrier is not Carrier.TCP:
             return problems
         for data in [*self._examples, *itertools.islice(self._damaged(), self._rounds)]:
             whole = self._told([data])
@@ -270,13 +289,14 @@ class _Check:
             world = self._world()
             one = world.client("one")
             other = one if not self._is_stream else world.client("other", Level.WATCH)
-            half = len(example) // 2 if self._is_stream else len(example)
+            half = len(example) // 2 if self._interface.carrier is Carrier.TCP else len(example)
             answer = world.say(one, [example[:half]])
             for data in itertools.islice(self._damaged(), 5):
                 if self._is_stream and not other.is_closed:
                     world.say(other, [data])
             if self._is_stream:
                 other.close()
+            if half < len(example):
                 answer += world.say(one, [example[half:]])
             if answer != alone:
                 problems.append(f"another client changes what is answered to {example[:_DOUBT]!r}")

@@ -1,0 +1,210 @@
+"""Interfaces of other packages over WebSockets and HTTP, with real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from botyard import Simulation
+from botyard.app.compose import Parts, compose
+from botyard.control import Drive
+from botyard.errors import BotyardError, PortError
+from botyard.interfaces.registry import Carrier, Door, Interface, Request, Response
+from botyard.servers import webpump
+from botyard.servers.pump import pump_of
+from botyard.servers.webpump import WebPump
+from botyard.testing import check_protocol
+from tests.waiting import PATIENCE
+
+
+class Words:
+    """Each word of a message comes back as a message; `drive` drives ann, `!` is a fault, `bye` ends it, `wait` sets a timer."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self.is_closed = False
+        self.out: list[bytes] = []
+        self.timer: float | None = None
+        self.snapshots = 0
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        if self.is_closed:
+            return
+        if data == b"!":
+            raise ValueError("a fault")
+        if data == b"drive":
+            with contextlib.suppress(BotyardError):
+                self.door.do(Drive(robot="ann", v=0.3, until=now + 3600.0))
+        if data == b"wait":
+            self.timer = now
+        self.out += data.split()
+        self.is_closed = data == b"bye"
+
+    def data_to_send(self) -> bytes:
+        return self.out.pop(0) if self.out else b""
+
+    def next_timer(self) -> float | None:
+        return self.timer
+
+    def handle_timer(self, now: float) -> None:
+        self.timer = None
+        if not self.is_closed:
+            self.out.append(b"timer")
+
+    def on_snapshot(self, now: float) -> None:
+        self.snapshots += 1
+
+    def close(self) -> None:
+        self.is_closed, self.out = True, []
+
+
+class Answers:
+    """Says what was asked."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+
+    def answer(self, request: Request, now: float) -> Response:
+        if request.path == "/fault":
+            raise ValueError("a fault")
+        return Response(200, f"{request.method} {request.path} {request.query} {request.body!r}".encode())
+
+
+WORDS = Interface(name="words", about="", carrier=Carrier.WEBSOCKET, session=Words, text=True, clients=4)
+ANSWERS = Interface(name="answers", about="", carrier=Carrier.HTTP, session=Answers)
+
+
+@contextlib.asynccontextmanager
+async def carried(interface: Interface) -> AsyncIterator[tuple[Parts, WebPump]]:
+    sim = Simulation()
+    sim.add_robot("p3dx", "ann")
+    parts = compose(sim, interval=0.002)
+    pump = pump_of(interface, interface.chosen({}), parts.hub, parts.control)
+    assert isinstance(pump, WebPump)
+    await pump.start("127.0.0.1", 0)
+    run = asyncio.create_task(parts.hub.run())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield parts, pump
+    finally:
+        await pump.stop()
+        parts.hub.stop()
+        await run
+        parts.close()
+
+
+def url(pump: WebPump) -> str:
+    return f"ws://127.0.0.1:{pump.address[1]}/"
+
+
+def test_messages_come_and_go(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with carried(WORDS) as (parts, pump), connect(url(pump)) as one, connect(url(pump)) as other:
+            await one.send("hello world")
+            assert [await one.recv(), await one.recv()] == ["hello", "world"]
+            await one.send("wait")
+            assert [await one.recv(), await one.recv()] == ["wait", "timer"]
+            await one.send("drive")
+            assert await one.recv() == "drive"
+            assert "ann" in parts.control.driven
+            await one.send("!")
+            with pytest.raises(ConnectionClosed):
+                await one.recv()
+            while parts.control.driven:
+                await asyncio.sleep(0.001)
+            await other.send("bye")
+            assert await other.recv() == "bye"
+            with pytest.raises(ConnectionClosed):
+                await other.recv()
+
+    asyncio.run(main())
+    assert caplog.text.count("ValueError: a fault") == 1
+
+
+def test_steps_are_told() -> None:
+    async def main() -> None:
+        async with carried(WORDS) as (_, pump), connect(url(pump)):
+            while not pump.sockets:
+                await asyncio.sleep(0.001)
+            session: Any = pump.sockets[0]._session
+            while session.snapshots < 3:
+                await asyncio.sleep(0.001)
+
+    asyncio.run(main())
+
+
+def test_there_is_room_for_so_many_from_one_address() -> None:
+    async def main() -> None:
+        async with carried(WORDS) as (_, pump), connect(url(pump)) as one, connect(url(pump)) as two:
+            for known in (one, two):
+                await known.send("hello")
+                assert await known.recv() == "hello"
+            async with connect(url(pump)) as third:
+                with pytest.raises(ConnectionClosed) as closed:
+                    await third.recv()
+                assert closed.value.rcvd is not None
+                assert closed.value.rcvd.code == webpump.TOO_MANY
+
+    asyncio.run(main())
+
+
+def test_pages_of_other_sites_are_refused() -> None:
+    async def main() -> None:
+        async with carried(WORDS) as (_, pump):
+            with pytest.raises(InvalidStatus):
+                await connect(url(pump), origin="http://elsewhere.example")  # type: ignore[arg-type]
+
+    asyncio.run(main())
+
+
+async def ask(pump: WebPump, text: bytes) -> tuple[int, bytes]:
+    reader, writer = await asyncio.open_connection(*pump.address)
+    writer.write(text)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length:")[1].split()[0])
+    body = await reader.readexactly(length)
+    writer.close()
+    return int(head.split()[1]), body
+
+
+def test_requests_are_answered(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webpump, "MAX_BODY", 100)
+
+    async def main() -> None:
+        async with carried(ANSWERS) as (parts, pump):
+            assert await ask(pump, b"GET /a?b=c HTTP/1.1\r\nHost: localhost\r\n\r\n") == (200, b"GET /a {'b': 'c'} b''")
+            found = await ask(pump, b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi")
+            assert found == (200, b"POST /a {} b'hi'")
+            long = b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n" + b"x" * 101
+            assert (await ask(pump, long))[0] == 413
+            assert (await ask(pump, b"GET /fault HTTP/1.1\r\nHost: localhost\r\n\r\n"))[0] == 500
+            with pytest.raises(PortError, match="answers: cannot listen"):
+                await pump_of(ANSWERS, {}, parts.hub, parts.control).start("127.0.0.1", pump.address[1])
+
+    asyncio.run(main())
+    assert caplog.text.count("ValueError: a fault") == 1
+
+
+class Safe(Words):
+    def receive_data(self, data: bytes, now: float) -> None:
+        super().receive_data(data.replace(b"!", b""), now)
+
+
+class Calm(Answers):
+    def answer(self, request: Request, now: float) -> Response:
+        return Response(200, request.body[:100])
+
+
+def test_the_check_knows_messages_and_requests() -> None:
+    safe = Interface(name="words", about="", carrier=Carrier.WEBSOCKET, session=Safe)
+    assert check_protocol(safe, [b"hello world", b"drive", b"wait"]) == []
+    calm = Interface(name="answers", about="", carrier=Carrier.HTTP, session=Calm)
+    assert check_protocol(calm, [b"POST /a?b=c\nhello"]) == []
+    assert any("ValueError came out" in p for p in check_protocol(WORDS, [b"!"]))
+    assert any("ValueError came out" in p for p in check_protocol(ANSWERS, [b"GET /fault\n"]))
