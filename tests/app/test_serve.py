@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ import botyard
 from botyard.app.running import AsyncRunning, Running
 from botyard.app.serve import Serving
 from botyard.clients.pioneer import PioneerClient
-from botyard.control import USER, AddRobot, AddRobots, Control, LoadMap, Remove, StepNow
+from botyard.control import USER, AddRobot, AddRobots, Control, LoadMap, Operation, Remove, StepNow
 from botyard.control.later import promise
 from botyard.errors import ArgumentError, ModelError, NotNowError, PortError, UnknownNameError
 from botyard.protocols.webgui.messages import VERSION
@@ -171,6 +172,39 @@ def test_who_waits_when_the_end_comes_is_told(monkeypatch: pytest.MonkeyPatch) -
         wait(lambda: running._waiting)
     asker.join(PATIENCE)
     assert [str(error) for error in told] == ["the simulator ended before this was done"]
+
+
+def test_who_waits_for_work_in_pieces_when_the_end_comes_is_told() -> None:
+    told: list[str] = []
+
+    def ask(operation: Operation[Any]) -> None:
+        try:
+            running.do(operation)
+        except NotNowError as error:
+            told.append(str(error))
+
+    sim = world()
+    with serve(sim) as running:
+        running.pause()
+        sim.before_step(lambda: time.sleep(0.003))  # a thousand take long
+        askers = [threading.Thread(target=ask, args=(one,)) for one in (StepNow(steps=1000), StepNow(steps=1000))]
+        for asker in askers:
+            asker.start()
+        wait(lambda: len(running._waiting) == 2)
+        wait(lambda: sim.tick > 20)
+    for asker in askers:
+        asker.join(PATIENCE)
+    assert told == ["the simulator ended before this was done"] * 2
+
+
+def test_a_call_in_the_moment_of_the_end() -> None:
+    with serve() as running:
+        loop = running._loop
+    assert loop is not None
+    running._loop = loop  # closed, and not yet forgotten
+    with pytest.raises(NotNowError, match="has ended"):
+        running.call(print)
+    assert not running._waiting
 
 
 def test_an_error_in_the_block_closes_and_comes_out() -> None:

@@ -17,8 +17,10 @@ from botyard.control import (
     OPERATIONS,
     USER,
     AddRobot,
+    AddRobots,
     Caller,
     ClearMap,
+    CloneRobots,
     Control,
     Drive,
     EnableMotors,
@@ -35,11 +37,13 @@ from botyard.control import (
     PressEmergencyStop,
     Remove,
     Reset,
+    SendMap,
     SetSpeed,
     Step,
     StepNow,
     TakeRobot,
     WritePicture,
+    bodies,
 )
 from botyard.control.control import Done
 from botyard.control.driving import look_after_driven
@@ -56,6 +60,7 @@ from botyard.errors import (
     WorldError,
 )
 from botyard.geometry import Pose
+from botyard.names import MAX_NAME
 from botyard.sim.simulation import Simulation
 
 LOOKER = Caller("page", Level.WATCH, "this page")
@@ -429,3 +434,83 @@ def test_everybody_is_told_of_what_was_done_and_of_nothing_else(
     quiet()
     control.do(CHANGER, FreeMaps())
     assert len(heard) == 2
+
+
+# -- much at once, and what fails half way
+
+
+class Patient(Grounds):
+    """Grounds whose work is done portion by portion, when the test says so."""
+
+    def __init__(self, sim: Simulation) -> None:
+        super().__init__(sim)
+        self.begun: list[tuple[Any, Future[Any]]] = []
+        self.reached: list[str] = []
+
+    def work(self, portions: Any) -> Future[Any]:
+        self.begun.append((portions, promise()))
+        return self.begun[-1][1]
+
+    def serve(self, robots: Any) -> Future[None]:
+        self.reached += [robot.name for robot in robots]
+        return super().serve(robots)
+
+    def go_on(self) -> bool:
+        """One portion of each; whether there are more."""
+        for portions, done in self.begun:
+            try:
+                if not done.done():
+                    next(portions)
+            except StopIteration as over:
+                settled(done, over.value)
+            except BotyardError as error:
+                settled(done, error=error)
+        return not all(done.done() for _, done in self.begun)
+
+
+def test_many_who_add_at_once_add_no_more_than_that(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "MAX_ROBOTS", 30)
+    monkeypatch.setattr(bodies, "PORTION", 5)
+    grounds = control.grounds = Patient(control.sim)
+    added = [control.do(CHANGER, AddRobots(model="p3dx", number=20)) for _ in range(3)]
+    added.append(control.do(OWNER, CloneRobots(robots=("ann", "bob"))))
+    while grounds.go_on():
+        pass
+    assert len(control.sim.robots) <= 30
+    failed = [str(one.exception()) for one in added if one.exception() is not None]
+    assert failed
+    assert all("clients add robots up to 30; " in text for text in failed), failed
+    assert sorted(grounds.reached) == sorted(set(control.sim.robots) - {"ann", "bob", "crate"}), "all have ports"
+
+
+def test_portions_that_were_added_stay_when_a_later_one_fails(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "PORTION", 5)
+    grounds = control.grounds = Patient(control.sim)
+    added = control.do(CHANGER, AddRobots(model="p3dx", number=20))
+    grounds.go_on()
+    first = [name for name in control.sim.robots if name.startswith("p3dx")]
+    assert set(first) <= set(control.spawned), "whoever resets meanwhile takes them away"
+    control.do(CHANGER, Remove(names=(first[0],)))
+    control.sim.add_robot("p3at", first[0])  # another one of that name
+    monkeypatch.setattr(bodies, "MAX_ROBOTS", len(control.sim.robots))
+    while grounds.go_on():
+        pass
+    with pytest.raises(WorldError, match="p3dx_002 and 3 more added, and then no more: clients add robots up to"):
+        added.result()
+    assert grounds.reached == first[1:]
+
+
+def test_a_name_of_full_length_can_be_made_another_one(control: Control) -> None:
+    control.grounds = Grounds(control.sim)
+    for number in ("", "_002", "_003"):
+        robots = control.do(CHANGER, AddRobot(model="p3dx", robot="x" * MAX_NAME, rename=True)).result().robots
+        assert robots == ("x" * (MAX_NAME - len(number)) + number,)
+
+
+@pytest.mark.parametrize("data", [5, 10**12, "text", None, [300]])
+def test_what_is_sent_as_a_file_is_bytes(data: Any) -> None:
+    with pytest.raises(ArgumentError, match="data: expected bytes, found"):
+        SendMap(map="a.map", data=data)
+    assert SendMap(map="a.map", data=bytearray(b"ab")).data == b"ab"  # type: ignore[arg-type]

@@ -314,8 +314,11 @@ class Running(Offers):
         with self._lock:
             if self._loop is None:
                 raise NotNowError("the simulator has ended")
+            try:
+                self._loop.call_soon_threadsafe(act)
+            except RuntimeError:  # it was closed a moment ago
+                raise NotNowError("the simulator has ended") from None
             self._waiting.add(future)
-            self._loop.call_soon_threadsafe(act)
         try:
             return future.result()
         finally:

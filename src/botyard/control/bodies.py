@@ -24,7 +24,7 @@ from botyard.control.operation import (
     text,
     yes_or_no,
 )
-from botyard.errors import ArgumentError, ModelError, NameRuleError, NameTakenError, WorldError
+from botyard.errors import ArgumentError, BotyardError, ModelError, NameRuleError, NameTakenError, WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
@@ -161,6 +161,7 @@ class AddRobots(Operation[Future[Arrived]]):
         places = FreePlaces(sim, spec, self.pose or sim.home)
 
         def add(some: int) -> list[Robot]:
+            check_room(control, some)  # others may add some meanwhile
             poses = places.take(some)
             return grounds.add_robots(spec, poses, sim.unique_names(spec.name, len(poses)))
 
@@ -193,6 +194,7 @@ class CloneRobots(Operation[Future[Arrived]]):
             robot = sim.robots.get(original)
             if robot is None:  # it went meanwhile
                 return []
+            check_room(control, 1)
             pose = sim.free_place(robot.spec, robot.truth)
             return grounds.add_robots(robot.spec, [pose], [sim.unique_name(robot.spec.name)])
 
@@ -378,18 +380,30 @@ def _in_portions(
     portions: Sequence[T],
     add: Callable[[T], list[Robot]],
 ) -> Future[Arrived]:
-    """Add robots of these models portion by portion, with other work in between; done when their ports are open."""
+    """Add robots of these models portion by portion, with other work in between; done when their ports are open.
+
+    When a portion cannot be added, those before it stay, and get their ports, before that is told.
+    """
     grounds = control.part(control.grounds, NO_GROUNDS)
 
     def work() -> Generator[Future[None] | None, None, Arrived]:
         if not all(map(_is_movable, specs)):
             yield control.mass_kernels()
         robots: list[Robot] = []
+        failed: BotyardError | None = None
         for portion in portions:
-            robots += add(portion)
+            try:
+                some = add(portion)
+            except BotyardError as error:
+                failed = error
+                break
+            control.spawned.update((r.name, caller.source) for r in some)
+            robots += some
             yield None
-        result = arrived(control, caller, [r for r in robots if r.name in control.sim.robots])
+        result = arrived(control, caller, [r for r in robots if control.sim.robots.get(r.name) is r])
         yield result.served
+        if failed is not None:
+            raise WorldError(f"{told(result.robots, 'added')}, and then no more: {failed}") if robots else failed
         return result
 
     return grounds.work(work())

@@ -198,6 +198,13 @@ def text(most: int) -> Check:
     return check
 
 
+def octets(value: Any, what: str, /) -> bytes:
+    """Bytes."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise ArgumentError(f"{what}: expected bytes, found {found(value)}")
+
+
 def each(check: Check, most: int = 5000) -> Check:
     """A tuple of at most so many."""
 
@@ -234,6 +241,6 @@ NAMES: Final[Check] = each(name)
 
 
 __all__ = [
-    "NAMES", "OPERATIONS", "USER", "Caller", "Check", "Level", "Operation", "a_pose", "argument", "count", "each", "name", "optional",
-    "real", "text", "yes_or_no",
+    "NAMES", "OPERATIONS", "USER", "Caller", "Check", "Level", "Operation", "a_pose", "argument", "count", "each", "name", "octets",
+    "optional", "real", "text", "yes_or_no",
 ]  # fmt: skip

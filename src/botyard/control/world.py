@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botyard.control.control import Control
-from botyard.control.operation import Caller, Level, Operation, argument, count, text, yes_or_no
+from botyard.control.operation import Caller, Level, Operation, argument, count, octets, text, yes_or_no
 from botyard.errors import DeniedError, WorldError
 from botyard.names import shown
 
@@ -63,7 +63,7 @@ class SendMap(Operation[Future[bool]]):
     """Another map or world for everybody, whose file is sent; no file of it is kept."""
 
     map: str = argument(text(1000))
-    data: bytes = argument(lambda value, what, /: bytes(value))
+    data: bytes = argument(octets)
     tells = LoadMap.tells
 
     def perform(self, control: Control, caller: Caller) -> Future[bool]:

@@ -6,12 +6,15 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Generator
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from botyard.control.later import promise, settled
 from botyard.control.parts import Portions
+from botyard.errors import NotNowError
 
 T = TypeVar("T")
+
+GIVEN_UP: Final = "the simulator ended before this was done"
 
 log = logging.getLogger("botyard")
 
@@ -44,13 +47,21 @@ class Background:
         async def run() -> None:
             try:
                 settled(result, await work)
+            except (
+                asyncio.CancelledError
+            ):  # not of those who wait, who may be other tasks and threads: they are told below
+                raise
             except Exception as error:  # whoever waits for it is told
                 settled(result, error=error)
             except BaseException as error:
                 settled(result, error=error)
                 raise
 
-        self.start(run(), what)
+        def over(_task: asyncio.Task[None]) -> None:
+            work.close()  # it may have been given up before it began
+            settled(result, error=NotNowError(GIVEN_UP))
+
+        self.start(run(), what).add_done_callback(over)
         return result
 
     def portions(self, work: Portions[T], what: str) -> Future[T]:
@@ -88,4 +99,4 @@ async def _in_portions(work: Portions[T]) -> T:
             error = failed
 
 
-__all__ = ["Background"]
+__all__ = ["GIVEN_UP", "Background"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -18,7 +19,7 @@ from botyard.control.parts import Host
 from botyard.controllers.registry import controller_names
 from botyard.engine.build import build_grid, crowding
 from botyard.engine.layout import Grid
-from botyard.errors import BotyardError, WorldError
+from botyard.errors import BotyardError, NotNowError, WorldError
 from botyard.formats import reading
 from botyard.formats.base import Options
 from botyard.formats.budget import Budget
@@ -28,6 +29,7 @@ from botyard.model.scene import Scene
 from botyard.model.world import World
 from botyard.names import shown
 from botyard.servers.aside import Job, JobLimits
+from botyard.servers.background import GIVEN_UP
 from botyard.servers.masskernels import get_mass_kernels
 from botyard.servers.turns import Turns
 from botyard.sim.simulation import Simulation
@@ -59,7 +61,7 @@ class Loaded:
     grid: Grid
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Wanted:
     """A map that somebody waits for; without folders, `name` is a path, or what a file that was sent is called."""
 
@@ -68,6 +70,8 @@ class _Wanted:
     folders: tuple[str, ...] | None = None
     path: str | None = None
     data: bytes | None = None
+    asked: Context = field(default_factory=copy_context)
+    """Where it was asked for: the journal names who has asked, not who read it."""
 
 
 class MapLoader:
@@ -107,6 +111,7 @@ class MapLoader:
         self._limits = limits
         self._turns: Turns[_Wanted] = Turns(MAX_WAITING, MAX_READERS)
         self._jobs: set[Job] = set()
+        self._read: set[_Wanted] = set()
         self._closed = False
         self._map: tuple[Path, int] | None = None
         if sim.scene.source:
@@ -149,6 +154,8 @@ class MapLoader:
         self._put(Loaded(None, 0, World(scene=Scene()), build_grid(Scene())), "no map")
 
     def _want(self, source: Hashable, wanted: _Wanted) -> Future[bool]:
+        if self._closed:
+            raise NotNowError("the simulator has ended")
         refused = self._turns.add(source, wanted)
         if refused is not None:
             self._failed(refused, WorldError("too many maps are waiting to be loaded"))
@@ -173,6 +180,7 @@ class MapLoader:
 
         def done(loaded: Loaded | None, error: Exception | None) -> None:
             self._turns.over(source)
+            self._read.discard(wanted)
             if job is not None:
                 self._jobs.discard(job)
             if not self._closed:
@@ -182,12 +190,15 @@ class MapLoader:
                     self._place(wanted, loaded)
                 self._next()
 
+        self._read.add(wanted)
         self._host.run_aside(lambda: _loaded(request, job), done)
 
     def close(self) -> None:
-        """Give up what is being read: the simulation ends."""
+        """Give up what is being read, and what waits: the simulation ends."""
         self._closed = True
-        self._turns.clear()
+        for wanted in (*self._turns.clear(), *self._read):
+            settled(wanted.done, error=NotNowError(GIVEN_UP))
+        self._read.clear()
         self.cells.close()
         for job in self._jobs:
             job.kill()
@@ -201,7 +212,7 @@ class MapLoader:
             settled(wanted.done, False)
             return
         try:
-            self._put(loaded, wanted.name)
+            wanted.asked.run(self._put, loaded, wanted.name)
         except BotyardError as error:
             self._failed(wanted, error)
         except Exception as error:  # a fault of ours costs this map, and nothing else

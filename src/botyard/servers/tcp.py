@@ -156,6 +156,7 @@ class RobotPortServer(ABC):
         self.leaving: dict[RobotClient, float] = {}
         """Those that have said goodbye or were refused, and how long each is read at most, s."""
         self._server: asyncio.Server | None = None
+        self._closings = 0
 
     def refusal(self) -> str:
         """Why nobody is welcome now; empty: somebody is."""
@@ -178,23 +179,27 @@ class RobotPortServer(ABC):
         return next((c for c in self.connected if c.has_robot), None)
 
     async def listen(self, host: str, port: int) -> None:
-        """Begin to accept clients.
+        """Begin to accept clients; not if it was closed, or opened by somebody else, meanwhile.
 
         Raises
         ------
         PortError
             The address cannot be bound.
         """
-        loop = asyncio.get_running_loop()
+        loop, closings = asyncio.get_running_loop(), self._closings
         try:
-            self._server = await loop.create_server(lambda: RobotClient(self), host, port, backlog=self.backlog)
+            server = await loop.create_server(lambda: RobotClient(self), host, port, backlog=self.backlog)
         except OSError as error:
             reason = error.strerror or str(error)
             if reason.startswith("error while attempting"):  # asyncio puts the address in front, we do so ourselves
                 reason = reason.rpartition(": ")[2]
             hint = "; choose another first port with -p" if error.errno == errno.EADDRINUSE else ""
             raise PortError(f"cannot listen on {host}:{port} for robot {self.name}: {reason}{hint}") from None
-        self.address = self._server.sockets[0].getsockname()[:2]
+        if self._server is not None or closings != self._closings:
+            server.close()
+            return
+        self._server = server
+        self.address = server.sockets[0].getsockname()[:2]
 
     @property
     def is_open(self) -> bool:
@@ -203,6 +208,7 @@ class RobotPortServer(ABC):
 
     def close(self) -> None:
         """Stop accepting clients and end their sessions."""
+        self._closings += 1
         if self._server is not None:
             self._server.close()
             self._server = None

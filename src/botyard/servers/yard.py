@@ -91,6 +91,7 @@ class Yard:
         self._equip = equip
         self._program = program
         self._workshop = Workshop(hub)
+        self._switching = asyncio.Lock()
         self.control.grounds = self
 
     # -- robots
@@ -163,7 +164,13 @@ class Yard:
                 sim.put(placed.name, placed.pose, "world")
         models = {id(p.spec): self._equip(p.spec) for p in world.robots}  # robots of one model are added together
         fresh = [replace(p, spec=models[id(p.spec)]) for p in world.robots if p.name not in sim.robots]
-        robots = sim.populate(replace(world, robots=tuple(fresh)))
+        try:
+            robots = sim.populate(replace(world, robots=tuple(fresh)))
+        except BotyardError:
+            for placed in fresh:  # those that are there can be reached all the same
+                if placed.served and placed.name in sim.robots:
+                    self._prepare(sim.robots[placed.name])
+            raise
         for robot, placed in zip(robots, fresh, strict=True):
             if placed.served:
                 self._prepare(robot)
@@ -185,11 +192,13 @@ class Yard:
             self.hub.background.start(self._receive_many(world.robots), "robots of a map")
 
     def _receive(self, some: Sequence[PlacedRobot]) -> list[Robot]:
+        sim = self.hub.sim
+        before = frozenset(sim.robots)
         try:
-            return self.populate(World(scene=self.hub.sim.scene, robots=tuple(some)))
+            return self.populate(World(scene=sim.scene, robots=tuple(some)))
         except BotyardError as error:
-            log.warning("not all robots of %s were added: %s", self.hub.sim.scene.source, error)
-            return []
+            log.warning("the robots of %s are not all as it says: %s", sim.scene.source, error)
+            return [robot for name, robot in sim.robots.items() if name not in before]
 
     async def _receive_many(self, placed: Sequence[PlacedRobot]) -> None:
         sim, scene = self.hub.sim, self.hub.sim.scene
@@ -199,7 +208,10 @@ class Yard:
                 return
             some = placed[first : first + PORTION]
             fresh = [p for p in some if p.name not in sim.robots]
-            added += zip(self._receive([replace(p, program=None) for p in some]), fresh, strict=False)
+            robots = self._receive([replace(p, program=None) for p in some])
+            if len(robots) < len(fresh):
+                fresh = [p for robot in robots for p in fresh if p.name == robot.name]
+            added += zip(robots, fresh, strict=False)
             await asyncio.sleep(0)
         for robot, one in added:  # when all are there: a program may be told of other robots
             try:
@@ -354,7 +366,11 @@ class Yard:
 
     async def _open_ports(self) -> None:
         self.interfaces["pioneer"].on = True  # `open` looks at it
-        await self.open()
+        try:
+            await self.open()
+        except BaseException:
+            self.close()  # all or none
+            raise
 
     async def _close_ports(self) -> None:
         self.close()
@@ -381,13 +397,14 @@ class Yard:
         """
         interface = self.interfaces.get(name)
         if interface is None:
-            raise WorldError(f'there is no interface "{name}"; there are: {", ".join(self.interfaces)}')
-        if interface.on == on:
-            return
-        interface.on = on
-        try:
-            await (interface.start() if on else interface.stop())
-        except BotyardError:
-            interface.on = False
-            raise
-        log.info("interface %s %s", name, "started" if on else "stopped")
+            raise WorldError(f'there is no interface "{shown(name)}"; there are: {", ".join(self.interfaces)}')
+        async with self._switching:  # one that is half open is neither opened nor closed by others
+            if interface.on == on:
+                return
+            interface.on = on
+            try:
+                await (interface.start() if on else interface.stop())
+            except BaseException:
+                interface.on = False
+                raise
+            log.info("interface %s %s", name, "started" if on else "stopped")

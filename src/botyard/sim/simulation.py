@@ -59,7 +59,7 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
-from botyard.names import body_name, check_name
+from botyard.names import MAX_NAME, body_name, check_name
 from botyard.protocols.robotport import Timing
 from botyard.sim.fleet import Fleet
 from botyard.sim.journal import (
@@ -737,7 +737,8 @@ class Simulation(Handle):
         names: list[str] = []
         n = 1
         while len(names) < count:
-            name = base if n == 1 else f"{base}_{n:03d}"
+            end = "" if n == 1 else f"_{n:03d}"
+            name = base[: MAX_NAME - len(end)] + end
             if name not in self._engine.rows:
                 names.append(name)
             n += 1

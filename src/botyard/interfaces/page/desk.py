@@ -370,6 +370,7 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Hold, viewer: Viewer) -> None:
+        self.control.check(self.caller(viewer), Hold)  # who may not hold has nothing to let go when it leaves
         held = self._held.setdefault(viewer, set())
         try:
             self.control.do(self.caller(viewer), Hold(names=tuple(request.names), on=request.on))
