@@ -14,6 +14,7 @@ import pytest
 from botyard.app.compose import Parts, compose
 from botyard.control import OPERATIONS, Control, python
 from botyard.errors import BotyardError
+from botyard.geometry import Pose
 from botyard.interfaces.ambf import ambf as ambf_module
 from botyard.interfaces.ambf.ambf import Ambf
 from botyard.interfaces.page import desk as page
@@ -197,6 +198,7 @@ def test_ambf(asked: set[str]) -> None:
         ambf._reset(None)
         robot = next(thing for key, thing in ambf._objects.items() if key == ("body", "ann"))
         robot._command(kinds.filled("ambf_msgs/RigidBodyCmd", {}))
+        robot.put(Pose(7.0, 7.0, 0.0))  # type: ignore[attr-defined]
         ambf.close()
 
     served(act)

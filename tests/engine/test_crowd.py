@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from botyard.app.compose import compose
+from botyard.control import USER, AddRobot, Caller
+from botyard.control.control import Control
+from botyard.control.later import now
 from botyard.engine.crowd import MOST, RADIUS
 from botyard.errors import CommandError
 from botyard.geometry import Pose
+from botyard.interfaces.ambf.ambf import Ambf
+from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.pioneer.packet import command, frame
+from botyard.protocols.ros_messages.types import Types
 from botyard.servers.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
 
@@ -74,3 +85,46 @@ def test_a_restored_world_is_looked_at_anew() -> None:
     assert sim.crowd.place("r1") == (3.0, 0.0)
     sim.restore(there)
     assert sim.crowd.place("r1") == (7.0, 0.0)
+
+
+def test_who_may_be_added_where() -> None:
+    sim = world(MOST)
+    control = Control(sim)
+    parts = SimpleNamespace(equip=lambda spec: spec, add_robots=sim.add_robots, serve=lambda robots: now(None))
+    control.grounds = parts  # type: ignore[assignment]
+    wild = Caller("ros", is_tame=False)
+    for _ in range(MOST - 1):
+        control.do(wild, AddRobot(model="p3dx", pose=Pose(0.1, 0.0, 0.0)))
+    before = len(sim.robots)
+    with pytest.raises(CommandError, match=f"{MOST} others stand on that place already"):
+        control.do(wild, AddRobot(model="p3dx", pose=Pose()))
+    assert len(sim.robots) == before
+    control.do(USER, AddRobot(model="p3dx", pose=Pose()))
+    control.do(wild, AddRobot(model="p3dx", pose=Pose(), near=True))
+
+
+def test_programs_of_forces_do_not_heap_up_bodies_either(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        sim = world(MOST + 2)
+        parts = compose(sim, port=0)
+        ambf = Ambf(parts.hub, parts.control, parts.lockstep, Types("jazzy", definitions("2.0")), "2.0")
+        ambf._sync()
+        bodies = [thing for key, thing in ambf._objects.items() if key[0] == "body" and key[1] in sim.robots]  # type: ignore[index]
+        with caplog.at_level(logging.WARNING):
+            for n, body in enumerate(bodies):
+                body.put(Pose(0.01 * n, 0.0, 0.0))  # type: ignore[attr-defined]
+            for _ in range(20):
+                bodies[-1].put(Pose(0.001, 0.0, 0.0))  # type: ignore[attr-defined]
+                bodies[-1].put(Pose(1e300, 0.0, 0.0))  # type: ignore[attr-defined]
+        sim.step()
+        assert sum(math.hypot(*robot.truth[:2]) < RADIUS for robot in sim.robots.values()) == MOST
+        assert caplog.text.count("cannot be put") == 2, "of each the first"
+        last: Any = bodies[-1]
+        last.acts("twist", lambda: last._advance((-1e300, 0.0, 0.0)))
+        ambf._before_step()
+        ambf._before_step()
+        assert not bodies[-1].acting("twist"), "it is no longer tried"  # type: ignore[attr-defined]
+        ambf.close()
+        parts.close()
+
+    asyncio.run(main())

@@ -135,7 +135,10 @@ class AddRobot(Operation[Future[Arrived]]):
             pose = sim.next_places(spec, 1)[0]
         else:
             pose = sim.free_place(spec, self.pose) if self.near else self.pose
-        robots = grounds.add_robots(spec, [pose], [wanted or sim.unique_name(spec.name)])
+        called = wanted or sim.unique_name(spec.name)
+        if not caller.is_tame:
+            sim.crowd.check(called, pose.x, pose.y)
+        robots = grounds.add_robots(spec, [pose], [called])
         return arrived(control, caller, robots)
 
     def summary(self, result: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from botyard.engine.simulation import Engine
 from botyard.errors import CommandError
+from botyard.names import shown
 
 RADIUS: Final = 0.3
 """Bodies whose middles are nearer to each other than this, m, stand on one place."""
@@ -53,16 +54,29 @@ class Crowd:
         old = self._places[name]
         if not (math.isfinite(x) and math.isfinite(y)):
             return  # the command says so
+        self.check(name, x, y)
+        self._cells[_cell(*old)].discard(name)
+        self._places[name] = (x, y)
+        self._cells.setdefault(_cell(x, y), set()).add(name)
+
+    def check(self, name: str, x: float, y: float) -> None:
+        """Whether a body, which may be there or is to come, can be put there, m.
+
+        Raises
+        ------
+        CommandError
+            There are `MOST` others already.
+        """
+        self._look()
+        if not (math.isfinite(x) and math.isfinite(y)):
+            return
         i, j = _cell(x, y)
         near = (n for a in (i - 1, i, i + 1) for b in (j - 1, j, j + 1) for n in self._cells.get((a, b), ()))
         others = sum(n != name and math.dist(self._places[n], (x, y)) < RADIUS for n in near)
         if others >= MOST:
             raise CommandError(
-                f"{name} cannot be put at x={x:g} m, y={y:g} m: {others} others stand on that place already"
+                f"{shown(name)} cannot be put at x={x:g} m, y={y:g} m: {others} others stand on that place already"
             )
-        self._cells[_cell(*old)].discard(name)
-        self._places[name] = (x, y)
-        self._cells.setdefault((i, j), set()).add(name)
 
     def forget(self) -> None:
         """The world has gone on from another state."""

@@ -131,9 +131,10 @@ class Fleet(Handle):
         Raises
         ------
         ArgumentError
-            There is no such kind.
+            There is no such kind, or no robot can have so many.
         """
         arguments.one_of(kind, "kind", ("laser", "sonar"))
+        arguments.whole(index, "index", low=0, high=99)
         sim, devices = self._sim, self._sim._devices
         layout = devices.layout(sim._engine)
         known = self._gathers.get((kind, index))

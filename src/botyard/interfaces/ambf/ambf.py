@@ -52,7 +52,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "the protocol has objects, their states and commands, stepping and resets, and nothing else"
     for name in (
         "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "LoadMap",
-        "MoveJoystick", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume", "RotateLog", "SendMap",
+        "MoveJoystick", "Pause", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume", "RotateLog", "SendMap",
         "SetAnalogInput", "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "StepNow", "SwitchInterface",
         "TakeRobot", "WritePicture",
     )

@@ -12,7 +12,7 @@ from botyard.engine.layout import Control
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.joints import FreeJoint, JointView, robot_joints
-from botyard.interfaces.ambf.objects import SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
+from botyard.interfaces.ambf.objects import IN_STEPS, SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
@@ -293,17 +293,16 @@ class EngineBody(Body):
     def _advance(self, twist: tuple[float, float, float]) -> None:
         if any(twist):
             pose, dt = self.pose(), self.ambf.sim.dt
-            self.ambf.sim.put(
-                self.body, (pose.x + twist[0] * dt, pose.y + twist[1] * dt, pose.th + twist[2] * dt), SOURCE
-            )
+            there = Pose(pose.x + twist[0] * dt, pose.y + twist[1] * dt, pose.th + twist[2] * dt)
+            if not self.place(self.body, there, IN_STEPS):
+                self.acts("twist", None)
 
     def put(self, wanted: Pose) -> None:
         """Put it somewhere, if that is another place."""
         there = self.pose()
         turned = math.remainder(wanted.th - there.th, 2.0 * math.pi)
         if math.hypot(wanted.x - there.x, wanted.y - there.y) >= SAME_PLACE or abs(turned) >= SAME_TURN:
-            self.ambf.sim.put(self.body, wanted, SOURCE)
-            self.ambf.hub.settle()
+            self.place(self.body, wanted)
 
     def cease(self) -> None:
         """Forces and velocities end; who has mass coasts."""

@@ -13,7 +13,7 @@ from botyard.engine.layout import F8
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.bodies import EngineBody, RobotBody, planar_wrench
-from botyard.interfaces.ambf.objects import SOURCE, AmbfObject, finite, floats, parent_text
+from botyard.interfaces.ambf.objects import IN_STEPS, AmbfObject, finite, floats, parent_text
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
 from botyard.names import shown
 from botyard.protocols.ambf.messages import FORCE, VELOCITY
@@ -310,8 +310,10 @@ class ActuatorObject(AmbfObject):
             if message.use_offset:
                 p = message.body_offset.position
                 at = Pose(float(p.x), float(p.y), yaw_of(message.body_offset.orientation))
-                sim.put(name, compose(self.ambf.pose_of(self.spec.parent), compose(self.spec.at, at)), SOURCE)
-                sim.settle()
+                there = compose(self.ambf.pose_of(self.spec.parent), compose(self.spec.at, at))
+                if not self.place(name, there, IN_STEPS):
+                    return
+                sim.settle()  # also while time goes on: it is held where it is
             sim.attach(self.spec.parent, name)
             self._held = name
         except BotyardError as error:

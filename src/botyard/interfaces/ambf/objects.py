@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import time as wall
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from botyard.control import Caller, Level, TakeBodies
+from botyard.control import Caller, Level, Place, TakeBodies
+from botyard.errors import BotyardError
+from botyard.geometry import Pose
 from botyard.interfaces.ambf.channel import Channel, log
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.stepping import Pace
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 SOURCE: Final = "ambf"
 """In whose name robots are commanded."""
 AMBF: Final = Caller(SOURCE, Level.CHANGE, "AMBF", is_tame=False)
+IN_STEPS: Final = replace(AMBF, settles=False)
+"""The same, for what is done before steps: nothing settles while one is made."""
 """Any client of AMBF: its topics do not say which."""
 AGAIN: Final = 10.0
 """The same complaint about commands is logged again after so long, s …"""
@@ -97,13 +102,25 @@ class AmbfObject:
         with acting(SOURCE):
             self.take(message)
 
-    def complain(self, text: str) -> None:
-        """Log what is wrong with a command; clients repeat theirs hundreds of times a second, so the same is said now and then only."""
+    def place(self, body: str, pose: Pose, caller: Caller = AMBF) -> bool:
+        """Put a body somewhere, as everybody else may: what keeps it from that is logged. Whether it was put there."""
+        try:
+            self.ambf.control.do(caller, Place(to=((body, pose),)))
+        except BotyardError as error:
+            self.complain(str(error), "place")
+            return False
+        return True
+
+    def complain(self, text: str, about: str = "") -> None:
+        """Log what is wrong with a command; clients repeat theirs hundreds of times a second, so the same is said now and then only.
+
+        With `about`, for texts that hold numbers of the command, that is what counts as the same.
+        """
         now = self.ambf.now()
-        if now >= self._complaints.get(text, 0.0):
+        if now >= self._complaints.get(about or text, 0.0):
             if len(self._complaints) >= MOST_COMPLAINTS:
                 self._complaints.clear()
-            self._complaints[text] = now + AGAIN
+            self._complaints[about or text] = now + AGAIN
             log.warning("%s: %s", self.name, text)
 
     def tick(self, now: float, stamp: Stamp) -> None:
@@ -169,4 +186,14 @@ def floats(values: Any) -> Any:
     return np.asarray(values, np.float32)
 
 
-__all__ = ["SAME_PLACE", "SAME_TURN", "SOURCE", "AmbfObject", "finite", "floats", "parent_text", "stamp_now"]
+__all__ = [
+    "IN_STEPS",
+    "SAME_PLACE",
+    "SAME_TURN",
+    "SOURCE",
+    "AmbfObject",
+    "finite",
+    "floats",
+    "parent_text",
+    "stamp_now",
+]
