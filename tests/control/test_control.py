@@ -46,7 +46,7 @@ from botyard.control import (
     bodies,
 )
 from botyard.control.control import Done
-from botyard.control.driving import look_after_driven
+from botyard.control.driving import DEAD_MAN, look_after_driven
 from botyard.control.later import promise, settled
 from botyard.control.world import LogFiles, RotateLog
 from botyard.errors import (
@@ -260,17 +260,21 @@ def test_obstacles_do_not_drive(control: Control) -> None:
 def test_the_dead_mans_switch(control: Control) -> None:
     control.clock.resume()  # type: ignore[union-attr]
     robot = control.sim.robots["ann"]
-    control.do(OWNER, Drive(robot="ann", v=0.4, until=10.0))
+    now = 10.0
+    control.wall = lambda: now
+    control.do(OWNER, Drive(robot="ann", v=0.4))
     control.sim.step(20)
     assert robot.velocity.vx > 0.3
     assert robot.clients == ("page",)
-    look_after_driven(control, 10.0)
+    now += DEAD_MAN
+    look_after_driven(control)
     assert control.driven
-    look_after_driven(control, 10.1)
+    now += 0.01
+    look_after_driven(control)
     control.sim.step(40)
     assert robot.velocity.vx == 0.0
     assert robot.clients == ()
-    control.do(OWNER, Drive(robot="ann", v=0.4, until=20.0))
+    control.do(OWNER, Drive(robot="ann", v=0.4))
     control.do(OWNER, Drive(robot="ann", on=False))
     assert not control.driven
 
@@ -352,9 +356,12 @@ def test_adding_and_removing(control: Control) -> None:
     control.do(CHANGER, Reset(spawned=True))
     assert "p3at" not in control.sim.robots, "those that this source has added"
     assert mine[0] in control.sim.robots
+    heard: list[Done] = []
+    control.listen(heard.append)
     with pytest.raises(UnknownNameError, match='"gone"'):
         control.do(CHANGER, Remove(names=("mine", "gone")))
     assert "mine" not in control.sim.robots, "those that are there go"
+    assert [d.operation for d in heard] == [Remove(names=("mine",))], "and everybody is told of those"
 
 
 def test_a_part_that_is_not_there(control: Control) -> None:

@@ -255,8 +255,7 @@ def test_a_robot_stops_when_nothing_more_comes(textproto: ModuleType) -> None:
     async def main() -> None:
         async with carried(textproto.interface) as (parts, pump, connect):
             one = await connect()
-            until_ = asyncio.get_running_loop().time() + 0.01
-            parts.control.do(pump.session(pump.clients[0]).door.caller, Drive(robot="ann", v=0.3, until=until_))  # type: ignore[attr-defined]
+            parts.control.do(pump.session(pump.clients[0]).door.caller, Drive(robot="ann", v=0.3, timeout=0.01))  # type: ignore[attr-defined]
             await until(lambda: "ann" not in parts.control.driven)
             assert await one.ask("list") == "ok ann bob"
 

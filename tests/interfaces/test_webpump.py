@@ -40,7 +40,7 @@ class Words:
             raise ValueError("a fault")
         if data == b"drive":
             with contextlib.suppress(BotyardError):
-                self.door.do(Drive(robot="ann", v=0.3, until=now + 3600.0))
+                self.door.do(Drive(robot="ann", v=0.3, timeout=3600.0))
         if data == b"wait":
             self.timer = now
         self.out += data.split()

@@ -27,22 +27,22 @@ class TextSession:
                 if len(line) > MAX_LINE:
                     self.is_closed = True
                     raise ValueError(f"expected a line of at most {MAX_LINE} bytes")
-                answer = " ".join(["ok", *self._do(line.decode("utf-8", "replace").split(), now)])
+                answer = " ".join(["ok", *self._do(line.decode("utf-8", "replace").split())])
             except (BotyardError, ValueError) as error:
                 answer = f"error {shown(error, 200)}"
             self._answers += answer.encode() + b"\n"
         if self.is_closed:
             self._line = b""
 
-    def _do(self, words: list[str], now: float) -> list[str]:
+    def _do(self, words: list[str]) -> list[str]:
         match words:
             case ["list"]:
                 return [shown(name) for name in self.door.sim.robots]
             case ["pose", name]:
                 return [f"{x:.3f}" for x in self.door.control.robot(name).state.pose_world]
             case ["drive", name, v, w]:
-                until = now + self.door.options["timeout"]
-                self.door.do(Drive(robot=name, v=float(v), w=float(w), until=until))
+                timeout = self.door.options["timeout"]
+                self.door.do(Drive(robot=name, v=float(v), w=float(w), timeout=timeout))
             case ["place", name, x, y, th]:
                 self.door.do(Place(to=((name, Pose(float(x), float(y), float(th))),)))
             case ["quit"]:

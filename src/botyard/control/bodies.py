@@ -248,6 +248,8 @@ class Remove(Operation[None]):
         missing = next((n for n in names if n not in sim.robots and n not in boxes and n not in there), None)
         if missing is not None:
             control.settle()
+            if there:
+                control.tell(caller, Remove(names=tuple(there)), None)
             raise control.unknown(missing)
 
     def summary(self, result: Any) -> str:

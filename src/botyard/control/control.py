@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ class Control:
         """Ends the program soon, with an exit status, or as if it had died."""
         self.map_master = False
         """A client has reserved the right to load maps."""
+        self.wall: Callable[[], float] = time.monotonic
+        """Wall time, s: by which hands have let go."""
         self.driven: dict[str, tuple[Caller, float]] = {}
         """Robots that somebody drives by hand, and until when, see `botyard.control.driving`."""
         self.spawned: dict[str, str] = {}
@@ -139,7 +142,7 @@ class Control:
         if isinstance(result, Future):
             result.add_done_callback(lambda future: self._done_later(caller, operation, future))
         else:
-            self._done(caller, operation, result)
+            self.tell(caller, operation, result)
         return result
 
     def settle(self) -> None:
@@ -151,9 +154,10 @@ class Control:
         if not future.cancelled() and future.exception() is None:
             if operation.settles:
                 self.settle()
-            self._done(caller, operation, future.result())
+            self.tell(caller, operation, future.result())
 
-    def _done(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
+    def tell(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
+        """Write into the log what was done, and tell everybody."""
         if caller.log is not None:
             caller.log.log(operation.audit, "%s", operation.summary(result))
         elif log.isEnabledFor(operation.audit):

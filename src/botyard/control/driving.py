@@ -35,15 +35,15 @@ class TakeRobot(Operation[Port]):
 
 @dataclass(frozen=True, kw_only=True)
 class Drive(Operation[None]):
-    """Drive a robot by hand (m/s, rad/s): it stops when nothing more comes for `DEAD_MAN`. `on` False lets go of it."""
+    """Drive a robot by hand (m/s, rad/s): it stops when nothing more comes for `timeout`. `on` False lets go of it."""
 
     robot: str = argument(name)
     v: float = argument(real(), 0.0)
     w: float = argument(real(), 0.0)
     vy: float = argument(real(), 0.0)
     on: bool = argument(yes_or_no, True)
-    until: float = argument(real(0.0), 0.0)
-    """Wall time when it stops unless more comes, s: the adapter's clock."""
+    timeout: float = argument(real(0.0, 3600.0, "s"), DEAD_MAN)
+    """It stops when nothing more comes for so long, s of wall time."""
     level = Level.DRIVE
 
     def perform(self, control: Control, caller: Caller) -> None:
@@ -58,7 +58,7 @@ class Drive(Operation[None]):
             port.submit(cmd.Hold(False))
         if not robot.motors_on and robot.electrics.may_drive:
             port.submit(cmd.EnableMotors(True))  # a client that left has switched them off
-        control.driven[self.robot] = caller, self.until
+        control.driven[self.robot] = caller, control.wall() + self.timeout
         port.submit(cmd.SetVelocity(v=self.v, w=self.w, vy=self.vy))
 
 
@@ -78,8 +78,9 @@ def leave(control: Control, key: Hashable) -> None:
     control.gone(key)
 
 
-def look_after_driven(control: Control, now: float) -> None:
-    """Stop the robots whose drivers have said nothing for too long; `now` is wall time, s."""
+def look_after_driven(control: Control) -> None:
+    """Stop the robots whose drivers have said nothing for too long."""
+    now = control.wall()
     for name_ in [n for n, (_, until) in control.driven.items() if now > until]:
         let_go(control, name_)
 

@@ -86,6 +86,8 @@ class Hub:
         self.background = Background()
         """Work beside the loop."""
         self._marks: deque[tuple[float, float]] = deque()
+        self.looks: list[Callable[[], None]] = []
+        """Called every `POLL` of wall time, whether steps are made or not."""
         self._looks = Fence(log, "looking after sessions")
         self.attach(self.reporter)
 
@@ -174,6 +176,8 @@ class Hub:
         while True:
             await asyncio.sleep(max(POLL, self.reporter.wake - loop.time()))
             self._looks.run(self.reporter.poll, loop.time())
+            for look in self.looks:
+                self._looks.run(look)
 
     async def _run(self) -> int:
         loop = asyncio.get_running_loop()

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol, cast
 
 from botyard.control import Control
-from botyard.control.driving import leave, look_after_driven
+from botyard.control.driving import leave
 from botyard.control.fence import Fence, end_all
 from botyard.errors import PortError, WorldError
 from botyard.interfaces.registry import Carrier, Datagrams, Door, Interface, Session, caller_of
@@ -124,7 +124,6 @@ class TcpPump:
 
     def on_snapshot(self, now: float) -> None:
         """A step is done."""
-        look_after_driven(self.control, now)
         for client in tuple(self.clients):
             client.stepped(now)
 

@@ -21,7 +21,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from botyard.control import Control
-from botyard.control.driving import leave, look_after_driven
+from botyard.control.driving import leave
 from botyard.control.fence import Fence
 from botyard.errors import PortError
 from botyard.interfaces.registry import Carrier, Door, Interface, Request, Requests, Session, caller_of
@@ -110,7 +110,6 @@ class WebPump:
 
     def on_snapshot(self, now: float) -> None:
         """A step is done."""
-        look_after_driven(self.control, now)
         for one in tuple(self.sockets):
             one.stepped(now)
 

@@ -46,7 +46,6 @@ from botyard.control import (
     SwitchInterface,
     WritePicture,
 )
-from botyard.control.driving import DEAD_MAN, look_after_driven
 from botyard.control.parts import Maps, Portions, RunLoop
 from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
@@ -241,7 +240,6 @@ class PageDesk:
 
     def tick(self, now: float) -> None:
         """Wall time has passed: dead-man stops, status, details."""
-        look_after_driven(self.control, wall.monotonic())
         if not self.viewers:
             return
         if now >= self._next_status:
@@ -509,7 +507,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Speed: lambda r: SetSpeed(speed=r.factor),
     msg.Hold: lambda r: Hold(names=tuple(r.names), on=r.on),
     msg.Move: lambda r: Place(to=tuple((to.name, Pose(to.x, to.y, to.th)) for to in r.to)),
-    msg.Drive: lambda r: Drive(robot=r.name, v=r.v, w=r.w, vy=r.vy, on=r.on, until=wall.monotonic() + DEAD_MAN),
+    msg.Drive: lambda r: Drive(robot=r.name, v=r.v, w=r.w, vy=r.vy, on=r.on),
     msg.Enable: lambda r: EnableMotors(robots=tuple(r.names), on=r.on),
     msg.EmergencyStop: lambda r: PressEmergencyStop(robots=tuple(r.names), on=r.on),
     msg.Joystick: lambda r: MoveJoystick(robot=r.name, x=r.x, y=r.y, button1=r.button1, button2=r.button2),
