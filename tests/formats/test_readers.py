@@ -25,7 +25,7 @@ from botyard.model.scene import Scene
 from botyard.model.world import World
 from botyard.sim.simulation import Simulation
 from botyard.testing import check_map_format
-from botyard.testing.formats import _damaged
+from botyard.testing.formats import damaged_copies
 from tests.formats.test_drawings import SVG, dxf
 from tests.formats.test_pictures import AS_JSON, BLOCK, FLOW, moving
 
@@ -244,11 +244,11 @@ def test_damaged_archives_and_what_is_in_them() -> None:
     }
     good = bundle(**{n.replace(".", "_"): d for n, d in parts.items()}).data
     assert len(read_world(Source("a.zip", good)).robots) == 1
-    for damaged in _damaged(good, draw, 150):
+    for damaged in damaged_copies(good, draw, 150):
         with contextlib.suppress(FormatError):
             read_world(Source("a.zip", damaged))
     for name, data in parts.items():
-        for damaged in _damaged(data, draw, 40):
+        for damaged in damaged_copies(data, draw, 40):
             with contextlib.suppress(FormatError):
                 read_world(bundle(**{n.replace(".", "_"): damaged if n == name else d for n, d in parts.items()}))
 
@@ -256,7 +256,7 @@ def test_damaged_archives_and_what_is_in_them() -> None:
 def test_damaged_descriptions_and_plans(tmp_path: Path) -> None:
     draw = random.Random(8)
     adf = b"bodies: [b]\nb: {name: a, shape: Box, geometry: {x: 1, y: 1}, mass: 2, location: {position: {x: 1, y: 2, z: 0}}}\n"
-    for damaged in _damaged(adf, draw, 200):
+    for damaged in damaged_copies(adf, draw, 200):
         with contextlib.suppress(FormatError):
             parse_adf(Source("a.yaml", damaged))
     for suffix, data in (
@@ -264,7 +264,7 @@ def test_damaged_descriptions_and_plans(tmp_path: Path) -> None:
         (".toml", b'extends = "p3dx"\ncolor = "red"\n'),
     ):
         path = tmp_path / f"m{suffix}"
-        for damaged in _damaged(data, draw, 150):
+        for damaged in damaged_copies(data, draw, 150):
             path.write_bytes(damaged)
             with contextlib.suppress(FormatError, ModelError):
                 find_robot(path)
