@@ -53,7 +53,8 @@ def _arguments(kind: type[Operation[Any]]) -> str:
 
 
 def _about(kind: type[Operation[Any]]) -> str:
-    return " ".join(inspect.getdoc(kind).split()).replace("|", "\\|")  # type: ignore[union-attr]
+    about = " ".join(inspect.getdoc(kind).split())  # type: ignore[union-attr]
+    return f"{about}{f' Everybody is told: {kind.tells}.' if kind.tells else ''}".replace("|", "\\|")
 
 
 def page() -> str:

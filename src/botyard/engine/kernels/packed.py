@@ -37,13 +37,16 @@ if _numba.config.DISABLE_JIT:
 
 else:
 
-    @_structref.register
-    class WorldType(_types.StructRef):  # type: ignore[misc]
-        """Numba's type of `World`."""
+    class _PackType(_types.StructRef):  # type: ignore[misc]
+        """What Numba's types of packed arrays have in common."""
 
         def preprocess_fields(self, fields: Any) -> Any:
             """Types of the fields, which are no literals."""
             return tuple((name, _types.unliteral(kind)) for name, kind in fields)
+
+    @_structref.register
+    class WorldType(_PackType):
+        """Numba's type of `World`."""
 
     class World(_structref.StructRefProxy):  # type: ignore[misc, no-redef]
         """All arrays of a world."""
@@ -53,12 +56,8 @@ else:
     _structref.define_boxing(WorldType, World)
 
     @_structref.register
-    class SensorsType(_types.StructRef):  # type: ignore[misc]
+    class SensorsType(_PackType):
         """Numba's type of `Sensors`."""
-
-        def preprocess_fields(self, fields: Any) -> Any:
-            """Types of the fields, which are no literals."""
-            return tuple((name, _types.unliteral(kind)) for name, kind in fields)
 
     class Sensors(_structref.StructRefProxy):  # type: ignore[misc, no-redef]
         """Beams of all range sensors, and a workspace for those of one."""
