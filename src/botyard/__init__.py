@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from botyard.extensions import provide
+from botyard.version import __version__
 
 if TYPE_CHECKING:
     from botyard.app.serve import serve
@@ -65,6 +66,15 @@ _WHERE = {
     "robot_names": "model.library",
     "serve": "app.serve",
 }
+
+# Which module has the code of which extension (`botyard.extensions`): it is imported when the extension is first called.
+provide(
+    {
+        "employ": "botyard.controllers.crew",
+        "is_controller": "botyard.controllers.registry",
+        "render": "botyard.pictures.rendering",
+    }
+)
 
 __all__ = [
     "ArgumentError", "BotyardError", "Budget", "BudgetError", "CommandError", "DoubtWarning", "FormatError", "LaserScan", "LaserSpec",

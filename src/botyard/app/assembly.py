@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from botyard import __version__
 from botyard.app.compose import Parts, compose
 from botyard.app.options import RobotChoice, RunOptions
 from botyard.app.plugins import PlugIn, begin_plugins
@@ -28,6 +27,7 @@ from botyard.servers.discovery import DiscoveryServer
 from botyard.servers.tcp import RobotPortServer
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
+from botyard.version import __version__
 
 DEFAULT_CAPACITY = 252.0
 """Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import botyard
 from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.errors import ExitCode, PortError
@@ -20,8 +19,9 @@ from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.web import PageServer, new_token
+from botyard.version import __version__
 
-STATIC: Final = Path(botyard.__file__).parent / "ui" / "static"
+STATIC: Final = Path(__file__).parents[1] / "ui" / "static"
 """The built page."""
 
 
@@ -74,9 +74,7 @@ async def begin_page(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptio
     await _listen(server, o, port)
     stack.push_async_callback(server.close)
     sim = yard.hub.sim
-    about = (
-        f"botyard {botyard.__version__} started: map {shown(sim.scene.name)}, {len(sim.robots)} robots, seed {sim.seed}"
-    )
+    about = f"botyard {__version__} started: map {shown(sim.scene.name)}, {len(sim.robots)} robots, seed {sim.seed}"
     desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
     return Page(desk, server.url(), (server.address[1], full, audience))
 

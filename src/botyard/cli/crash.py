@@ -11,11 +11,11 @@ from typing import IO, Any
 
 import click
 
-from botyard import __version__
 from botyard.cli.logs import Logs
 from botyard.errors import BotyardError, ExitCode
 from botyard.safefile import open_own
 from botyard.servers.supervise import keep_log
+from botyard.version import __version__
 
 log = logging.getLogger("botyard")
 

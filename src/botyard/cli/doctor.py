@@ -16,9 +16,9 @@ from typing import Final
 
 import click
 
-from botyard import __version__
 from botyard.errors import ExitCode
 from botyard.extras import EXTRAS, install_command, is_installed
+from botyard.version import __version__
 
 _MARKS: Final = {"ok": "ok  ", "warn": "–   ", "bad": "BAD "}
 

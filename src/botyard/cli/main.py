@@ -10,10 +10,10 @@ from typing import Final, NoReturn
 
 import click
 
-from botyard import __version__
 from botyard.cli import interrupts
 from botyard.errors import BotyardError, ExitCode, MapError
 from botyard.names import escaped, shown
+from botyard.version import __version__
 
 COMMANDS: Final[Mapping[str, str]] = {
     **{

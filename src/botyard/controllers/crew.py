@@ -5,9 +5,11 @@ from __future__ import annotations
 from botyard.controllers.base import Yielding
 from botyard.controllers.registry import make_controller
 from botyard.model.world import Program
+from botyard.sim import simulation
 from botyard.sim.robot import Robot
 
 
+@simulation.employ.implementation
 def employ(robot: Robot, program: Program) -> None:
     """Let a program drive a robot from the next step on, until the robot is removed or another program is employed for it.
 

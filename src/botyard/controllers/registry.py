@@ -12,6 +12,7 @@ from botyard.controllers.wander import Wander
 from botyard.controllers.waypoints import Waypoints
 from botyard.errors import CommandLineError, WorldError, did_you_mean
 from botyard.model.world import Program
+from botyard.sim import simulation
 from botyard.sim.robot import Robot
 
 _BUILTIN: dict[str, ControllerFactory] = {"follow": Follow, "walk": Walk, "wander": Wander, "waypoints": Waypoints}
@@ -22,6 +23,7 @@ def controller_names() -> list[str]:
     return sorted({*_BUILTIN, *(e.name for e in entry_points(group="botyard.controllers"))})
 
 
+@simulation.is_controller.implementation
 def is_controller(name: str) -> bool:
     """Whether there is a controller of a name."""
     return name in controller_names()

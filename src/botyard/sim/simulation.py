@@ -45,6 +45,7 @@ from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import NOBODY, Row, Table
 from botyard.errors import ArgumentError, DoubtWarning, WorldError
+from botyard.extensions import extension
 from botyard.formats import saving
 from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
@@ -261,8 +262,6 @@ class Simulation(Handle):
         arguments.path(map, "map")
         if resolution is not None:
             resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
-        from botyard.controllers.registry import is_controller  # upward on purpose: a world may need them
-
         arguments.instance(budget, "budget", Budget, "botyard.formats.budget.Budget(cells=10**9) is one")
         options = Options(resolution=resolution, is_program=is_controller, budget=budget)
         world = load_world(map, options if warn is None else replace(options, warn=warn))
@@ -282,8 +281,6 @@ class Simulation(Handle):
         WorldError, CommandError
             A name is taken, a pose is absurd, a program does not know an option.
         """
-        from botyard.controllers.crew import employ  # upward on purpose: see `load`
-
         robots: list[Robot] = []
         for _, several in groupby(world.robots, key=lambda p: (id(p.spec), p.pose is None, not p.name)):
             group = list(several)
@@ -1009,8 +1006,6 @@ class Simulation(Handle):
             nothing has changed, unless a controller refuses its own state.
         """
         arguments.instance(budget, "budget", Budget)
-        from botyard.controllers.crew import employ  # upward on purpose: see `load`
-
         tick, models = self.tick, list[object]()
         with self._journal:
             restore(self, state, budget, employ, models)
@@ -1090,22 +1085,25 @@ class Simulation(Handle):
             It cannot be written.
         """
         width = arguments.whole(width, "width", low=16, high=20_000)
-        if path is not None:
-            from PIL import Image as images
+        return render(self, None if path is None else arguments.path(path, "path"), width, overwrite)
 
-            suffix = Path(arguments.path(path, "path")).suffix.lower()
-            if suffix not in images.registered_extensions():
-                raise ArgumentError(f'path: expected a suffix of pictures such as .png, found "{suffix}" in {path}')
-        # upward on purpose, and only when asked: pictures are a convenience
-        from botyard.pictures.draw import render_still
-        from botyard.pictures.still import take
 
-        image = render_still(take(self), width=width)
-        if path is not None:
-            from botyard.pictures.files import save_picture
+@extension("is_controller")
+def is_controller(name: str) -> bool:
+    """Whether there is a controller of a name."""
+    raise NotImplementedError
 
-            save_picture(image, path, force=overwrite)
-        return image
+
+@extension("employ")
+def employ(robot: Robot, program: Program) -> None:
+    """Let a program drive a robot from the next step on; raises what `Simulation.populate` raises."""
+    raise NotImplementedError
+
+
+@extension("render")
+def render(sim: Simulation, path: str | Path | None, width: int, overwrite: bool) -> Image:
+    """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
+    raise NotImplementedError
 
 
 def _to_warnings(text: str) -> None:

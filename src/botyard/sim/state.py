@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
 import msgspec
 import numpy as np
 
-import botyard
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards
 from botyard.devices.gripper import Grippers
@@ -51,6 +50,7 @@ from botyard.model.robot import Axes, RobotSpec
 from botyard.model.world import Program
 from botyard.names import is_name, shown
 from botyard.sim.readings import MAX_RAYS
+from botyard.version import __version__
 
 if TYPE_CHECKING:
     from botyard.formats.budget import Budget
@@ -248,7 +248,7 @@ def _head(sim: Simulation, controllers: list[_Controller]) -> _Head:
     engine, dynamics = sim.engine, sim.engine.dynamics
     return _Head(
         version=VERSION,
-        program=botyard.__version__,
+        program=__version__,
         roster=msgspec.Raw(sim._known.roster(sim)),
         seed=int(engine.seed),
         step_us=engine.clock.step_us,
@@ -331,9 +331,7 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used:
         raise StateError(f"state: {error}") from None
     tables = _tables(sim, roster)
     if roster.schema != schema(sim.engine, tables):
-        raise StateError(
-            f"state: it is of another version of botyard, {head.program}; this one is {botyard.__version__}"
-        )
+        raise StateError(f"state: it is of another version of botyard, {head.program}; this one is {__version__}")
     if roster.scene != sim._known.digest_of_walls(sim):
         raise StateError(f'state: it is of another map, "{roster.scene_name}"; here is "{sim.scene.name}"')
     is_same = bytes(head.roster) == sim._known.roster(sim)  # as when one goes back in time again and again

@@ -15,7 +15,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from botyard import __version__
 from botyard.control import (
     AddRobot,
     AddRobots,
@@ -59,6 +58,7 @@ from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
 from botyard.sim.robot import Robot
+from botyard.version import __version__
 
 SOURCE: Final = "page"
 """In whose name the page commands robots and reads sensors."""
