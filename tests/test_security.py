@@ -47,7 +47,7 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
     assert constants >= 60
 
 
-OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "servers.trafficros.MAX_ID", "protocols.pioneer.packet.MAX_DATA",
+OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ros.traffic.MAX_ID", "protocols.pioneer.packet.MAX_DATA",
               "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP"}  # fmt: skip
 """No limits of others, but what a format of ours can say; or no number."""
 LIMIT = re.compile(r"^((?:MAX|MOST|LONGEST|TALLEST)(?:_[A-Z_0-9]+)?)\b.*?=", re.MULTILINE)

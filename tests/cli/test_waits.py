@@ -12,9 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from botyard import waits
+from botyard.interfaces.ros import traffic
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.vda5050 import Vehicle5050
-from botyard.servers import ros2zenoh, rosmap, trafficros, vda5050, xmlrpc
+from botyard.servers import ros2zenoh, rosmap, vda5050, xmlrpc
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 from tests.waiting import PATIENCE
@@ -66,7 +67,7 @@ def test_a_map_from_ros(
     _, _, err = call(
         "-m", "ros:/map", "--ros-master", uri, "-r", "p3dx", "--no-gui", *FAST, str(free_port(2)), capsys=capsys
     )
-    assert f"waiting up to {rosmap.PATIENCE:g} s for the map on /map of ROS 1, whose master is {uri}" in err
+    assert f"waiting up to {rosmap.MAP_TIMEOUT_S:g} s for the map on /map of ROS 1, whose master is {uri}" in err
 
 
 @pytest.mark.parametrize("more", [("--ros-wait",), ()])
@@ -84,7 +85,7 @@ def test_a_supervisor_over_ros(
     soon: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     looks = iter([False] * 3)
-    monkeypatch.setattr(trafficros.TrafficNode, "has_supervisor", property(lambda _: next(looks, True)))
+    monkeypatch.setattr(traffic.TrafficNode, "has_supervisor", property(lambda _: next(looks, True)))
     task = tmp_path / "task.json"
     assert call("traffic", "generate", "ring", "-n", "2", "-o", str(task), capsys=capsys)[0] == 0
     master = ("--ros-master", f"embedded:{free_port()}", "--wait-for-supervisor", "--idle-limit", "0.01")
@@ -112,7 +113,7 @@ def test_an_mqtt_broker_that_says_nothing(soon: None, silent: int, caplog: pytes
 def test_orders_that_do_not_come(soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     caplog.set_level(logging.INFO)
     fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
-    for name in ("_connect", "_disconnect", "_say"):
+    for name in ("_connect", "_disconnect", "_send"):
         monkeypatch.setattr(fleet, name, lambda *_: None)
     fleet._is_in.set()
 

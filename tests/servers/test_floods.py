@@ -20,7 +20,6 @@ from botyard.protocols.ros_messages.limits import MAX_WAITING
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import types
-from botyard.protocols.vda5050 import Vehicle5050
 from botyard.servers import ambflink as link
 from botyard.servers import vda5050
 from botyard.servers.ambflink import Link
@@ -206,31 +205,24 @@ def test_frames_that_announce_much_are_refused_before_they_come() -> None:
 # -- VDA 5050
 
 
-def test_orders_wait_in_a_short_queue(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_orders_wait_in_a_short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vda5050, "MAX_PAYLOAD", 100)
-
-    async def main() -> None:
-        fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
-        agv = fleet._agvs[0]
-        calls: list[Any] = []
-        handover: Any = SimpleNamespace(soon=lambda act, *args: calls.append((act, args)))
-        taken: list[bytes] = []
-        fleet.take = lambda _i, data: taken.append(data)  # type: ignore[method-assign]
-        agv.come(b"x" * 101, handover, fleet._look)
-        for n in range(50):
-            agv.come(b"%d" % n, handover, fleet._look)
-        assert len(calls) == vda5050.MAX_ORDERS
-        for act, args in calls:
-            act(*args)
-        assert taken == [b"0", b"1", b"2", b"3"]
-        agv.come(b"next", handover, fleet._look)
-        act, args = calls[-1]
-        act(*args)
-        assert taken[-1] == b"next"
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(main())
-    assert "47 messages" in caplog.text
+    taken: list[bytes] = []
+    lost: list[int] = []
+    calls: list[Any] = []
+    handover: Any = SimpleNamespace(soon=calls.append)
+    inbox = vda5050.Inbox(taken.append, lost.append)
+    inbox.put(b"x" * 101, handover)
+    for n in range(50):
+        inbox.put(b"%d" % n, handover)
+    assert len(calls) == vda5050.MAX_ORDERS
+    for act in calls:
+        act()
+    assert taken == [b"0", b"1", b"2", b"3"]
+    assert lost == [47]
+    inbox.put(b"next", handover)
+    calls[-1]()
+    assert taken[-1] == b"next"
 
 
 # -- limits of robots, maps

@@ -108,7 +108,7 @@ def test_a_master_control_lets_one_pass_before_the_other(broker: int, tmp_path: 
         "--agvs",
         "2",
         "--speed",
-        "4",
+        "12",
         "--result",
         str(result),
     ]

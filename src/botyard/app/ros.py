@@ -415,12 +415,13 @@ def map_from_ros(name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Sc
         There is no master.
     """
     from botyard.formats.budget import Budget
+    from botyard.interfaces.ros.firstmap import SCHEME
     from botyard.protocols.dds.environment import Environment
     from botyard.protocols.ros_messages.types import types
     from botyard.servers import rosmap
 
     known, budget = types(_distro(o)), Budget().raised(o.max_read)
-    waiting = f"waiting up to {rosmap.PATIENCE:g} s for the map on {name.removeprefix(rosmap.SCHEME)}"
+    waiting = f"waiting up to {rosmap.MAP_TIMEOUT_S:g} s for the map on {name.removeprefix(SCHEME)}"
     try:
         if o.ros1 or o.ros_master is not None:
             uri = _master_name(o)

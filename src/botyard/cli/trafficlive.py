@@ -16,10 +16,11 @@ from botyard.app.ros import DEFAULT_MASTER, MAX_URI, embedded_master
 from botyard.cli import interrupts
 from botyard.cli.logs import set_up_logging
 from botyard.errors import PeerError, RosMasterError
+from botyard.interfaces.ros.traffic import Live, Relay, TrafficNode, check_ids
 from botyard.names import shown
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.ros_messages.types import types
-from botyard.servers.trafficros import Live, Relay, TrafficNode, check_ids
+from botyard.servers.trafficros import run_live
 from botyard.traffic.compat import CompatTraffic
 from botyard.traffic.engine import Rules, Traffic
 from botyard.traffic.outcome import Outcome
@@ -96,8 +97,8 @@ async def _over_ros(live: Live, relay: Relay, o: Mapping[str, Any]) -> Outcome:
         stack.callback(node.close)
         interrupts.ready(stop.set)
         click.echo(f"ready: {node.node}", err=True)
-        return await node.run(
-            live, wait=o["wait_for_supervisor"], speed=o["speed"], idle_limit=o["idle_limit"], stop=stop
+        return await run_live(
+            node, live, wait=o["wait_for_supervisor"], speed=o["speed"], idle_limit=o["idle_limit"], stop=stop
         )
 
 

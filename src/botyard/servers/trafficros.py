@@ -1,216 +1,55 @@
-"""A traffic task over ROS: the original's topics, so that its supervisors work unchanged (mmrs.md §8), in real time.
-
-``critical_points`` and ``release_points`` are published, ``move_permissions`` is listened to; all are std_msgs/Int16 with a robot's id.
-"""
+"""Runs a traffic task over ROS in real time (`botyard.interfaces.ros.traffic`)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final
 
-from botyard.errors import WorldError
-from botyard.interfaces.ros.graph import EncodedMessage, Publication, Transport
-from botyard.protocols.ros_messages.messages import Stamp
-from botyard.protocols.ros_messages.robot import Input, Topic
-from botyard.protocols.ros_messages.types import Types
+from botyard.interfaces.ros.traffic import Live, TrafficNode
 from botyard.traffic.outcome import Ending, Outcome
-from botyard.traffic.supervisors.base import Supervisor
 
-NODE: Final = "simulator"
-"""The original's name."""
-QUEUE: Final = 1000
-"""Messages that wait for a slow subscriber, as in the original."""
-TICK: Final = 0.01
+TICK_S: Final = 0.01
 """Wall time between two looks at the clock, s."""
-MAX_ID: Final = 32767
-"""The greatest id that an Int16 can say."""
 
 log = logging.getLogger("botyard.traffic")
 
 
-class Live(Protocol):
-    """A run that can be carried out in pieces: `botyard.traffic.engine.Traffic` or `botyard.traffic.compat.CompatTraffic`."""
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether all robots stand still."""
-        ...
-
-    def start(self) -> None:
-        """Begin."""
-        ...
-
-    def advance(self, until: float) -> Ending | None:
-        """Go on up to a simulated time, s; how it ended, if it did."""
-        ...
-
-    def permit(self, robot: int) -> None:
-        """A permission."""
-        ...
-
-    def asked(self) -> list[tuple[int, int]]:
-        """Who waits for how many permissions."""
-        ...
-
-    def finish(self, why: Ending) -> Outcome:
-        """What came of it."""
-        ...
-
-
-class Relay(Supervisor):
-    """Hands everything on to ROS; the supervisor is another program."""
-
-    def __init__(self) -> None:
-        self.say: Callable[[str, int], None] = lambda _topic, _robot: None
-
-    def on_critical(self, robot: int, sector: int) -> None:
-        """See the base class."""
-        self.say("critical_points", robot)
-
-    def on_release(self, robot: int, sector: int) -> None:
-        """See the base class."""
-        self.say("release_points", robot)
-
-
-class TrafficNode:
-    """The node that stands for a run, on any number of transports.
+async def run_live(
+    node: TrafficNode,
+    traffic: Live,
+    *,
+    wait: bool = False,
+    speed: float = 1.0,
+    idle_limit: float = 10.0,
+    stop: asyncio.Event | None = None,
+) -> Outcome:
+    """Run in real time.
 
     Parameters
     ----------
-    types : Types
-        Message types.
-    relay : Relay
-        The run's supervisor.
-    namespace : str
-        In front of all names, for example ``/a``; empty: none.
+    node : TrafficNode
+        Stands for the run.
+    traffic : Live
+        The run.
+    wait : bool
+        Begin only when a supervisor listens.
+    speed, idle_limit : float
+        See `TrafficNode.begin`.
+    stop : Event, optional
+        Ends it.
     """
-
-    def __init__(self, types: Types, relay: Relay, namespace: str = "") -> None:
-        self._types = types
-        self._prefix = f"/{namespace.strip('/')}/" if namespace.strip("/") else "/"
-        self.node = f"{self._prefix}{NODE}"
-        self._publications: dict[str, list[Publication]] = {"critical_points": [], "release_points": []}
-        self._inputs: list[Any] = []
-        self._arrived: list[int] = []
-        self._wanted = 0
-        self._resend = False
-        relay.say = self._say
-
-    def add(self, transport: Transport) -> None:
-        """Be there on a transport, too."""
-        for name, published in self._publications.items():
-            topic = Topic(f"{self._prefix}{name}", "std_msgs/Int16", lambda _stamp: None, "a robot's id", queue=QUEUE)
-            published.append(transport.advertise(self.node, topic, lambda: None, self._changed))
-        entry = Input(f"{self._prefix}move_permissions", "std_msgs/Int16", self._take, "a robot's id")
-        self._inputs.append(transport.listen(self.node, entry))
-
-    def _changed(self) -> None:
-        """A subscriber has come or gone; who has come does not know who waits."""
-        wanted = sum(p.is_wanted for p in self._publications["critical_points"])
-        self._resend |= wanted > self._wanted
-        self._wanted = wanted
-
-    def _take(self, message: Any) -> None:
-        self._arrived.append(int(message.data))
-
-    def _say(self, name: str, robot: int) -> None:
-        if robot > MAX_ID:
-            return
-        topic = Topic(name, "std_msgs/Int16", lambda _stamp: self._types["std_msgs/Int16"](robot), "")
-        once = EncodedMessage(self._types, topic, Stamp(0, 0))
-        for publication in self._publications[name]:
-            if publication.is_wanted:
-                publication.send(once)
-
-    @property
-    def has_supervisor(self) -> bool:
-        """Whether somebody listens to critical points."""
-        return any(p.is_wanted for p in self._publications["critical_points"])
-
-    async def run(
-        self,
-        traffic: Live,
-        *,
-        wait: bool = False,
-        speed: float = 1.0,
-        idle_limit: float = 10.0,
-        stop: asyncio.Event | None = None,
-    ) -> Outcome:
-        """Run in real time.
-
-        Parameters
-        ----------
-        traffic : Live
-            The run.
-        wait : bool
-            Begin only when a supervisor listens.
-        speed : float
-            Simulated per wall time.
-        idle_limit : float
-            When all robots have stood still for so long without a permission, s of the wall, it is a deadlock; 0: never.
-        stop : Event, optional
-            Ends it.
-        """
-        loop = asyncio.get_running_loop()
-        stop = stop or asyncio.Event()
-        if wait and not self.has_supervisor:
-            log.info("waiting for a supervisor: a subscriber of %scritical_points", self._prefix)
-            while not self.has_supervisor and not stop.is_set():
-                await asyncio.sleep(TICK)
-        self._resend = False
-        traffic.start()
-        begin, idle_since, ending = loop.time(), loop.time(), None
-        while ending is None:
-            now = loop.time()
-            ending = traffic.advance((now - begin) * speed)
-            if self._arrived:
-                self._permit(traffic)
-                idle_since = now
-            if self._resend:
-                self._resend = False
-                for robot, count in traffic.asked():
-                    for _ in range(count):
-                        self._say("critical_points", robot)
-            if not traffic.is_idle:
-                idle_since = now
-            if ending is None and idle_limit and now - idle_since > idle_limit:
-                ending = Ending.DEADLOCK
-            if ending is None and stop.is_set():
-                ending = Ending.TIMEOUT
-            await asyncio.sleep(TICK)
-        return traffic.finish(ending)
-
-    def _permit(self, traffic: Live) -> None:
-        arrived, self._arrived = self._arrived, []
-        for robot in arrived:
-            try:
-                traffic.permit(robot)
-            except WorldError as error:
-                log.warning("%smove_permissions: %s", self._prefix, error)
-
-    def close(self) -> None:
-        """Be there no longer."""
-        for published in self._publications.values():
-            for publication in published:
-                publication.close()
-            published.clear()
-        for entry in self._inputs:
-            entry.close()
-        self._inputs.clear()
+    clock, stop = asyncio.get_running_loop().time, stop or asyncio.Event()
+    if wait and not node.has_supervisor:
+        log.info("waiting for a supervisor: a subscriber of %s", node.critical_points)
+        while not node.has_supervisor and not stop.is_set():
+            await asyncio.sleep(TICK_S)
+    node.begin(traffic, clock(), speed=speed, idle_limit=idle_limit)
+    ending = node.advance(clock())
+    while ending is None and not stop.is_set():
+        await asyncio.sleep(TICK_S)
+        ending = node.advance(clock())
+    return traffic.finish(ending or Ending.TIMEOUT)
 
 
-def check_ids(robots: int) -> None:
-    """Ids go through Int16.
-
-    Raises
-    ------
-    WorldError
-        There are more robots than it can name.
-    """
-    if robots > MAX_ID + 1:
-        raise WorldError(f"std_msgs/Int16 can name {MAX_ID + 1} robots; this task has {robots}")
-
-
-__all__ = ["NODE", "Live", "Relay", "TrafficNode", "check_ids"]
+__all__ = ["run_live"]

@@ -1,0 +1,139 @@
+"""A traffic task as ROS sees it, without ROS: a transport that is a list, and a clock of the test's own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from botyard.errors import WorldError
+from botyard.interfaces.ros.traffic import MAX_ID, Relay, TrafficNode, check_ids
+from botyard.protocols.ros_messages.types import types
+from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.outcome import Ending
+from botyard.traffic.task import Task, Vehicle
+
+TYPES = types()
+
+
+class Topic:
+    """A topic of the list."""
+
+    replays_latched = False
+
+    def __init__(self, name: str, changed: Callable[[], None]) -> None:
+        self.name, self._changed = name, changed
+        self.said: list[int] = []
+        self.is_wanted = self.is_closed = False
+
+    def read(self, on: bool) -> None:
+        self.is_wanted = on
+        self._changed()
+
+    def send(self, message: Any) -> None:
+        self.said.append(int.from_bytes(message.ros1, "little"))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Ros:
+    """A transport."""
+
+    wire = "ros1"
+
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.inputs: dict[str, Any] = {}
+
+    def advertise(self, node: str, topic: Any, fresh: Any, changed: Callable[[], None]) -> Topic:
+        return self.topics.setdefault(topic.name, Topic(topic.name, changed))
+
+    def listen(self, node: str, entry: Any) -> Any:
+        self.inputs[entry.name] = entry
+        return SimpleNamespace(close=lambda: self.inputs.pop(entry.name))
+
+    def permit(self, robot: int) -> None:
+        self.inputs["/lab/move_permissions"].take(SimpleNamespace(data=robot))
+
+
+def made(idle_limit: float = 10.0) -> tuple[TrafficNode, Ros, Traffic]:
+    relay, ros = Relay(), Ros()
+    node = TrafficNode(TYPES, relay, "lab")
+    node.add(ros)  # type: ignore[arg-type]
+    vehicles = tuple(Vehicle(ends=np.array([4.0, 6.0, 10.0])) for _ in range(2))
+    traffic = Traffic(Task(vehicles, np.zeros((0, 4), np.int64), (), "two"), relay, Rules())
+    ros.topics["/lab/critical_points"].read(True)
+    node.begin(traffic, 50.0, idle_limit=idle_limit)
+    return node, ros, traffic
+
+
+def go_on(node: TrafficNode, begin: float, end: float) -> Ending | None:
+    for now in np.arange(begin, end, 0.1):
+        ending = node.advance(float(now))
+        if ending is not None:
+            return ending
+    return None
+
+
+def test_permissions_let_robots_go_on() -> None:
+    node, ros, traffic = made()
+    asked = ros.topics["/lab/critical_points"].said
+    for now in np.arange(50.0, 120.0, 0.1):
+        if node.advance(float(now)) is not None:
+            break
+        while asked:
+            ros.permit(asked.pop(0))
+    outcome = traffic.finish(Ending.COMPLETED)
+    assert outcome.metrics["finished"] == 2
+    assert not ros.topics["/lab/release_points"].said, "nobody reads them"
+
+
+def test_all_standing_still_is_a_deadlock() -> None:
+    node, ros, _ = made(idle_limit=2.0)
+    assert go_on(node, 50.0, 200.0) is Ending.DEADLOCK
+    node, ros, _ = made(idle_limit=0.0)
+    assert go_on(node, 50.0, 200.0) is None, "0: never"
+    ros.permit(0)
+    node.advance(200.0)
+
+
+def test_who_comes_late_is_told_who_waits() -> None:
+    node, ros, _ = made(idle_limit=0.0)
+    go_on(node, 50.0, 80.0)
+    topic = ros.topics["/lab/critical_points"]
+    before = sorted(topic.said)
+    assert before == [0, 1]
+    topic.read(False)
+    topic.said.clear()
+    node.advance(81.0)
+    assert topic.said == []
+    topic.read(True)
+    assert node.has_supervisor
+    node.advance(82.0)
+    assert sorted(topic.said) == before
+
+
+def test_permissions_for_nobody_are_told_and_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    node, ros, _ = made()
+    ros.permit(7)
+    with caplog.at_level(logging.WARNING):
+        node.advance(50.1)
+    assert "/lab/move_permissions: " in caplog.text and "numbered from 0" in caplog.text
+
+
+def test_what_ends_is_there_no_longer() -> None:
+    node, ros, _ = made()
+    node.close()
+    assert all(t.is_closed for t in ros.topics.values())
+    assert not ros.inputs
+
+
+def test_ids_that_cannot_be_said_are_refused() -> None:
+    check_ids(MAX_ID + 1)
+    with pytest.raises(WorldError, match="can name 32768 robots; this task has 32769"):
+        check_ids(MAX_ID + 2)
