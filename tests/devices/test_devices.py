@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from botyard.devices.electrics import Electrics
-from botyard.devices.gps import geodetic, gps_fix
+from botyard.devices.gps import GpsSpec, geodetic, gps_fix
 from botyard.devices.ranging import SPARE_BEAMS
 from botyard.devices.sonar import sonar_bundles
 from botyard.geometry import Pose
 from botyard.model.library import load_laser, load_robot
-from botyard.model.robot import BatterySpec, GpsSpec
+from botyard.model.robot import BatterySpec
 from botyard.model.scene import Area, GeoReference, Scene
 from botyard.model.sensors import SonarSpec, Transducer
 from botyard.sim.simulation import Simulation

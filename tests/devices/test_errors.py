@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from botyard.devices.errors import NORMAL_ERRORS, WANDERING_ODOMETRY, NormalErrorsSpec, WanderingOdometrySpec
+from botyard.devices.errors import NormalErrorsSpec, WanderingOdometrySpec
 from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.errors import ModelError
 from botyard.formats.models import find_robot
@@ -49,11 +49,6 @@ def robot(*specs: DeviceSpec, scene: Scene = WALL, **options: object) -> Robot:
     plain = find_robot("p3dx")
     lasers = tuple(replace(laser, range_noise=0.0, angle_noise=0.0) for laser in plain.lasers)
     return Simulation(scene, **options).add_robot(replace(plain, lasers=lasers, devices=specs), "r", pose=(0, 0, 0))
-
-
-@pytest.mark.parametrize("device", [NORMAL_ERRORS, WANDERING_ODOMETRY], ids=lambda d: d.name)
-def test_the_models_of_the_package_keep_to_the_rules(device: Device) -> None:
-    assert check_device(device) == []
 
 
 def middle(one: Robot, steps: int) -> np.ndarray:

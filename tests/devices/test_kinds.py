@@ -16,9 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from botyard.devices.blobs import BLOB_FINDER, BlobFinderSpec
+from botyard.devices.blobs import BlobFinderSpec
 from botyard.devices.bumpers import BUMPERS, BumperSpec
-from botyard.devices.fiducials import FIDUCIAL_FINDER, FiducialFinderSpec
+from botyard.devices.compass import CompassSpec
+from botyard.devices.fiducials import FiducialFinderSpec
+from botyard.devices.gps import GpsSpec
 from botyard.devices.ranging import Bundle
 from botyard.devices.view import stream_of
 from botyard.engine.kernels.collide import SECTORS
@@ -33,7 +35,8 @@ from botyard.model.devices import Device, DeviceSpec, Field, find_device, parame
 from botyard.model.library import parse_robot, robot_of
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robotfile import to_table
-from botyard.model.scene import Scene
+from botyard.model.scene import GeoReference, Scene
+from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip
 from botyard.sim.simulation import Simulation
 from botyard.testing import check_device
 
@@ -128,18 +131,19 @@ def beacon(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 # -- those of the package
 
 
-@pytest.mark.parametrize(
-    ("device", "spec"),
-    [
-        (FIDUCIAL_FINDER, FiducialFinderSpec(pose=Pose(0.1, 0.0, 0.5), range_min=0.5)),
-        (BLOB_FINDER, BlobFinderSpec(colors=("red", "blue"))),
-        (BUMPERS, BumperSpec(front=5, rear=5)),
-    ],
-    ids=lambda one: getattr(one, "name", ""),
-)
-def test_the_devices_of_the_package_keep_to_the_rules(device: Any, spec: Any) -> None:
-    assert find_device(device.name) is device
-    assert check_device(device, spec) == []
+NOT_THE_USUAL: dict[str, DeviceSpec] = {
+    "blob_finder": BlobFinderSpec(colors=("red", "blue")),
+    "bumpers": BumperSpec(front=5, rear=5),
+    "fiducial_finder": FiducialFinderSpec(pose=Pose(0.1, 0.0, 0.5), range_min=0.5),
+    "gps": GpsSpec(x=0.1, y=-0.2, dop=1.5),
+}
+"""Devices with which a kind can show what it does; of the others, those with the usual parameters."""
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in devices.BUILT_IN])
+def test_the_devices_of_the_package_keep_to_the_rules(name: str) -> None:
+    """All of the registry: a new one cannot be forgotten."""
+    assert check_device(find_device(name), NOT_THE_USUAL.get(name)) == []
 
 
 def test_bumpers_count_as_many_sectors_as_the_engine() -> None:
@@ -156,7 +160,46 @@ def test_draws_are_those_of_the_kernels() -> None:
     assert stream_of("a") >= 2**63, "apart from those of lasers, sonar and odometry"
 
 
+def test_gps_and_compass_tell_pioneer_clients_what_they_read() -> None:
+    """SIMSTAT and the compass byte follow from what the kinds declare; a robot without a compass sends none."""
+    scene = Scene(georeference=GeoReference(48.1, 11.5, 520.0))
+    model = find_robot("p3dx").fitted(GpsSpec(x=0.5, dop=2.0))
+    robot = Simulation(scene).add_robot(model.fitted(CompassSpec()), "r", pose=(0, 0, math.radians(30)))
+    port = robot.port("t")
+    stat = build_simstat(port, port.state())
+    fix = robot.gps
+    assert (stat.lat_e7, stat.lon_e7) == (round(fix.latitude * 1e7), round(fix.longitude * 1e7))
+    assert (stat.alt_cm, stat.gps_quality, stat.flags & 2) == (52000, 200, 2)
+    assert build_sip(port, port.state(), sonar_on=False).compass == 30
+    assert robot.devices["compass"].read() == pytest.approx(math.radians(60))
+    plain = Simulation().add_robot("p3dx").port("t")
+    assert build_sip(plain, plain.state(), sonar_on=False).compass == 0
+    assert build_simstat(plain, plain.state()).gps_quality == -1
+
+
 # -- robot files
+
+
+def test_devices_without_parameters_are_switched_on_and_off_in_robot_files() -> None:
+    with_compass = parse_robot('extends = "p3dx"\ncompass = true', "r")
+    assert with_compass.devices[-1] == CompassSpec() == with_compass.compass
+    assert to_table(with_compass)["compass"] is True
+    assert parse_robot('extends = "p3dx-equipped"\ncompass = false', "r").compass is None
+    assert find_robot("p3dx-equipped").compass == CompassSpec()
+    with pytest.raises(ModelError, match="Expected `object`"):
+        parse_robot('extends = "p3dx"\ncompass = 3', "r")
+
+
+def test_every_robot_has_the_standard_devices_and_models_list_unusual_ones() -> None:
+    usual = find_robot("p3dx")
+    assert usual.gps == GpsSpec() and not usual.devices
+    assert usual.equipment == (GpsSpec(),)
+    own = parse_robot('extends = "p3dx"\n[gps]\nposition = [0.2, 0.1]\ndop = 3', "r")
+    assert own.devices == own.equipment == (GpsSpec(x=0.2, y=0.1, dop=3.0),)
+    assert own.fitted(GpsSpec()) == replace(own, devices=())
+    for spec in (usual, own):
+        assert robot_of(to_table(spec), spec.name).devices == spec.devices
+        assert [*Simulation().add_robot(spec).devices] == ["gps"]
 
 
 def test_robot_files_name_devices_in_tables_of_their_own_or_in_a_list() -> None:
@@ -169,7 +212,7 @@ def test_robot_files_name_devices_in_tables_of_their_own_or_in_a_list() -> None:
         "r",
     )
     robot = Simulation().add_robot(long)
-    assert [*robot.devices] == ["fiducial_finder", "fiducial_finder_2"]
+    assert [*robot.devices] == [*devices.STANDARD, "fiducial_finder", "fiducial_finder_2"]
     for spec in (short, long):
         assert robot_of(to_table(spec), "r").devices == spec.devices
 
@@ -245,7 +288,7 @@ def test_a_sensor_that_remembers(known: None) -> None:
     state, digest = sim.save_state(), sim.digest()
     sim.remove_robot("r")
     assert "way" not in sim.engine.tables, "it goes with the last of its kind"
-    assert plain.devices == {}
+    assert [*plain.devices] == [*devices.STANDARD]
     sim.restore(state)
     assert (sim.digest(), sim.robots["r"].devices["way_meter"].read()) == (digest, way)
 
@@ -269,7 +312,12 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(k
         for name in names:
             sim.add_robot(model, name, pose=(0, 3.0 * int(name), 0))
         sim.step(3)
-        return {f"{r} {n}": d.read().tolist() for r in sim.robots for n, d in sim.robots[r].devices.items()}
+        return {
+            f"{r} {n}": d.read().tolist()
+            for r in sim.robots
+            for n, d in sim.robots[r].devices.items()
+            if n not in devices.STANDARD
+        }
 
     one, other = readings("1", "2"), readings("2", "1")
     assert one == other

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard import units
+from botyard.devices.gps import GpsSpec
 from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Returns
-from botyard.model.robot import Axes, GpsSpec, MotionLimits
+from botyard.model.robot import Axes, MotionLimits
 from botyard.model.scene import Area, GeoReference, Scene
 from botyard.protocols.pioneer import reportbuilder
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
@@ -370,7 +371,7 @@ def test_simstat_tells_what_gps_reads() -> None:
         segments=np.array([[0.0, 0, 1, 0]]), georeference=GeoReference(42.807191, -71.578661, 72.5), areas=(bad,)
     )
     sim = Simulation(scene)
-    sim.add_robot(replace(load_robot("p3dx"), gps=GpsSpec(dop=2.5)), "r", pose=Pose(10.0, 0.0, 0.0))
+    sim.add_robot(load_robot("p3dx").fitted(GpsSpec(dop=2.5)), "r", pose=Pose(10.0, 0.0, 0.0))
     port = sim.robots["r"].port("t")
     stat = build_simstat(port, port.state())
     assert (stat.lat_e7, stat.lon_e7) == (pytest.approx(428_071_910, abs=2), pytest.approx(-715_785_388, abs=2))

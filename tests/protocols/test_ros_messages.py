@@ -316,3 +316,28 @@ def test_with_ros_1_alone_the_types_of_ros_2_are_not_read() -> None:
         assert topic.quick is not None
         topic.quick("ros1", Stamp(1, 2))
     assert own._two is None
+
+
+def test_gps_is_a_fix_of_navsat() -> None:
+    """Field by field (sensor_msgs/NavSatFix); without georeference there is no message, in other profiles no topic and no frame."""
+    one, topics = robot()
+    fix = one.gps
+    (topic,) = [t for t in topics.topics() if t.type_name == "sensor_msgs/NavSatFix"]
+    assert (topic.name, topic.about, topic.period) == ("/ann/fix", "GPS, in georeferenced maps", 1.0)
+    made = topics._m
+    status = made._types("sensor_msgs/NavSatStatus")(0, 1)
+    spread = np.diag([fix.dop**2] * 3).reshape(-1)
+    expected = made._types("sensor_msgs/NavSatFix")(
+        made.header(STAMP, "ann/gps"), status, fix.latitude, fix.longitude, fix.altitude, spread, 1
+    )
+    for wire in ("ros1", "cdr"):
+        encode = getattr(TYPES, f"encode_{wire}")
+        mine, theirs = (encode(m, topic.type_name) for m in (topic.make(STAMP), expected))
+        assert mine[4:] == theirs[4:], "but for the number of the message"
+    assert [f.child for f in topics.static_transforms()].count("ann/gps") == 1
+    one.simulation.replace_scene(Scene())
+    assert topic.make(STAMP) is None
+    for profile in ("amrisim", "stage", "rosaria"):
+        _, others = robot(profile)
+        assert "sensor_msgs/NavSatFix" not in {t.type_name for t in others.topics()}
+        assert not [f for f in others.static_transforms() if "gps" in f.child]

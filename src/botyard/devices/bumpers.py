@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields, RosMessage, parameter
+from botyard.model.devices import AriaKey, Device, DeviceSpec, Field, PioneerFields, RosMessage, parameter
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
@@ -15,6 +15,7 @@ MAX_BUMPERS: Final = 7
 """Segments that the standard information packet has bits for, on each side (pioneer-protocol §5)."""
 SECTORS: Final = 64
 """Of a body that may be touched: the bits of `View.contact`."""
+_ARIA: Final = "Accessories the robot has"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,5 +121,9 @@ BUMPERS: Final = Device(
     ),
     pioneer=PioneerFields(
         report=_bits, config=lambda spec: {"front_bumpers": spec.front, "rear_bumpers": spec.rear}, is_by_touch=True
+    ),
+    aria=(
+        AriaKey("front", _ARIA, "NumFrontBumpers", "FrontBumpers", 5.0),
+        AriaKey("rear", _ARIA, "NumRearBumpers", "RearBumpers", 5.0),
     ),
 )

@@ -3,8 +3,43 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields
+
+if TYPE_CHECKING:
+    from botyard.devices.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompassSpec(DeviceSpec):
+    """A compass. It has no parameters."""
+
+    type: str = field(default="compass", init=False)
 
 
 def bearing(th: float) -> float:
     """Compass heading, rad in [0, 2π), of a robot whose true heading is `th` rad (counter-clockwise from +x, which is east)."""
     return (math.pi / 2 - th) % (2.0 * math.pi)
+
+
+def _read(_: CompassSpec, view: View) -> float:
+    return bearing(view.robot_pose.th)
+
+
+def _bits(_: CompassSpec, heading: float) -> dict[str, int]:
+    """Units of 2°, 1 … 180; 0 for none (pioneer-protocol §5). North is 180: some clients take 0 for "no compass"."""
+    return {"compass": (round(math.degrees(heading) / 2.0) - 1) % 180 + 1}
+
+
+COMPASS: Final = Device(
+    name="compass",
+    about="heading against north, clockwise",
+    spec=CompassSpec,
+    read=_read,
+    fields=(Field("heading", "rad"),),
+    rows=lambda heading: [(heading,)],
+    pioneer=PioneerFields(report=_bits),
+    on_page=False,
+)

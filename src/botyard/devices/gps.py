@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botyard.geometry import Pose, transform_point
-from botyard.model.robot import GpsSpec
+from botyard.model.devices import AriaKey, Device, DeviceSpec, Field, PioneerFields, RosMessage, parameter
 from botyard.model.scene import GeoReference, Scene, in_polygon
+
+if TYPE_CHECKING:
+    from botyard.devices.view import View
 
 A: Final = 6378137.0
 """Semi-major axis of the WGS 84 ellipsoid, m."""
@@ -19,6 +24,29 @@ EP2: Final = (A / B) ** 2 - 1.0
 """Second eccentricity squared."""
 
 _BAD_SECTORS = frozenset({"badgpssector", "simbadgpssector"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpsSpec(DeviceSpec):
+    """A GPS receiver.
+
+    Attributes
+    ----------
+    x, y : float
+        Position of the antenna in the robot's frame, m.
+    dop : float
+        Dilution of precision.
+    """
+
+    type: str = field(default="gps", init=False)
+    x: float = parameter(0.0, unit="m", key="position", index=0)
+    y: float = parameter(0.0, unit="m", key="position", index=1)
+    dop: float = parameter(1.0)
+
+    @property
+    def pose(self) -> Pose:
+        """The antenna in the robot's frame."""
+        return Pose(self.x, self.y)
 
 
 class Fix(NamedTuple):
@@ -69,3 +97,52 @@ def gps_fix(scene: Scene, spec: GpsSpec, pose: Pose) -> Fix | None:
     x, y = transform_point(pose, spec.x, spec.y)
     bad = any(a.kind.lower() in _BAD_SECTORS and in_polygon(a.corners, x, y) for a in scene.areas)
     return Fix(*geodetic(scene.georeference, x, y), dop=0.0 if bad else spec.dop)
+
+
+def _read(spec: GpsSpec, view: View) -> Fix | None:
+    return gps_fix(view.scene, spec, view.robot_pose)
+
+
+def _message(_: GpsSpec, fix: Fix | None) -> Mapping[str, Any] | None:
+    """sensor_msgs/NavSatFix; without a usable fix, status −1."""
+    if fix is None:
+        return None
+    usable = fix.dop > 0.0
+    variance = fix.dop**2
+    return {
+        "status": {"status": 0 if usable else -1, "service": 1},
+        "latitude": fix.latitude,
+        "longitude": fix.longitude,
+        "altitude": fix.altitude,
+        "position_covariance": [variance, 0.0, 0.0, 0.0, variance, 0.0, 0.0, 0.0, variance],
+        "position_covariance_type": 1 if usable else 0,
+    }
+
+
+def _simstat(_: GpsSpec, fix: Fix | None) -> dict[str, float]:
+    """10⁻⁷ °, cm, and 100 × dilution of precision; bit 1 of the flags: the map is georeferenced (pioneer-protocol §8)."""
+    if fix is None:
+        return {}
+    return {
+        "flags": 2, "lat_e7": fix.latitude * 1e7, "lon_e7": fix.longitude * 1e7, "alt_cm": fix.altitude * 100.0,
+        "gps_quality": fix.dop * 100.0,
+    }  # fmt: skip
+
+
+def _rows(fix: Fix | None) -> list[tuple[float, ...]]:
+    return [] if fix is None else [(math.radians(fix.latitude), math.radians(fix.longitude), fix.altitude, fix.dop)]
+
+
+GPS: Final = Device(
+    name="gps",
+    about="GPS, in georeferenced maps",
+    spec=GpsSpec,
+    read=_read,
+    fields=(Field("latitude", "rad"), Field("longitude", "rad"), Field("altitude", "m"), Field("dop")),
+    rows=_rows,
+    ros=RosMessage(topic="fix", type_name="sensor_msgs/NavSatFix", fields=_message, frame="gps", period=1.0),
+    pioneer=PioneerFields(simstat=_simstat),
+    on_page=False,
+    aria=(AriaKey("x", "GPS parameters", "GPSPX"), AriaKey("y", "GPS parameters", "GPSPY")),
+    stage={"pioneer_gps_dop": "dop", "pioneer_gps_pos_x": "x", "pioneer_gps_pos_y": "y"},
+)

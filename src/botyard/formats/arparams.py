@@ -17,9 +17,9 @@ from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.geometry import Pose
 from botyard.model.accessories import TableIrSpec
-from botyard.model.devices import DeviceSpec, make_spec
+from botyard.model.devices import DeviceSpec, built_in_devices, is_usual, make_spec, parameters_of
 from botyard.model.library import load_laser
-from botyard.model.robot import Axes, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.names import shown
 from botyard.safefile import MARK
@@ -29,7 +29,6 @@ MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
 """Keywords of which every line counts."""
 MAX_SONAR: Final = 255
 MAX_LASERS: Final = 8
-_MAX_BUMPERS: Final = 7
 MAX_SAMPLES: Final = 100_000
 
 LASERS: Final = {
@@ -192,8 +191,7 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
             lasers=tuple(_lasers(params)),
             sonar=_sonar(params),
             pioneer=_pioneer(params, name),
-            gps=GpsSpec(x=from_mm(n("GPSPX", 0.0)), y=from_mm(n("GPSPY", 0.0))),
-            devices=tuple(d for d in [_bumpers(params)] if not d.is_empty),
+            devices=tuple(_devices(params)),
             table_ir=_table_ir(params),
         )
     except ModelError as error:
@@ -308,12 +306,20 @@ def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec
     return replace(spec, fov=from_deg(span), samples=round(span / step) + 1)
 
 
-def _bumpers(params: ArParams) -> DeviceSpec:
-    counts = {}
-    for side in ("Front", "Rear"):
-        has = params.flag(f"{side}Bumpers")
-        counts[side.lower()] = min(max(int(params.number(f"Num{side}Bumpers", 5.0)), 0), _MAX_BUMPERS) if has else 0
-    return make_spec("bumpers", **counts)
+def _devices(params: ArParams) -> Iterable[DeviceSpec]:
+    """What the file says of devices whose kinds declare lines of it."""
+    for device in built_in_devices():
+        if not device.aria:
+            continue
+        values = {}
+        for line in device.aria:
+            hint, one = parameters_of(device.spec)[line.parameter]
+            value = params.number(line.key, line.default) if not line.flag or params.flag(line.flag) else 0.0
+            value = from_mm(value) if one.unit == "m" else from_deg(value) if one.unit == "rad" else value
+            values[line.parameter] = hint(min(max(hint(value), one.low), one.high))
+        spec = make_spec(device.name, **values)
+        if not spec.is_empty and not is_usual(spec):
+            yield spec
 
 
 def _table_ir(params: ArParams) -> TableIrSpec:
@@ -339,7 +345,7 @@ def from_robot(spec: RobotSpec) -> str:
     xs, ys = zip(*spec.outline, strict=True)
     p, top = spec.pioneer, spec.limits.max_speed
     half = max(max(ys), -min(ys))
-    ir, bumpers = spec.table_ir, spec.device("bumpers")
+    ir = spec.table_ir
     lines = [
         "ConfigVersion 2.0",
         f"; {MARK}",
@@ -372,12 +378,7 @@ def from_robot(spec: RobotSpec) -> str:
         "Section Accessories the robot has",
         f"TableSensingIR {_flag(bool(ir.positions))}",
         f"NewTableSensingIR {_flag(ir.in_io_packet)}",
-        *(
-            line
-            for side in ("front", "rear")
-            for n in [getattr(bumpers, side, 0)]
-            for line in (f"{side.title()}Bumpers {_flag(n > 0)}", f"Num{side.title()}Bumpers {n}")
-        ),
+        *_device_lines(spec, "Accessories the robot has"),
         "",
         "Section IR parameters",
         f"IRNum {len(ir.positions)}",
@@ -393,8 +394,7 @@ def from_robot(spec: RobotSpec) -> str:
         f"HasLatVel {_flag(spec.drive is Drive.OMNI)}",
         "",
         "Section GPS parameters",
-        f"GPSPX {_integer(spec.gps.x)}",
-        f"GPSPY {_integer(spec.gps.y)}",
+        *_device_lines(spec, "GPS parameters"),
         "",
         "Section Sonar parameters",
         f"SonarNum {len(spec.sonar.transducers) if spec.sonar else 0}",
@@ -403,6 +403,21 @@ def from_robot(spec: RobotSpec) -> str:
     for i, laser in enumerate(spec.lasers, start=1):
         lines += ["", *_laser_lines(i, laser)]
     return "\n".join(lines) + "\n"
+
+
+def _device_lines(spec: RobotSpec, section: str) -> list[str]:
+    """The lines of a section that devices declare; of those that a robot does not have as well, as clients expect."""
+    lines = []
+    for device in built_in_devices():
+        here = spec.device(device.name)
+        for line in device.aria:
+            if line.section == section:
+                value = getattr(here, line.parameter, 0)
+                unit = parameters_of(device.spec)[line.parameter][1].unit
+                number = _integer(value) if unit == "m" else round(deg(value)) if unit == "rad" else value
+                lines += [f"{line.flag} {_flag(value > 0)}"] if line.flag else []
+                lines.append(f"{line.key} {number}")
+    return lines
 
 
 def _flag(value: bool) -> str:

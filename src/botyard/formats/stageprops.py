@@ -10,6 +10,7 @@ from typing import Any, Final
 from botyard.errors import ModelError, ModelFileError
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Pose
+from botyard.model.devices import built_in_devices, make_spec
 from botyard.model.obstacles import Returns
 from botyard.model.robot import Axes, Drive, RobotSpec
 from botyard.names import shown
@@ -270,8 +271,8 @@ def _pioneer_text(name: str) -> Change:
     return lambda spec, prop: replace(spec, pioneer=_with(spec.pioneer, name, prop.string()))
 
 
-def _gps(name: str) -> Change:
-    return lambda spec, prop: replace(spec, gps=_with(spec.gps, name, prop.number()))
+def _device(kind: str, name: str) -> Change:
+    return lambda spec, prop: spec.fitted(_with(spec.device(kind) or make_spec(kind), name, prop.number()))
 
 
 def _battery(name: str, scale: float = 1.0) -> Change:
@@ -303,10 +304,8 @@ PROPERTIES: Final[Mapping[str, Change]] = {
     "pioneer_batterytype": lambda spec, prop: replace(
         spec, battery=replace(spec.battery, by_charge=prop.number() == 2)
     ),
-    "pioneer_gps_dop": _gps("dop"),
-    "pioneer_gps_pos_x": _gps("x"),
-    "pioneer_gps_pos_y": _gps("y"),
     "watts": _battery("idle_power"),
+    **{prop: _device(d.name, name) for d in built_in_devices() for prop, name in d.stage.items()},
 }  # fmt: skip
 
 

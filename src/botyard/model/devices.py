@@ -40,11 +40,15 @@ GROUP: Final = "botyard.devices"
 BUILT_IN: Final = (
     EntryPoint("blob_finder", "botyard.devices.blobs:BLOB_FINDER", GROUP),
     EntryPoint("bumpers", "botyard.devices.bumpers:BUMPERS", GROUP),
+    EntryPoint("compass", "botyard.devices.compass:COMPASS", GROUP),
     EntryPoint("fiducial_finder", "botyard.devices.fiducials:FIDUCIAL_FINDER", GROUP),
+    EntryPoint("gps", "botyard.devices.gps:GPS", GROUP),
     EntryPoint("normal_errors", "botyard.devices.errors:NORMAL_ERRORS", GROUP),
     EntryPoint("wandering_odometry", "botyard.devices.errors:WANDERING_ODOMETRY", GROUP),
 )
 """The devices of the package. They are named as those of other packages are."""
+STANDARD: Final = ("gps",)
+"""Kinds of which every robot has one. Models list theirs only where it is not the usual one."""
 MAX_DEVICES: Final = 100
 """Most devices of a robot, besides its lasers and its sonar ring."""
 MAX_ITEMS: Final = 10_000
@@ -187,21 +191,24 @@ class RosMessage(Generic[S, R]):
         Type of its messages, for example ``botyard_msgs/FiducialArray``.
     fields : callable
         The message of a reading: values by the names of its fields, nested as the message is; a `Pose` for a geometry_msgs/Pose. A field
-        ``header`` is filled in.
+        ``header`` is filled in. None: no message.
     definitions : mapping of str to str
         Definitions of the types that are not ROS's own, those that others use first.
     frame : str
         Frame of the sensor, without the robot's prefix; empty: the robot's own.
     profiles : tuple of str
         The profiles of names that have it.
+    period : float
+        There is at most one message in this simulated time, s; 0: one in every step.
     """
 
     topic: str
     type_name: str
-    fields: Callable[[S, R], Mapping[str, Any]]
+    fields: Callable[[S, R], Mapping[str, Any] | None]
     definitions: Mapping[str, str] = field(default_factory=dict)
     frame: str = ""
     profiles: tuple[str, ...] = ("default",)
+    period: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,19 +217,49 @@ class PioneerFields(Generic[S, R]):
 
     Attributes
     ----------
-    report : callable
+    report : callable or None
         Bits that a reading sets in fields of the standard information packet, by their names
         (`botyard.protocols.pioneer.reportbuilder.DEVICE_BITS`).
-    config : callable
+    config : callable or None
         Fields of the CONFIG packet, by their names (`botyard.protocols.pioneer.reports.Config`).
+    simstat : callable or None
+        Fields of the SIMSTAT packet, by their names (`botyard.protocols.pioneer.reportbuilder.DEVICE_SIMSTAT`).
     is_by_touch : bool
         Its bits are in the field ``stall_bumpers`` alone, and only while the robot is touched: reports of many such robots are
         made together.
     """
 
-    report: Callable[[S, R], Mapping[str, int]] = lambda _spec, _reading: {}
-    config: Callable[[S], Mapping[str, int]] = lambda _spec: {}
+    report: Callable[[S, R], Mapping[str, int]] | None = None
+    config: Callable[[S], Mapping[str, int]] | None = None
+    simstat: Callable[[S, R], Mapping[str, float]] | None = None
     is_by_touch: bool = False
+
+    @property
+    def changes_reports(self) -> bool:
+        """Whether a reading shows in reports, also while nothing touches the robot."""
+        return self.report is not None and not self.is_by_touch
+
+
+class AriaKey(NamedTuple):
+    """A line of ARIA's parameter files (formats §2) that says a parameter of a device.
+
+    Attributes
+    ----------
+    parameter : str
+        Which parameter. Files have mm for metres and degrees for radians.
+    section, key : str
+        Where the line stands, and its keyword.
+    flag : str
+        Keyword of a line before it, ``true`` or ``false``: whether there is any of it; else the parameter is 0. Empty: no such line.
+    default : float
+        What a file means that has no such line, in the file's unit.
+    """
+
+    parameter: str
+    section: str
+    key: str
+    flag: str = ""
+    default: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +323,12 @@ class Device(Generic[S, R]):
         What ROS and Pioneer clients get.
     marks : callable or None
         What the page marks in the world.
+    on_page : bool
+        Whether the page shows readings of the selected robot.
+    aria : tuple of AriaKey
+        Lines of ARIA's parameter files that say parameters.
+    stage : mapping of str to str
+        Properties of robots in Stage's world files that say parameters: plain numbers, in m where the parameter is.
     """
 
     name: str
@@ -301,6 +344,9 @@ class Device(Generic[S, R]):
     ros: RosMessage[S, R] | None = None
     pioneer: PioneerFields[S, R] | None = None
     marks: Callable[[S, R], Sequence[Mark]] | None = None
+    on_page: bool = True
+    aria: tuple[AriaKey, ...] = ()
+    stage: Mapping[str, str] = field(default_factory=dict)
 
     def mounting(self, spec: S) -> Pose:
         """Where a device of this kind is in the robot's frame, m and rad."""
@@ -389,6 +435,12 @@ def find_device(name: str) -> Device[Any, Any]:
 def built_in_devices() -> list[Device[Any, Any]]:
     """The devices of the package."""
     return [find_device(entry.name) for entry in BUILT_IN]
+
+
+@cache
+def standard_device(name: str) -> DeviceSpec:
+    """The device of one of the kinds in `STANDARD` that robots have whose models do not say otherwise."""
+    return make_spec(name)
 
 
 def loaded_devices() -> list[Device[Any, Any]]:
@@ -523,14 +575,21 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
         if not isinstance(name, str):
             raise ModelError('devices: expected a "type"')
         spec = spec_of(name, {k: v for k, v in table.items() if k != "type"})
-        if not spec.is_empty:
+        if not spec.is_empty and not is_usual(spec):
             found.append(spec)
     return tuple(found)
+
+
+def is_usual(spec: DeviceSpec) -> bool:
+    """Whether every robot has such a device that says nothing of it."""
+    return spec.type in STANDARD and spec == standard_device(spec.type)
 
 
 __all__ = [
     "BUILT_IN",
     "GROUP",
+    "STANDARD",
+    "AriaKey",
     "Channel",
     "Device",
     "DeviceSpec",
@@ -546,6 +605,7 @@ __all__ = [
     "file_table",
     "find_device",
     "is_device",
+    "is_usual",
     "loaded_devices",
     "make_spec",
     "names_of",
@@ -554,5 +614,6 @@ __all__ = [
     "pose_of",
     "register",
     "spec_of",
+    "standard_device",
     "table_of",
 ]

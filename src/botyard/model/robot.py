@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botyard.errors import ModelError
 from botyard.model.accessories import GripperSpec, TableIrSpec
-from botyard.model.devices import DeviceSpec
+from botyard.model.devices import STANDARD, DeviceSpec, is_device, is_usual, standard_device
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Outline, Returns
 from botyard.model.sensors import LaserSpec, SonarSpec
@@ -165,15 +165,6 @@ class BatterySpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpsSpec:
-    """Position of the GPS antenna in the robot's frame, m, and the receiver's dilution of precision."""
-
-    x: float = 0.0
-    y: float = 0.0
-    dop: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RobotSpec:
     """A robot model.
 
@@ -204,13 +195,12 @@ class RobotSpec:
     sonar : SonarSpec or None
         Sonar ring.
     devices : tuple of DeviceSpec
-        Further sensors and contact switches, of kinds that `botyard.model.devices` finds by their names.
+        Further sensors and contact switches, of kinds that `botyard.model.devices` finds by their names; of those that every robot has
+        (`botyard.model.devices.STANDARD`) the unusual ones. ``spec.NAME`` is `device` of that name.
     pioneer : PioneerSpec
         Constants of the Pioneer protocol.
     battery : BatterySpec
         Battery.
-    gps : GpsSpec
-        GPS receiver.
     returns : Returns
         Who sees and feels the body.
     gripper : GripperSpec or None
@@ -219,8 +209,8 @@ class RobotSpec:
         Sensors for table tops.
     wheel_radius : float
         Radius of the driven wheels, m: what turns their speed into that of the robot.
-    gyro, compass : bool
-        Whether it has a gyro that clients may ask for, and a compass.
+    gyro : bool
+        Whether it has a gyro that clients may ask for.
     dynamics : DynamicsSpec or None
         Mass and what goes with it: forces move it, and it is stopped by what it runs into; None: it moves as it is told.
     """
@@ -240,13 +230,11 @@ class RobotSpec:
     devices: tuple[DeviceSpec, ...] = ()
     pioneer: PioneerSpec = field(default_factory=PioneerSpec)
     battery: BatterySpec = field(default_factory=BatterySpec)
-    gps: GpsSpec = field(default_factory=GpsSpec)
     returns: Returns = Returns()
     gripper: GripperSpec | None = None
     table_ir: TableIrSpec = TableIrSpec()
     wheel_radius: float = 0.1
     gyro: bool = False
-    compass: bool = False
     dynamics: DynamicsSpec | None = None
 
     def __post_init__(self) -> None:
@@ -261,12 +249,26 @@ class RobotSpec:
 
     def device(self, kind: str) -> Any:
         """The first device of a kind, or None."""
-        return next((d for d in self.devices if d.type == kind), None)
+        return next((d for d in self.devices if d.type == kind), standard_device(kind) if kind in STANDARD else None)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """A device by its kind, or None: ``spec.gps`` is ``spec.device("gps")``."""
+            if name.startswith("_") or not is_device(name):
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+            return self.device(name)
+
+    @property
+    def equipment(self) -> tuple[DeviceSpec, ...]:
+        """All devices: those that every robot has, and `devices`."""
+        own = {d.type for d in self.devices}
+        return (*(standard_device(kind) for kind in STANDARD if kind not in own), *self.devices)
 
     def fitted(self, device: DeviceSpec) -> RobotSpec:
         """The same robot with this device in place of those of its kind."""
         others = tuple(d for d in self.devices if d.type != device.type)
-        return replace(self, devices=others if device.is_empty else (*others, device))
+        return replace(self, devices=others if device.is_empty or is_usual(device) else (*others, device))
 
     @property
     def front(self) -> float:

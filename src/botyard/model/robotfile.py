@@ -19,7 +19,7 @@ from botyard.model.accessories import GripperSpec, TableIrSpec
 from botyard.model.devices import DeviceSpec, devices_of, is_device, pose_of, table_of
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
 from botyard.model.obstacles import Returns
-from botyard.model.robot import Axes, BatterySpec, Drive, GpsSpec, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.robot import Axes, BatterySpec, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import (
     LaserSpec,
     ReflectorRule,
@@ -136,11 +136,6 @@ class _Battery(Strict):
     shutdown_charge: _Number = UNSET
 
 
-class _Gps(Strict):
-    position: Pair = (0.0, 0.0)
-    dop: float = 1.0
-
-
 class ReturnsPart(Strict):
     """Who sees and feels a thing."""
 
@@ -204,26 +199,27 @@ class RobotFile(Strict, kw_only=True):
     odometry: _Odometry = msgspec.field(default_factory=_Odometry)
     pioneer: _Pioneer = msgspec.field(default_factory=_Pioneer)
     battery: _Battery = msgspec.field(default_factory=_Battery)
-    gps: _Gps = msgspec.field(default_factory=_Gps)
     returns: ReturnsPart = msgspec.field(default_factory=ReturnsPart)
     gripper: _Gripper | None = None
     table_ir: _TableIr = msgspec.field(default_factory=_TableIr)
     wheel_radius: float = 0.1
     gyro: bool = False
-    compass: bool = False
     dynamics: DynamicsPart | None = None
 
 
 def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A robot file whose tables of devices, such as ``[bumpers]``, stand in its list ``[[devices]]``, before those that are there."""
+    """A robot file whose tables of devices, such as ``[bumpers]``, stand in its list ``[[devices]]``, before those that are there.
+
+    In place of a table, ``true`` is a device with the usual parameters, ``false`` none.
+    """
     own = {name for name in table if name not in RobotFile.__struct_fields__ and is_device(name)}
     if not own:
         return dict(table)
     plain = {name: value for name, value in table.items() if name not in own}
     short = [
-        {**value, "type": name} if isinstance(value, Mapping) else value
+        {**({} if value is True else value), "type": name} if value is True or isinstance(value, Mapping) else value
         for name, value in table.items()
-        if name in own and value is not None
+        if name in own and value is not None and value is not False
     ]
     listed = table.get("devices", [])
     return plain | {"devices": [*short, *listed] if isinstance(listed, list) else listed}
@@ -233,7 +229,7 @@ def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
     """The keys of a robot file that describe devices: a table for the only one of its kind, else a list of tables."""
     kinds = [d.type for d in devices]
     if len(set(kinds)) == len(kinds):
-        return {d.type: table_of(d) for d in devices}
+        return {d.type: table_of(d) or True for d in devices}
     return {"devices": [{"type": d.type, **table_of(d)} for d in devices]}
 
 
@@ -434,13 +430,11 @@ def to_spec(file: RobotFile, name: str, load: LoadLaser) -> RobotSpec:
             ticks_per_mm=p.ticks_per_mm,
         ),
         battery=_battery(file.battery),
-        gps=GpsSpec(x=file.gps.position[0], y=file.gps.position[1], dop=file.gps.dop),
         returns=returns_of(file.returns),
         gripper=None if file.gripper is None else GripperSpec(**_given(file.gripper)),
         table_ir=TableIrSpec(positions=tuple(file.table_ir.positions), in_io_packet=file.table_ir.in_io_packet),
         wheel_radius=file.wheel_radius,
         gyro=file.gyro,
-        compass=file.compass,
         dynamics=dynamics_of(file.dynamics),
     )
 
@@ -534,14 +528,12 @@ def to_table(spec: RobotSpec) -> dict[str, Any]:
                 battery, "volts charge capacity_wh empty_volts idle_power motor_power charge_power shutdown_charge"
             ),
         },
-        "gps": {"position": [spec.gps.x, spec.gps.y], "dop": spec.gps.dop},
         "returns": returns_table(spec.returns),
         "table_ir": {
             "positions": [list(p) for p in spec.table_ir.positions], "in_io_packet": spec.table_ir.in_io_packet,
         },
         "wheel_radius": spec.wheel_radius,
         "gyro": spec.gyro,
-        "compass": spec.compass,
     }  # fmt: skip
     if spec.dynamics is not None:
         table["dynamics"] = dynamics_table(spec.dynamics)
@@ -551,4 +543,4 @@ def to_table(spec: RobotSpec) -> dict[str, Any]:
         table["sonar"] = _sonar_table(spec.sonar)
     if gripper is not None:
         table["gripper"] = _fields(gripper, "reach opening thickness paddle_time lift_time")
-    return table | devices_table(spec.devices)
+    return table | devices_table(spec.equipment)

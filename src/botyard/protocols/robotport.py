@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.devices.electrics import Electrics
-from botyard.devices.gps import Fix
 from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.laser import LaserScan
 from botyard.devices.ranging import Bundle
@@ -193,10 +192,6 @@ class RobotPort(Protocol):
         """The robot after the last step."""
         ...
 
-    def fix(self) -> Fix | None:
-        """GPS reading, None when the map has no georeference."""
-        ...
-
     def subscribe_sonar(self, on: bool) -> None:
         """Begin or end to read the sonar in every step."""
         ...
@@ -216,10 +211,6 @@ class RobotPort(Protocol):
 
     def digital_inputs(self) -> bytes:
         """Bytes of digital inputs, table sensors included; the first is the one of the SIP."""
-        ...
-
-    def compass(self) -> float | None:
-        """Compass heading clockwise from map north, rad; None for a robot without compass."""
         ...
 
     @property

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from botyard.devices import compass
-from botyard.devices.gps import Fix
 from botyard.devices.gripper import GripperState
 from botyard.devices.laser import LaserScan
 from botyard.devices.sonar import SonarReadings
@@ -104,10 +102,6 @@ class Port:
         """The robot after the last step."""
         return self._robot.state
 
-    def fix(self) -> Fix | None:
-        """GPS reading."""
-        return self._robot.gps
-
     def gripper_state(self) -> GripperState | None:
         """Switches of the gripper."""
         return self._robot.gripper_state
@@ -115,10 +109,6 @@ class Port:
     def digital_inputs(self) -> bytes:
         """Bytes of digital inputs."""
         return self._robot.digital_inputs
-
-    def compass(self) -> float | None:
-        """Compass heading, rad clockwise from north."""
-        return compass.bearing(self._robot.truth.th) if self.spec.compass else None
 
     @property
     def devices(self) -> Mapping[str, DeviceReader[Any]]:
@@ -136,7 +126,7 @@ class Port:
         bits: dict[str, int] = {}
         for reader in self._robot.devices.values():
             pioneer = reader.kind.pioneer
-            if pioneer is not None:
+            if pioneer is not None and pioneer.report is not None:
                 for name, value in pioneer.report(reader.spec, reader.read()).items():
                     bits[name] = bits.get(name, 0) | value
         return bits

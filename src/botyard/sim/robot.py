@@ -11,7 +11,6 @@ from botyard import arguments
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards, Electrics
 from botyard.devices.erring import attach_errors
-from botyard.devices.gps import Fix, gps_fix
 from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.tables import under_table
 from botyard.devices.view import DeviceReader, View, has_columns
@@ -30,6 +29,7 @@ from botyard.sim.port import Port
 from botyard.sim.readings import Laser, Sonar
 
 if TYPE_CHECKING:
+    from botyard.devices.gps import Fix
     from botyard.sim.simulation import Simulation
 
 
@@ -113,12 +113,13 @@ class Robot(Handle):
     def devices(self) -> Mapping[str, DeviceReader[Any]]:
         """Further sensors by their names: that of their kind, and ``_2`` behind it for the second of a kind, and so on."""
         if self._devices is None:
-            self._devices = MappingProxyType({} if not self.spec.devices else self._make_devices())
+            self._devices = MappingProxyType(self._make_devices())
         return self._devices
 
     def _make_devices(self) -> dict[str, DeviceReader[Any]]:
         sim, made = self._sim, {}
-        for name, spec in zip(names_of(self.spec.devices), self.spec.devices, strict=True):
+        equipment = self.spec.equipment
+        for name, spec in zip(names_of(equipment), equipment, strict=True):
             mounting = find_device(spec.type).mounting(spec)
             view = View(
                 sim._engine,
@@ -240,7 +241,8 @@ class Robot(Handle):
     @property
     def gps(self) -> Fix | None:
         """GPS reading; None without a georeferenced map."""
-        return gps_fix(self._sim.scene, self.spec.gps, self.truth)
+        fix: Fix | None = self.devices["gps"].read()
+        return fix
 
     @property
     def gripper_state(self) -> GripperState | None:

@@ -17,9 +17,11 @@ from botyard.errors import BotyardError, WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.devices import (
+    STANDARD,
     Device,
     DeviceSpec,
     Mark,
+    PioneerFields,
     find_device,
     parameters_of,
     spec_of,
@@ -27,9 +29,9 @@ from botyard.model.devices import (
 )
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robotfile import RobotFile
-from botyard.model.scene import Scene
+from botyard.model.scene import GeoReference, Scene
 from botyard.names import is_name
-from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS
+from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS, DEVICE_SIMSTAT
 from botyard.protocols.pioneer.reports import CONFIG_MAXIMA
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
@@ -80,7 +82,7 @@ def check_device(
 
 
 def _room() -> Scene:
-    """10 m × 10 m with a wall in it, marked and coloured things, and a beacon that only marks are seen of."""
+    """10 m × 10 m somewhere on the earth, with a wall, marked and coloured things, and a beacon that only marks are seen of."""
     walls = [(-5, -5, 5, -5), (5, -5, 5, 5), (5, 5, -5, 5), (-5, 5, -5, -5), (2.5, -2.0, 2.5, -1.0)]
 
     def thing(name: str, x: float, y: float, mark: int, color: str, **returns: Any) -> BoxObject:
@@ -92,7 +94,8 @@ def _room() -> Scene:
         thing("behind the wall", 3.5, -2.2, 8, "blue"),
         thing("beacon", -2.0, 1.0, 9, "green", obstacle=False, laser=0, sonar=False),
     )
-    return Scene(segments=np.array(walls, np.float64), boxes=boxes)
+    where = GeoReference(48.1, 11.5, 520.0)
+    return Scene(segments=np.array(walls, np.float64), boxes=boxes, georeference=where)
 
 
 def _world(spec: DeviceSpec, scene: Scene, **options: Any) -> tuple[Simulation, Robot]:
@@ -105,8 +108,8 @@ def _world(spec: DeviceSpec, scene: Scene, **options: Any) -> tuple[Simulation, 
     return sim, robot
 
 
-def _reader(robot: Robot) -> DeviceReader[Any]:
-    return next(iter(reader for reader in robot.devices.values() if reader.spec == robot.spec.devices[-1]))
+def _reader(robot: Robot, spec: DeviceSpec) -> DeviceReader[Any]:
+    return robot.devices[spec.type]
 
 
 # -- what it declares
@@ -122,7 +125,7 @@ def _declaration(device: Device[Any, Any]) -> list[str]:
         problems.append(f"not registered (botyard.model.devices.register, or entry point): {error}")
     if not is_name(name) or not name.isidentifier():
         problems.append(f'name: expected one of letters, digits and _, found "{name}"')
-    if name in RobotFile.__struct_fields__ or hasattr(Robot, name):
+    if name in RobotFile.__struct_fields__ or (hasattr(Robot, name) and name not in STANDARD):
         problems.append(f'name: robots and their files have something else that is called "{name}"')
     kind: Any = device.spec
     if not (_is_subclass(kind, DeviceSpec) and hasattr(kind, "__dataclass_fields__")):
@@ -185,7 +188,7 @@ def _same(a: Any, b: Any) -> bool:
 
 def _readings(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
     sim, robot = _world(spec, scene)
-    reader = _reader(robot)
+    reader = _reader(robot, spec)
     problems: list[str] = []
     for _ in range(steps):
         before = sim.digest()
@@ -220,7 +223,7 @@ def _row(device: Device[Any, Any], row: Any) -> list[str]:
 def _course(spec: DeviceSpec, scene: Scene, steps: int, read: Callable[[int], bool], **options: Any) -> tuple[Any, int]:
     """The last reading of a run, and the digest of the world then; `read` says after which steps it is read."""
     sim, robot = _world(spec, scene, **options)
-    reader = _reader(robot)
+    reader = _reader(robot, spec)
     for n in range(steps):
         if read(n):
             reader.read()
@@ -249,13 +252,13 @@ def _restoring(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: 
     copy = sim.clone()
     sim.step(steps)
     copy.step(steps)
-    expected, digest = _reader(robot).read(), sim.digest()
+    expected, digest = _reader(robot, spec).read(), sim.digest()
     problems = []
-    if not _same(_reader(copy.robots["a"]).read(), expected) or copy.digest() != digest:
+    if not _same(_reader(copy.robots["a"], spec).read(), expected) or copy.digest() != digest:
         problems.append("a clone goes on otherwise: what it remembers must stand in its table")
     sim.restore(state)
     sim.step(steps)
-    if not _same(_reader(sim.robots["a"]).read(), expected) or sim.digest() != digest:
+    if not _same(_reader(sim.robots["a"], spec).read(), expected) or sim.digest() != digest:
         problems.append("a restored world goes on otherwise: what it remembers must stand in its table")
     pickled = pickle.loads(pickle.dumps(sim))
     if pickled.digest() != sim.digest():
@@ -266,7 +269,7 @@ def _restoring(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: 
 def _idleness(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
     """While nobody reads it, it is not asked, and no beam of it is cast."""
     sim, robot = _world(spec, scene)
-    reader = _reader(robot)
+    reader = _reader(robot, spec)
     asked: list[int] = []
 
     def counted(one: Any, view: Any) -> Any:
@@ -292,20 +295,29 @@ def _idleness(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: i
 def _interfaces(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
     sim, robot = _world(spec, scene)
     sim.step(steps)
-    reading = _reader(robot).read()
+    reading = _reader(robot, spec).read()
     problems = _recorded(device, reading)
     if device.marks is not None:
         for mark in device.marks(spec, reading):
             if not isinstance(mark, Mark) or not (math.isfinite(mark.x) and math.isfinite(mark.y)):
                 problems.append(f"marks: expected Mark(x, y, text) in m, found {mark}")
     if device.pioneer is not None:
-        for name, bits in device.pioneer.report(spec, reading).items():
-            if name not in DEVICE_BITS or bits & ~DEVICE_BITS.get(name, 0):
-                problems.append(f"pioneer: expected bits of {DEVICE_BITS}, found {name} {bits:#x}")
-        for name, value in device.pioneer.config(spec).items():
-            if name not in CONFIG_MAXIMA or not 0 <= value <= CONFIG_MAXIMA[name]:
-                problems.append(f"pioneer: CONFIG has no {name} of {value}")
+        problems += _pioneer(device.pioneer, spec, reading)
     return problems + _ros(device, spec, reading)
+
+
+def _pioneer(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> list[str]:
+    problems = []
+    for name, bits in ({} if pioneer.report is None else pioneer.report(spec, reading)).items():
+        if name not in DEVICE_BITS or bits & ~DEVICE_BITS.get(name, 0):
+            problems.append(f"pioneer: expected bits of {DEVICE_BITS}, found {name} {bits:#x}")
+    for name, value in ({} if pioneer.config is None else pioneer.config(spec)).items():
+        if name not in CONFIG_MAXIMA or not 0 <= value <= CONFIG_MAXIMA[name]:
+            problems.append(f"pioneer: CONFIG has no {name} of {value}")
+    for name, number in ({} if pioneer.simstat is None else pioneer.simstat(spec, reading)).items():
+        if name not in DEVICE_SIMSTAT or not math.isfinite(number):
+            problems.append(f"pioneer: SIMSTAT has no {name} of {number}")
+    return problems
 
 
 def _recorded(device: Device[Any, Any], reading: Any) -> list[str]:
@@ -340,7 +352,7 @@ def _ros(device: Device[Any, Any], spec: DeviceSpec, reading: Any) -> list[str]:
     problems = []
     try:
         types.learn(ros.definitions)
-        fields = dict(ros.fields(spec, reading))
+        fields = dict(ros.fields(spec, reading) or {})
         if types.has_header(ros.type_name):
             fields["header"] = Messages(types).header(Stamp(1, 2), "frame")
         message = types.made(ros.type_name, fields)

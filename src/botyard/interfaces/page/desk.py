@@ -288,7 +288,7 @@ class PageDesk:
             estop=robot.electrics.estop_pressed or state.estop, volts=robot.electrics.volts,
             charge=robot.electrics.charge, charging=bool(robot.electrics.battery.charge_state), sensors=sensors,
             nearest=nearest_reading(robot), gripper=(gripper.holding or "open") if gripper is not None else "",
-            port=self.yard.port_of(robot.name), devices=device_readings(robot) if robot.spec.devices else [],
+            port=self.yard.port_of(robot.name), devices=device_readings(robot),
         )  # fmt: skip
 
     def add_log(self, entry: LogEntry) -> None:

@@ -52,7 +52,8 @@ def _reading(reader: DeviceReader[Any]) -> DeviceReading:
 def device_readings(robot: Robot) -> list[DeviceReading]:
     """The readings of all devices of a robot. A device that fails says so, and is in the log."""
     found = []
-    for name, reader in list(robot.devices.items())[:MAX_DEVICES]:
+    on_page = [(name, reader) for name, reader in robot.devices.items() if reader.kind.on_page]
+    for name, reader in on_page[:MAX_DEVICES]:
         try:
             found.append(_reading(reader))
         except Exception as error:  # of a package that may be anybody's: the others are shown all the same

@@ -26,8 +26,12 @@ STALL_BITS = 0x0101
 """Both wheels stalled."""
 FRONT_BITS, REAR_BITS = 0xFE00, 0x00FE
 """Contact switches of each side, in the same field."""
-DEVICE_BITS: Final = {"stall_bumpers": FRONT_BITS | REAR_BITS, "flags": 0xFFFF, "gripper": 0xFF, "faults": 0xFFFF}
+DEVICE_BITS: Final = {
+    "stall_bumpers": FRONT_BITS | REAR_BITS, "flags": 0xFFFF, "gripper": 0xFF, "faults": 0xFFFF, "compass": 0xFF,
+}  # fmt: skip
 """Fields of the report in which devices may set bits, and which ones (`PioneerFields.report`)."""
+DEVICE_SIMSTAT: Final = frozenset({"flags", "lat_e7", "lon_e7", "alt_cm", "gps_quality"})
+"""Fields of SIMSTAT that devices may fill in (`PioneerFields.simstat`): of ``flags`` bit 1 alone, in which they set bits."""
 SONAR_BITS = 0b11110
 """All four sonar arrays on."""
 
@@ -66,12 +70,6 @@ def is_stalled_by(bits: int, bumpstall: int) -> bool:
 def _stalls(is_stalled: bool, bits: int, bumpstall: int) -> int:
     """The field of stalls and contact switches (§5)."""
     return (STALL_BITS if is_stalled or is_stalled_by(bits, bumpstall) else 0) | bits & (FRONT_BITS | REAR_BITS)
-
-
-def _compass(port: RobotPort) -> int:
-    """Compass heading in units of 2°, 1 … 180; 0 for none (north is 180: some clients take 0 for "no compass")."""
-    heading = port.compass()
-    return 0 if heading is None else (round(units.deg(heading) / 2.0) - 1) % 180 + 1
 
 
 def build_sip(
@@ -123,7 +121,6 @@ def build_sip(
         battery=min(decivolts, 0xFF),
         stall_bumpers=_stalls(state.stalled, bits.get("stall_bumpers", 0), bumpstall),
         flags=flags,
-        compass=_compass(port),
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
         timer_low=e.analog_port,
         gripper=0 if grip is None else gripperbits.switches(grip, gripper_layout),
@@ -177,7 +174,8 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
     )
     for device in spec.devices:
         shown = find_device(device.type).pioneer
-        for name, value in {} if shown is None else shown.config(device).items():
+        told = {} if shown is None or shown.config is None else shown.config(device)
+        for name, value in told.items():
             if name in CONFIG_MAXIMA:
                 setattr(config, name, min(max(value, 0), CONFIG_MAXIMA[name]))
     return config
@@ -198,12 +196,11 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
         error_y=_i32(units.mm(error.y) * 1e7),
         error_th=_i32(units.deg(error.a) * 1e7),
     )
-    fix = port.fix()
-    if fix is not None:
-        stat.flags |= 2
-        stat.lat_e7, stat.lon_e7 = _i32(fix.latitude * 1e7), _i32(fix.longitude * 1e7)
-        stat.alt_cm = _i32(fix.altitude * 100.0)
-        stat.gps_quality = _i32(fix.dop * 100.0)
+    for reader in port.devices.values():
+        shown = reader.kind.pioneer
+        told = {} if shown is None or shown.simstat is None else shown.simstat(reader.spec, reader.read())
+        for name in told.keys() & DEVICE_SIMSTAT:
+            setattr(stat, name, stat.flags | int(told[name]) & 2 if name == "flags" else _i32(told[name]))
     return stat
 
 

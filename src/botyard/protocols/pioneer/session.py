@@ -167,7 +167,6 @@ class Session:
         self._has_plain_model = not (
             settings.log_movement
             or spec.gripper is not None
-            or spec.compass
             or spec.table_ir.positions
             or not all(self._is_plain_device(device) for device in spec.devices)
             or (spec.sonar is not None and len(spec.sonar.transducers) > READINGS_PER_PACKET)
@@ -446,7 +445,7 @@ class Session:
     def _is_plain_device(spec: DeviceSpec) -> bool:
         """Whether it changes nothing in reports, or only while the robot is touched."""
         pioneer = find_device(spec.type).pioneer
-        return pioneer is None or pioneer.is_by_touch
+        return pioneer is None or not pioneer.changes_reports
 
     @property
     def is_plain(self) -> bool:

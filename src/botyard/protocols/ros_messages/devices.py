@@ -37,8 +37,11 @@ def frame_of(one: Shown, names: Names) -> str:
 
 
 def device_message(one: Shown, types: Types, messages: Messages, stamp: Stamp, frame: str) -> Any:
-    """The message of the present reading; a header is filled in."""
-    fields = dict(one.ros.fields(one.reader.spec, one.reader.read()))
+    """The message of the present reading, or None; a header is filled in."""
+    told = one.ros.fields(one.reader.spec, one.reader.read())
+    if told is None:
+        return None
+    fields = dict(told)
     if types.has_header(one.ros.type_name):
         fields.setdefault("header", messages.header(stamp, frame))
     return types.made(one.ros.type_name, fields)

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.gps import Fix
 from botyard.devices.laser import LaserScan
 from botyard.geometry import Pose, Twist, yaw_of_quaternion
 from botyard.model.raster import Raster
@@ -174,21 +173,6 @@ class Messages:
         }  # fmt: skip
         names = [f for f in kind.__dataclass_fields__ if not f.startswith("__")]
         return kind(**{n: known[n] for n in names if n in known})
-
-    def fix(self, stamp: Stamp, fix: Fix, frame: str) -> Any:
-        """sensor_msgs/NavSatFix; without a usable fix, status −1."""
-        status = self._types("sensor_msgs/NavSatStatus")(0 if fix.dop > 0.0 else -1, 1)
-        spread = np.zeros(9)
-        spread[::4] = fix.dop**2
-        return self._types("sensor_msgs/NavSatFix")(
-            self.header(stamp, frame),
-            status,
-            fix.latitude,
-            fix.longitude,
-            fix.altitude,
-            spread,
-            1 if fix.dop > 0.0 else 0,
-        )
 
     def map(self, stamp: Stamp, raster: Raster, frame: str) -> Any:
         """nav_msgs/OccupancyGrid: 100 solid, 0 free."""

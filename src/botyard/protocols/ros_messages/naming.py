@@ -31,7 +31,7 @@ class Profile:
         What its frames begin with.
     robot : frozenset of str
         What a robot has: topics, inputs and services by their last names; ``scan`` are its lasers, ``limits`` those that can be set by
-        dynamic_reconfigure, ``gps`` a frame.
+        dynamic_reconfigure. Devices say themselves which profiles have them (`botyard.model.devices.RosMessage`).
     world_node : str
         The node of the simulator.
     world : frozenset of str
@@ -96,7 +96,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
             prefix_alone="/{name}/",
             frame_alone="{name}/",
             robot=_ARIA | _BATTERY | _STAGE
-            | {"battery_state", "fix", "gps", "limits", "cmd_vel_stamped", "enable_motors_cmd", "set_pose"},
+            | {"battery_state", "limits", "cmd_vel_stamped", "enable_motors_cmd", "set_pose"},
             world=frozenset({"clock", "map", "diagnostics", "control", "reset_positions"}),
             covariance=True,
             open_scans=True,

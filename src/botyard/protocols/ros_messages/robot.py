@@ -191,7 +191,6 @@ class RobotTopics:
             "battery_recharge_state", "std_msgs/Int8", self._recharge, "what the charger does", version=lambda: self._charge_state
         )  # fmt: skip
         add("battery_state", "sensor_msgs/BatteryState", self._battery, "the battery in ROS's own terms", period=SLOW)
-        add("fix", "sensor_msgs/NavSatFix", self._fix, "GPS, in georeferenced maps", period=SLOW)
         for one in shown_devices(self.port, n):
             if self._types.knows(one.ros.type_name):
                 found.append(self._device_topic(one))
@@ -204,6 +203,7 @@ class RobotTopics:
             one.ros.type_name,
             lambda stamp: device_message(one, self._types, self._m, stamp, frame),
             one.reader.kind.about,
+            period=one.ros.period,
             wanted=lambda on: self.port.subscribe_device(one.reader.name, on),
         )
 
@@ -220,10 +220,6 @@ class RobotTopics:
         ]
         if self.port.spec.sonar is not None:
             found.append(Transform(self._base, n.frame_id("sonar"), Pose()))
-        if n.offers("gps"):
-            found.append(
-                Transform(self._base, n.frame_id("gps"), Pose(self.port.spec.gps.x, self.port.spec.gps.y, 0.0))
-            )
         return found + device_transforms(self.port, n, self._base)
 
     def _scan_topic(self, i: int) -> Topic:
@@ -369,10 +365,6 @@ class RobotTopics:
         )
         capacity = self.port.spec.battery.capacity_wh
         return self._m.battery(stamp, electrics.volts, electrics.charge / 100.0, status, capacity)
-
-    def _fix(self, stamp: Stamp) -> Any:
-        fix = self.port.fix()
-        return None if fix is None else self._m.fix(stamp, fix, self.names.frame_id("gps"))
 
     def diagnostics(self) -> tuple[str, int, str, list[tuple[str, str]]]:
         """Name, level, message and values for /diagnostics."""
