@@ -348,5 +348,11 @@ def test_the_page_about_sensors_is_true(monkeypatch: pytest.MonkeyPatch, capsys:
     assert float(capsys.readouterr().out.split()[0]) > 0.0
     file = next(t for t in re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) if "extends" in t)
     robot = Simulation().add_robot(parse_robot(file, "mine"))
-    assert [*robot.devices] == ["fiducial_finder", "normal_errors", "normal_errors_2", "wandering_odometry"]
+    assert [*robot.devices] == [
+        *devices.STANDARD,
+        "fiducial_finder",
+        "normal_errors",
+        "normal_errors_2",
+        "wandering_odometry",
+    ]
     robot.simulation.step()
