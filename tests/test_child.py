@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from botyard.child import Channel, DamagedMessage, write_message
 from botyard.geometry import Pose
+from tests.waiting import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -105,3 +108,26 @@ def test_bytes_of_any_kind_raise_nothing_else(noise: bytes, at: int) -> None:
 def test_what_is_no_description_cannot_be_sent() -> None:
     with pytest.raises(NotImplementedError, match="function cannot be sent"):
         message("body", test_what_is_no_description_cannot_be_sent)
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_helper_ends_with_its_work_or_with_its_starter(closes: bool) -> None:
+    """Whatever it is busy with: on Linux also C code that keeps the interpreter."""
+    endless = "10 ** int('1000000000')" if sys.platform == "linux" else "__import__('time').sleep(1000)"
+    work = f"print('busy', flush=True); {endless if closes else 'None'}"
+    with helper(f"exec({work!r})") as one:
+        assert one.stdin is not None and one.stdout is not None
+        assert one.stdout.readline() == b"busy\n"
+        if closes:
+            one.stdin.close()
+        assert one.wait(PATIENCE) in ((-9, 1) if closes else (0,))
+
+
+def test_a_helper_does_not_mind_ctrl_c() -> None:
+    with helper("__import__('signal').raise_signal(2)") as one:
+        assert one.wait(PATIENCE) == 0
+
+
+def helper(work: str) -> subprocess.Popen[bytes]:
+    code = f"from botyard.child import run_helper\nrun_helper(lambda: {work})"
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -18,11 +18,12 @@ import importlib
 import math
 import os
 import select
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, NoReturn, Protocol
 
 import msgspec
 import numpy as np
@@ -165,11 +166,23 @@ def serve(types: Types, work: Callable[[Any, Send], None]) -> None:
         request = Channel(sys.stdin.buffer, types).read()
         if request is None:
             return
-        _end_with_parent()
+        end_with_parent()
         work(request[1], send)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     os._exit(0)  # whatever threads of libraries are still there
+
+
+def run_helper(work: Callable[[], object]) -> NoReturn:
+    """Do some work for the process that has started this one with a pipe as standard input; end with status 0, or with that process.
+
+    What the work raises ends it with a trace and status 1.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both; the starter decides
+    end_with_parent()
+    work()
+    sys.stdout.flush()
+    os._exit(0)  # a thread may still read the standard input, and closing a stream that is being read would wait for it
 
 
 def _limit(memory: int, seconds: int) -> None:
@@ -187,13 +200,16 @@ def _limit(memory: int, seconds: int) -> None:
         os.nice(5)
 
 
-def _end_with_parent() -> None:
-    """End when the other end of the standard input is closed: when the parent has died, whatever this process is busy with then."""
+def end_with_parent() -> None:
+    """End when the other end of the standard input is closed: when the parent has died, whatever this process is busy with then.
+
+    Linux ends it by SIGKILL, elsewhere it has the exit status 1.
+    """
     with contextlib.suppress(ImportError, AttributeError, OSError):
-        fcntl, signal = importlib.import_module("fcntl"), importlib.import_module("signal")
+        fcntl = importlib.import_module("fcntl")
         # Linux: the system sends a signal when a pipe changes; a thread that waits for it would need the interpreter, which code in C keeps
         fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(0, fcntl.F_SETSIG, getattr(signal, "SIGKILL"))  # noqa: B009 - Windows has none
         fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
         if select.select([0], [], [], 0)[0]:  # closed before that
             os._exit(1)
@@ -208,4 +224,14 @@ def _watch_input() -> None:
     os._exit(1)
 
 
-__all__ = ["MOST", "OUT_OF_MEMORY", "Channel", "DamagedMessage", "Send", "serve", "write_message"]
+__all__ = [
+    "MOST",
+    "OUT_OF_MEMORY",
+    "Channel",
+    "DamagedMessage",
+    "Send",
+    "end_with_parent",
+    "run_helper",
+    "serve",
+    "write_message",
+]

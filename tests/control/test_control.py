@@ -46,7 +46,7 @@ from botyard.control import (
     bodies,
 )
 from botyard.control.control import Done
-from botyard.control.driving import DEAD_MAN, look_after_driven
+from botyard.control.driving import DEAD_MAN, leave, look_after_driven
 from botyard.control.later import promise, settled
 from botyard.control.world import LogFiles, RotateLog
 from botyard.errors import (
@@ -238,6 +238,52 @@ def test_one_that_fails_keeps_nothing_from_the_others(control: Control) -> None:
     assert control.sim.robots["bob"].truth.x == 7.0
     with pytest.raises(UnknownNameError, match='no robot or box is named "bib"'):
         control.do(CHANGER, Hold(names=("bib",), on=True))
+
+
+def test_one_client_does_not_let_go_of_what_another_one_holds(control: Control) -> None:
+    one, other = (dataclasses.replace(CHANGER, key=key) for key in ("one", "other"))
+    sim = control.sim
+
+    def held() -> list[int]:
+        sim.step()
+        return [int(sim.snapshot.state.held[sim.engine.rows[name]]) for name in ("ann", "crate")]
+
+    control.do(one, Hold(names=("ann", "crate"), on=True))
+    control.do(other, Hold(names=("ann",), on=True))
+    control.do(other, Hold(names=("ann", "crate"), on=False))
+    assert held() == [1, 1], "it lets go of its own hold, and of nothing that it does not hold"
+    control.do(other, Hold(names=("ann",), on=True))
+    leave(control, "one")
+    assert held() == [1, 0], "what goes with the first is the first one's"
+    leave(control, "other")
+    assert held() == [0, 0]
+    assert not control.held
+
+
+def test_who_drives_by_hand_lets_go_of_what_it_held(control: Control) -> None:
+    one, other = (dataclasses.replace(CHANGER, key=key) for key in ("one", "other"))
+    control.do(one, Hold(names=("ann",), on=True))
+    control.do(one, Drive(robot="ann", v=0.3))
+    control.sim.step(5)
+    assert control.sim.robots["ann"].velocity.vx > 0.1
+    control.do(other, Hold(names=("ann",), on=True))
+    control.do(one, Drive(robot="ann", v=0.3))
+    control.sim.step()
+    assert control.sim.robots["ann"].velocity.vx == 0.0, "another one holds it"
+
+
+def test_nobody_holds_a_body_because_one_of_its_name_was_held(control: Control) -> None:
+    one, other = (dataclasses.replace(CHANGER, key=key) for key in ("one", "other"))
+    control.do(one, Hold(names=("ann",), on=True))
+    control.sim.remove_robot("ann")
+    control.sim.add_robot("p3dx", "ann")
+    control.do(other, Hold(names=("ann",), on=True))
+    control.do(other, Hold(names=("ann",), on=False))
+    assert control.sim.holders("ann") == ()
+    control.do(one, Hold(names=("ann",), on=True))
+    control.sim.remove_robot("ann")
+    leave(control, "one")
+    assert not control.held
 
 
 def test_too_many_on_one_place(control: Control) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard.engine import commands as cmd
 from botyard.engine.build import build_bodies, build_grid, drop_bodies, keep_bodies, robot_body
 from botyard.engine.commands import SetPoseAxis, SetVisible
 from botyard.errors import CommandError
@@ -19,6 +20,7 @@ from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import Axes
 from botyard.model.scene import Scene
+from botyard.sim.journal import Entry, resimulate
 from botyard.sim.simulation import Simulation
 
 
@@ -222,6 +224,68 @@ def test_a_robot_that_is_dragged_stands_still_and_then_goes_on() -> None:
     robot.command.hold(False)
     sim.step(10)
     assert robot.velocity.vx == pytest.approx(0.1)
+
+
+def test_a_body_is_held_until_each_that_holds_it_has_let_go() -> None:
+    sim = Simulation(odometry_error="none")
+    robot = sim.add_robot("p3dx", "r", pose=Pose())
+
+    def is_held() -> bool:
+        sim.step()
+        return bool(sim.snapshot.state.held[0])
+
+    robot.command.hold()
+    sim.hold("r", source="page")
+    assert sim.holders("r") == ("api", "page")
+    sim.hold("r", source="page")  # twice is once
+    assert is_held()
+    sim.hold("r", False, source="page")
+    assert sim.holders("r") == ("api",)
+    assert is_held(), "the other holds it still"
+    sim.hold("r", False, source="nobody")  # holds nothing
+    assert is_held()
+    # in one step, and in the order in which sources are sorted the first lets go last
+    sim.hold("r", source="page")
+    robot.command.submit(cmd.Hold(False))
+    assert is_held()
+    sim.hold("r", False, source="page")
+    robot.command.hold()
+    assert is_held()
+    robot.command.hold(False)
+    assert not is_held()
+    assert sim.holders("r") == ()
+    with pytest.raises(KeyError, match='no robot or box is named "nobody"'):
+        sim.holders("nobody")
+
+
+def test_who_holds_it_is_state() -> None:
+    """Saved, restored, cloned, re-simulated; and nothing of it is left when the body goes and another one gets its name."""
+    scene = Scene(boxes=(BoxObject(name="b", pose=Pose(3.0, 0.0, 0.0), length=0.4, width=0.4),))
+    sim, again = (Simulation(scene, odometry_error="none") for _ in range(2))
+    entries: list[Entry] = []
+    sim.journal(entries.append)
+    sim.add_robot("p3dx", "r", pose=Pose())
+    for name in ("r", "b"):
+        sim.hold(name)
+        sim.hold(name, source="page")
+    sim.step()
+    state = sim.save_state()
+    for name in ("r", "b"):
+        sim.hold(name, False)
+    digest = sim.digest()
+    assert list(resimulate(again, entries, sim.tick))
+    assert again.digest() == digest
+    assert sim.holders("r") == again.holders("r") == sim.clone().holders("b") == ("page",)
+    sim.restore(state)
+    assert sim.holders("r") == sim.holders("b") == ("api", "page")
+    sim.remove_robot("r")
+    sim.remove_box("b")
+    sim.add_robot("p3dx", "r")
+    sim.add_robot("p3dx", "b", pose=Pose(9.0, 9.0, 0.0))
+    assert sim.holders("r") == sim.holders("b") == ()
+    again.replace_scene(scene)
+    assert again.holders("b") == ()
+    assert again.holders("r") == ("page",)
 
 
 def test_removing_many_at_once_is_removing_them_one_by_one() -> None:

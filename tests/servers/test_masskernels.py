@@ -171,5 +171,5 @@ def test_the_other_process_ends_with_this_one(tmp_path: Path) -> None:
         patch.setattr(subprocess, "Popen", Helper)
         patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # else it would soon be done
         masskernels._compile_elsewhere()
-    assert began[0].returncode == 0
+    assert began[0].returncode in (-9, 1), "it did not come to its end by itself"
     assert not list(tmp_path.rglob("masses.move_masses-*.nbc")), "it did not go on to the end"

@@ -234,7 +234,7 @@ def test_one_that_is_gone_keeps_nothing_from_the_others(run: Served, others: lis
 
 
 def client_holds(run: Served, name: str) -> bool:
-    return any(name in held for held in run.desk._held.values())
+    return (name, "page") in run.desk.control.held
 
 
 def test_a_fault_of_ours_ends_no_session(run: Served, monkeypatch: pytest.MonkeyPatch) -> None:

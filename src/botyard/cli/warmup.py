@@ -6,10 +6,8 @@ import contextlib
 import gc
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
 
 import click
@@ -81,20 +79,13 @@ def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
 
 
 def _help() -> None:
-    """The helper."""
+    """What the helper does."""
     from botyard.compiling import watch
     from botyard.sim.warmup import warm_up_sensors_and_maps
 
-    def end_with_starter() -> None:
-        sys.stdin.buffer.read()  # until the other end of the pipe is closed, which a process does however it ends
-        os._exit(0)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both; the starter decides
-    threading.Thread(target=end_with_starter, daemon=True).start()
     gc.disable()
     watch.on_first = lambda: print("compiling", flush=True)
     warm_up_sensors_and_maps()
-    os._exit(0)  # the thread still reads, and closing a stream that is being read would wait for it
 
 
 def _mark_warm() -> None:
@@ -126,4 +117,6 @@ def command() -> None:
 
 
 if __name__ == "__main__":
-    _help()
+    from botyard.child import run_helper
+
+    run_helper(_help)

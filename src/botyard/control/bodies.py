@@ -298,14 +298,32 @@ class PlaceAxis(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(Operation[None]):
-    """Take hold of bodies, or let go: held ones do not move by themselves."""
+    """Take hold of bodies, or let go: held ones do not move by themselves, until each client that holds one has let go of it."""
 
     names: tuple[str, ...] = argument(NAMES)
     on: bool = argument(yes_or_no)
 
     def perform(self, control: Control, caller: Caller) -> None:
         """Do it."""
-        for_each(dict.fromkeys(self.names), lambda n, _: control.sim.hold(n, self.on, caller.source))
+        for_each(dict.fromkeys(self.names), lambda n, _: hold(control, n, self.on, caller))
+
+
+def hold(control: Control, body: str, on: bool, caller: Caller) -> None:
+    """Take hold of a body for a client, or let go; its source lets go when none of its clients holds the body any more.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such body.
+    """
+    is_held = caller.source in control.sim.holders(body)
+    # clients of a body that is gone, or of another moment that the world has gone back from, hold nothing
+    clients = control.held.pop((body, caller.source), set()) if is_held else set()
+    (clients.add if on else clients.discard)(caller.key)
+    if clients:
+        control.held[body, caller.source] = clients
+    if on or not clients:
+        control.sim.hold(body, on, caller.source)
 
 
 @dataclass(frozen=True, kw_only=True)

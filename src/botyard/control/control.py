@@ -14,6 +14,7 @@ from botyard.control.later import now
 from botyard.control.operation import Caller, Level, Operation
 from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
 from botyard.errors import BotyardError, DeniedError, UnknownNameError, WorldError
+from botyard.listeners import Listeners
 from botyard.names import shown
 from botyard.sim.journal import acting
 from botyard.sim.robot import Robot
@@ -86,9 +87,11 @@ class Control:
         """Wall time, s: by which hands have let go."""
         self.driven: dict[str, tuple[Caller, float]] = {}
         """Robots that somebody drives by hand, and until when, see `botyard.control.driving`."""
+        self.held: dict[tuple[str, str], set[Hashable]] = {}
+        """Bodies that somebody holds, with the source: the clients of that source that do (`Caller.key`)."""
         self.spawned: dict[str, str] = {}
         """Robots that clients have added, and which source has."""
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners[Done](log, "operations")
 
     # -- who may
 
@@ -163,22 +166,11 @@ class Control:
         elif log.isEnabledFor(operation.audit):
             log.log(operation.audit, "%s (by %s)", operation.summary(result), caller)
         if self._listeners:
-            done = Done(caller, operation, result)
-            for listener in tuple(self._listeners):
-                try:
-                    listener(done)
-                except Exception:  # it was done all the same, and the others are told
-                    log.exception("internal error while telling of %s", type(operation).__name__)
+            self._listeners.tell(Done(caller, operation, result))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell `listener` of everything that was done, from now on; what is returned unregisters it."""
-        self._listeners.append(listener)
-
-        def unregister() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return unregister
+        return self._listeners.add(listener)
 
     # -- for operations
 

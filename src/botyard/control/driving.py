@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
+from botyard.control.bodies import hold
 from botyard.control.control import Control, for_each
 from botyard.control.operation import NAMES, Caller, Level, Operation, argument, count, name, real, yes_or_no
 from botyard.engine import commands as cmd
@@ -55,7 +56,7 @@ class Drive(Operation[None]):
         port = robot.port(caller.source)
         if self.robot not in control.driven:
             robot.claim(caller.source)
-            port.submit(cmd.Hold(False))
+            hold(control, self.robot, False, caller)
         if not robot.motors_on and robot.electrics.may_drive:
             port.submit(cmd.EnableMotors(True))  # a client that left has switched them off
         control.driven[self.robot] = caller, control.wall() + self.timeout
@@ -72,9 +73,14 @@ def let_go(control: Control, robot: str) -> None:
 
 
 def leave(control: Control, key: Hashable) -> None:
-    """A client has gone, see `Caller.key`: robots that it drives by hand stop, and it holds time no longer."""
+    """A client has gone, see `Caller.key`: robots that it drives by hand stop, and it holds neither bodies nor time any longer."""
     for name_ in [n for n, (driver, _) in control.driven.items() if driver.key is key]:
         let_go(control, name_)
+    for body, source in [held for held, clients in control.held.items() if key in clients]:
+        if body in control.sim.engine.rows:
+            hold(control, body, False, Caller(source, key=key))
+        else:
+            del control.held[body, source]
     control.gone(key)
 
 

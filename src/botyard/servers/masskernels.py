@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import subprocess
 import sys
 import threading
 from concurrent.futures import Future
 from typing import Final
 
+from botyard.child import run_helper
 from botyard.compiling import watch
 from botyard.control.later import promise, settled
 from botyard.control.parts import Host
@@ -52,20 +51,7 @@ def _compile_elsewhere() -> None:
         helper.wait()
 
 
-def _help() -> None:
-    """The other process."""
-
-    def end_with_starter() -> None:
-        sys.stdin.buffer.read()  # until the other end of the pipe is closed, which a process does however it ends
-        os._exit(0)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both; the starter decides
-    threading.Thread(target=end_with_starter, daemon=True).start()
-    warm_up_masses()
-    os._exit(0)  # the thread still reads, and closing a stream that is being read would wait for it
-
-
 __all__ = ["get_mass_kernels", "mass_kernels"]
 
 if __name__ == "__main__":
-    _help()
+    run_helper(warm_up_masses)

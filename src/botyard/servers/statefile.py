@@ -28,6 +28,7 @@ from botyard.model.world import THING, Program
 from botyard.names import MAX_NAME, check_name
 from botyard.safefile import MARK, read_own, remove_own, replace_own
 from botyard.servers.yard import Yard
+from botyard.sim.journal import API
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
 
@@ -285,6 +286,9 @@ def _go_on(yard: Yard, state: SavedState) -> None:
         for source in robot.clients:
             robot.release(source)
             driven.append(name)
+        for source in sim.holders(name):
+            if source != API:
+                sim.hold(name, False, source)
     if driven:
         asyncio.get_running_loop().call_later(ORPHANS, _stop, sim, driven)
 

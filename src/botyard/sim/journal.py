@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from botyard.engine.commands import Command, SetVelocities
 from botyard.errors import StateError
 from botyard.geometry import Pose
+from botyard.listeners import Listeners
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Described
 from botyard.model.robot import RobotSpec
@@ -293,19 +294,14 @@ class Journal:
     """Tells listeners of changes."""
 
     def __init__(self) -> None:
-        self._listeners: list[Listener] = []
+        # a journal with a gap would be of no use, so a listener that fails is told no more
+        self._listeners = Listeners[Entry](log, "the journal", ends_failed=True)
         self._order = 0
         self._depth = 0
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` for every change from now on; what is returned unregisters it."""
-        self._listeners.append(listener)
-
-        def unregister() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return unregister
+        return self._listeners.add(listener)
 
     @property
     def is_read(self) -> bool:
@@ -316,14 +312,7 @@ class Journal:
         """Tell of a change. A listener that raises is told no more: what it has would lack one, and the world goes on for all others."""
         if self.is_read:
             self._order += 1
-            entry = Entry(tick, self._order, _actor.get() if source is None else source, change)
-            for listener in tuple(self._listeners):
-                try:
-                    listener(entry)
-                except Exception:
-                    log.exception("a listener of the journal failed, and is told no more: %r", listener)
-                    if listener in self._listeners:
-                        self._listeners.remove(listener)
+            self._listeners.tell(Entry(tick, self._order, _actor.get() if source is None else source, change))
 
     def __enter__(self) -> None:
         """What is done now is a part of a change that was told."""

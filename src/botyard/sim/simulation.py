@@ -91,6 +91,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
+_COUNTED = (*_TELEPORTS, cmd.Hold)
+"""Commands of which the simulation itself keeps account."""
+_HOLDING = "hold"
+"""The engine's source of holds: whether a body is held takes effect in the order in which it changed, whoever changed it."""
 FAR_OUTSIDE = 100.0
 """Robots that begin farther outside of the map's bounds than this, m, are hardly meant to."""
 MAX_CROWDING = 50.0
@@ -209,6 +213,8 @@ class Simulation(Handle):
         self.crowd = Crowd(self._engine)
         """For those who may put robots anywhere and are not the user."""
         self._unserved: set[str] = set()
+        self._holds: dict[str, list[str]] = {}
+        """Sources that hold a body, by its name."""
         self._known = Known()
         self._journal = Journal()
         for table in self._engine.tables.values():
@@ -500,6 +506,8 @@ class Simulation(Handle):
             It is no scene.
         """
         arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
+        for name in self.box_names:
+            self._holds.pop(name, None)
         self._engine.replace_scene(scene, grid)
         self._set_scene(scene)
         self._note(None, ReplaceScene, scene)
@@ -547,6 +555,7 @@ class Simulation(Handle):
     def _take_out(self, names: Sequence[str]) -> None:
         self._engine.remove_bodies(names)
         for name in names:
+            self._holds.pop(name, None)
             robot = self._robots.pop(name, None)
             self._unserved.discard(name)
             if robot is not None:
@@ -569,6 +578,7 @@ class Simulation(Handle):
             raise arguments.unknown(name, self.box_names, "box")
         self._note(None, RemoveBox, name)
         self._engine.remove_box(name)
+        self._holds.pop(name, None)
         self._set_scene(self._engine.scene)
 
     def put(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
@@ -718,9 +728,31 @@ class Simulation(Handle):
         return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(self._engine.rows[name])
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
-        """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told."""
+        """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told.
+
+        A body is held as long as any source holds it: a source lets go of its own hold alone (`holders`).
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has that name.
+        ArgumentError
+            `on` is neither True nor False.
+        """
         self._check_there(name)
-        self.submit(name, cmd.Hold(arguments.flag(on, "on")), source)
+        command = cmd.Hold(arguments.flag(on, "on"))
+        holders = [one for one in self._holds.pop(name, ()) if one != source]
+        if on:
+            holders.append(source)
+        if holders:
+            self._holds[name] = holders
+        self._engine.submit(name, cmd.Hold(bool(holders)), _HOLDING)
+        self._note(source, Submit, name, command)
+
+    def holders(self, name: str) -> tuple[str, ...]:
+        """Sources that hold a robot or a box, see `hold`. UnknownNameError (a KeyError) when nothing has that name."""
+        self._check_there(name)
+        return tuple(self._holds.get(name, ()))
 
     def unique_name(self, base: str) -> str:
         """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
@@ -921,8 +953,12 @@ class Simulation(Handle):
         engine = self._engine
         if name not in engine.rows:
             self._check_there(name)
-        if type(command) in _TELEPORTS and name in self._robots:
-            self._robots[name]._teleports += 1
+        if type(command) in _COUNTED:
+            if isinstance(command, cmd.Hold):
+                self.hold(name, command.on, source)
+                return
+            if name in self._robots:
+                self._robots[name]._teleports += 1
         engine.submit(name, command, source)
         if self._journal.is_read:  # asked here, too: most commands are noted by nobody, and there are many
             self._note(source, Submit, name, command)

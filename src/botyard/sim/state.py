@@ -143,6 +143,7 @@ class _Head(msgspec.Struct, array_like=True):
     rays: list[_Rays]
     queue: list[_Queued]
     controllers: list[_Controller]
+    holds: dict[str, list[str]]
 
 
 RECENT: Final = 1000
@@ -262,6 +263,7 @@ def _head(sim: Simulation, controllers: list[_Controller]) -> _Head:
         rays=_rays(sim),
         queue=[_Queued(name, source, n, *_values(command)) for name, source, n, command in engine.queued()],
         controllers=controllers,
+        holds=sim._holds,
     )
 
 
@@ -368,6 +370,7 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used:
     for rays in head.rays:
         sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)
     sim._unserved = set(roster.unserved)
+    sim._holds = {name: list(sources) for name, sources in head.holds.items() if sources}
     _employ(sim, head.controllers, employ)
     engine.resumed()
     sim.crowd.forget()
@@ -428,7 +431,8 @@ def _check_head(head: _Head, roster: _Roster, models: Mapping[bytes, RobotSpec |
     told = [*head.claims, *(r.robot for r in head.rays), *(c.robot for c in head.controllers)]
     if len(head.teleports) != len(robots) or not robots.keys() >= set(told):
         raise StateError("state: it tells of robots that it does not have")
-    if not {body.name for body in roster.bodies}.issuperset(q.body for q in head.queue if q.kind != "SetVelocities"):
+    bodies = {body.name for body in roster.bodies}
+    if not bodies.issuperset([*head.holds, *(q.body for q in head.queue if q.kind != "SetVelocities")]):
         raise StateError("state: it tells of bodies that it does not have")
     for rays in head.rays:
         model = robots[rays.robot]

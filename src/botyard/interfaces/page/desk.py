@@ -6,7 +6,7 @@ import logging
 import math
 import time as wall
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import singledispatchmethod
@@ -45,6 +45,7 @@ from botyard.control import (
     SwitchInterface,
     WritePicture,
 )
+from botyard.control.driving import leave
 from botyard.control.parts import Maps, Portions, RunLoop
 from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
@@ -154,7 +155,6 @@ class PageDesk:
         self.question: Question | None = None
         self._audience = audience
         self._graphics = graphics
-        self._held: dict[Viewer, set[str]] = {}
         self._read: set[str] = set()
         self._schema = -1
         self._map: msg.MapChanged | None = None
@@ -188,11 +188,11 @@ class PageDesk:
         return [msg.encoder.encode(self.source.map_message()), schema, msg.encoder.encode(self._status())]
 
     def left(self, viewer: Viewer) -> None:
-        """A viewer has gone: what it held is let go."""
+        """A viewer has gone: what it held is let go, and what it drove stops."""
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
-        self._let_go(self._held.pop(viewer, set()))
+        leave(self.control, viewer)
         self._subscribe()
         self.hub.settle()
 
@@ -365,24 +365,6 @@ class PageDesk:
         if make is None:
             raise WorldError(f"{type(request).__name__} is not for now")
         return self.control.do(self.caller(viewer), make(request))
-
-    @_do.register
-    def _(self, request: msg.Hold, viewer: Viewer) -> None:
-        self.control.check(self.caller(viewer), Hold)  # who may not hold has nothing to let go when it leaves
-        held = self._held.setdefault(viewer, set())
-        try:
-            self.control.do(self.caller(viewer), Hold(names=tuple(request.names), on=request.on))
-        finally:  # one that is gone keeps nothing from the others
-            there = self.hub.sim.fleet.rows.keys() & request.names
-            (held.update if request.on else held.difference_update)(there)
-
-    def _let_go(self, names: Collection[str]) -> None:
-        """Bodies that a viewer has held when it left."""
-        there = tuple(n for n in names if n in self.hub.sim.fleet.rows)
-        if there:
-            self.control.do(
-                Caller(SOURCE, Level.OWN, "a page that has gone", is_user=True), Hold(names=there, on=False)
-            )
 
     @_do.register
     def _(self, request: msg.Add, viewer: Viewer) -> Any:
