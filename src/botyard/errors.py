@@ -201,6 +201,10 @@ class UnknownNameError(WorldError, KeyError):
         return str(self.args[0])
 
 
+class DeviceError(WorldError):
+    """A device of a robot cannot be read: which, and what the code of its kind has raised. The world goes on."""
+
+
 class DeniedError(WorldError):
     """Whoever asks for this may not have it: it may only look on, or the world is read-only."""
 

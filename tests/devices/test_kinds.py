@@ -238,7 +238,7 @@ def test_a_model_takes_a_device_away_or_changes_it() -> None:
         ("[buhmpers]\nfront = 3", "unknown field `buhmpers`"),
         ("devices = 3", "Expected `array`"),
         ("[[devices]]\ntype = 3", 'expected a "type"'),
-        ("[fiducial_finder]\nfov_deg = nan", "field of view"),
+        ("[fiducial_finder]\nfov_deg = nan", "fov: expected a number, found nan rad"),
     ],
 )
 def test_what_is_wrong_with_a_device_is_said(text: str, message: str) -> None:
@@ -458,7 +458,7 @@ def test_a_ros_type_of_another_package_is_not_overwritten(beacon: Any) -> None:
     topics = RobotTopics(
         robot.port("ros"), names_of("ann", "default", True), Messages(types), types, lambda: 0.1, StepData()
     )
-    assert any("another ROS message type botyard_beacon/Beacon" in p for p in topics.problems)
+    assert any("another ROS message type botyard_beacon/Beacon" in p for p in topics.problems.values())
     assert not any("beacon" in t.type_name for t in topics.topics())
     assert topics.topics(), "the others are there"
 

@@ -48,6 +48,7 @@ class BlobFinderSpec(DeviceSpec):
     fov: float = parameter(math.radians(60), unit="rad")
 
     def __post_init__(self) -> None:
+        DeviceSpec.__post_init__(self)
         if min(self.image) < 1 or max(self.image) > MAX_PIXELS:
             raise ModelError(f"blob finder: image must be 1 … {MAX_PIXELS} pixels wide and high, found {self.image}")
         if not self.range_max > 0.0:

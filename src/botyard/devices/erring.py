@@ -7,16 +7,19 @@ everybody who reads these gets the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from botyard.devices.ranging import Bundle, RangeDevices
-from botyard.devices.view import DeviceReader, memory_key
+from botyard.devices.view import DeviceReader, View, measured_by, memory_key
 from botyard.engine.layout import F8, OdometryErrorMode
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import Row, Table
-from botyard.errors import ModelError
+from botyard.errors import DeviceError, ModelError
+
+MAX_FACTOR: Final = 1e3
+"""Greatest proportional error of odometry that a model may give."""
 
 
 class OdometryErrors(Table):
@@ -46,6 +49,24 @@ class _OdometryRow(Row[OdometryErrors]):
         super().__init__(table, body, key)
 
 
+def _factors(reader: DeviceReader[Any], view: View) -> Callable[[], tuple[float, float, float]]:
+    """Errors of this step by a model; none at all from the step on in which it fails."""
+    odometry = reader.kind.errors.odometry  # type: ignore[union-attr]
+
+    def factors() -> tuple[float, float, float]:
+        if reader.failure is None:
+            try:
+                x, y, a = map(float, odometry(reader.spec, view))  # type: ignore[misc]
+                if max(abs(x), abs(y), abs(a)) <= MAX_FACTOR:
+                    return x, y, a
+                raise ValueError(f"expected errors within ±{MAX_FACTOR:g}, found {(x, y, a)}")
+            except Exception as error:  # of a package that may be anybody's: whatever it raises
+                reader.fail("odometry", error)
+        return 0.0, 0.0, 0.0
+
+    return factors
+
+
 def _bearings(bundles: Iterable[Bundle]) -> F8:
     """Bearing of each reading in its sensor's frame, rad; that of the middle where several beams give one."""
     found = [
@@ -60,13 +81,19 @@ def _distortion(reader: DeviceReader[Any], number: int) -> Callable[[tuple[Bundl
     """What a model does to the ranges of a sensor, in place: those of beams that met nothing stay, and none leaves its limits."""
     errors = reader.kind.errors
     view = reader._view.part(number)
+    assert errors is not None
 
     def distort(bundles: tuple[Bundle, ...], ranges: F8) -> None:
         low = np.repeat([b.r_min for b in bundles], [b.n_readings for b in bundles])
         high = np.repeat([b.r_max for b in bundles], [b.n_readings for b in bundles])
         met = ranges < high
-        erring, _ = errors.measured(reader.spec, view, ranges.copy(), _bearings(bundles))  # type: ignore[union-attr, misc]
-        ranges[met] = np.clip(erring, low, high)[met]
+        if reader.failure is None:
+            try:
+                erring, _ = measured_by(errors, reader.spec, view, ranges, _bearings(bundles))
+            except DeviceError as error:
+                reader.fail("errors", error)
+            else:
+                ranges[met] = np.clip(erring, low, high)[met]
 
     return distort
 
@@ -107,13 +134,12 @@ def attach_errors(
 def _install_odometry(reader: DeviceReader[Any], engine: Engine) -> None:
     view = reader._view.part(0, errs=True)  # exact sensors do not make odometry exact: it has a setting of its own
     view.memory = reader._view.memory
-    odometry = reader.kind.errors.odometry  # type: ignore[union-attr]
     table = engine.optional_table(OdometryErrors)
     row = engine.rows[view.body]
     if (table.body == row).any():
         raise ModelError(f"{reader.name}: robot {view.body} has another error model of odometry")
     key = memory_key(view.body, reader.name)
-    _OdometryRow(table, row, key, lambda: odometry(reader.spec, view))  # type: ignore[misc]
+    _OdometryRow(table, row, key, _factors(reader, view))
 
 
 __all__ = ["OdometryErrors", "attach_errors"]

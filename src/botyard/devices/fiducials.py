@@ -43,6 +43,7 @@ class FiducialFinderSpec(DeviceSpec):
     fov: float = parameter(math.pi, unit="rad")
 
     def __post_init__(self) -> None:
+        DeviceSpec.__post_init__(self)
         if not 0.0 <= self.range_min < self.range_max:
             raise ModelError(
                 f"fiducial finder: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"

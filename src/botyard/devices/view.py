@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import logging
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.ranging import RangeDevices
+from botyard.devices.ranging import Bundle, RangeDevices
 from botyard.engine.kernels.sight import look
 from botyard.engine.layout import F8, I8, State
 from botyard.engine.rng import draws
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import NOBODY, Row
+from botyard.errors import BotyardError, DeviceError, ModelError, UnknownNameError
 from botyard.geometry import Pose, compose
 from botyard.handle import Handle
 from botyard.model.devices import Device, DeviceSpec, Errors, find_device
@@ -24,6 +29,12 @@ from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
 
 R = TypeVar("R")
+T = TypeVar("T")
+log = logging.getLogger("botyard.devices")
+MAX_ROWS: Final = 10_000
+"""Most rows of a reading."""
+MAX_BEAMS: Final = 100_000
+"""Most beams of a device."""
 NORMAL_PARTS: Final = 12
 """So many uniform draws make one normal one."""
 
@@ -198,8 +209,7 @@ class View:
     def measured(self, ranges: F8, bearings: F8) -> tuple[F8, F8]:
         """What the error models of this device make of true ranges, m, and bearings, rad, (n,) each."""
         for errors, spec, view in self.models:
-            assert errors.measured is not None
-            ranges, bearings = errors.measured(spec, view, ranges, bearings)
+            ranges, bearings = measured_by(errors, spec, view, ranges, bearings)
         return ranges, bearings
 
     def normal(self, n: int, part: int = 0) -> F8:
@@ -208,21 +218,154 @@ class View:
         return sums
 
 
+def measured_by(errors: Errors[Any], spec: DeviceSpec, view: View, ranges: F8, bearings: F8) -> tuple[F8, F8]:
+    """What an error model makes of true ranges, m, and bearings, rad, (n,) each.
+
+    Raises
+    ------
+    DeviceError
+        It gives something else than as many finite numbers, or raises.
+    """
+    assert errors.measured is not None
+    try:
+        found = errors.measured(spec, view, ranges.copy(), bearings.copy())
+        seem, turned = (np.asarray(values, np.float64) for values in found)
+        if seem.shape != ranges.shape or turned.shape != bearings.shape:
+            raise ValueError(f"expected {len(ranges)} ranges and bearings, found {seem.shape} and {turned.shape}")
+        if not (np.isfinite(seem).all() and np.isfinite(turned).all()):
+            raise ValueError("expected finite ranges and bearings")
+    except Exception as error:  # of a package that may be anybody's: whatever it raises
+        raise DeviceError(f'device "{view.name}" of robot {view.body}: errors: {error!r}') from error
+    return seem, turned
+
+
+def _check_beams(bundles: Sequence[Bundle]) -> None:
+    """Kernels are not told of what is no number."""
+    for b in bundles:
+        if not isinstance(b, Bundle):
+            raise TypeError(f"expected a Bundle, found {type(b).__name__}")
+        numbers = (*b.mount, b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise)
+        if not all(map(math.isfinite, numbers)) or not 0.0 <= b.r_min <= b.r_max:
+            raise ValueError(f"expected finite numbers and ranges of 0 ≤ min ≤ max, found {b}")
+        if operator.index(b.count) < 0:
+            raise ValueError(f"expected a number of beams, found {b.count}")
+    count = sum(b.count for b in bundles)
+    if count > MAX_BEAMS:
+        raise ValueError(f"expected at most {MAX_BEAMS} beams, found {count}")
+
+
 class DeviceReader(Handle, Generic[R]):
-    """A device of a robot: `read` gives its reading, in the terms of its kind. It costs nothing while nobody reads it."""
+    """A device of a robot: `read` gives its reading, in the terms of its kind. It costs nothing while nobody reads it.
+
+    Attributes
+    ----------
+    spec : DeviceSpec
+        Its description.
+    kind : Device
+        Its kind.
+    name : str
+        Its name among the devices of its robot.
+    failure : Exception or None
+        What its kind has raised in a step; from then on it is not asked in steps, and who reads it gets a `DeviceError`.
+    """
 
     def __init__(self, spec: DeviceSpec, view: View) -> None:
         self.spec = spec
         self.kind: Device[Any, R] = find_device(spec.type)
         self.name = view.name
+        self.failure: Exception | None = None
         self._view = view
+        self._is_there = True
+        self._told: set[str] = set()
 
     def read(self) -> R:
-        """The reading in the present state."""
-        return self.kind.read(self.spec, self._view)
+        """The reading in the present state.
+
+        Raises
+        ------
+        DeviceError
+            The kind's code raises, or has raised in a step before.
+        UnknownNameError
+            The robot was removed.
+        """
+        failure = self.failure
+        if failure is None and self._view.memory is not None:
+            failure = self._view.memory.table.failure
+        if not self._is_there:
+            raise UnknownNameError(f'robot "{self._view.body}" was removed from its simulation')
+        if failure is not None:
+            raise self._error("it has failed in a step", failure) from failure
+        try:
+            return self.kind.read(self.spec, self._view)
+        except BotyardError:
+            raise
+        except Exception as error:  # of a package that may be anybody's: whatever it raises
+            raise self._error("read", error) from error
+
+    def rows(self, reading: R) -> list[tuple[Any, ...]]:
+        """The rows of a reading, one value for each column of the kind; at most `MAX_ROWS` of them.
+
+        Raises
+        ------
+        DeviceError
+            The kind's code raises, or gives something else.
+        """
+        try:
+            rows = [tuple(row) for row in islice(self.kind.rows(reading), MAX_ROWS)]
+            for row in rows:
+                if len(row) != len(self.kind.fields):
+                    raise ValueError(f"expected {len(self.kind.fields)} values in a row, found {len(row)}")
+        except Exception as error:
+            raise self._error("rows", error) from error
+        return rows
+
+    def record(self) -> list[dict[str, Any]]:
+        """The present reading as plain data, as recordings hold it (`Device.record`). DeviceError: as for `read` and `rows`."""
+        reading = self.read()
+        return self.kind.named(self.rows(reading))
+
+    def shown(self, what: str, make: Callable[[Any, R], T]) -> T | None:
+        """What an interface shows of the present reading; None if the kind's code raises, which is in the log once.
+
+        Parameters
+        ----------
+        what : str
+            Which part of the kind's declaration, for the log.
+        make : callable
+            That part; it is given the description and the reading.
+        """
+        try:
+            return make(self.spec, self.read())
+        except Exception as error:
+            if what not in self._told:
+                self._told.add(what)
+                text = error if isinstance(error, DeviceError) else self._error(what, error)
+                log.exception("%s; interfaces are told nothing of it", text)
+            return None
+
+    def fail(self, what: str, error: Exception) -> None:
+        """The kind's code has raised in a step: it does nothing any more, and whoever reads it is told."""
+        if self.failure is None:
+            self.failure = error
+            log.error("%s; it does nothing any more", self._error(what, error), exc_info=error)
+
+    def _error(self, what: str, error: Exception) -> DeviceError:
+        return DeviceError(f'device "{self.name}" of robot {self._view.body}: {what}: {error!r}')
+
+    def _restored(self) -> None:
+        """The world is as it was when it was saved: it is tried again."""
+        self.failure = None
+        if self._view.memory is not None:
+            self._view.memory.table.failure = None
+
+    def _leave(self) -> None:
+        """Its robot was removed."""
+        self._is_there = False
 
     def subscribe(self, reader: str, on: bool = True) -> None:
         """Begin or end to take a reading in every step on behalf of `reader`. Only beams are cast earlier for that."""
+        if not self._is_there:
+            raise UnknownNameError(f'robot "{self._view.body}" was removed from its simulation')
         if self.kind.beams is not None:
             self._view._ranging.subscribe(self._view.key, reader, on)
 
@@ -232,13 +375,20 @@ class DeviceReader(Handle, Generic[R]):
         return self.kind.beams is not None and self._view._ranging.is_read(self._view.key)
 
     def _install(self, row: int) -> None:
-        """Its robot has come: put its beams and its memory into the engine."""
+        """Its robot has come: put its beams and its memory into the engine. ModelError: the kind's code gives what cannot be."""
         view, kind = self._view, self.kind
         if kind.beams is not None:
-            bundles = kind.beams(self.spec, view.errs)
+            try:
+                bundles = list(kind.beams(self.spec, view.errs))
+                _check_beams(bundles)
+            except Exception as error:
+                raise ModelError(f'device "{self.name}" of robot {view.body}: beams: {error!r}') from error
             view._ranging.configure(view.key, view.body, stream_of(view.name), kind.senses, bundles)
         if kind.table is not None:
-            view.memory = Row(view.engine.optional_table(kind.table), row, memory_key(view.body, view.name))
+            try:
+                view.memory = Row(view.engine.optional_table(kind.table), row, memory_key(view.body, view.name))
+            except Exception as error:
+                raise ModelError(f'device "{self.name}" of robot {view.body}: table: {error!r}') from error
 
 
 def memory_key(body: str, name: str) -> str:
@@ -252,4 +402,4 @@ def has_columns(spec: DeviceSpec) -> bool:
     return kind.beams is not None or kind.table is not None or kind.errors is not None
 
 
-__all__ = ["DeviceReader", "View", "has_columns", "memory_key", "stream_of"]
+__all__ = ["MAX_BEAMS", "MAX_ROWS", "DeviceReader", "View", "has_columns", "measured_by", "memory_key", "stream_of"]

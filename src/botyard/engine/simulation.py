@@ -6,6 +6,7 @@ tables, whose devices act, and `SensePhase` objects that are told when rows chan
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -51,6 +52,8 @@ from botyard.units import TWO_PI, wrap_angle
 
 K = TypeVar("K", bound=Table)
 
+log = logging.getLogger("botyard.devices")
+
 
 class SensePhase(Protocol):
     """Sensors of one kind, as the engine sees them. They change nothing: time may stand still when they look."""
@@ -67,6 +70,22 @@ class SensePhase(Protocol):
     def sense(self, engine: Engine) -> None:
         """Take the readings of this step."""
         ...
+
+
+def _guarded(table: Table, act: Callable[..., None]) -> Callable[..., None]:
+    """`act`, but an optional table, which may be of a package, does nothing any more after an exception, and the step goes on."""
+    if not table.optional:
+        return act
+
+    def run(*args: object) -> None:
+        if table.failure is None:
+            try:
+                act(*args)
+            except Exception as error:  # of whoever wrote the package: whatever it raises
+                table.failure = error
+                log.exception('the table "%s" of a device does nothing any more: %r', table.name, error)
+
+    return run
 
 
 class Engine:
@@ -330,8 +349,8 @@ class Engine:
             self._find_acts()
 
     def _find_acts(self) -> None:
-        self._acts = [t.act for t in self.tables.values() if hasattr(t, "act")]
-        self._plans = [t.plan for t in self.tables.values() if hasattr(t, "plan")]
+        self._acts = [_guarded(t, t.act) for t in self.tables.values() if hasattr(t, "act")]
+        self._plans = [_guarded(t, t.plan) for t in self.tables.values() if hasattr(t, "plan")]
 
     def table(self, kind: type[K]) -> K:
         """The table of a kind of device. KeyError: the engine has none."""

@@ -114,6 +114,8 @@ class Table:
         self._room: dict[str, NDArray[Any]] = {}
         self._rows: list[Row[Any]] = []
         self.layout = 0
+        self.failure: Exception | None = None
+        """What its `act` or `plan` has raised, if it is optional: it does nothing any more then."""
         self.on_write: Callable[[Row[Any], Mapping[str, Any]], None] | None = None
         """Told of everything that is written to a row from outside."""
         self._reserve(4)

@@ -109,14 +109,15 @@ class DeviceSpec:
         """Check the parameters' ranges. Who has more to check calls this first, as ``DeviceSpec.__post_init__(self)``."""
         for name, (_, one) in parameters_of(type(self)).items():
             values = getattr(self, name)
+            if isinstance(values, Pose) and not all(map(math.isfinite, values)):
+                raise ModelError(f"{self.type}: {name}: expected finite numbers, found {tuple(values)}")
             for value in values if isinstance(values, tuple) else (values,):
                 if isinstance(value, (int, float)) and not (
                     one.low <= value <= one.high and (math.isfinite(value) or math.isinf(one.high))
                 ):
                     unit = f" {one.unit}" if one.unit else ""
-                    raise ModelError(
-                        f"{self.type}: {name}: expected {one.low:g} … {one.high:g}{unit}, found {value:g}{unit}"
-                    )
+                    limits = "a number" if math.isinf(one.low - one.high) else f"{one.low:g} … {one.high:g}{unit}"
+                    raise ModelError(f"{self.type}: {name}: expected {limits}, found {value:g}{unit}")
 
     @property
     def is_empty(self) -> bool:
@@ -348,6 +349,14 @@ class Device(Generic[S, R]):
     aria: tuple[AriaKey, ...] = ()
     stage: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Check what others rely on; ModelError says what is wrong, and with which kind."""
+        if not is_name(self.name) or not self.name.isidentifier():
+            raise ModelError(f'device: expected a name of letters, digits and _, found "{shown(self.name)}"')
+        columns = [column.name for column in self.fields]
+        if not columns or len(set(columns)) < len(columns) or not all(map(is_name, columns)):
+            raise ModelError(f'device "{self.name}": expected columns of different names, found {shown(str(columns))}')
+
     def mounting(self, spec: S) -> Pose:
         """Where a device of this kind is in the robot's frame, m and rad."""
         pose = getattr(spec, "pose", IDENTITY)
@@ -360,8 +369,12 @@ class Device(Generic[S, R]):
 
     def record(self, reading: R) -> list[dict[str, Any]]:
         """A reading as plain data: for each row the values by the names of the columns. Infinite numbers are None, as JSON has none."""
+        return self.named(self.rows(reading))
+
+    def named(self, rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
+        """Rows as plain data, see `record`."""
         names = [f.name for f in self.fields]
-        return [dict(zip(names, map(_plain, row), strict=True)) for row in self.rows(reading)]
+        return [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
 
 
 _JSON: Final = MappingProxyType({float: ["number", "null"], int: "integer", bool: "boolean", str: "string"})
@@ -419,17 +432,25 @@ def find_device(name: str) -> Device[Any, Any]:
     known = _KNOWN.get(name)
     if known is not None:
         return known
-    entries = [e for e in BUILT_IN if e.name == name] or list(entry_points(group=GROUP, name=name))
+    entries = [e for e in BUILT_IN if e.name == name] or _offered(name)
     if not entries:
         raise ModelError(f'no device "{shown(name)}"{did_you_mean(name, device_names())}')
+    if len(entries) > 1:
+        values = ", ".join(sorted(e.value for e in entries))
+        raise ModelError(f'device "{name}": expected one package that has it, found {values}')
     try:
         device = entries[0].load()
-    except Exception as error:  # of a package that is not ours: whatever it raises
+    except (Exception, SystemExit) as error:  # of a package that is not ours: whatever it raises
         raise ModelError(f'device "{name}": {entries[0].value} cannot be loaded: {error!r}') from error
     if not isinstance(device, Device) or device.name != name:
         raise ModelError(f'device "{name}": expected a Device of that name in {entries[0].value}')
     _KNOWN[name] = device
     return device
+
+
+def _offered(name: str) -> list[EntryPoint]:
+    """What packages offer by a name; the same thing only once, though a package may be found twice on the path."""
+    return list({e.value: e for e in entry_points(group=GROUP, name=name)}.values())
 
 
 def built_in_devices() -> list[Device[Any, Any]]:
@@ -451,10 +472,15 @@ def loaded_devices() -> list[Device[Any, Any]]:
 def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
     """What the devices of a robot are called: by their kind; the second of a kind has ``_2`` behind it, and so on."""
     count: dict[str, int] = {}
+    taken = {spec.type for spec in devices}  # a kind may be named as the second of another would be
     names = []
     for spec in devices:
-        n = count[spec.type] = count.get(spec.type, 0) + 1
+        n = count.get(spec.type, 0) + 1
+        while n > 1 and f"{spec.type}_{n}" in taken:
+            n += 1
+        count[spec.type] = n
         names.append(spec.type if n == 1 else f"{spec.type}_{n}")
+        taken.add(names[-1])
     return names
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botyard.devices.gripper import GripperState
@@ -11,11 +13,18 @@ from botyard.devices.sonar import SonarReadings
 from botyard.devices.view import DeviceReader
 from botyard.engine import commands as cmd
 from botyard.geometry import Pose
+from botyard.model.devices import DeviceSpec, PioneerFields
 from botyard.protocols.robotport import RobotState, Timing
 from botyard.sim.commands import Commands
 
 if TYPE_CHECKING:
     from botyard.sim.robot import Robot
+
+
+def _bits(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> dict[str, int]:
+    """What a kind declares, as whole numbers."""
+    assert pioneer.report is not None
+    return {str(name): operator.index(value) for name, value in pioneer.report(spec, reading).items()}
 
 
 class Port:
@@ -127,7 +136,7 @@ class Port:
         for reader in self._robot.devices.values():
             pioneer = reader.kind.pioneer
             if pioneer is not None and pioneer.report is not None:
-                for name, value in pioneer.report(reader.spec, reader.read()).items():
+                for name, value in (reader.shown("pioneer.report", partial(_bits, pioneer)) or {}).items():
                     bits[name] = bits.get(name, 0) | value
         return bits
 

@@ -148,6 +148,8 @@ class Robot(Handle):
         for laser in self.lasers:
             self._sim._configured.pop((self.name, laser.index), None)
         vars(self)["_sim"] = _Removed(self.name)
+        for reader in (self._devices or {}).values():
+            reader._leave()
 
     def _restored(self, start: Pose, teleports: int, claims: Sequence[str]) -> None:
         """It is as it was when the world was saved; its lasers have the rays of the model."""
@@ -156,6 +158,8 @@ class Robot(Handle):
             self._sim._known.forget_roster()
         self._teleports = teleports
         self._claims[:] = claims
+        for reader in (self._devices or {}).values():
+            reader._restored()
         if self._sim._configured:
             for laser in self.lasers:
                 if (self.name, laser.index) in self._sim._configured:

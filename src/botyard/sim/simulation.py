@@ -465,7 +465,11 @@ class Simulation(Handle):
     def _put_in(self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]) -> list[Robot]:
         body = robot_body(spec, "")
         self._engine.add_bodies([(replace(body, name=name), start) for name, start in zip(names, starts, strict=True)])
-        robots = [Robot(self, name, spec, start) for name, start in zip(names, starts, strict=True)]
+        try:
+            robots = [Robot(self, name, spec, start) for name, start in zip(names, starts, strict=True)]
+        except BaseException:  # a device of it cannot be had: nothing of it stays
+            self._engine.remove_bodies(names)
+            raise
         self._robots.update((robot.name, robot) for robot in robots)
         return robots
 

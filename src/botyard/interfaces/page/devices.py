@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from itertools import islice
 from typing import Any, Final
 
 from botyard.devices.view import DeviceReader
@@ -35,17 +36,16 @@ def _text(column: Field, value: Any) -> str:
 def _reading(reader: DeviceReader[Any]) -> DeviceReading:
     kind = reader.kind
     reading = reader.read()
-    rows = [
-        [_text(column, value) for column, value in zip(kind.fields, row, strict=True)] for row in kind.rows(reading)
-    ]
-    marks = [] if kind.marks is None else list(kind.marks(reader.spec, reading))[:MAX_MARKS]
+    found = reader.rows(reading)
+    rows = [[_text(column, value) for column, value in zip(kind.fields, row, strict=True)] for row in found[:MAX_ROWS]]
+    marks = [] if kind.marks is None else [*islice(kind.marks(reader.spec, reading), MAX_MARKS)]
     return DeviceReading(
         device=reader.name,
-        about=kind.about,
+        about=shown(kind.about, MAX_TEXT),
         columns=[column.name for column in kind.fields],
-        rows=rows[:MAX_ROWS],
-        more=max(0, len(rows) - MAX_ROWS),
-        marks=[(float(m.x), float(m.y), shown(m.text, MAX_TEXT)) for m in marks],
+        rows=rows,
+        more=len(found) - len(rows),
+        marks=[(float(m.x), float(m.y), shown(m.text, MAX_TEXT)) for m in marks if math.isfinite(m.x + m.y)],
     )
 
 
@@ -58,7 +58,7 @@ def device_readings(robot: Robot) -> list[DeviceReading]:
             found.append(_reading(reader))
         except Exception as error:  # of a package that may be anybody's: the others are shown all the same
             log.debug("%s: %s cannot be read", robot.name, name, exc_info=True)
-            about = shown(f"cannot be read: {error!r}", MAX_TEXT)
+            about = shown(f"cannot be read: {(error.__cause__ or error)!r}", MAX_TEXT)
             found.append(DeviceReading(device=name, about=about, columns=[], rows=[], more=0, marks=[]))
     return found
 

@@ -399,8 +399,9 @@ class RosGraph:
         names = names_of(called, self.profile.name, alone)
         port = self._control.do(ROS, TakeRobot(robot=robot.name))
         topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._data)
-        for problem in topics.problems:
-            log.warning("%s: ROS does not show a device: %s", robot.name, problem)
+        offered = topics.topics()
+        for device, problem in topics.problems.items():
+            log.warning("%s: ROS does not show %s: %s", robot.name, device, problem)
 
         def conflict() -> None:
             others = [s for s in robot.clients if s != SOURCE]
@@ -437,7 +438,6 @@ class RosGraph:
             if names.offers(name)
         ]
         inputs = [i for i in inputs if self._may(i)]
-        offered = topics.topics()
         limits = None
         if names.offers("limits"):
             limits = Reconfigure(port, names.prefix, self.types, self._hub.settle)

@@ -5,15 +5,18 @@ This is the boundary where metres become millimetres and radians degrees.
 
 from __future__ import annotations
 
+import logging
 import math
-from typing import Final
+import operator
+from functools import partial
+from typing import Any, Final
 
 import numpy as np
 
 from botyard import units
 from botyard.devices import encoders
 from botyard.devices.laser import LaserScan
-from botyard.model.devices import find_device
+from botyard.model.devices import DeviceSpec, PioneerFields, find_device
 from botyard.model.robot import RobotSpec
 from botyard.protocols.pioneer import accessoryreports as accessories
 from botyard.protocols.pioneer import gripperbits
@@ -21,6 +24,8 @@ from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reports import CONFIG_MAXIMA, READINGS_PER_PACKET, Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimDevice, SimInfo, SimStat
 from botyard.protocols.robotport import RobotPort, RobotState
+
+log = logging.getLogger("botyard.devices")
 
 STALL_BITS = 0x0101
 """Both wheels stalled."""
@@ -174,11 +179,22 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
     )
     for device in spec.devices:
         shown = find_device(device.type).pioneer
-        told = {} if shown is None or shown.config is None else shown.config(device)
+        if shown is None or shown.config is None:
+            continue
+        try:
+            told = {n: operator.index(v) for n, v in shown.config(device).items() if n in CONFIG_MAXIMA}
+        except Exception:  # of a package that may be anybody's: the client gets the rest
+            log.exception('device "%s": pioneer.config raises; clients are told nothing of it', device.type)
+            continue
         for name, value in told.items():
-            if name in CONFIG_MAXIMA:
-                setattr(config, name, min(max(value, 0), CONFIG_MAXIMA[name]))
+            setattr(config, name, min(max(value, 0), CONFIG_MAXIMA[name]))
     return config
+
+
+def _simstat(shown: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> dict[str, int]:
+    """What a device fills in, as the numbers of the packet."""
+    assert shown.simstat is not None
+    return {name: _i32(value) for name, value in shown.simstat(spec, reading).items() if name in DEVICE_SIMSTAT}
 
 
 def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
@@ -198,9 +214,10 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
     )
     for reader in port.devices.values():
         shown = reader.kind.pioneer
-        told = {} if shown is None or shown.simstat is None else shown.simstat(reader.spec, reader.read())
-        for name in told.keys() & DEVICE_SIMSTAT:
-            setattr(stat, name, stat.flags | int(told[name]) & 2 if name == "flags" else _i32(told[name]))
+        if shown is not None and shown.simstat is not None:
+            told = reader.shown("pioneer.simstat", partial(_simstat, shown)) or {}
+            for name, value in told.items():
+                setattr(stat, name, stat.flags | value & 2 if name == "flags" else value)
     return stat
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from botyard.devices.view import DeviceReader
 from botyard.errors import WorldError
 from botyard.model.devices import RosMessage
+from botyard.names import shown
 from botyard.protocols.robotport import RobotPort
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
@@ -56,16 +57,20 @@ def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transfor
     ]
 
 
-def learn_types(port: RobotPort, types: Types) -> list[str]:
-    """Learn the types of the messages of a robot's devices; what cannot be learned, in words."""
-    problems = []
+def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
+    """Learn the types of the messages of a robot's devices: names of those that cannot be shown, and why."""
+    problems = {}
     for name, reader in port.devices.items():
-        if reader.kind.ros is not None:
-            try:
-                types.learn(reader.kind.ros.definitions)
-                types[reader.kind.ros.type_name]
-            except WorldError as error:
-                problems.append(f"{name}: {error}")
+        ros = reader.kind.ros
+        if ros is None:
+            continue
+        try:
+            if not all(part.isidentifier() and part.isascii() for part in ros.topic.split("/")):
+                raise WorldError(f'expected a topic of letters, digits and _, found "{shown(ros.topic)}"')
+            types.learn(ros.definitions)
+            types[ros.type_name]
+        except WorldError as error:
+            problems[name] = str(error)
     return problems
 
 

@@ -151,7 +151,7 @@ class RobotTopics:
         self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
         self._truth_frame = self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
         self.problems = learn_types(port, types)
-        """What is not shown of the robot's devices, and why."""
+        """Names of the robot's devices that are not shown, and why; those of topics are known when `topics` has been called."""
 
     def close(self) -> None:
         """The robot has gone."""
@@ -191,9 +191,14 @@ class RobotTopics:
             "battery_recharge_state", "std_msgs/Int8", self._recharge, "what the charger does", version=lambda: self._charge_state
         )  # fmt: skip
         add("battery_state", "sensor_msgs/BatteryState", self._battery, "the battery in ROS's own terms", period=SLOW)
+        names = {topic.name for topic in found}
         for one in shown_devices(self.port, n):
-            if self._types.knows(one.ros.type_name):
-                found.append(self._device_topic(one))
+            topic = self._device_topic(one)
+            if topic.name in names:
+                self.problems.setdefault(one.reader.name, f"another topic has its name, {topic.name}")
+            if one.reader.name not in self.problems:
+                names.add(topic.name)
+                found.append(topic)
         return found
 
     def _device_topic(self, one: Shown) -> Topic:
