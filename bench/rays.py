@@ -10,11 +10,12 @@ import numpy as np
 
 from bench.common import cpu, map_path, wall
 from bench.reference import build, caster
-from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.ranging import RangeDevices
 from botyard.engine.build import BodySpec
 from botyard.engine.simulation import Engine
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
+from botyard.model.beams import Bundle
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 from botyard.model.tracing import squares_to_segments

@@ -929,7 +929,8 @@ def _gone_half_way() -> str:
 
 def _clock_jumps() -> str:
     """By the fake clock of a null modem: the session's clock jumps an hour on."""
-    from botyard.protocols.pioneer.session import PioneerSettings, Session
+    from botyard.protocols.pioneer.conversation import PioneerSettings
+    from botyard.protocols.pioneer.session import Session
     from botyard.sim.simulation import Simulation
 
     sim = Simulation()

@@ -13,8 +13,9 @@ import time
 
 import numpy as np
 
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.kernels import events as k
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.task import Task, Vehicle
 

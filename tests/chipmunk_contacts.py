@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from botyard.engine.build import convexity
-from botyard.geometry import Pose
+from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import GRAVITY, DynamicsSpec
-from botyard.model.obstacles import Outline
 
 if TYPE_CHECKING:
     import pymunk

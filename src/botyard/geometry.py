@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from botyard.units import wrap_angle
 
+Outline = tuple[tuple[float, float], ...]
+"""Corners of a convex or concave polygon, m, in the frame of its body, in either sense of rotation."""
+
 
 class Pose(NamedTuple):
     """A pose in the plane, or the transform from a body's frame to the frame that the pose is given in.

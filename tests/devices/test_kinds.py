@@ -21,7 +21,6 @@ from botyard.devices.bumpers import BUMPERS, BumperSpec
 from botyard.devices.compass import CompassSpec
 from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.devices.gps import GpsSpec
-from botyard.devices.ranging import Bundle
 from botyard.devices.view import stream_of
 from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.kernels.noise import stream_key, symmetric
@@ -31,6 +30,7 @@ from botyard.errors import ModelError, StateError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model import devices
+from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec, Field, find_device, parameter, register
 from botyard.model.library import parse_robot, robot_of
 from botyard.model.obstacles import BoxObject, Returns

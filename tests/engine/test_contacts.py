@@ -16,9 +16,9 @@ from botyard.engine.dynamics import build_shapes, join_shapes, keep_shapes
 from botyard.engine.hulls import convex_pieces
 from botyard.engine.kernels.contacts import heap_sort
 from botyard.engine.kernels.manifolds import manifold
-from botyard.geometry import Pose
+from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec, PoseController, area_moments
-from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
+from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
 from tests.chipmunk import ChipmunkDynamics

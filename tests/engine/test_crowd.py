@@ -50,7 +50,7 @@ def test_a_place_takes_so_many_and_no_more() -> None:
 
 @pytest.mark.parametrize("way", ["pose", "axes"])
 def test_clients_that_heap_up_their_robots_are_told(way: str) -> None:
-    from botyard.protocols.pioneer.session import PioneerSettings
+    from botyard.protocols.pioneer.conversation import PioneerSettings
 
     sim = world(12)
     modem = NullModem(sim, PioneerSettings(srisim_compat=True))

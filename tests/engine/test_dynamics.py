@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.errors import ArgumentError, CommandError, ModelError
-from botyard.geometry import Pose
+from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import GRAVITY, DynamicsSpec, Gains, PoseController, area_moments
-from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
+from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation

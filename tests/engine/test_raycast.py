@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.ranging import RangeDevices
 from botyard.engine import build
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec, build_grid, crowding
@@ -17,6 +17,7 @@ from botyard.engine.kernels.raycast import SECTORS, sector_of
 from botyard.engine.simulation import Engine
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose, compose
+from botyard.model.beams import Bundle
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
 from botyard.model.sensors import ReflectorRule

@@ -13,8 +13,9 @@ import pytest
 from botyard.errors import WorldError
 from botyard.interfaces.ros.traffic import MAX_ID, Relay, TrafficNode, check_ids
 from botyard.protocols.ros_messages.types import types
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.outcome import Ending
+from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task, Vehicle
 
 TYPES = types()

@@ -9,11 +9,12 @@ import pytest
 from playwright.sync_api import Browser
 
 from botyard.errors import WorldError
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import generate
 from botyard.traffic.motion import Path2, motions
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.replay import lanes, replay_data, write_replay
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.registry import find_supervisor
 from tests.traffic.tasks import random_task
 from tests.waiting import PATIENCE

@@ -7,9 +7,9 @@ from typing import Any
 
 from botyard.geometry import Pose
 from botyard.model.scene import Scene
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Sip
-from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers.nullmodem import Line, NullModem
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation

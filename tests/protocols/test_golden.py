@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from botyard.devices.ranging import Bundle
 from botyard.engine.kernels.motion import SNAP_ANGULAR, SNAP_LINEAR, ramp
+from botyard.model.beams import Bundle
 from botyard.model.library import load_robot
 from botyard.model.obstacles import Visible
 from botyard.protocols.pioneer.packet import Parser, command

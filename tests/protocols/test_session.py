@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from botyard.geometry import Pose
 from botyard.model.library import load_robot
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.laserstate import MAX_READINGS
 from botyard.protocols.pioneer.packet import Parser, checksum, command, frame
 from botyard.protocols.pioneer.reports import LaserPart, Sip
-from botyard.protocols.pioneer.session import PioneerSettings, Stage
+from botyard.protocols.pioneer.session import Stage
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers.nullmodem import Line, NullModem
 from botyard.sim.simulation import Simulation

@@ -12,9 +12,10 @@ import pytest
 
 from botyard.control import USER, ClearMap
 from botyard.control.fence import AGAIN, Fence
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.events import LogLine, SnapshotRequested
 from botyard.protocols.pioneer.packet import Parser, command, frame
-from botyard.protocols.pioneer.session import PioneerSettings, Session
+from botyard.protocols.pioneer.session import Session
 from botyard.servers import nullmodem
 from botyard.servers.hub import Hub
 from botyard.servers.intake import BURST, SHARED_BURST, Inlet, Intake

@@ -11,8 +11,9 @@ from botyard.control import Control
 from botyard.geometry import Pose
 from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.protocols.pioneer import session as session_module
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import Parser, command, frame
-from botyard.protocols.pioneer.session import PioneerSettings, Session
+from botyard.protocols.pioneer.session import Session
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers import hub as hub_module
 from botyard.servers.connection import Connection, RobotLog

@@ -10,8 +10,8 @@ import pytest
 
 from botyard.control import Control
 from botyard.interfaces.pioneer.desk import PioneerDesk
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.protocols.pioneer.session import PioneerSettings
 from botyard.servers import factory as module
 from botyard.servers.factory import MAX_WAITING, PARTED, TOGETHER, FactoryServer, Workshop
 from botyard.servers.hub import Hub

@@ -11,10 +11,11 @@ import pytest
 
 from botyard.errors import WorldError
 from botyard.traffic.check import is_safe, search
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import FAMILIES, generate
 from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import Ending, Outcome, find_cycle
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
 from botyard.traffic.supervisors.fixedorder import FixedOrder
 from botyard.traffic.supervisors.registry import BUILT_IN, find_supervisor, supervisor_names

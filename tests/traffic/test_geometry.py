@@ -12,13 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.traffic.check import is_safe
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import FAMILIES, generate
 from botyard.traffic.geometry import arc, paths_of_svg, spline, task_of_paths
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2, motions, touches
 from botyard.traffic.outcome import Ending
 from botyard.traffic.plans import read_plan, read_scenario, task_of_plan
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.task import Task, TaskError, Vehicle
 from tests.traffic.tasks import random_task

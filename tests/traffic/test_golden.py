@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from botyard.cli.main import program
 from botyard.traffic.compat import Car, CompatTraffic
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.outcome import Ending
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.task import Task, parse_task
 

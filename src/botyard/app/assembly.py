@@ -19,7 +19,7 @@ from botyard.geometry import Pose
 from botyard.interfaces.registry import switched
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program, World
-from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.safefile import is_device
 from botyard.servers.addresses import is_loopback
 from botyard.servers.aside import MIB, JobLimits

@@ -16,7 +16,7 @@ from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program
 from botyard.protocols.ambf.stepping import WATCHDOG
-from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.servers.aside import JobLimits
 from botyard.servers.hub import Hub
 from botyard.servers.lockstep import Lockstep

@@ -25,8 +25,8 @@ from botyard.waits import telling
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from botyard.traffic.engine import Rules
     from botyard.traffic.outcome import Outcome
+    from botyard.traffic.rules import Rules
     from botyard.traffic.task import Task
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -65,7 +65,7 @@ def _rules(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _made_rules(o: dict[str, Any]) -> Rules:
-    from botyard.traffic.engine import Rules
+    from botyard.traffic.rules import Rules
 
     return Rules(
         time_limit=o["time_limit"], stop_at_end=o["stop_at_end"], leaves=o["leaves"], goes_on=o["on_collision"] == "continue",

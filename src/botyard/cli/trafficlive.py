@@ -22,8 +22,9 @@ from botyard.protocols.dds.environment import Environment
 from botyard.protocols.ros_messages.types import types
 from botyard.servers.trafficros import run_live
 from botyard.traffic.compat import CompatTraffic
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.outcome import Outcome
+from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task, Vehicle
 from botyard.waits import telling
 

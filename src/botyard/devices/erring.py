@@ -11,12 +11,13 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.ranging import RangeDevices
 from botyard.devices.view import DeviceReader, View, measured_by, memory_key
 from botyard.engine.layout import F8, OdometryErrorMode
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import Row, Table
 from botyard.errors import DeviceError, ModelError
+from botyard.model.beams import Bundle
 
 MAX_FACTOR: Final = 1e3
 """Greatest proportional error of odometry that a model may give."""

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.ranging import RangeDevices
 from botyard.engine.layout import F8, I1, I8
 from botyard.engine.tables import NOBODY, Column, Row, Table, cell
-from botyard.geometry import Pose
+from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
-from botyard.model.obstacles import Outline, Visible
+from botyard.model.beams import Bundle
+from botyard.model.obstacles import Visible
 from botyard.model.robot import Drive, RobotSpec
 
 if TYPE_CHECKING:

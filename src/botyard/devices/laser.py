@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.ranging import Bundle
 from botyard.geometry import Pose
+from botyard.model.beams import Bundle
 from botyard.model.sensors import LaserSpec
 
 STREAM = 16

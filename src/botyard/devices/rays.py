@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.ranging import RangeDevices
 from botyard.engine.layout import F8
 from botyard.engine.simulation import Engine
+from botyard.model.beams import Bundle
 from botyard.model.objects import RaySensorSpec
 from botyard.model.obstacles import Visible
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.ranging import Bundle
+from botyard.model.beams import Bundle
 from botyard.model.sensors import SonarSpec
 
 STREAM = 8

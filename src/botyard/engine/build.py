@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from botyard.engine.kernels import grid as grid_kernels
 from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Control, Grid
 from botyard.engine.rng import body_uid
-from botyard.geometry import transform_point
+from botyard.geometry import Outline, transform_point
 from botyard.model.dynamics import DynamicsSpec
-from botyard.model.obstacles import BoxObject, Outline, Returns, Visible, rectangle
+from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
 from botyard.model.robot import Axes, Drive, MotionLimits, RobotSpec
 from botyard.model.scene import Scene, in_polygon
 from botyard.model.tracing import squares_to_segments

@@ -43,8 +43,8 @@ from botyard.engine.masslayout import (
     walls,
     workspace,
 )  # fmt: skip
+from botyard.geometry import Outline
 from botyard.model.dynamics import area_moments
-from botyard.model.obstacles import Outline
 
 if TYPE_CHECKING:
     from botyard.engine.simulation import Engine

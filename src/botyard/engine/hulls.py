@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 from botyard.engine.build import convexity
-from botyard.model.obstacles import Outline
+from botyard.geometry import Outline
 
 FLAT: Final = 1e-12
 """A corner whose two edges span less than this, m², is on a straight line."""

@@ -43,9 +43,9 @@ from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.engine.store import StateStore
 from botyard.engine.tables import NOBODY, Table, renumber
 from botyard.errors import WorldError
-from botyard.geometry import Pose, relative
+from botyard.geometry import Outline, Pose, relative
 from botyard.model.dynamics import DynamicsSpec, area_moments
-from botyard.model.obstacles import Outline, Visible
+from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
 from botyard.names import MAX_NAME, body_name
 from botyard.units import TWO_PI, wrap_angle

@@ -15,7 +15,7 @@ from botyard.formats.base import Options, Source, read_source
 from botyard.formats.budget import Meter
 from botyard.formats.jsonfile import brief
 from botyard.formats.yamlfile import YamlFile
-from botyard.geometry import Pose, compose, transform_point
+from botyard.geometry import Outline, Pose, compose, transform_point
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
 from botyard.model.objects import (
     HIGH,
@@ -30,7 +30,7 @@ from botyard.model.objects import (
     ViewSpec,
     WheelSpec,
 )
-from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
+from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.names import check_name, shown
 
 COLOR: Final = "#b08050"

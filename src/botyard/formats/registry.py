@@ -38,8 +38,7 @@ from botyard.formats import (
 from botyard.formats.base import Format, Options, Source, Warn, read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import resource_folders, user_folders, user_world_file
-from botyard.geometry import Pose
-from botyard.model.obstacles import Outline
+from botyard.geometry import Outline, Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import Settings, World

@@ -22,11 +22,11 @@ from botyard.formats.budget import Meter
 from botyard.formats.models import find_robot
 from botyard.formats.worldoptions import WorldOptions, as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile, field_names
-from botyard.geometry import Pose
+from botyard.geometry import Outline, Pose
 from botyard.model.devices import pose_of
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser, robot_of
-from botyard.model.obstacles import BoxObject, Outline, Returns, disc, rectangle
+from botyard.model.obstacles import BoxObject, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import (
     ControllerPart,

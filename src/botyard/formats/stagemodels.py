@@ -37,9 +37,9 @@ from botyard.formats.stageprops import (
     to_metres_and_degrees,
 )
 from botyard.formats.stageworld import Entity, Property, WorldFile
-from botyard.geometry import IDENTITY, Pose, compose, transform_point
+from botyard.geometry import IDENTITY, Outline, Pose, compose, transform_point
 from botyard.model.library import load_robot, parse_robot, robot_names
-from botyard.model.obstacles import Outline, Returns
+from botyard.model.obstacles import Returns
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.tracing import mask_to_rectangles, mask_to_segments
 from botyard.names import shown

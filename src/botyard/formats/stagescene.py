@@ -21,8 +21,8 @@ from botyard.formats.base import Options, Source
 from botyard.formats.stagemodels import MODEL_TYPES, UNSEEN, ModelLibrary, Shape
 from botyard.formats.stageprops import STAGE_4, Notes, color, merged, note_unused, pose, returns
 from botyard.formats.stageworld import Entity, Property, WorldFile
-from botyard.geometry import Pose, compose, transform_point
-from botyard.model.obstacles import BoxObject, Outline, Returns, Visible, rectangle
+from botyard.geometry import Outline, Pose, compose, transform_point
+from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
 from botyard.model.robot import Drive
 from botyard.model.scene import Area, Scene, SpecialWalls
 from botyard.model.tracing import closed, place_segments

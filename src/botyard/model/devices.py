@@ -26,15 +26,16 @@ from numpy.typing import NDArray
 
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import IDENTITY, Pose
+from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.names import is_name, shown
 from botyard.units import from_deg, wrap_angle
 
 if TYPE_CHECKING:
-    from botyard.devices.ranging import Bundle
-    from botyard.devices.view import View
     from botyard.engine.tables import Table
 
+View = Any
+"""A `botyard.devices.view.View`, which stands above the model; functions of a device say so in their own annotations."""
 GROUP: Final = "botyard.devices"
 """Entry-point group of packages that bring devices along."""
 BUILT_IN: Final = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from botyard.errors import ModelError
 
 if TYPE_CHECKING:
-    from botyard.model.obstacles import Outline
+    from botyard.geometry import Outline
 
 GRAVITY: Final = 9.80665
 """Standard gravity, m/s²: what presses a body on the floor."""

@@ -24,8 +24,8 @@ from typing import Final
 import numpy as np
 
 from botyard.errors import WorldError
-from botyard.geometry import Pose
-from botyard.model.obstacles import BoxObject, Outline, disc, rectangle
+from botyard.geometry import Outline, Pose
+from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.model.scene import Area, Place, Scene
 
 Point = tuple[float, float]

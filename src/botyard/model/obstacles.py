@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 
 from botyard.errors import ModelError
-from botyard.geometry import Pose
+from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
 
 
@@ -70,10 +70,6 @@ class Returns:
         if self.sonar:
             mask |= Visible.SONAR
         return mask
-
-
-Outline = tuple[tuple[float, float], ...]
-"""Corners of a convex or concave polygon, m, in the frame of its body, in either sense of rotation."""
 
 
 def rectangle(length: float, width: float) -> Outline:

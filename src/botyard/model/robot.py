@@ -8,10 +8,11 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from botyard.errors import ModelError
+from botyard.geometry import Outline
 from botyard.model.accessories import GripperSpec, TableIrSpec
 from botyard.model.devices import STANDARD, DeviceSpec, is_device, is_usual, standard_device
 from botyard.model.dynamics import DynamicsSpec
-from botyard.model.obstacles import Outline, Returns
+from botyard.model.obstacles import Returns
 from botyard.model.sensors import LaserSpec, SonarSpec
 from botyard.names import check_name
 from botyard.units import from_mm

@@ -13,8 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.geometry import Pose
-from botyard.model.obstacles import Outline
+from botyard.geometry import Outline, Pose
 
 Float2D = NDArray[np.float64]
 Int1D = NDArray[np.int64]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from botyard.geometry import Pose
-from botyard.model.obstacles import Outline, Returns, rectangle
+from botyard.geometry import Outline, Pose
+from botyard.model.obstacles import Returns, rectangle
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.scene import Scene
 

@@ -13,9 +13,8 @@ from typing import Final
 from PIL import Image
 
 from botyard.child import Send, serve
-from botyard.geometry import Pose, transform_point
+from botyard.geometry import Outline, Pose, transform_point
 from botyard.model.colors import rgb
-from botyard.model.obstacles import Outline
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.names import shown

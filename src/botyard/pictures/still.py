@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.geometry import Pose, transform_point
-from botyard.model.obstacles import Outline
+from botyard.geometry import Outline, Pose, transform_point
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from botyard.devices.electrics import Electrics
 from botyard.devices.gripper import Gripper, GripperState
 from botyard.devices.laser import LaserScan
-from botyard.devices.ranging import Bundle
 from botyard.devices.sonar import SonarReadings
 from botyard.devices.view import DeviceReader
 from botyard.engine.commands import Command
 from botyard.engine.layout import F8, I2, State
 from botyard.geometry import Pose, Twist
+from botyard.model.beams import Bundle
 from botyard.model.robot import Axes, RobotSpec
 
 

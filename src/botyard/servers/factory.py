@@ -19,7 +19,7 @@ from botyard.geometry import Pose
 from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.model.robot import RobotSpec
 from botyard.names import shown
-from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.tokenbucket import RateLimit, TokenBucket
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import RobotClient, RobotPortServer

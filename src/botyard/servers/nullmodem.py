@@ -21,7 +21,8 @@ from typing import TypeVar
 from botyard.control import Control
 from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.interfaces.pioneer.reporting import Reporter
-from botyard.protocols.pioneer.session import PioneerSettings, Session
+from botyard.protocols.pioneer.conversation import PioneerSettings
+from botyard.protocols.pioneer.session import Session
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.maploading import MapLoader
 from botyard.servers.pictures import Pictures

@@ -18,8 +18,9 @@ from typing import ClassVar, TypeVar, cast
 from botyard.control.fence import Fence, end_all
 from botyard.errors import PortError
 from botyard.interfaces.pioneer.desk import PioneerDesk
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import MAX_PACKET, Parser
-from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, PioneerSettings, Session, Stage
+from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session, Stage
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet

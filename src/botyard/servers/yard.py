@@ -22,7 +22,7 @@ from botyard.interfaces.registry import Switch, switched
 from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.names import shown
-from botyard.protocols.pioneer.session import PioneerSettings
+from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.servers.factory import FactoryServer, Workshop, check_factory_model
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import PioneerServer, RobotPortServer

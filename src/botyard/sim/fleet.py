@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from botyard import arguments
-from botyard.devices.ranging import Bundle
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I2, I8, State
 from botyard.errors import ArgumentError, CommandError
 from botyard.handle import Handle
+from botyard.model.beams import Bundle
 from botyard.model.robot import Drive
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from botyard.traffic.engine import Rules as Rules
     from botyard.traffic.engine import Traffic as Traffic
     from botyard.traffic.generate import generate as generate_task  # noqa: F401
     from botyard.traffic.outcome import Ending as Ending
     from botyard.traffic.outcome import Outcome as Outcome
+    from botyard.traffic.rules import Rules as Rules
     from botyard.traffic.supervisors.base import Supervisor as Supervisor
     from botyard.traffic.supervisors.base import SupervisorError as SupervisorError
     from botyard.traffic.supervisors.registry import find_supervisor as find_supervisor
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from botyard.traffic.task import parse_task as parse_task
 
 _WHERE = {
-    "Rules": "engine", "Traffic": "engine", "generate_task": "generate", "Ending": "outcome", "Outcome": "outcome",
+    "Rules": "rules", "Traffic": "engine", "generate_task": "generate", "Ending": "outcome", "Outcome": "outcome",
     "Supervisor": "supervisors.base", "SupervisorError": "supervisors.base", "find_supervisor": "supervisors.registry",
     "Task": "task", "TaskError": "task", "Vehicle": "task", "load_task": "task", "parse_task": "task",
 }  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from botyard.traffic.engine import Rules
 from botyard.traffic.kernels import events as k
+from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task
 
 STATES: Final = 2_000_000

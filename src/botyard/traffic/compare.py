@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from botyard.errors import BotyardError
 from botyard.formats.budget import Budget
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import generate
 from botyard.traffic.outcome import Ending
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.task import Task, load_task
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.errors import WorldError
-from botyard.traffic.engine import Rules
 from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits
 from botyard.traffic.points import Point, listed, special_points
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Supervisor, take_answers
 from botyard.traffic.task import Task, Vehicle
 

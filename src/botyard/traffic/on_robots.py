@@ -21,11 +21,11 @@ from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
-from botyard.traffic.engine import Rules
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits
 from botyard.traffic.points import Point, listed, points_from_start
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Supervisor, take_answers
 from botyard.traffic.task import Task, TaskError, Vehicle
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.control.parts import RunLoop
-from botyard.devices.ranging import Bundle
 from botyard.engine.build import robot_body
+from botyard.model.beams import Bundle
 from botyard.model.colors import hex_of
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import Drive, RobotSpec

@@ -19,11 +19,12 @@ import numpy as np
 from botyard.control.fence import Fence
 from botyard.errors import WorldError
 from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
-from botyard.traffic.engine import Rules, Traffic
+from botyard.traffic.engine import Traffic
 from botyard.traffic.geometry import conflicts_of
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending, Outcome
+from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Policy, Supervisor
 from botyard.traffic.task import Task, Vehicle
 

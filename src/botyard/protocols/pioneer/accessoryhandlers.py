@@ -7,19 +7,17 @@ tables, and on a robot with a gripper the former tells them apart by what came b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from botyard.devices.gripper import Action
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import OLD_LASER_COMMANDS, C, P, command_name
+from botyard.protocols.pioneer.conversation import Conversation
 from botyard.protocols.pioneer.events import Level
 from botyard.protocols.pioneer.laserstate import MAX_READINGS
 from botyard.protocols.pioneer.packet import MAX_TEXT, Packet
 
-if TYPE_CHECKING:
-    from botyard.protocols.pioneer.session import Session
-
-Handler = Callable[["Session", Packet], None]
+Handler = Callable[[Conversation, Packet], None]
 
 LASER_SEQUENCE: Final = 1.0
 """A laser's end angle follows its start angle within this time, s."""
@@ -30,7 +28,7 @@ CARRY_UNIT: Final = 0.02
 # -- lasers
 
 
-def laser(session: Session, packet: Packet) -> None:
+def laser(session: Conversation, packet: Packet) -> None:
     """Commands 230–233 and their old numbers 35–38; an extra byte selects the laser."""
     number = OLD_LASER_COMMANDS.get(C(packet.id), C(packet.id))
     index = packet.data[3] if len(packet.data) > 3 else 0
@@ -55,7 +53,7 @@ def laser(session: Session, packet: Packet) -> None:
         )
 
 
-def _laser_start_or_gripper_value(session: Session, packet: Packet) -> None:
+def _laser_start_or_gripper_value(session: Conversation, packet: Packet) -> None:
     """36: GRIPPERVAL directly after GRIPPER 16 or 17 on a robot with a gripper, else the start angle of a laser."""
     if session.port.gripper is not None and session.last_command == C.GRIPPER and session.gripper_wants is not None:
         _gripper_value(session, packet)
@@ -64,7 +62,7 @@ def _laser_start_or_gripper_value(session: Session, packet: Packet) -> None:
     laser(session, packet)
 
 
-def _laser_end_or_gripper_request(session: Session, packet: Packet) -> None:
+def _laser_end_or_gripper_request(session: Conversation, packet: Packet) -> None:
     """37: GRIPPERPACREQUEST 0–2 without a start angle just before on a robot with a gripper, else the end angle of a laser."""
     alone = session.now - session.last_laser_start > LASER_SEQUENCE
     if session.port.gripper is not None and alone and 0 <= packet.integer() <= 2:
@@ -76,7 +74,7 @@ def _laser_end_or_gripper_request(session: Session, packet: Packet) -> None:
 # -- gripper
 
 
-def _gripper(session: Session, packet: Packet) -> None:
+def _gripper(session: Conversation, packet: Packet) -> None:
     gripper = session.port.gripper
     session.gripper_wants = None
     if gripper is None:
@@ -92,7 +90,7 @@ def _gripper(session: Session, packet: Packet) -> None:
         session.gripper_wants = action
 
 
-def _gripper_value(session: Session, packet: Packet) -> None:
+def _gripper_value(session: Conversation, packet: Packet) -> None:
     """The value that belongs to GRIPPER 16 (pressure: a plane has none) or 17 (time of the lift)."""
     gripper, wants = session.port.gripper, session.gripper_wants
     session.gripper_wants = None
@@ -102,26 +100,26 @@ def _gripper_value(session: Session, packet: Packet) -> None:
         gripper.carry(packet.integer() * CARRY_UNIT)
 
 
-def _gripper_request(session: Session, packet: Packet) -> None:
+def _gripper_request(session: Conversation, packet: Packet) -> None:
     session.streams.request(P.GRIPPER, packet.integer())
 
 
 # -- packets on request
 
 
-def _encoder(session: Session, packet: Packet) -> None:
+def _encoder(session: Conversation, packet: Packet) -> None:
     session.streams.request(P.ENCODER, packet.integer())
 
 
-def _io(session: Session, packet: Packet) -> None:
+def _io(session: Conversation, packet: Packet) -> None:
     session.streams.request(P.IO, packet.integer())
 
 
-def _joyinfo(session: Session, packet: Packet) -> None:
+def _joyinfo(session: Conversation, packet: Packet) -> None:
     session.streams.request(P.JOYSTICK, packet.integer())
 
 
-def _gyro(session: Session, packet: Packet) -> None:
+def _gyro(session: Conversation, packet: Packet) -> None:
     if session.port.spec.gyro:
         session.streams.request(P.GYRO, 2 if packet.integer() else 0)
     else:
@@ -131,11 +129,11 @@ def _gyro(session: Session, packet: Packet) -> None:
 # -- the rest
 
 
-def _joydrive(session: Session, packet: Packet) -> None:
+def _joydrive(session: Conversation, packet: Packet) -> None:
     session.joydrive = packet.integer() != 0
 
 
-def _adsel(session: Session, packet: Packet) -> None:
+def _adsel(session: Conversation, packet: Packet) -> None:
     """Which analogue input the SIP shows."""
     electrics = session.port.electrics
     if 0 <= packet.integer() < len(electrics.analog):
@@ -144,35 +142,35 @@ def _adsel(session: Session, packet: Packet) -> None:
         session.log(Level.WARNING, f"ADSEL: expected 0 … {len(electrics.analog) - 1}, found {packet.integer()}")
 
 
-def _ptupos(session: Session, packet: Packet) -> None:
+def _ptupos(session: Conversation, packet: Packet) -> None:
     """Low byte position, high byte number of the servo."""
     position, servo = packet.byte_pair()
     session.port.electrics.move_servo(servo, position)
     session.log(Level.DEBUG, f"pan-tilt servo {servo} to {position}")
 
 
-def _say(session: Session, packet: Packet) -> None:
+def _say(session: Conversation, packet: Packet) -> None:
     """Pairs of duration (20 ms) and note."""
     tones = packet.data[2 : 2 + packet.data[1]] if len(packet.data) > 1 else b""
     pairs = [f"{note} for {duration * 0.02:g} s" for duration, note in zip(tones[0::2], tones[1::2], strict=False)]
     session.log(Level.INFO, f"sound: {', '.join(pairs) or 'silence'}")
 
 
-def _sound(session: Session, packet: Packet) -> None:
+def _sound(session: Conversation, packet: Packet) -> None:
     session.log(Level.INFO, f"sound: command {command_name(packet.id)}, {packet.integer()}")
 
 
-def _polling(session: Session, packet: Packet) -> None:
+def _polling(session: Conversation, packet: Packet) -> None:
     """Firing order of the sonar: here all transducers look in every period, so there is nothing to order."""
     session.log(Level.DEBUG, f"sonar firing order {list(packet.string().encode('latin-1'))}: all fire in every period")
 
 
-def _aux(session: Session, packet: Packet) -> None:
+def _aux(session: Conversation, packet: Packet) -> None:
     """Reading from an auxiliary serial port: nothing is connected there, so nothing comes."""
     session.once(packet.id, Level.INFO, f"command {command_name(packet.id)}: nothing is connected to that serial port")
 
 
-def _tty3(session: Session, packet: Packet) -> None:
+def _tty3(session: Conversation, packet: Packet) -> None:
     session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"')
 
 

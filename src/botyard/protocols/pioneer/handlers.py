@@ -8,7 +8,7 @@ Numbers on the wire are millimetres and degrees; they leave this module as metre
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from botyard import units
 from botyard.engine.commands import (
@@ -29,14 +29,12 @@ from botyard.names import shown
 from botyard.protocols.pioneer import accessoryhandlers, simhandlers
 from botyard.protocols.pioneer.accessoryhandlers import laser
 from botyard.protocols.pioneer.commands import C, command_name
+from botyard.protocols.pioneer.conversation import Conversation
 from botyard.protocols.pioneer.events import Level
 from botyard.protocols.pioneer.packet import MAX_TEXT, Packet
 from botyard.protocols.pioneer.reportbuilder import build_config
 
-if TYPE_CHECKING:
-    from botyard.protocols.pioneer.session import Session
-
-Handler = Callable[["Session", Packet], None]
+Handler = Callable[[Conversation, Packet], None]
 
 
 def _m(packet: Packet) -> float:
@@ -56,16 +54,16 @@ def _signed_byte(value: int) -> int:
 # -- session
 
 
-def _pulse(session: Session, packet: Packet) -> None:
+def _pulse(session: Conversation, packet: Packet) -> None:
     """Nothing: every packet has already reset the watchdog. A second OPEN is as harmless."""
 
 
-def _close(session: Session, packet: Packet) -> None:
+def _close(session: Conversation, packet: Packet) -> None:
     session.said_goodbye = True
     session.close("the client sent CLOSE")
 
 
-def _config(session: Session, packet: Packet) -> None:
+def _config(session: Conversation, packet: Packet) -> None:
     s = session.settings
     session.send(build_config(session.port.spec, session.port.state(), s.robot_name, s.firmware).encode())
 
@@ -73,7 +71,7 @@ def _config(session: Session, packet: Packet) -> None:
 # -- motion
 
 
-def _drive(session: Session, command: Command) -> None:
+def _drive(session: Conversation, command: Command) -> None:
     """Queue a motion command; with motors off it will be ignored, and the log says so once."""
     if not session.motors_on and not session.warned_motors:
         session.warned_motors = True
@@ -81,7 +79,7 @@ def _drive(session: Session, command: Command) -> None:
     session.port.submit(command)
 
 
-def _enable(session: Session, packet: Packet) -> None:
+def _enable(session: Conversation, packet: Packet) -> None:
     on = packet.integer() != 0
     if on and not session.port.electrics.may_drive:
         why = "the E-stop button is pressed" if session.port.electrics.estop_pressed else "the battery is empty"
@@ -91,19 +89,19 @@ def _enable(session: Session, packet: Packet) -> None:
     session.port.submit(EnableMotors(session.motors_on))
 
 
-def _vel(session: Session, packet: Packet) -> None:
+def _vel(session: Conversation, packet: Packet) -> None:
     _drive(session, SetVelocity(v=_m(packet)))
 
 
-def _rvel(session: Session, packet: Packet) -> None:
+def _rvel(session: Conversation, packet: Packet) -> None:
     _drive(session, SetVelocity(w=_rad(packet)))
 
 
-def _latvel(session: Session, packet: Packet) -> None:
+def _latvel(session: Conversation, packet: Packet) -> None:
     _drive(session, SetVelocity(vy=_m(packet)))
 
 
-def _vel2(session: Session, packet: Packet) -> None:
+def _vel2(session: Conversation, packet: Packet) -> None:
     """Wheel speeds: low byte right, high byte left."""
     low, high = packet.byte_pair()
     p = session.port.spec.pioneer
@@ -111,35 +109,35 @@ def _vel2(session: Session, packet: Packet) -> None:
     _drive(session, SetVelocity(v=units.from_mm((left + right) / 2.0), w=(right - left) / 2.0 * p.diff_conv))
 
 
-def _move(session: Session, packet: Packet) -> None:
+def _move(session: Conversation, packet: Packet) -> None:
     _drive(session, MoveBy(_m(packet)))
 
 
-def _head(session: Session, packet: Packet) -> None:
+def _head(session: Conversation, packet: Packet) -> None:
     _drive(session, TurnTo(_rad(packet)))
 
 
-def _dhead(session: Session, packet: Packet) -> None:
+def _dhead(session: Conversation, packet: Packet) -> None:
     _drive(session, TurnBy(_rad(packet)))
 
 
-def _stop(session: Session, packet: Packet) -> None:
+def _stop(session: Conversation, packet: Packet) -> None:
     session.port.submit(Stop())
 
 
-def _estop(session: Session, packet: Packet) -> None:
+def _estop(session: Conversation, packet: Packet) -> None:
     session.port.submit(EmergencyStop())
 
 
-def _setv(session: Session, packet: Packet) -> None:
+def _setv(session: Conversation, packet: Packet) -> None:
     session.port.submit(SetLimits(v=abs(_m(packet))))
 
 
-def _setrv(session: Session, packet: Packet) -> None:
+def _setrv(session: Conversation, packet: Packet) -> None:
     session.port.submit(SetLimits(w=abs(_rad(packet))))
 
 
-def _ramp(session: Session, axis: int, value: float) -> None:
+def _ramp(session: Conversation, axis: int, value: float) -> None:
     """Positive: acceleration; negative: deceleration."""
     if value >= 0.0:
         session.port.submit(SetRamp(axis, accel=value))
@@ -147,19 +145,19 @@ def _ramp(session: Session, axis: int, value: float) -> None:
         session.port.submit(SetRamp(axis, decel=-value))
 
 
-def _seta(session: Session, packet: Packet) -> None:
+def _seta(session: Conversation, packet: Packet) -> None:
     _ramp(session, 0, _m(packet))
 
 
-def _setra(session: Session, packet: Packet) -> None:
+def _setra(session: Conversation, packet: Packet) -> None:
     _ramp(session, 2, _rad(packet))
 
 
-def _latacc(session: Session, packet: Packet) -> None:
+def _latacc(session: Conversation, packet: Packet) -> None:
     _ramp(session, 1, _m(packet))
 
 
-def _seto(session: Session, packet: Packet) -> None:
+def _seto(session: Conversation, packet: Packet) -> None:
     """Odometry to zero, or to x, y (mm) and th (deg) when they follow a type byte (PIO-008)."""
     pose = Pose()
     if len(packet.data) >= 7:
@@ -172,38 +170,38 @@ def _seto(session: Session, packet: Packet) -> None:
 # -- devices
 
 
-def _sonar(session: Session, packet: Packet) -> None:
+def _sonar(session: Conversation, packet: Packet) -> None:
     session.set_sonar(packet.integer() != 0)
 
 
-def _digout(session: Session, packet: Packet) -> None:
+def _digout(session: Conversation, packet: Packet) -> None:
     """Low byte states, high byte mask."""
     states, mask = packet.byte_pair()
     session.port.electrics.write_outputs(mask, states)
 
 
-def _bumpstall(session: Session, packet: Packet) -> None:
+def _bumpstall(session: Conversation, packet: Packet) -> None:
     """Which bumpers stall the robot: 0 none, 1 front, 2 rear, 3 both."""
     session.bumpstall = packet.integer() & 3
 
 
-def _battest(session: Session, packet: Packet) -> None:
+def _battest(session: Conversation, packet: Packet) -> None:
     session.port.electrics.test_battery(packet.integer())
 
 
-def _digtemptest(session: Session, packet: Packet) -> None:
+def _digtemptest(session: Conversation, packet: Packet) -> None:
     session.port.electrics.temperature_warning = packet.integer() != 0
 
 
-def _spoof_temperature(session: Session, packet: Packet) -> None:
+def _spoof_temperature(session: Conversation, packet: Packet) -> None:
     session.port.electrics.temperature = int(units.clamp(packet.integer(), -128, 127))
 
 
-def _tty(session: Session, packet: Packet) -> None:
+def _tty(session: Conversation, packet: Packet) -> None:
     session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"')
 
 
-def _message(session: Session, packet: Packet) -> None:
+def _message(session: Conversation, packet: Packet) -> None:
     """Type, length, three code bytes, text."""
     r = packet.reader()
     r.u8()

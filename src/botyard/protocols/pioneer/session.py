@@ -10,25 +10,20 @@ The handshake is the table `_HANDSHAKE`: the client drives, SYNC0 → SYNC1 → 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from botyard.devices.gripper import Action
 from botyard.engine.commands import SetVelocity, Stop
 from botyard.errors import DeniedError
 from botyard.model.devices import DeviceSpec, find_device
 from botyard.protocols.pioneer import handlers
-from botyard.protocols.pioneer.commands import QUIET, C, P, command_name
-from botyard.protocols.pioneer.events import Event, Level, LogLine, SessionClosed, SessionOpened
-from botyard.protocols.pioneer.laserstate import LaserState
+from botyard.protocols.pioneer.commands import C, P, command_name
+from botyard.protocols.pioneer.conversation import Conversation, PioneerSettings
+from botyard.protocols.pioneer.events import Event, Level, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.packet import Packet, Parser, frame
 from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip, is_stalled_by
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
 from botyard.protocols.pioneer.simreports import MapChanged
-from botyard.protocols.pioneer.streams import Streams
 from botyard.protocols.robotport import RobotPort, RobotState
 
 SIP_PERIOD_US: Final = 100_000
@@ -77,50 +72,7 @@ def stage_after(stage: Stage, number: int) -> Stage:
     return Stage.CLOSED if number == C.CLOSE else stage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PioneerSettings:
-    """What the user may choose about the protocol.
-
-    Attributes
-    ----------
-    robot_name : str
-        Name reported in SYNC2 and CONFIGpac; some clients look for ``MobileSim``.
-    firmware : str
-        Firmware version of CONFIGpac; begins with ``S.``.
-    ignore_commands : frozenset of int
-        Command numbers that are dropped (``--ignore-command``).
-    warn_unsupported : bool
-        Log every unsupported command, not only the first of each number.
-    version : str
-        Version of the simulator, in SIMINFO.
-    siminfo_flags : int
-        Flags of SIMINFO: bit 0 interactive page, bit 1 restarted after a crash.
-    laser_compat : bool
-        Commands 35–38 are those of old simulated lasers; False: those of real robots (``--no-srisim-laser-compat``).
-    srisim_compat : bool
-        Commands 62 and 66–69 are those of the old SRIsim (``--srisim-compat``).
-    gripper_layout : str
-        Whose bits the gripper's byte of the SIP has: ``aria`` or ``p2os``.
-    log_packets : bool
-        Log every packet that arrives (``--log-packets-received``).
-    log_movement : bool
-        Log the velocity and pose of every report (``--log-movement-sent``).
-    """
-
-    robot_name: str = "AMRISim"
-    firmware: str = "S.0"
-    ignore_commands: frozenset[int] = frozenset()
-    warn_unsupported: bool = False
-    version: str = "0"
-    siminfo_flags: int = 0
-    laser_compat: bool = True
-    srisim_compat: bool = False
-    gripper_layout: str = "aria"
-    log_packets: bool = False
-    log_movement: bool = False
-
-
-class Session:
+class Session(Conversation):
     """One client, from its connection to its end.
 
     Parameters
@@ -134,30 +86,13 @@ class Session:
     """
 
     def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
-        self.port = port
-        self.settings = settings
+        super().__init__(port, settings, now)
         self.stage = Stage.SYNC0
         self.kept_sip: tuple[int, bytes] | None = None
         """A SIP of a `report_version`, for `batch`."""
         self.parser = Parser()
-        self.sonar_on = False
-        self.simstat_always = False
-        self.motors_on = port.state().motors
-        self.warned_motors = False
-        self.lasers = [LaserState(port, i) for i in range(port.n_lasers)]
-        self.streams = Streams(port)
-        self.bumpstall = 0
-        self.joydrive = False
-        self.last_command = -1
-        self.gripper_wants: Action | None = None
-        self.last_laser_start = -math.inf
-        self.now = now
-        self.said_goodbye = False
-        """The client has sent CLOSE; it may go on sending for a while, to nobody."""
         self._table = handlers.table(settings.laser_compat, settings.srisim_compat)
         self._bumped = self._joydriving = self._claimed = self._has_robot = False
-        self._out = bytearray()
-        self._events: deque[Event] = deque()
         self._began = now
         self._handshake_packets = 0
         self._heard = now
@@ -176,9 +111,6 @@ class Session:
         self._next_sip_us = 0
         self._sip_wall = now
         self._repeat_at: float | None = None
-        self._first_sonar = 0
-        self._version = 0
-        self._warned: set[int] = set()
         self._errors_seen = 0
 
     # -- input
@@ -292,25 +224,6 @@ class Session:
 
     # -- for the command handlers
 
-    def send(self, data: bytes) -> None:
-        """Queue a packet."""
-        self._out += data
-
-    def emit(self, event: Event) -> None:
-        """Queue an event."""
-        self._events.append(event)
-
-    def log(self, level: Level, text: str) -> None:
-        """Queue a log line."""
-        self._events.append(LogLine(level, text))
-
-    def set_sonar(self, on: bool) -> None:
-        """Begin or end to report sonar."""
-        self.sonar_on = on
-        self._version += 1
-        self._first_sonar = 0
-        self.port.subscribe_sonar(on)
-
     def close(self, reason: str) -> None:
         """End the session: the robot is released, sonar and laser off (HSK-015).
 
@@ -377,7 +290,7 @@ class Session:
 
     def _command(self, packet: Packet) -> None:
         self._claim()
-        handler: Callable[[Session, Packet], None] | None = self._table.get(packet.id)
+        handler: handlers.Handler | None = self._table.get(packet.id)
         if handler is not None:
             try:
                 handler(self, packet)
@@ -386,20 +299,6 @@ class Session:
         else:
             self.unsupported(packet)
         self.last_command = packet.id
-
-    def unsupported(self, packet: Packet) -> None:
-        """Say once a session that a command is ignored, or every time if the user wants that (decisions, "Pioneer")."""
-        always = self.settings.warn_unsupported
-        if not always and (packet.id in QUIET or packet.id in self._warned):
-            return
-        self._warned.add(packet.id)
-        self.log(Level.WARNING, f"command {command_name(packet.id)} is not supported and was ignored")
-
-    def once(self, key: int, level: Level, text: str) -> None:
-        """Log a line about command `key`, once a session."""
-        if key not in self._warned:
-            self._warned.add(key)
-            self.log(level, text)
 
     # -- what the controller board does by itself
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from botyard import units
 from botyard.errors import CommandError, ExitCode
 from botyard.geometry import Pose
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import C, Ctrl, command_name
+from botyard.protocols.pioneer.conversation import Conversation
 from botyard.protocols.pioneer.events import (
     ExitRequested,
     Level,
@@ -22,13 +23,10 @@ from botyard.protocols.pioneer.events import (
 from botyard.protocols.pioneer.packet import MAX_TEXT, Packet, Reader
 from botyard.protocols.pioneer.reportbuilder import build_siminfo, build_simstat
 
-if TYPE_CHECKING:
-    from botyard.protocols.pioneer.session import Session
-
-Handler = Callable[["Session", Packet], None]
+Handler = Callable[[Conversation, Packet], None]
 
 
-def _set_pose(session: Session, packet: Packet) -> None:
+def _set_pose(session: Conversation, packet: Packet) -> None:
     """Type byte, then x, y (mm) and th (deg) as 32-bit integers; true pose only."""
     r = packet.reader()
     r.u8()
@@ -39,11 +37,11 @@ def _set_pose(session: Session, packet: Packet) -> None:
         session.log(Level.WARNING, f"{command_name(packet.id)}: {error}")
 
 
-def _reset(session: Session, packet: Packet) -> None:
+def _reset(session: Conversation, packet: Packet) -> None:
     session.port.reset_pose()
 
 
-def _stat(session: Session, packet: Packet) -> None:
+def _stat(session: Conversation, packet: Packet) -> None:
     """No argument or 1: one SIMSTAT now; 2: one before every SIP; 0: no more."""
     mode = packet.integer() if packet.has_argument else 1
     if mode == 1:
@@ -54,18 +52,18 @@ def _stat(session: Session, packet: Packet) -> None:
         session.log(Level.WARNING, f"SIM_STAT: expected 0, 1 or 2, found {mode}")
 
 
-def _message(session: Session, packet: Packet) -> None:
+def _message(session: Conversation, packet: Packet) -> None:
     r = packet.reader()
     r.u8()
     text = r.take(r.u8()).rstrip(b"\0").decode("latin-1")
     session.log(Level.INFO, f'the client says: "{shown(text, MAX_TEXT)}"')
 
 
-def _exit(session: Session, packet: Packet) -> None:
+def _exit(session: Conversation, packet: Packet) -> None:
     session.emit(ExitRequested(packet.integer() & 0xFF))
 
 
-def _crash(session: Session, packet: Packet) -> None:
+def _crash(session: Conversation, packet: Packet) -> None:
     """RESET and MAINTENANCE: the controller restarts, that is, the simulator ends as in a crash (PIO-033, PIO-034)."""
     session.emit(ExitRequested(int(ExitCode.CRASH), command_name(packet.id), crash=True))
 
@@ -78,86 +76,86 @@ def _counted_text(r: Reader) -> str:
     return r.take(r.u16()).partition(b"\0")[0].decode("latin-1")
 
 
-def _load_map(session: Session, r: Reader) -> None:
+def _load_map(session: Conversation, r: Reader) -> None:
     session.emit(MapRequested(_counted_text(r), master=False))
 
 
-def _master_load_map(session: Session, r: Reader) -> None:
+def _master_load_map(session: Conversation, r: Reader) -> None:
     session.emit(MapRequested(_counted_text(r), master=True))
 
 
-def _clear_master(session: Session, r: Reader) -> None:
+def _clear_master(session: Conversation, r: Reader) -> None:
     session.emit(MasterCleared())
 
 
-def _rotate_logs(session: Session, r: Reader) -> None:
+def _rotate_logs(session: Conversation, r: Reader) -> None:
     session.emit(LogRotationRequested())
 
 
-def _log_state(session: Session, r: Reader) -> None:
+def _log_state(session: Conversation, r: Reader) -> None:
     label = shown(_counted_text(r)) if r.remaining >= 2 else ""
     session.log(Level.INFO, f"state of the robot, asked for by the client{f' ({label})' if label else ''}:")
     for line in session.port.describe():
         session.log(Level.INFO, f"  {line}")
 
 
-def _siminfo(session: Session, r: Reader) -> None:
+def _siminfo(session: Conversation, r: Reader) -> None:
     s = session.settings
     session.send(build_siminfo(session.port, s.robot_name, s.version, s.siminfo_flags).encode())
 
 
-def _ghost(session: Session, r: Reader) -> None:
+def _ghost(session: Conversation, r: Reader) -> None:
     session.port.set_ghost(True)
     session.log(Level.INFO, "the robot is a ghost now: nobody sees or feels it")
 
 
-def _unghost(session: Session, r: Reader) -> None:
+def _unghost(session: Conversation, r: Reader) -> None:
     session.port.set_ghost(False)
     session.log(Level.INFO, "the robot is a ghost no longer")
 
 
-def _snapshot(session: Session, r: Reader) -> None:
+def _snapshot(session: Conversation, r: Reader) -> None:
     session.emit(SnapshotRequested(_counted_text(r) if r.remaining >= 2 else ""))
 
 
-def _odometry_error(session: Session, r: Reader) -> None:
+def _odometry_error(session: Conversation, r: Reader) -> None:
     on = r.u8() != 0
     session.port.set_odometry_errors(on)
     session.log(Level.INFO, f"odometry errors are {'on' if on else 'off'}")
 
 
-def _digital_input(session: Session, r: Reader) -> None:
+def _digital_input(session: Conversation, r: Reader) -> None:
     """Byte number, mask, states."""
     session.port.set_digital_inputs(byte=r.u8(), mask=r.u8(), states=r.u8())
 
 
-def _analog_input(session: Session, r: Reader) -> None:
+def _analog_input(session: Conversation, r: Reader) -> None:
     """Port, then the reading as u16."""
     session.port.set_analog_input(r.u8(), r.u16())
 
 
-def _joystick(session: Session, r: Reader) -> None:
+def _joystick(session: Conversation, r: Reader) -> None:
     """x, y as i8 and throttle as u8, all in per cent; buttons as bits of a byte."""
     x, y, throttle, buttons = r.i8() / 100.0, r.i8() / 100.0, r.u8() / 100.0, r.u8()
     session.port.move_joystick(x, y, throttle, bool(buttons & 1), bool(buttons & 2))
 
 
-def _step_world(session: Session, r: Reader) -> None:
+def _step_world(session: Conversation, r: Reader) -> None:
     """Number of steps as u16; without it, one."""
     session.emit(StepsRequested(r.u16() if r.remaining >= 2 else 1))
 
 
-def _run_world(session: Session, r: Reader) -> None:
+def _run_world(session: Conversation, r: Reader) -> None:
     session.emit(StepsRequested(None))
 
 
-def _estop_button(session: Session, r: Reader) -> None:
+def _estop_button(session: Conversation, r: Reader) -> None:
     pressed = r.u8() != 0
     session.port.press_estop(pressed)
     session.log(Level.INFO, f"the E-stop button is {'pressed' if pressed else 'released'}")
 
 
-OPERATIONS: Final[dict[int, Callable[[Session, Reader], None]]] = {
+OPERATIONS: Final[dict[int, Callable[[Conversation, Reader], None]]] = {
     Ctrl.LOAD_MAP: _load_map,
     Ctrl.MASTER_LOAD_MAP: _master_load_map,
     Ctrl.CLEAR_MASTER: _clear_master,
@@ -177,7 +175,7 @@ OPERATIONS: Final[dict[int, Callable[[Session, Reader], None]]] = {
 }
 
 
-def _ctrl(session: Session, packet: Packet) -> None:
+def _ctrl(session: Conversation, packet: Packet) -> None:
     """Type byte, operation as i16, its data."""
     r = packet.reader()
     r.u8()
@@ -203,18 +201,18 @@ TABLE: Final[dict[int, Handler]] = {
 # -- the old SRIsim
 
 
-def _deprecated(session: Session, packet: Packet, better: C) -> None:
+def _deprecated(session: Conversation, packet: Packet, better: C) -> None:
     session.once(
         packet.id, Level.WARNING, f"command {packet.id} is an old one of SRIsim; {command_name(better)} does the same"
     )
 
 
-def _end_sim(session: Session, packet: Packet) -> None:
+def _end_sim(session: Conversation, packet: Packet) -> None:
     _deprecated(session, packet, C.SIM_EXIT)
     session.emit(ExitRequested(0, "OLD_END_SIM"))
 
 
-def _set_origin(session: Session, packet: Packet) -> None:
+def _set_origin(session: Conversation, packet: Packet) -> None:
     """One coordinate of the true pose: mm or degrees."""
     _deprecated(session, packet, C.SIM_SET_POSE)
     value = packet.integer()
@@ -227,7 +225,7 @@ def _set_origin(session: Session, packet: Packet) -> None:
         session.log(Level.WARNING, f"{command_name(packet.id)}: {error}")
 
 
-def _reset_to_origin(session: Session, packet: Packet) -> None:
+def _reset_to_origin(session: Conversation, packet: Packet) -> None:
     _deprecated(session, packet, C.SIM_RESET)
     session.port.reset_pose()
 

@@ -11,7 +11,7 @@ from botyard.traffic.kernels import events as k
 from botyard.traffic.task import I8, Task
 
 if TYPE_CHECKING:
-    from botyard.traffic.engine import Rules
+    from botyard.traffic.rules import Rules
 
 
 class SupervisorError(WorldError):

@@ -12,7 +12,7 @@ from botyard.traffic.supervisors.base import Policy, Supervisor, SupervisorError
 from botyard.traffic.task import I8, Task
 
 if TYPE_CHECKING:
-    from botyard.traffic.engine import Rules
+    from botyard.traffic.rules import Rules
 
 
 class FixedOrder(Supervisor):

@@ -1,0 +1,47 @@
+"""Beams of range sensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from botyard.geometry import IDENTITY, Pose
+from botyard.model.sensors import ReflectorRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle:
+    """Beams from one origin.
+
+    Attributes
+    ----------
+    mount : Pose
+        Origin and direction in the body's frame, m and rad.
+    angle0, step : float
+        Bearing of the first beam and spacing, rad.
+    count : int
+        Number of beams.
+    r_min, r_max : float
+        Range limits, m.
+    r_noise, a_noise : float
+        Half-widths of the uniform errors of range, m, and of bearing, rad.
+    shortest : bool
+        Give one reading, the shortest of all beams, instead of one for each.
+    reflector : ReflectorRule
+        Treatment of bright returns.
+    """
+
+    mount: Pose = IDENTITY
+    angle0: float = 0.0
+    step: float = 0.0
+    count: int = 1
+    r_min: float = 0.0
+    r_max: float = 8.0
+    r_noise: float = 0.0
+    a_noise: float = 0.0
+    shortest: bool = False
+    reflector: ReflectorRule = ReflectorRule()
+
+    @property
+    def n_readings(self) -> int:
+        """Number of readings that it gives."""
+        return 1 if self.shortest else self.count

@@ -1,0 +1,153 @@
+"""What commands of a Pioneer client act on: the part of a session that `handlers` know."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from botyard.devices.gripper import Action
+from botyard.protocols.pioneer.commands import QUIET, command_name
+from botyard.protocols.pioneer.events import Event, Level, LogLine
+from botyard.protocols.pioneer.laserstate import LaserState
+from botyard.protocols.pioneer.packet import Packet
+from botyard.protocols.pioneer.streams import Streams
+from botyard.protocols.robotport import RobotPort
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PioneerSettings:
+    """What the user may choose about the protocol.
+
+    Attributes
+    ----------
+    robot_name : str
+        Name reported in SYNC2 and CONFIGpac; some clients look for ``MobileSim``.
+    firmware : str
+        Firmware version of CONFIGpac; begins with ``S.``.
+    ignore_commands : frozenset of int
+        Command numbers that are dropped (``--ignore-command``).
+    warn_unsupported : bool
+        Log every unsupported command, not only the first of each number.
+    version : str
+        Version of the simulator, in SIMINFO.
+    siminfo_flags : int
+        Flags of SIMINFO: bit 0 interactive page, bit 1 restarted after a crash.
+    laser_compat : bool
+        Commands 35–38 are those of old simulated lasers; False: those of real robots (``--no-srisim-laser-compat``).
+    srisim_compat : bool
+        Commands 62 and 66–69 are those of the old SRIsim (``--srisim-compat``).
+    gripper_layout : str
+        Whose bits the gripper's byte of the SIP has: ``aria`` or ``p2os``.
+    log_packets : bool
+        Log every packet that arrives (``--log-packets-received``).
+    log_movement : bool
+        Log the velocity and pose of every report (``--log-movement-sent``).
+    """
+
+    robot_name: str = "AMRISim"
+    firmware: str = "S.0"
+    ignore_commands: frozenset[int] = frozenset()
+    warn_unsupported: bool = False
+    version: str = "0"
+    siminfo_flags: int = 0
+    laser_compat: bool = True
+    srisim_compat: bool = False
+    gripper_layout: str = "aria"
+    log_packets: bool = False
+    log_movement: bool = False
+
+
+class Conversation:
+    """What commands of a client act on: the robot, what the client has asked for, and what it is to be told. See `Session`.
+
+    Parameters
+    ----------
+    port, settings, now
+        See `botyard.protocols.pioneer.session.Session`.
+
+    Attributes
+    ----------
+    sonar_on, simstat_always : bool
+        The client wants sonar readings; SIMSTAT after every SIP.
+    motors_on, warned_motors : bool
+        The motors are on; the client was told that they are not.
+    lasers : list of LaserState
+        What it wants of each laser.
+    streams : Streams
+        Packets that it wants again and again.
+    bumpstall : int
+        Which bumpers stop the robot.
+    joydrive : bool
+        The joystick drives the robot.
+    last_command : int
+        Number of the last command.
+    gripper_wants : Action or None
+        What the gripper is to do next.
+    last_laser_start, now : float
+        When lasers were switched on last, and the present: wall time, s.
+    said_goodbye : bool
+        It has sent CLOSE; it may go on sending for a while, to nobody.
+    """
+
+    def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
+        self.port = port
+        self.settings = settings
+        self.sonar_on = False
+        self.simstat_always = False
+        self.motors_on = port.state().motors
+        self.warned_motors = False
+        self.lasers = [LaserState(port, i) for i in range(port.n_lasers)]
+        self.streams = Streams(port)
+        self.bumpstall = 0
+        self.joydrive = False
+        self.last_command = -1
+        self.gripper_wants: Action | None = None
+        self.last_laser_start = -math.inf
+        self.now = now
+        self.said_goodbye = False
+        self._out = bytearray()
+        self._events: deque[Event] = deque()
+        self._first_sonar = 0
+        self._version = 0
+        self._warned: set[int] = set()
+
+    def send(self, data: bytes) -> None:
+        """Queue a packet."""
+        self._out += data
+
+    def emit(self, event: Event) -> None:
+        """Queue an event."""
+        self._events.append(event)
+
+    def log(self, level: Level, text: str) -> None:
+        """Queue a log line."""
+        self._events.append(LogLine(level, text))
+
+    def set_sonar(self, on: bool) -> None:
+        """Begin or end to report sonar."""
+        self.sonar_on = on
+        self._version += 1
+        self._first_sonar = 0
+        self.port.subscribe_sonar(on)
+
+    def close(self, reason: str) -> None:
+        """End the session."""
+        raise NotImplementedError
+
+    def unsupported(self, packet: Packet) -> None:
+        """Say once a session that a command is ignored, or every time if the user wants that (decisions, "Pioneer")."""
+        always = self.settings.warn_unsupported
+        if not always and (packet.id in QUIET or packet.id in self._warned):
+            return
+        self._warned.add(packet.id)
+        self.log(Level.WARNING, f"command {command_name(packet.id)} is not supported and was ignored")
+
+    def once(self, key: int, level: Level, text: str) -> None:
+        """Log a line about command `key`, once a session."""
+        if key not in self._warned:
+            self._warned.add(key)
+            self.log(level, text)
+
+
+__all__ = ["Conversation", "PioneerSettings"]
