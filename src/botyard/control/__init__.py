@@ -21,6 +21,7 @@ from botyard.control.bodies import (
     SetOdometryErrors,
     TakeBodies,
 )
+from botyard.control.caller import USER, Caller, Level
 from botyard.control.control import Control, Done
 from botyard.control.driving import (
     Drive,
@@ -31,7 +32,7 @@ from botyard.control.driving import (
     SetDigitalInputs,
     TakeRobot,
 )
-from botyard.control.operation import OPERATIONS, USER, Caller, Level, Operation
+from botyard.control.operation import OPERATIONS, Operation
 from botyard.control.time import HoldTime, Pause, Resume, SetSpeed, Step, StepNow, Throttle
 from botyard.control.world import (
     ClearMap,

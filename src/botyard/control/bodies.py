@@ -8,11 +8,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from botyard.control.control import Control, for_each
+from botyard.control.caller import Caller
 from botyard.control.later import now
 from botyard.control.operation import (
     NAMES,
-    Caller,
     Operation,
     a_pose,
     argument,
@@ -24,6 +23,7 @@ from botyard.control.operation import (
     text,
     yes_or_no,
 )
+from botyard.control.site import Site, for_each
 from botyard.errors import ArgumentError, BotyardError, ModelError, NameRuleError, NameTakenError, WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
@@ -74,7 +74,7 @@ def library_model(name: str) -> RobotSpec:
     return find_robot(name)
 
 
-def check_room(control: Control, number: int) -> None:
+def check_room(control: Site, number: int) -> None:
     """Whether clients may add so many robots more.
 
     Raises
@@ -103,7 +103,7 @@ class AddRobot(Operation[Future[Arrived]]):
     audit = logging.INFO
     tells = "every interface offers it: a port, ROS topics, a place on the page"
 
-    def perform(self, control: Control, caller: Caller) -> Future[Arrived]:
+    def perform(self, control: Site, caller: Caller) -> Future[Arrived]:
         """Do it. NameRuleError, NameTakenError, ModelError, CommandError (an absurd pose), WorldError (too many)."""
         grounds = control.part(control.grounds, NO_GROUNDS)
         spec = grounds.equip(library_model(self.model))
@@ -127,7 +127,7 @@ class AddRobot(Operation[Future[Arrived]]):
                 wanted = sim.unique_name(wanted)
         return wanted
 
-    def _add(self, control: Control, caller: Caller, spec: RobotSpec) -> Arrived:
+    def _add(self, control: Site, caller: Caller, spec: RobotSpec) -> Arrived:
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         wanted = self._free_name(sim)
         check_room(control, 1)
@@ -156,7 +156,7 @@ class AddRobots(Operation[Future[Arrived]]):
     audit = logging.INFO
     tells = AddRobot.tells
 
-    def perform(self, control: Control, caller: Caller) -> Future[Arrived]:
+    def perform(self, control: Site, caller: Caller) -> Future[Arrived]:
         """Do it."""
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         check_room(control, self.number)
@@ -185,7 +185,7 @@ class CloneRobots(Operation[Future[Arrived]]):
     audit = logging.INFO
     tells = AddRobot.tells
 
-    def perform(self, control: Control, caller: Caller) -> Future[Arrived]:
+    def perform(self, control: Site, caller: Caller) -> Future[Arrived]:
         """Do it. Those that have gone meanwhile are passed over; UnknownNameError when none is there."""
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         there = [n for n in self.robots if n in sim.robots]
@@ -208,7 +208,7 @@ class CloneRobots(Operation[Future[Arrived]]):
         return told(result.robots, "added")
 
 
-def arrived(control: Control, caller: Caller, robots: Sequence[Robot]) -> Arrived:
+def arrived(control: Site, caller: Caller, robots: Sequence[Robot]) -> Arrived:
     """Robots that were added by a client, and get their ports."""
     names = tuple(robot.name for robot in robots)
     control.spawned.update(dict.fromkeys(names, caller.source))
@@ -234,7 +234,7 @@ class Remove(Operation[None]):
     audit = logging.INFO
     tells = "their clients are told to go, topics and places on the page go"
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it. UnknownNameError: the first that was not there."""
         sim, grounds = control.sim, control.part(control.grounds, "nothing can be removed")
         boxes = frozenset(sim.box_names)
@@ -263,7 +263,7 @@ class Place(Operation[None]):
 
     to: tuple[tuple[str, Pose], ...] = argument(each(lambda value, what, /: _placement(value, what)))
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it. UnknownNameError, CommandError (an absurd pose, or too many on one place)."""
         sim = control.sim
 
@@ -291,7 +291,7 @@ class PlaceAxis(Operation[None]):
     axis: int = argument(count(0, 2))
     value: float = argument(real())
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it. CommandError: an absurd place, or too many on it."""
         control.robot(self.robot).port(caller.source).set_pose_axis(self.axis, self.value)
 
@@ -303,12 +303,12 @@ class Hold(Operation[None]):
     names: tuple[str, ...] = argument(NAMES)
     on: bool = argument(yes_or_no)
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         for_each(dict.fromkeys(self.names), lambda n, _: hold(control, n, self.on, caller))
 
 
-def hold(control: Control, body: str, on: bool, caller: Caller) -> None:
+def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
     """Take hold of a body for a client, or let go; its source lets go when none of its clients holds the body any more.
 
     Raises
@@ -337,7 +337,7 @@ class Reset(Operation[None]):
     spawned: bool = argument(yes_or_no, False)
     starts: bool = argument(yes_or_no, True)
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         sim = control.sim
         if self.spawned:
@@ -360,7 +360,7 @@ class SetGhost(Operation[None]):
     robot: str = argument(name)
     on: bool = argument(yes_or_no)
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.robot(self.robot).port(caller.source).set_ghost(self.on)
 
@@ -372,7 +372,7 @@ class SetOdometryErrors(Operation[None]):
     robot: str = argument(name)
     on: bool = argument(yes_or_no)
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.robot(self.robot).port(caller.source).set_odometry_errors(self.on)
 
@@ -386,7 +386,7 @@ class TakeBodies(Operation[Simulation]):
 
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> Simulation:
+    def perform(self, control: Site, caller: Caller) -> Simulation:
         """Do it."""
         return control.sim
 
@@ -397,7 +397,7 @@ def _is_movable(spec: RobotSpec) -> bool:
 
 
 def _in_portions(
-    control: Control,
+    control: Site,
     caller: Caller,
     specs: Sequence[RobotSpec],
     portions: Sequence[T],

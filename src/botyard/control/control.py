@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from botyard import arguments
-from botyard.control.later import now
-from botyard.control.operation import Caller, Level, Operation
-from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
-from botyard.errors import BotyardError, DeniedError, UnknownNameError, WorldError
+from botyard.control.caller import Caller, Level
+from botyard.control.operation import Operation
+from botyard.control.site import Site
+from botyard.errors import DeniedError
 from botyard.listeners import Listeners
-from botyard.names import shown
 from botyard.sim.journal import acting
-from botyard.sim.robot import Robot
 from botyard.sim.simulation import Simulation
 
 T = TypeVar("T")
-P = TypeVar("P")
 
 log = logging.getLogger("botyard.control")
 
@@ -51,7 +46,7 @@ class Done:
 Listener = Callable[[Done], None]
 
 
-class Control:
+class Control(Site):
     """Carries out operations: asks whether the caller may, does it, lets it take effect while time stands still, writes it into the log,
     and tells everybody.
 
@@ -68,29 +63,9 @@ class Control:
     """
 
     def __init__(self, sim: Simulation, *, read_only: bool = False, allow_exit: bool = False) -> None:
-        self.sim = sim
+        super().__init__(sim)
         self.read_only = read_only
         self.allow_exit = allow_exit
-        self.clock: Clock | None = None
-        self.stepper: Stepper | None = None
-        self.grounds: Grounds | None = None
-        self.maps: Maps | None = None
-        self.painter: Painter | None = None
-        self.mass_kernels: Callable[[], Future[None]] = lambda: now(None)
-        """Has the kernels for bodies with mass compiled beside the steps, before the first such body comes."""
-        self.logs: LogKeeper | None = None
-        self.end: Callable[[int, bool], None] | None = None
-        """Ends the program soon, with an exit status, or as if it had died."""
-        self.map_master = False
-        """A client has reserved the right to load maps."""
-        self.wall: Callable[[], float] = time.monotonic
-        """Wall time, s: by which hands have let go."""
-        self.driven: dict[str, tuple[Caller, float]] = {}
-        """Robots that somebody drives by hand, and until when, see `botyard.control.driving`."""
-        self.held: dict[tuple[str, str], set[Hashable]] = {}
-        """Bodies that somebody holds, with the source: the clients of that source that do (`Caller.key`)."""
-        self.spawned: dict[str, str] = {}
-        """Robots that clients have added, and which source has."""
         self._listeners = Listeners[Done](log, "operations")
 
     # -- who may
@@ -148,11 +123,6 @@ class Control:
             self.tell(caller, operation, result)
         return result
 
-    def settle(self) -> None:
-        """While time stands still, let what was placed take effect."""
-        if self.clock is not None:
-            self.clock.settle()
-
     def _done_later(self, caller: Caller, operation: Operation[Any], future: Future[Any]) -> None:
         if not future.cancelled() and future.exception() is None:
             if operation.settles:
@@ -172,65 +142,5 @@ class Control:
         """Tell `listener` of everything that was done, from now on; what is returned unregisters it."""
         return self._listeners.add(listener)
 
-    # -- for operations
 
-    def part(self, part: P | None, what: str) -> P:
-        """A part of the simulator that an operation needs.
-
-        Raises
-        ------
-        WorldError
-            This simulator has none.
-        """
-        if part is None:
-            raise WorldError(f"{what} here")
-        return part
-
-    def robot(self, name: str) -> Robot:
-        """A robot that can drive.
-
-        Raises
-        ------
-        UnknownNameError
-            There is none of that name.
-        WorldError
-            It is an obstacle.
-        """
-        robot = self.sim.robots.get(name)
-        if robot is None:
-            raise arguments.unknown(name, self.sim.robots, "robot")
-        if not robot.spec.drive:
-            raise WorldError(f"{shown(name)} is an obstacle and cannot drive")
-        return robot
-
-    def unknown(self, name: str) -> UnknownNameError:
-        """The error for a name that nothing has."""
-        return arguments.unknown(name, [*self.sim.robots, *self.sim.box_names])
-
-    def gone(self, key: Hashable) -> None:
-        """A client has gone: it holds neither time nor robots any longer."""
-        if self.stepper is not None:
-            self.stepper.leave(key)
-
-
-def for_each(items: Mapping[str, T], act: Callable[[str, T], object], what: str = "bodies") -> None:
-    """Do something with each of several. One that it cannot be done with keeps nothing from the others; it is told at the end.
-
-    Raises
-    ------
-    WorldError
-        It could not be done with all: of one, its own error.
-    """
-    failed: list[Exception] = []
-    for name, item in items.items():
-        try:
-            act(name, item)
-        except BotyardError as error:
-            failed.append(error)
-    if failed:
-        if len(items) == 1:
-            raise failed[0]
-        raise WorldError(f"{len(failed)} of {len(items)} {what}: {failed[0]}")
-
-
-__all__ = ["Control", "Done", "Listener", "for_each"]
+__all__ = ["Control", "Done", "Listener"]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from botyard.control.bodies import hold
-from botyard.control.control import Control, for_each
-from botyard.control.operation import NAMES, Caller, Level, Operation, argument, count, name, real, yes_or_no
+from botyard.control.caller import Caller, Level
+from botyard.control.operation import NAMES, Operation, argument, count, name, real, yes_or_no
+from botyard.control.site import Site, for_each
 from botyard.engine import commands as cmd
 from botyard.errors import WorldError
 from botyard.names import shown
@@ -29,7 +30,7 @@ class TakeRobot(Operation[Port]):
     level = Level.DRIVE
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> Port:
+    def perform(self, control: Site, caller: Caller) -> Port:
         """Do it."""
         return control.robot(self.robot).port(caller.source)
 
@@ -47,7 +48,7 @@ class Drive(Operation[None]):
     """It stops when nothing more comes for so long, s of wall time."""
     level = Level.DRIVE
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         robot = control.robot(self.robot)
         if not self.on:
@@ -63,7 +64,7 @@ class Drive(Operation[None]):
         port.submit(cmd.SetVelocity(v=self.v, w=self.w, vy=self.vy))
 
 
-def let_go(control: Control, robot: str) -> None:
+def let_go(control: Site, robot: str) -> None:
     """Nobody drives a robot by hand any longer: it stops."""
     driver = control.driven.pop(robot, None)
     there = control.sim.robots.get(robot)
@@ -72,7 +73,7 @@ def let_go(control: Control, robot: str) -> None:
         there.release(driver[0].source)
 
 
-def leave(control: Control, key: Hashable) -> None:
+def leave(control: Site, key: Hashable) -> None:
     """A client has gone, see `Caller.key`: robots that it drives by hand stop, and it holds neither bodies nor time any longer."""
     for name_ in [n for n, (driver, _) in control.driven.items() if driver.key is key]:
         let_go(control, name_)
@@ -84,7 +85,7 @@ def leave(control: Control, key: Hashable) -> None:
     control.gone(key)
 
 
-def look_after_driven(control: Control) -> None:
+def look_after_driven(control: Site) -> None:
     """Stop the robots whose drivers have said nothing for too long."""
     now = control.wall()
     for name_ in [n for n, (_, until) in control.driven.items() if now > until]:
@@ -99,7 +100,7 @@ class EnableMotors(Operation[None]):
     on: bool = argument(yes_or_no)
     level = Level.DRIVE
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
 
         def enable(robot_name: str, _: None) -> None:
@@ -120,7 +121,7 @@ class PressEmergencyStop(Operation[None]):
     robots: tuple[str, ...] = argument(NAMES)
     on: bool = argument(yes_or_no)
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         for_each(
             dict.fromkeys(self.robots), lambda n, _: control.robot(n).press_estop(self.on, caller.source), "robots"
@@ -139,7 +140,7 @@ class MoveJoystick(Operation[None]):
     button1: bool = argument(yes_or_no, False)
     button2: bool = argument(yes_or_no, False)
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         stick = control.robot(self.robot).electrics.joystick
         throttle = stick.throttle if self.throttle < 0.0 else self.throttle
@@ -155,7 +156,7 @@ class SetDigitalInputs(Operation[None]):
     mask: int = argument(count(0, 255))
     states: int = argument(count(0, 255))
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.robot(self.robot).electrics.write_inputs(byte=self.byte, mask=self.mask, states=self.states)
 
@@ -168,7 +169,7 @@ class SetAnalogInput(Operation[None]):
     port: int = argument(count(0, 255))
     value: int = argument(count(0, 65535))
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.robot(self.robot).electrics.write_analog(self.port, self.value)
 

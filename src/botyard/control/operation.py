@@ -8,75 +8,17 @@ Each operation is a frozen dataclass: its fields are its arguments, checked when
 from __future__ import annotations
 
 import logging
-from collections.abc import Hashable
-from dataclasses import MISSING, dataclass, field, fields
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, cast, get_type_hints
+from dataclasses import MISSING, field, fields
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast, get_type_hints
 
 from botyard.arguments import flag, found, number, pose, whole
+from botyard.control.caller import Caller, Level
+from botyard.control.site import Site
 from botyard.errors import ArgumentError
 from botyard.geometry import Pose
 from botyard.names import shown
 
-if TYPE_CHECKING:
-    from botyard.control.control import Control
-
 T_co = TypeVar("T_co", covariant=True)
-
-
-class Level(IntEnum):
-    """What somebody may do; each level includes those before it (docs/explanation/security.md)."""
-
-    WATCH = 1
-    """Look on."""
-    DRIVE = 2
-    """Drive robots and read their sensors."""
-    CHANGE = 3
-    """Change the world for everybody."""
-    OWN = 4
-    """End the program."""
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who wants something done.
-
-    Attributes
-    ----------
-    source : str
-        In whose name commands are queued and journalled: ``page``, ``ros``, ``pioneer``, ``ambf``, ``api``.
-    level : Level
-        What it may do.
-    about : str
-        Who that is, for people and the log.
-    key : hashable
-        Which one of several clients of the source: whose turn it is, whose hold on time ends when it leaves.
-    is_user : bool
-        Whoever runs the program: ``--read-only`` is his own word, and does not bind him.
-    is_tame : bool
-        The limit of bodies on one place does not bind it: a person sees what happens, or owns the machine.
-    settles : bool
-        What it does while time stands still takes effect at once; else when the run loop looks next, for one that may send much.
-    log : LoggerAdapter, optional
-        Where lines about what it does go; else to the log of `botyard.control`.
-    """
-
-    source: str
-    level: Level = Level.CHANGE
-    about: str = ""
-    key: Hashable = None
-    is_user: bool = False
-    is_tame: bool = True
-    settles: bool = True
-    log: logging.LoggerAdapter[logging.Logger] | None = None
-
-    def __str__(self) -> str:
-        """For people."""
-        return self.about or self.source
-
-
-USER: Final = Caller("api", Level.OWN, "the user", is_user=True)
-"""The program's own user: Python, and the command line."""
 
 
 class Check(Protocol):
@@ -124,7 +66,7 @@ class Operation(Generic[T_co]):
             if value is not given:
                 object.__setattr__(self, name, value)
 
-    def perform(self, control: Control, caller: Caller) -> T_co:
+    def perform(self, control: Site, caller: Caller) -> T_co:
         """Do it; whether the caller may has been asked already.
 
         Raises
@@ -241,6 +183,6 @@ NAMES: Final[Check] = each(name)
 
 
 __all__ = [
-    "NAMES", "OPERATIONS", "USER", "Caller", "Check", "Level", "Operation", "a_pose", "argument", "count", "each", "name", "octets",
+    "NAMES", "OPERATIONS", "Check", "Operation", "a_pose", "argument", "count", "each", "name", "octets",
     "optional", "real", "text", "yes_or_no",
 ]  # fmt: skip

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from botyard.arguments import found
-from botyard.control.control import Control
-from botyard.control.operation import Caller, Operation, argument, count, optional, yes_or_no
+from botyard.control.caller import Caller
+from botyard.control.operation import Operation, argument, count, optional, yes_or_no
+from botyard.control.site import Site
 from botyard.errors import ArgumentError, NotNowError
 
 MAX_STEPS: Final = 1_000_000
@@ -34,7 +35,7 @@ class Pause(Operation[None]):
     settles = False
     tells = "readers of /clock and of states see that it stands still"
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.part(control.clock, NO_CLOCK).pause()
 
@@ -45,7 +46,7 @@ class Resume(Operation[None]):
 
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.part(control.clock, NO_CLOCK).resume()
 
@@ -57,7 +58,7 @@ class Step(Operation[None]):
     steps: int = argument(count(1, MAX_STEPS), 1)
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.part(control.clock, NO_CLOCK).step_and_pause(self.steps)
 
@@ -69,7 +70,7 @@ class StepNow(Operation[Future[None]]):
     steps: int = argument(count(1, MAX_STEPS_AT_ONCE), 1)
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> Future[None]:
+    def perform(self, control: Site, caller: Caller) -> Future[None]:
         """Do it. NotNowError while time goes on, or in the future, when somebody lets it go on meanwhile."""
         clock = control.part(control.clock, NO_CLOCK)
         if not clock.is_paused:
@@ -84,7 +85,7 @@ class SetSpeed(Operation[None]):
     speed: float = argument(speed)
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.part(control.clock, NO_CLOCK).set_speed(self.speed)
 
@@ -96,7 +97,7 @@ class HoldTime(Operation[None]):
     steps: int | None = argument(optional(count(0, 65535)))
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         stepper = control.part(control.stepper, "the world cannot be stepped")
         if self.steps is None:
@@ -114,7 +115,7 @@ class Throttle(Operation[None]):
     skips: int = argument(count(0, 2**32 - 1))
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         stepper = control.part(control.stepper, "the world cannot be stepped")
         stepper.command(caller.key, self.on, self.clock, self.skips)

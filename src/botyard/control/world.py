@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from botyard.control.control import Control
-from botyard.control.operation import Caller, Level, Operation, argument, count, octets, text, yes_or_no
+from botyard.control.caller import Caller, Level
+from botyard.control.operation import Operation, argument, count, octets, text, yes_or_no
+from botyard.control.site import Site
 from botyard.errors import DeniedError, WorldError
 from botyard.names import shown
 
@@ -33,7 +34,7 @@ class LoadMap(Operation[Future[bool]]):
     """Whether a reservation by others binds this caller."""
     tells = "Pioneer clients get MAPCHANGED, the page the map, ROS /map"
 
-    def perform(self, control: Control, caller: Caller) -> Future[bool]:
+    def perform(self, control: Site, caller: Caller) -> Future[bool]:
         """Do it. DeniedError when another client has reserved that."""
         maps = control.part(control.maps, NO_MAPS)
         if control.map_master and self.reserved and not self.reserve:
@@ -49,7 +50,7 @@ class FreeMaps(Operation[None]):
     audit = logging.INFO
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.map_master = False
 
@@ -66,7 +67,7 @@ class SendMap(Operation[Future[bool]]):
     data: bytes = argument(octets)
     tells = LoadMap.tells
 
-    def perform(self, control: Control, caller: Caller) -> Future[bool]:
+    def perform(self, control: Site, caller: Caller) -> Future[bool]:
         """Do it."""
         asker = caller.key if caller.key is not None else caller.source
         return control.part(control.maps, NO_MAPS).load_bytes(self.map, self.data, asker)
@@ -82,7 +83,7 @@ class ReloadMap(Operation[Future[bool]]):
 
     tells = LoadMap.tells
 
-    def perform(self, control: Control, caller: Caller) -> Future[bool]:
+    def perform(self, control: Site, caller: Caller) -> Future[bool]:
         """Do it."""
         return control.part(control.maps, NO_MAPS).reload()
 
@@ -93,7 +94,7 @@ class ClearMap(Operation[None]):
 
     tells = LoadMap.tells
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.part(control.maps, NO_MAPS).clear()
 
@@ -106,7 +107,7 @@ class WritePicture(Operation[Future[Path]]):
     audit = logging.INFO
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> Future[Path]:
+    def perform(self, control: Site, caller: Caller) -> Future[Path]:
         """Do it. WorldError: there were too many, or one is being drawn."""
         return control.part(control.painter, "no pictures are drawn").write(self.picture)
 
@@ -122,7 +123,7 @@ class SwitchInterface(Operation[Future[None]]):
     interface: str = argument(text(200))
     on: bool = argument(yes_or_no)
 
-    def perform(self, control: Control, caller: Caller) -> Future[None]:
+    def perform(self, control: Site, caller: Caller) -> Future[None]:
         """Do it. WorldError: there is none of that name; PortError: it cannot be started."""
         return control.part(control.grounds, "there are no interfaces").switch_interface(self.interface, self.on)
 
@@ -158,7 +159,7 @@ class RotateLog(Operation[None]):
 
     settles = False
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it. WorldError: the log goes to no file, or one was begun a moment ago."""
         logs = control.logs
         if logs is None:
@@ -179,7 +180,7 @@ class Exit(Operation[None]):
     settles = False
     tells = "clients are told to go"
 
-    def perform(self, control: Control, caller: Caller) -> None:
+    def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         control.part(control.end, "the program cannot be ended")(self.status, self.crash)
 

@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -45,9 +45,6 @@ from botyard.engine.masslayout import (
 )  # fmt: skip
 from botyard.geometry import Outline
 from botyard.model.dynamics import area_moments
-
-if TYPE_CHECKING:
-    from botyard.engine.simulation import Engine
 
 log = logging.getLogger("botyard.engine")
 FIRST_ROOM: Final = {MORE_SLOTS: 16, MORE_CORNERS: 256, MORE_PAIRS: 64, MORE_WALLS: 64, MORE_TOUCHES: 64}
@@ -148,22 +145,21 @@ class Dynamics:
 
     # -- a step
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, state: State, bodies: Bodies, bins: Bins, grid: Grid) -> None:
         """Before the others move: note where everybody is."""
-        parts = engine.state, engine.bodies, engine.bins, engine.grid
+        parts = state, bodies, bins, grid
         if self._parts is None or any(a is not b for a, b in zip(parts, self._parts, strict=True)):
             self._moving, self._walls, self._parts = (
-                moving(engine.state, engine.bodies, engine.bins),
-                walls(engine.grid),
+                moving(state, bodies, bins),
+                walls(grid),
                 parts,
             )
         else:
-            np.copyto(self._moving.before, engine.state.pose)
-            np.copyto(self._moving.before_vel, engine.state.vel)
+            np.copyto(self._moving.before, state.pose)
+            np.copyto(self._moving.before_vel, state.vel)
 
-    def step(self, engine: Engine) -> None:
-        """After the others have moved: move bodies with mass, and set back what could not push them."""
-        dt = engine.clock.dt
+    def step(self, dt: float, specs: Sequence[BodySpec]) -> None:
+        """After the others have moved: move bodies with mass by `dt`, s, and set back what could not push them. `specs` names them."""
         while True:
             answer = move_masses(self._moving, self._walls, self.shapes, self.state, self.table, self._work, dt)
             if answer <= OK:
@@ -176,7 +172,7 @@ class Dynamics:
                 self.table.key[: len(old.key)], self.table.impulse[: len(old.key)] = old.key, old.impulse
         if answer == LOST_SOME:
             for row in self._work.flags[self._work.flags[:, KIND] == LOST, ROW].tolist():
-                log.warning("%s was thrown out of the world; it is put back and stands still", engine.specs[row].name)
+                log.warning("%s was thrown out of the world; it is put back and stands still", specs[row].name)
 
 
 # -- shapes

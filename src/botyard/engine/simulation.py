@@ -676,9 +676,9 @@ class Engine:
             if self.dynamics is None:
                 self._advance(MOVE | FOLLOW)
             else:
-                self.dynamics.begin(self)
+                self.dynamics.begin(self.state, self.bodies, self.bins, self.grid)
                 self._advance(MOVE)
-                self.dynamics.step(self)
+                self.dynamics.step(self.clock.dt, self.specs)
                 self._advance(FOLLOW)
             self.clock.tick += 1
             self._carry()

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError
@@ -27,9 +27,6 @@ from botyard.servers.gate import source_of
 from botyard.servers.seldom import Seldom
 from botyard.servers.timeshare import TURN, TimeShare
 from botyard.servers.xmlrpc import CALL_TIMEOUT, Peer, call, connected
-
-if TYPE_CHECKING:
-    from botyard.servers.ros1 import Node
 
 MAX_PUBLISHERS: Final = 32
 """Publishers of a topic that are heard at a time; the others wait."""
@@ -49,6 +46,19 @@ SHARE: Final = 0.2
 """Part of the time that messages of all publishers get together."""
 
 log = logging.getLogger("botyard.ros")
+
+
+class Listener(Protocol):
+    """The node that listens to a topic, as far as that needs it."""
+
+    name: str
+    uri: str
+    inputs: dict[str, Listening]
+    """All topics that it listens to, by name."""
+
+    def tell(self, method: str, *args: Any) -> None:
+        """Call the master in this node's name."""
+        ...
 
 
 class Ears:
@@ -77,7 +87,7 @@ class Listening:
 
     Parameters
     ----------
-    node : Node
+    node : Listener
         Who listens.
     entry : Input
         Takes messages.
@@ -87,7 +97,7 @@ class Listening:
         What all have in common.
     """
 
-    def __init__(self, node: Node, entry: Input, types: Types, ears: Ears) -> None:
+    def __init__(self, node: Listener, entry: Input, types: Types, ears: Ears) -> None:
         self._node = node
         self._entry = entry
         self._types = types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from botyard.devices.joints import Joint, JointCommand
 from botyard.engine import commands as cmd
@@ -13,6 +13,7 @@ from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.joints import FreeJoint, JointView, robot_joints
 from botyard.interfaces.ambf.objects import IN_STEPS, SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
+from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
@@ -20,16 +21,13 @@ from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
 from botyard.sim.robot import Robot
 
-if TYPE_CHECKING:
-    from botyard.interfaces.ambf.ambf import Ambf
-
 NOWHERE: Final = (0.0, 0.0, 0.0)
 
 
 class Body(AmbfObject):
     """A body: its state, made from numbers in place; subclasses say where it is and what commands do."""
 
-    def __init__(self, ambf: Ambf, name: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
+    def __init__(self, ambf: Surroundings, name: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
         super().__init__(ambf, name, "RigidBody", offer, quick=True)
         self.joints = tuple(joints)
         """All joints below it in the tree, in the order of all lists (§5)."""
@@ -195,7 +193,7 @@ class Body(AmbfObject):
 class EngineBody(Body):
     """A robot or a box."""
 
-    def __init__(self, ambf: Ambf, body: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
+    def __init__(self, ambf: Surroundings, body: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
         self.body = body
         super().__init__(ambf, body, offer, joints)
 
@@ -317,7 +315,7 @@ class EngineBody(Body):
 class RobotBody(EngineBody):
     """A robot."""
 
-    def __init__(self, ambf: Ambf, robot: Robot, offer: Offer) -> None:
+    def __init__(self, ambf: Surroundings, robot: Robot, offer: Offer) -> None:
         self.robot = robot
         self._port = robot.port(SOURCE)
         self._drives = False
@@ -374,14 +372,14 @@ class RobotBody(EngineBody):
 class BoxBody(EngineBody):
     """A box of the map, or a body of a description file."""
 
-    def __init__(self, ambf: Ambf, body: str, offer: Offer) -> None:
+    def __init__(self, ambf: Surroundings, body: str, offer: Offer) -> None:
         super().__init__(ambf, body, offer, [FreeJoint(j) for j in joints_below(ambf, body)])
 
 
 class CarriedBody(Body):
     """The child of a joint: it is where its parent and the joint take it; commands do nothing."""
 
-    def __init__(self, ambf: Ambf, name: str, joint: Joint, offer: Offer) -> None:
+    def __init__(self, ambf: Surroundings, name: str, joint: Joint, offer: Offer) -> None:
         self._joint = joint
         super().__init__(ambf, name, offer, [FreeJoint(j) for j in joints_below(ambf, name)])
 
@@ -404,7 +402,7 @@ def planar_wrench(message: Any, field: str = "wrench") -> tuple[float, float, fl
     return float(wrench.force.x), float(wrench.force.y), float(wrench.torque.z)
 
 
-def joints_below(ambf: Ambf, name: str) -> list[Joint]:
+def joints_below(ambf: Surroundings, name: str) -> list[Joint]:
     """All joints below a body in the tree, each before those of its child."""
     found: list[Joint] = []
     for joint in ambf.sim.joints.get(name, ()):

@@ -14,6 +14,7 @@ from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.bodies import EngineBody, RobotBody, planar_wrench
 from botyard.interfaces.ambf.objects import IN_STEPS, AmbfObject, finite, floats, parent_text
+from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
 from botyard.names import shown
 from botyard.protocols.ambf.messages import FORCE, VELOCITY
@@ -21,7 +22,6 @@ from botyard.protocols.ros_messages.messages import yaw_of
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
-    from botyard.interfaces.ambf.ambf import Ambf
 
 NEAR: Final = 0.05
 """A ray has hit what its end is this near to, m: readings have noise."""
@@ -47,7 +47,7 @@ class SensorObject(AmbfObject):
     """
 
     def __init__(
-        self, ambf: Ambf, name: str, parent: str, mount: Pose, rays: Callable[[], F8], read: Callable[[], F8],
+        self, ambf: Surroundings, name: str, parent: str, mount: Pose, rays: Callable[[], F8], read: Callable[[], F8],
         reach: float, subscribe: Callable[[bool], None], offer: Offer,
     ) -> None:  # fmt: skip
         self._parent, self._mount = parent, mount
@@ -132,7 +132,7 @@ def _near_outline(part: Sequence[tuple[float, float]], pose: Pose, points: F8) -
 class ViewObject(AmbfObject):
     """A camera or a light: a pose in its parent's frame, which commands with an enabled controller set."""
 
-    def __init__(self, ambf: Ambf, spec: ViewSpec) -> None:
+    def __init__(self, ambf: Surroundings, spec: ViewSpec) -> None:
         self.spec = spec
         self._position, self._turn = spec.position, spec.orientation
         super().__init__(ambf, spec.name, "Light" if spec.is_light else "Camera", spec.offer)
@@ -179,7 +179,7 @@ class VehicleObject(AmbfObject):
     speed of its wheels.
     """
 
-    def __init__(self, ambf: Ambf, spec: VehicleSpec, body: EngineBody) -> None:
+    def __init__(self, ambf: Surroundings, spec: VehicleSpec, body: EngineBody) -> None:
         self.spec = spec
         self._body = body
         self._power = [0.0] * len(spec.wheels)
@@ -273,7 +273,7 @@ def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
 class ActuatorObject(AmbfObject):
     """Glues a body to the one that carries the actuator (§6)."""
 
-    def __init__(self, ambf: Ambf, spec: ActuatorSpec) -> None:
+    def __init__(self, ambf: Surroundings, spec: ActuatorSpec) -> None:
         self.spec = spec
         self._held: str | None = None
         super().__init__(ambf, spec.name, "Actuator", spec.offer)
@@ -329,7 +329,7 @@ class ActuatorObject(AmbfObject):
 class GripperObject(AmbfObject):
     """The gripper of a robot as an actuator: it closes and grips what is between its paddles; released, it opens."""
 
-    def __init__(self, ambf: Ambf, name: str, parent: str, gripper: Gripper, offer: Offer) -> None:
+    def __init__(self, ambf: Surroundings, name: str, parent: str, gripper: Gripper, offer: Offer) -> None:
         self._parent, self._gripper = parent, gripper
         self._on = False
         super().__init__(ambf, name, "Actuator", offer)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from botyard.devices.joints import Joint, JointCommand
 from botyard.engine import commands as cmd
+from botyard.geometry import Pose
 from botyard.interfaces.ambf.objects import SOURCE
+from botyard.interfaces.ambf.surroundings import Surroundings
+from botyard.model.dynamics import DynamicsSpec
 from botyard.model.robot import Drive
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
-    from botyard.interfaces.ambf.bodies import RobotBody
+    from botyard.sim.robot import Robot
 
 GAIN: Final = 5.0
 """A wheel goes to a commanded angle with so much of the error as its speed, 1/s."""
@@ -65,10 +69,43 @@ class FreeJoint:
         self.joint.command(JointCommand.EFFORT, 0.0)
 
 
+class RobotWithJoints(Protocol):
+    """The body whose joints they are: a `botyard.interfaces.ambf.bodies.RobotBody`."""
+
+    body: str
+    robot: Robot
+    ambf: Surroundings
+
+    @property
+    def mass(self) -> DynamicsSpec | None:
+        """Its mass."""
+        ...
+
+    def pose(self) -> Pose:
+        """Where it is."""
+        ...
+
+    def path(self) -> tuple[float, float]:
+        """Way by odometry, forward, m, and turned, rad."""
+        ...
+
+    def velocity(self) -> tuple[float, float, float]:
+        """In its own axes, m/s and rad/s."""
+        ...
+
+    def acts(self, key: str, act: Callable[[], None] | None) -> None:
+        """Do something before every step; None: no longer."""
+        ...
+
+    def drive(self, command: cmd.Command) -> None:
+        """Command it, in AMBF's name."""
+        ...
+
+
 class Wheels:
     """The two driven wheels of a robot with differential drive."""
 
-    def __init__(self, body: RobotBody) -> None:
+    def __init__(self, body: RobotWithJoints) -> None:
         self._body = body
         spec = body.robot.spec
         self._radius = spec.wheel_radius
@@ -177,7 +214,7 @@ class GripperJoint:
         """It stays where it is."""
 
 
-def robot_joints(body: RobotBody) -> list[JointView]:
+def robot_joints(body: RobotWithJoints) -> list[JointView]:
     """The joints of a robot: wheels if it has two, the gripper's if it has one."""
     found: list[JointView] = []
     if body.robot.spec.drive is Drive.DIFF:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import time as wall
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,14 +13,12 @@ from botyard.control import Caller, Level, Place, TakeBodies
 from botyard.errors import BotyardError
 from botyard.geometry import Pose
 from botyard.interfaces.ambf.channel import Channel, log
+from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.objects import Offer
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.naming import graph_name
 from botyard.sim.journal import acting
-
-if TYPE_CHECKING:
-    from botyard.interfaces.ambf.ambf import Ambf
 
 SOURCE: Final = "ambf"
 """In whose name robots are commanded."""
@@ -42,7 +39,7 @@ class AmbfObject:
 
     Parameters
     ----------
-    ambf : Ambf
+    ambf : Surroundings
         Where it is offered.
     name : str
         Its name; the topic has it without blanks and with underscores for what names in ROS cannot hold.
@@ -52,7 +49,7 @@ class AmbfObject:
         How it is offered.
     """
 
-    def __init__(self, ambf: Ambf, name: str, kind: str, offer: Offer, *, quick: bool = False) -> None:
+    def __init__(self, ambf: Surroundings, name: str, kind: str, offer: Offer, *, quick: bool = False) -> None:
         self.ambf = ambf
         self.name = name
         self.kind = "Object" if ambf.generation == "master" and kind != "World" else kind
@@ -166,14 +163,9 @@ class AmbfObject:
         )  # fmt: skip
 
 
-def parent_text(ambf: Ambf, name: str) -> dict[str, Any]:
+def parent_text(ambf: Surroundings, name: str) -> dict[str, Any]:
     """The field for the name of a parent."""
     return {"parent_name": ambf.types["std_msgs/String"](name)}
-
-
-def stamp_now() -> Stamp:
-    """System time."""
-    return Stamp.of_seconds(wall.time())
 
 
 def finite(*values: float) -> bool:
@@ -195,5 +187,4 @@ __all__ = [
     "finite",
     "floats",
     "parent_text",
-    "stamp_now",
 ]

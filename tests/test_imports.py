@@ -1,0 +1,100 @@
+"""No module of botyard imports one that imports it, directly or over others: not even for annotations, or inside a function.
+
+Who has to know two modules to understand one of them has to know both; and what a circle of annotations says is that two files are one
+idea. The layers between the parts are `make lint`'s.
+"""
+
+import ast
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "botyard"
+PACKAGE = "botyard"
+Graph = Mapping[str, set[str]]
+
+
+def imports(files: Mapping[str, str], packages: Iterable[str] = ()) -> Graph:
+    """Which modules each module imports, anywhere in it; `files` are their texts by name.
+
+    ``from package import name`` is an import of the module ``package.name`` if there is one, else of the package. That a package is run
+    before its modules is not counted: Python does that, whoever wrote what.
+    """
+    graph: dict[str, set[str]] = {}
+    for module, text in files.items():
+        package = module.split(".") if module in packages else module.split(".")[:-1]
+        found: set[str] = set()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                base = package[: len(package) - node.level + 1] if node.level else []
+                origin = ".".join([*base, *((node.module or "").split(".") if node.module else [])])
+                names = [f"{origin}.{alias.name}" for alias in node.names]
+                found |= {name if name in files else origin for name in names}
+        graph[module] = found & files.keys() - {module}
+    return graph
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Groups of modules each of which reaches all others of the group (Tarjan's strongly connected components), sorted."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        order[node] = lowest[node] = len(order)
+        open_.append(node)
+        for other in graph[node]:
+            if other not in order:
+                visit(other)
+                lowest[node] = min(lowest[node], lowest[other])
+            elif other in open_:
+                lowest[node] = min(lowest[node], order[other])
+        if lowest[node] == order[node]:
+            group = open_[open_.index(node) :]
+            del open_[-len(group) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in graph:
+        if node not in order:
+            visit(node)
+    return sorted(found)
+
+
+def test_no_module_imports_itself_over_others() -> None:
+    files, packages = {}, set()
+    for path in SOURCE.rglob("*.py"):
+        name = ".".join((PACKAGE, *path.relative_to(SOURCE).with_suffix("").parts))
+        if path.name == "__init__.py":
+            name = name.removesuffix(".__init__")
+            packages.add(name)
+        files[name] = path.read_text("utf-8")
+    graph = imports(files, packages)
+    assert len(graph) > 300 and sum(map(len, graph.values())) > 1000, "it looks at the real tree"
+    told = [
+        ", ".join(f"{module} -> {' '.join(sorted(graph[module] & set(circle)))}" for module in circle)
+        for circle in circles(graph)
+        if not all(module.startswith("botyard.sim.") for module in circle)  # they still do
+    ]
+    assert not told
+
+
+def test_circles_are_found_wherever_the_import_stands() -> None:
+    files = {
+        "p": "from p.a import A",
+        "p.a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import b\nimport os",
+        "p.b": "def f():\n    from p.c import C",
+        "p.c": "import p.a as a",
+        "p.q": "from .r import R",
+        "p.q.r": "from . import s",
+        "p.q.s": "from ..q import R",
+        "p.alone": "from p.a import A\nfrom p.b import f",
+    }
+    graph = imports(files, {"p", "p.q"})
+    assert graph["p.a"] == {"p.b"}
+    assert graph["p.q"] == {"p.q.r"}
+    assert graph["p.q.r"] == {"p.q.s"}
+    assert circles(graph) == [["p.a", "p.b", "p.c"], ["p.q", "p.q.r", "p.q.s"]]
+    assert circles(imports({"p.a": "import p.a", "p.b": "import p.a"})) == []
