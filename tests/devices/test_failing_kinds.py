@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from botyard.devices.ranging import Bundle
 from botyard.engine.tables import Column, Table
 from botyard.errors import DeviceError, ModelError, UnknownNameError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.interfaces.page.devices import device_readings
 from botyard.model import devices
+from botyard.model.beams import Bundle
 from botyard.model.devices import (
     Device,
     DeviceSpec,

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.ranging import Bundle, RangeDevices
+from botyard.devices.ranging import RangeDevices
 from botyard.engine.kernels.sight import look
 from botyard.engine.layout import F8, I8, State
 from botyard.engine.rng import draws
@@ -24,6 +24,7 @@ from botyard.engine.tables import NOBODY, Row
 from botyard.errors import BotyardError, DeviceError, ModelError, UnknownNameError
 from botyard.geometry import Pose, compose
 from botyard.handle import Handle
+from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec, Errors, find_device
 from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
