@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import math
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -186,7 +187,7 @@ def test_devices_without_parameters_are_switched_on_and_off_in_robot_files() -> 
     assert to_table(with_compass)["compass"] is True
     assert parse_robot('extends = "p3dx-equipped"\ncompass = false', "r").compass is None
     assert find_robot("p3dx-equipped").compass == CompassSpec()
-    with pytest.raises(ModelError, match="Expected `object`"):
+    with pytest.raises(ModelError, match="compass: expected keys and values, found a whole number"):
         parse_robot('extends = "p3dx"\ncompass = 3', "r")
 
 
@@ -232,17 +233,17 @@ def test_a_model_takes_a_device_away_or_changes_it() -> None:
         ('[[devices]]\ntype = "beecon"', 'no device "beecon"'),
         ("[[devices]]\nrange = 3", 'expected a "type"'),
         ("[bumpers]\nfront = 9", "bumpers: front: expected 0 … 7, found 9"),
-        ("[bumpers]\nfrond = 3", "bumpers: Object contains unknown field `frond`"),
+        ("[bumpers]\nfrond = 3", 'bumpers: there is no key "frond" here; did you mean "front"?'),
         ("[fiducial_finder]\nrange = [3, 1]", "range must be"),
-        ("bumpers = 3", "Expected `object`"),
-        ("[buhmpers]\nfront = 3", "unknown field `buhmpers`"),
-        ("devices = 3", "Expected `array`"),
+        ("bumpers = 3", "bumpers: expected keys and values, found a whole number"),
+        ("[buhmpers]\nfront = 3", 'there is no key "buhmpers" here; did you mean "bumpers"?'),
+        ("devices = 3", "devices: expected a list, found a whole number"),
         ("[[devices]]\ntype = 3", 'expected a "type"'),
         ("[fiducial_finder]\nfov_deg = nan", "fov: expected a number, found nan rad"),
     ],
 )
 def test_what_is_wrong_with_a_device_is_said(text: str, message: str) -> None:
-    with pytest.raises(ModelError, match=message.replace("[", r"\[").replace("(", r"\(")) as error:
+    with pytest.raises(ModelError, match=re.escape(message)) as error:
         parse_robot('extends = "p3dx"\n' + text, "mine")
     assert "mine" in str(error.value)
 

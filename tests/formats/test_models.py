@@ -91,7 +91,8 @@ def test_unknown_models_get_a_hint_from_all_sources(home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("x.toml", 'extends = "p3dx"\ncolour = "red"\n', "unknown field `colour`"), ("x.toml", "a = \n", "line 1"),
+        ("x.toml", 'extends = "p3dx"\ncolour = "red"\n', 'there is no key "colour" here; did you mean "color"?'),
+        ("x.toml", "a = \n", "line 1"),
         ("x.p", "nothing here\n", "expected a robot's parameter file"), ("gone.toml", None, "cannot be read"),
         ("gone.p", None, "cannot be read"),
     ],

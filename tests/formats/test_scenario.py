@@ -128,6 +128,28 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("change", "line", "complaint"),
+    [
+        ("colour: red", 6, 'models.a: there is no key "colour" here; did you mean "color"?'),
+        ("battery:\n      kind: gas", 7, 'models.a.battery.kind: expected "voltage" or "charge", found "gas"'),
+        ("bumpers:\n      front: x", 7, "models.a.bumpers.front: expected a whole number, found a text"),
+        (
+            "lasers:\n    - type: urg\n      pose: [1]",
+            8,
+            "models.a.lasers[0].pose: expected a list of length 3, found 1",
+        ),
+        ("dynamics: {mass: 1,\n      controller: {output: x}}", 7, 'controller.output: expected "velocity" or "force"'),
+        ("sonar: {rays: 0}", 4, "rays must be 1 … 1000, found 0"),  # of the whole: the line of the model
+    ],
+)
+def test_errors_in_models_name_the_line_and_the_key(change: str, line: int, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(WorldFileError) as error:
+        read(f"botyard: 1\nrobots: [{{model: a}}]\nmodels:\n  a:\n    extends: p3dx\n    {change}\n", tmp_path)
+    assert str(error.value).startswith(f"s.yaml:{line}: models.a")
+    assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("text", "line", "complaint"),
     [
         ("botyard: 1\nrobtos: []", 2, 'there is no key "robtos" here; did you mean "robots"?'),
@@ -147,7 +169,6 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
         ("botyard: 1\nrobots:\n- controller: wandr", 3, 'there is no controller "wandr"'),
         ("botyard: 1\nrobots:\n- lasers: [lms999]", 3, 'no laser model "lms999"'),
         ("botyard: 1\nrobots:\n- lasers:\n  - {type: odd}", 3, 'no laser model "odd"'),
-        ("botyard: 1\nmodels:\n  a: {extends: p3dx, colour: red}\nrobots:\n- model: a", 3, "unknown field `colour`"),
         ("botyard: 1\nobstacles:\n- {box: [1, 1], disc: 2}", 3, "expected one of box, disc, polygon and parts"),
         ("botyard: 1\nobstacles:\n- {disc: -1}", 3, "expected a radius"),
         ("botyard: 1\nobstacles:\n- {polygon: [[0, 0]]}", 3, "at least 3 corners"),

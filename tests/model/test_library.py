@@ -65,7 +65,10 @@ def test_names_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('extends = "p3dx"\nlasers = [{ type = "lms200", pos = [1, 2, 3] }]', "unknown field `pos`"),
+        (
+            'extends = "p3dx"\nlasers = [{ type = "lms200", pos = [1, 2, 3] }]',
+            'lasers[0]: there is no key "pos" here; did you mean "pose"?',
+        ),
         ('extends = "p3dx"\n[limits]\nmax_speed = "fast"', "max_speed"),
         ('extends = "p3dy"', 'did you mean "p3d'),
         ('extends = "p3dx"\nlasers = [{ type = "lms999" }]', 'no laser model "lms999"'),

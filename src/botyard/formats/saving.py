@@ -26,11 +26,12 @@ from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import find_robot
 from botyard.formats.scenario import VERSION, home_of
 from botyard.formats.worldoptions import WORLD_OPTIONS
-from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.filetables import file_table, triple_of
 from botyard.model.library import robot_of
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import RobotSpec
-from botyard.model.robotfile import dynamics_table, returns_table, to_table
+from botyard.model.robotfile import to_table
 from botyard.model.scene import Area, Place, Scene
 from botyard.model.world import THING, PlacedRobot, World, thing
 from botyard.names import shown
@@ -77,10 +78,6 @@ def _plain(value: Any) -> Any:
     raise _CannotBeWrittenError
 
 
-def _triple(pose: Pose) -> list[float]:
-    return [float(pose.x), float(pose.y), round(math.degrees(pose.th), 9) + 0.0]
-
-
 def _corners(outline: Sequence[tuple[float, float]]) -> list[list[float]]:
     return [[float(x), float(y)] for x, y in outline]
 
@@ -120,8 +117,8 @@ class _Table:
             table["resolution"] = float(resolution)
         places = scene.places[len(base.places) :]
         if scene.start != (expected := home_of(places, base.start)):
-            table["home"] = None if scene.start is None else _triple(scene.start)
-            if scene.start is not None and expected is not None and table["home"] == _triple(expected):
+            table["home"] = None if scene.start is None else triple_of(scene.start)
+            if scene.start is not None and expected is not None and table["home"] == triple_of(expected):
                 del table["home"]
         if scene.georeference != base.georeference:
             g = scene.georeference
@@ -163,7 +160,7 @@ class _Table:
             if begin > at:
                 yield {"segments": scene.segments[at:begin].tolist()}
             if end > begin:
-                yield {"segments": scene.segments[begin:end].tolist(), "returns": returns_table(returns)}
+                yield {"segments": scene.segments[begin:end].tolist(), "returns": file_table(Returns).write(returns)}
             at = max(at, end)
 
     def _areas(self, areas: Sequence[Area]) -> Iterator[dict[str, Any]]:
@@ -192,11 +189,8 @@ class _Table:
             table["box"] = [float(box.length), float(box.width)]
         else:
             table["parts"] = [_corners(part) for part in box.outlines]
-        table |= {"pose": _triple(box.pose), "color": box.color}
-        if returns_table(box.returns):
-            table["returns"] = returns_table(box.returns)
-        if box.dynamics is not None:
-            table["dynamics"] = _plain(dynamics_table(box.dynamics))
+        table |= {"pose": triple_of(box.pose), "color": box.color}
+        table |= _seen_and_moved(box.returns, box.dynamics)
         return table
 
     # -- what moves there
@@ -207,12 +201,9 @@ class _Table:
         table: dict[str, Any] = {"name": self._name(robot.name, "obstacle")}
         table |= {"parts": [_corners(part) for part in (spec.outline, *spec.parts)], "color": spec.color}
         table["max_speed"] = float(spec.limits.max_speed.x)
-        if returns_table(spec.returns):
-            table["returns"] = returns_table(spec.returns)
-        if spec.dynamics is not None:
-            table["dynamics"] = _plain(dynamics_table(spec.dynamics))
+        table |= _seen_and_moved(spec.returns, spec.dynamics)
         if robot.pose is not None:
-            table["pose"] = _triple(robot.pose)
+            table["pose"] = triple_of(robot.pose)
         self._add_program(table, robot)
         return table
 
@@ -222,7 +213,7 @@ class _Table:
         if not robot.served:
             table["served"] = False
         if robot.pose is not None:
-            table["pose"] = _triple(robot.pose)
+            table["pose"] = triple_of(robot.pose)
         self._add_program(table, robot)
         return table
 
@@ -277,6 +268,15 @@ class _Table:
         return options
 
 
+def _seen_and_moved(returns: Returns, dynamics: DynamicsSpec | None) -> dict[str, Any]:
+    """What is said of returns and mass, where that is not the usual."""
+    seen = file_table(Returns).write(returns)
+    table = {"returns": seen} if seen else {}
+    if dynamics is not None:
+        table["dynamics"] = _plain(file_table(DynamicsSpec).write(dynamics))
+    return table
+
+
 def _is_thing(robot: PlacedRobot) -> bool:
     """Whether a robot is written as an obstacle that moves: nothing of it is lost so."""
     spec = robot.spec
@@ -288,7 +288,7 @@ def _is_thing(robot: PlacedRobot) -> bool:
 
 
 def _place(place: Place) -> dict[str, Any]:
-    x, y, th = _triple(place.pose)
+    x, y, th = triple_of(place.pose)
     table: dict[str, Any] = {"kind": place.kind, "name": place.name}
     table["pose"] = [x, y, th] if place.has_heading or th else [x, y]
     if th and not place.has_heading:

@@ -21,26 +21,16 @@ from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
 from botyard.formats.models import find_robot
 from botyard.formats.worldoptions import WorldOptions, as_mapping, refusal
-from botyard.formats.yamlfile import YamlFile, field_names
+from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Outline, Pose
-from botyard.model.devices import pose_of
-from botyard.model.dynamics import DynamicsSpec
+from botyard.model.dynamics import DynamicsSpec, PoseController
+from botyard.model.filetables import Pair, Strict, TableError, Triple, file_table, pose_of
 from botyard.model.library import load_laser, robot_of
 from botyard.model.obstacles import BoxObject, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
-from botyard.model.robotfile import (
-    ControllerPart,
-    DynamicsPart,
-    LaserMount,
-    Pair,
-    ReturnsPart,
-    Strict,
-    Triple,
-    dynamics_of,
-    mounted_laser,
-    returns_of,
-)
+from botyard.model.robotfile import LASER_MOUNT, DynamicsTable, LaserMount, ReturnsTable, mounted_laser
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
+from botyard.model.sensors import ReflectorRule
 from botyard.model.tracing import closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 from botyard.names import check_name, is_name, shown
@@ -64,7 +54,7 @@ class _Robot(Strict, kw_only=True):
     fiducial: int | None = None
     controller: str | dict[str, Any] | None = None
     served: bool = True
-    dynamics: DynamicsPart | None = None
+    dynamics: DynamicsTable | None = None
 
 
 class _Obstacle(Strict, kw_only=True):
@@ -77,11 +67,11 @@ class _Obstacle(Strict, kw_only=True):
     parts: list[list[Pair]] | None = None
     pose: Triple = (0.0, 0.0, 0.0)
     color: str = "light green"
-    returns: ReturnsPart = msgspec.field(default_factory=ReturnsPart)
+    returns: ReturnsTable | UnsetType = UNSET
     fixed: bool = False
     controller: str | dict[str, Any] | None = None
     max_speed: float = 2.0
-    dynamics: DynamicsPart | None = None
+    dynamics: DynamicsTable | None = None
 
 
 class _Wall(Strict, kw_only=True):
@@ -90,7 +80,7 @@ class _Wall(Strict, kw_only=True):
     line: list[Pair] = msgspec.field(default_factory=list)
     closed: bool = False
     segments: list[tuple[float, float, float, float]] = msgspec.field(default_factory=list)
-    returns: ReturnsPart = msgspec.field(default_factory=ReturnsPart)
+    returns: ReturnsTable | UnsetType = UNSET
 
 
 class _Place(Strict, kw_only=True):
@@ -138,11 +128,6 @@ class ScenarioFile(Strict, kw_only=True):
     options: WorldOptions = msgspec.field(default_factory=WorldOptions)
 
 
-_KNOWN: Final = field_names(
-    ScenarioFile, _Robot, _Obstacle, _Wall, _Place, _Area, ReturnsPart, LaserMount, DynamicsPart, ControllerPart
-)
-
-
 def fits(source: Source) -> bool:
     """Whether a YAML file is a scenario: it has the key ``botyard``."""
     return source.data.startswith(b"botyard:") or b"\nbotyard:" in source.data
@@ -150,7 +135,10 @@ def fits(source: Source) -> bool:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of scenario files (JSON Schema 2020-12)."""
-    return msgspec.json.schema(ScenarioFile)
+    made = msgspec.json.schema(ScenarioFile)
+    for table in (LASER_MOUNT, *map(file_table, (ReflectorRule, Returns, DynamicsSpec, PoseController))):
+        table.describe(made)
+    return made
 
 
 class _Reader:
@@ -165,7 +153,7 @@ class _Reader:
         if not isinstance(self._yaml.data, dict) or "botyard" not in self._yaml.data:
             raise WorldFileError(f"expected a scenario, with botyard: {VERSION} in it, found none", source.name, 1)
         self._check_options(self._yaml.data.get("options"))
-        self._file: ScenarioFile = self._yaml.convert(ScenarioFile, _KNOWN)
+        self._file: ScenarioFile = self._yaml.convert(ScenarioFile)
         self._walls: list[tuple[NDArray[np.float64], Returns]] = []
         self._objects: list[BoxObject] = []
         self._robots: list[PlacedRobot] = []
@@ -173,8 +161,8 @@ class _Reader:
         self._numbers: dict[str, int] = {}
         self._models: dict[str, RobotSpec] = {}
 
-    def _fail(self, where: str, reason: str) -> FormatError:
-        return self._yaml.fail(f"$.{where}", reason)
+    def _fail(self, where: str, reason: str, key: str = "") -> FormatError:
+        return self._yaml.fail(f"$.{where}", reason, key)
 
     def _check_options(self, options: object) -> None:
         """A scenario sets only what describes the world; its names are names."""
@@ -189,6 +177,9 @@ class _Reader:
 
     def _wrong(self, where: str, error: BotyardError) -> FormatError:
         """What is wrong at a place, of which something else has said so; a limit stays one."""
+        if isinstance(error, TableError):
+            inside = error.inside(where)
+            return self._fail(inside.where, inside.reason, inside.key)
         return error if isinstance(error, BudgetError) else self._fail(where, str(error))
 
     def run(self) -> World:
@@ -251,9 +242,9 @@ class _Reader:
         segments = np.concatenate([segments, np.array(one.segments, np.float64).reshape(-1, 4)])
         self._walls.append((segments, self._returns(f"walls[{i}]", one.returns)))
 
-    def _returns(self, where: str, part: ReturnsPart) -> Returns:
+    def _returns(self, where: str, part: ReturnsTable | UnsetType) -> Returns:
         try:
-            return returns_of(part)
+            return Returns() if part is UNSET else file_table(Returns).read(part)
         except ModelError as error:
             raise self._wrong(f"{where}.returns", error) from None
 
@@ -334,9 +325,9 @@ class _Reader:
             )
         )
 
-    def _dynamics(self, where: str, part: DynamicsPart | None, friction: float = 0.0) -> DynamicsSpec | None:
+    def _dynamics(self, where: str, part: DynamicsTable | None, friction: float = 0.0) -> DynamicsSpec | None:
         try:
-            return dynamics_of(part, friction)
+            return None if part is None else file_table(DynamicsSpec).read(part, floor_friction=friction)
         except ModelError as error:
             raise self._wrong(f"{where}.dynamics", error) from None
 

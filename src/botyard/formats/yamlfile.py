@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
-import msgspec
 import yaml
 
-from botyard.errors import FormatError, did_you_mean
+from botyard.errors import FormatError
 from botyard.formats.budget import Meter
+from botyard.model.filetables import TableError, checked
 from botyard.names import shown
 
 T = TypeVar("T")
@@ -140,8 +139,8 @@ class YamlFile:
         place = where.removeprefix("$").removeprefix(".")
         return self._error(f"{place}: {reason}" if place else reason, self._path, self.line_of(where, key))
 
-    def convert(self, kind: type[T], known: Iterable[str] = ()) -> T:
-        """The contents as a structure; `known` are words that may have been meant.
+    def convert(self, kind: type[T]) -> T:
+        """The contents as a structure.
 
         Raises
         ------
@@ -149,39 +148,9 @@ class YamlFile:
             With the line, what was expected and what was found.
         """
         try:
-            return msgspec.convert(self.data, kind)
-        except msgspec.ValidationError as problem:
-            reason, _, place = str(problem).partition(" - at `")
-            where = place.rstrip("`") or "$"
-            field = re.search(r"unknown field `(.*)`", reason)
-            if field:
-                hint = did_you_mean(field[1], known)
-                raise self.fail(where, f'there is no key "{shown(field[1])}" here{hint}', field[1]) from None
-            missing = re.search(r"missing required field `(.*)`", reason)
-            if missing:
-                raise self.fail(where, f'expected the key "{missing[1]}", found none') from None
-            raise self.fail(where, _in_words(reason)) from None
-
-
-def _in_words(reason: str) -> str:
-    """What msgspec says, in the words of YAML."""
-    words = {
-        "`array`": "a list", "`object`": "keys and values", "`str`": "a text", "`int`": "a whole number", "`float`": "a number",
-        "`bool`": "true or false", "`null`": "nothing",
-    }  # fmt: skip
-    for theirs, ours in words.items():
-        reason = reason.replace(theirs, ours)
-    reason = re.sub(
-        r"`([^`]*\|[^`]*)`",
-        lambda m: " or ".join(words.get(f"`{w.strip()}`", w.strip()) for w in m[1].split("|")),
-        reason,
-    )
-    return reason[0].lower() + reason[1:].replace(", got ", ", found ")
-
-
-def field_names(*kinds: type[msgspec.Struct]) -> list[str]:
-    """The keys that structures have in a file."""
-    return [field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)]
+            return checked(self.data, kind)
+        except TableError as error:
+            raise self.fail(f"$.{error.where}", error.reason, error.key) from None
 
 
 def is_finite(value: object) -> bool:

@@ -12,24 +12,24 @@ and what they need of the engine comes with the `botyard.devices.view.View` that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import Bundle
+from botyard.model.filetables import TableError, checked, file_table
 from botyard.model.obstacles import Visible
+from botyard.model.parameters import Parameter, parameter, parameters_of
 from botyard.names import is_name, shown
-from botyard.units import from_deg, wrap_angle
 
 if TYPE_CHECKING:
     from botyard.engine.tables import Table
@@ -57,43 +57,6 @@ MAX_ITEMS: Final = 10_000
 
 S = TypeVar("S", bound="DeviceSpec")
 R = TypeVar("R")
-
-
-# -- parameters
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A field of a device's description, as robot files have it.
-
-    Attributes
-    ----------
-    unit : str
-        Inside: ``m``, ``rad``, ``s``, …; empty: a plain number or a text. Files have degrees for radians.
-    low, high : float
-        Least and greatest value, in that unit.
-    key : str
-        What robot files call it; empty: as the field, with ``_deg`` behind angles.
-    index : int or None
-        It is this element of a pair in the file.
-    about : str
-        One line for people.
-    """
-
-    unit: str = ""
-    low: float = -math.inf
-    high: float = math.inf
-    key: str = ""
-    index: int | None = None
-    about: str = ""
-
-
-def parameter(
-    default: Any = MISSING, *, unit: str = "", low: float = -math.inf, high: float = math.inf, key: str = "", index: int | None = None,
-    about: str = "",
-) -> Any:  # fmt: skip
-    """Declare a parameter: a field of a `DeviceSpec`; see `Parameter`. Without `default` a robot file must give it."""
-    return field(default=default, metadata={"parameter": Parameter(unit, low, high, key, index, about)})
 
 
 class DeviceSpec:
@@ -137,19 +100,6 @@ class DeviceSpec:
             raise ValueError("expected a device")
         kind = find_device(message["type"]).spec
         return cast(DeviceSpec, msgspec.convert({k: v for k, v in message.items() if k != "type"}, kind))
-
-
-def parameters_of(kind: type[DeviceSpec]) -> Mapping[str, tuple[Any, Parameter]]:
-    """Types and declarations of the parameters of a description, by the names of its fields."""
-    return _parameters(cast(Hashable, kind))
-
-
-@cache
-def _parameters(kind: Any) -> Mapping[str, tuple[Any, Parameter]]:
-    hints = get_type_hints(kind)
-    return MappingProxyType(
-        {f.name: (hints[f.name], f.metadata.get("parameter", Parameter())) for f in fields(kind) if f.init}
-    )
 
 
 # -- what is shown of a reading
@@ -488,32 +438,6 @@ def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
 # -- robot files
 
 
-def _key(name: str, one: Parameter) -> str:
-    return one.key or (f"{name}_deg" if one.unit == "rad" else name)
-
-
-def _file_type(hint: Any, one: Parameter) -> Any:
-    if hint is Pose:
-        return tuple[float, float, float]
-    return tuple[hint, hint] if one.index is not None else hint
-
-
-def file_table(kind: type[DeviceSpec]) -> type[msgspec.Struct]:
-    """The table of a robot file that describes a device: keys and types, all of them optional but those without a default."""
-    return _file_table(cast(Hashable, kind))
-
-
-@cache
-def _file_table(kind: Any) -> type[msgspec.Struct]:
-    found: dict[str, Any] = {}
-    required = {f.name for f in fields(kind) if f.init and f.default is MISSING and f.default_factory is MISSING}
-    for name, (hint, one) in parameters_of(kind).items():
-        key, file_type = _key(name, one), _file_type(hint, one)
-        found[key] = (key, file_type) if name in required else (key, file_type | UnsetType, UNSET)
-    ordered = sorted(found.values(), key=len)
-    return msgspec.defstruct(f"{kind.__name__}Table", ordered, forbid_unknown_fields=True)
-
-
 def spec_of(name: str, table: Mapping[str, Any]) -> DeviceSpec:
     """The device that a table of a robot file describes; angles in degrees.
 
@@ -522,18 +446,20 @@ def spec_of(name: str, table: Mapping[str, Any]) -> DeviceSpec:
     ModelError
         With the key, what was expected and what was found.
     """
-    kind = find_device(name).spec
+    _check_lengths(table)
+    file = file_table(find_device(name).spec)
     try:
-        file = msgspec.structs.asdict(msgspec.convert(dict(table), file_table(kind), strict=False))
-    except msgspec.ValidationError as error:
-        raise ModelError(f"{name}: {error}") from None
-    values: dict[str, Any] = {}
-    for field_name, (hint, one) in parameters_of(kind).items():
-        value = file[_key(field_name, one)]
-        if value is not UNSET:
-            value = value if one.index is None else value[one.index]
-            values[field_name] = pose_of(value) if hint is Pose else _inside(value, one)
-    return make_spec(name, **values)
+        return cast(DeviceSpec, file.read(checked(dict(table), file.type, strict=False)))
+    except TableError as error:
+        raise error.inside(name) from None
+
+
+def _check_lengths(value: Any) -> None:
+    if isinstance(value, (list, tuple)) and len(value) > MAX_ITEMS:
+        raise ModelError(f"expected at most {MAX_ITEMS} values, found {len(value)}")
+    if isinstance(value, (list, tuple, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check_lengths(one)
 
 
 def make_spec(name: str, **values: Any) -> DeviceSpec:
@@ -547,43 +473,9 @@ def make_spec(name: str, **values: Any) -> DeviceSpec:
     return cast(DeviceSpec, find_device(name).spec(**values))
 
 
-def pose_of(triple: Sequence[float]) -> Pose:
-    """x, y (m) and a heading in degrees."""
-    return Pose(triple[0], triple[1], wrap_angle(from_deg(triple[2])))
-
-
-def _inside(value: Any, one: Parameter) -> Any:
-    if isinstance(value, (list, tuple)):
-        if len(value) > MAX_ITEMS:
-            raise ModelError(f"expected at most {MAX_ITEMS} values, found {len(value)}")
-        return tuple(_inside(v, one) for v in value)
-    return from_deg(value) if one.unit == "rad" else value
-
-
 def table_of(spec: DeviceSpec) -> dict[str, Any]:
     """The table of a robot file that describes a device; `spec_of` it is `spec` again, to the last digits of angles."""
-    table: dict[str, Any] = {}
-    for name, (_, one) in parameters_of(type(spec)).items():
-        value = _outside(getattr(spec, name), one)
-        key = _key(name, one)
-        if one.index is None:
-            table[key] = value
-        else:
-            table.setdefault(key, [0.0, 0.0])[one.index] = value
-    return table
-
-
-def _outside(value: Any, one: Parameter) -> Any:
-    if isinstance(value, Pose):
-        return [value.x, value.y, _degrees(value.th)]
-    if isinstance(value, tuple):
-        return [_outside(v, one) for v in value]
-    return _degrees(value) if one.unit == "rad" else value
-
-
-def _degrees(angle: float) -> float:
-    """Degrees, without the last digits that the conversion leaves."""
-    return round(math.degrees(angle), 9) + 0.0
+    return file_table(type(spec)).write(spec)
 
 
 def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
@@ -629,7 +521,6 @@ __all__ = [
     "built_in_devices",
     "device_names",
     "devices_of",
-    "file_table",
     "find_device",
     "is_device",
     "is_usual",
@@ -638,7 +529,6 @@ __all__ = [
     "names_of",
     "parameter",
     "parameters_of",
-    "pose_of",
     "register",
     "spec_of",
     "standard_device",

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from botyard.errors import ModelError
+from botyard.model.parameters import parameter
 
 if TYPE_CHECKING:
     from botyard.geometry import Outline
@@ -58,9 +59,9 @@ class PoseController:
         The output is a force and a torque; else it is the body's velocity.
     """
 
-    linear: Gains = Gains()
-    angular: Gains = Gains()
-    force: bool = False
+    linear: Gains = parameter(Gains(), is_brief=True)
+    angular: Gains = parameter(Gains(), is_brief=True)
+    force: bool = parameter(False, key="output", words={"velocity": False, "force": True}, is_brief=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-import msgspec
-
 from botyard import arguments
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
+from botyard.model.devices import device_names
+from botyard.model.filetables import TableError, checked
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import LaserFile, RobotFile, gather_devices, laser_of, to_spec
 from botyard.model.sensors import LaserSpec
@@ -60,13 +60,6 @@ def laser_names() -> tuple[str, ...]:
     return tuple(sorted(_sensor_texts()))
 
 
-def _convert(raw: object, kind: type[Any], name: str) -> Any:
-    try:
-        return msgspec.convert(raw, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise ModelError(f"model {name}: {error}") from None
-
-
 def _resolve(raw: dict[str, Any], name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
     """Apply ``extends`` until the root; `abstract` and `description` are not inherited."""
     parent = raw.get("extends")
@@ -103,7 +96,7 @@ def load_laser(type_: str, *, pose: Pose = Pose(), flipped: bool = False) -> Las
     arguments.instance(type_, "type_", str, '"botyard models" lists the lasers')
     if type_ not in texts:
         raise ModelError(f'no laser model "{type_}"{did_you_mean(type_, texts)}')
-    file: LaserFile = _convert(_parse_toml(texts[type_], f"sensors/{type_}.toml"), LaserFile, type_)
+    file = checked(_parse_toml(texts[type_], f"sensors/{type_}.toml"), LaserFile, strict=False)
     return laser_of(file, pose=pose, flipped=flipped)
 
 
@@ -128,7 +121,9 @@ def robot_of(table: Mapping[str, Any], name: str) -> RobotSpec:
     """
     try:
         whole = gather_devices(_resolve(dict(table), name))
-        return to_spec(_convert(whole, RobotFile, name), name, load_laser)
+        return to_spec(checked(whole, RobotFile, device_names, strict=False), name, load_laser)
+    except TableError as error:
+        raise error.of(f"model {name}") from None
     except ModelError as error:
         if name in str(error):
             raise
@@ -143,7 +138,8 @@ def _load_builtin(name: str) -> RobotSpec:
 @cache
 def robot_names() -> tuple[str, ...]:
     """Names of the robot models of the library that can be put into a world, sorted."""
-    return tuple(sorted(n for n, t in _robot_texts().items() if not tomllib.loads(t).get("abstract", False)))
+    texts = _robot_texts().items()
+    return tuple(sorted(n for n, t in texts if "abstract" not in t or not tomllib.loads(t).get("abstract", False)))
 
 
 ALIASES = {"p3dx_noerr": "p3dx-no-error"}

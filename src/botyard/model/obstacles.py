@@ -9,6 +9,7 @@ from enum import IntFlag
 from botyard.errors import ModelError
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.parameters import parameter
 
 
 class Visible(IntFlag):
@@ -45,11 +46,11 @@ class Returns:
         Blob finders see its colour.
     """
 
-    obstacle: bool = True
-    laser: int = 1
-    sonar: bool = True
-    fiducial: int = 0
-    blob: bool = True
+    obstacle: bool = parameter(True, is_brief=True)
+    laser: int = parameter(1, is_brief=True)
+    sonar: bool = parameter(True, is_brief=True)
+    fiducial: int = parameter(0, is_brief=True)
+    blob: bool = parameter(True, is_brief=True)
 
     def __post_init__(self) -> None:
         for name in ("laser", "fiducial"):

@@ -13,14 +13,17 @@ from botyard.model.accessories import GripperSpec, TableIrSpec
 from botyard.model.devices import STANDARD, DeviceSpec, is_device, is_usual, standard_device
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
+from botyard.model.parameters import parameter
 from botyard.model.sensors import LaserSpec, SonarSpec
 from botyard.names import check_name
-from botyard.units import from_mm
+from botyard.units import from_deg, from_mm
 
 MAX_SPEED = 1000.0
 """Models with a greater top speed are refused, m/s and rad/s: such a speed is a slip of units."""
 MAX_RAMP = 1e6
 """The same for accelerations, m/s² and rad/s²."""
+_SPEEDS = "m/s m/s rad/s"
+_RAMPS = "m/s² m/s² rad/s²"
 
 
 class Drive(IntEnum):
@@ -68,11 +71,11 @@ class MotionLimits:
         Yaw rate limit of heading commands until a client sets one, rad/s.
     """
 
-    max_speed: Axes = Axes(3.0, 3.0, 7.85)
-    accel: Axes = Axes(0.5, 0.5, 0.8)
-    decel: Axes = Axes(0.5, 0.5, 1.74)
-    top_accel: Axes = Axes(2.0, 2.0, 6.28)
-    heading_speed: float = 1.75
+    max_speed: Axes = parameter(Axes(3.0, 3.0, 7.85), unit=_SPEEDS, is_required=True)
+    accel: Axes = parameter(Axes(0.5, 0.5, 0.8), unit=_RAMPS, is_required=True)
+    decel: Axes = parameter(Axes(0.5, 0.5, 1.74), unit=_RAMPS, is_required=True)
+    top_accel: Axes = parameter(Axes(2.0, 2.0, 6.28), unit=_RAMPS, left_out=Axes(2.0, 2.0, from_deg(360.0)))
+    heading_speed: float = parameter(1.75, unit="rad/s", left_out=from_deg(100.0))
 
     def __post_init__(self) -> None:
         for name, most in (("max_speed", MAX_SPEED), ("accel", MAX_RAMP), ("decel", MAX_RAMP), ("top_accel", MAX_RAMP)):
@@ -109,8 +112,8 @@ class PioneerSpec:
         Encoder ticks per mm of a wheel's way.
     """
 
-    class_name: str = "Pioneer"
-    subclass: str = "p3dx"
+    class_name: str = parameter("Pioneer", key="class")
+    subclass: str = parameter("p3dx", left_out="")
     dist_conv: float = 1.0
     angle_conv: float = 0.001534
     vel_conv: float = 1.0
@@ -154,7 +157,7 @@ class BatterySpec:
         Below this state of charge, %, the motors switch themselves off.
     """
 
-    by_charge: bool = False
+    by_charge: bool = parameter(False, key="kind", words={"voltage": False, "charge": True})
     volts: float = 13.0
     charge: float = 100.0
     capacity_wh: float = 0.0
@@ -219,13 +222,13 @@ class RobotSpec:
     name: str
     description: str = ""
     color: str = "red"
-    drive: Drive = Drive.DIFF
-    outline: Outline = ((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2))
+    drive: Drive = parameter(Drive.DIFF, words={"diff": Drive.DIFF, "omni": Drive.OMNI, "none": Drive.NONE})
+    outline: Outline = parameter(((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2)), unit="m", is_required=True)
     parts: tuple[Outline, ...] = ()
     limits: MotionLimits = field(default_factory=MotionLimits)
-    odometry_error: Axes = Axes()
-    odometry_error_low: Axes | None = None
-    perfect_odometry: bool = False
+    odometry_error: Axes = parameter(Axes(), key="odometry.error")
+    odometry_error_low: Axes | None = parameter(None, key="odometry.error_low")
+    perfect_odometry: bool = parameter(False, key="odometry.perfect")
     lasers: tuple[LaserSpec, ...] = ()
     sonar: SonarSpec | None = None
     devices: tuple[DeviceSpec, ...] = ()

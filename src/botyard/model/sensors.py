@@ -12,6 +12,7 @@ from typing import Final
 
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose
+from botyard.model.parameters import parameter
 from botyard.names import check_name
 
 MAX_SAMPLES: Final = 100_000
@@ -34,9 +35,9 @@ class ReflectorRule:
         The laser return reported for a reflector of return 2; others are reported as they are.
     """
 
-    max_range: float = math.inf
-    max_incidence: float = math.pi
-    strength: int = 2
+    max_range: float = parameter(math.inf, unit="m", is_brief=True)
+    max_incidence: float = parameter(math.pi, unit="rad", is_brief=True)
+    strength: int = parameter(2, is_brief=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +70,11 @@ class LaserSpec:
 
     type_name: str
     pose: Pose = IDENTITY
-    size: tuple[float, float] = (0.0, 0.0)
-    fov: float = math.pi
+    size: tuple[float, float] = parameter((0.0, 0.0), unit="m")
+    fov: float = parameter(math.pi, unit="rad")
     samples: int = 181
-    range_min: float = 0.0
-    range_max: float = 8.0
+    range_min: float = parameter(0.0, unit="m", key="range", index=0)
+    range_max: float = parameter(8.0, unit="m", key="range", index=1)
     flipped: bool = False
     range_noise: float = 0.0
     angle_noise: float = 0.0
@@ -114,7 +115,7 @@ class Transducer:
     connected: bool = True
     range_min: float | None = None
     range_max: float | None = None
-    fov: float | None = None
+    fov: float | None = parameter(None, unit="rad")
     noise: float | None = None
 
 
@@ -141,9 +142,9 @@ class SonarSpec:
 
     type_name: str
     transducers: tuple[Transducer, ...]
-    fov: float = math.radians(30)
-    range_min: float = 0.1
-    range_max: float = 5.0
+    fov: float = parameter(math.radians(30), unit="rad")
+    range_min: float = parameter(0.1, unit="m", key="range", index=0)
+    range_max: float = parameter(5.0, unit="m", key="range", index=1)
     noise: float = 0.0
     rays: int = 1
 

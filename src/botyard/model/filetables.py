@@ -1,0 +1,408 @@
+"""Descriptions as tables of a file, and back: keys, types and units follow from what the descriptions declare (`botyard.model.parameters`).
+
+A description whose fields are named by keyword only is a table; one whose fields have an order, such as a pose, is a list of their values.
+Lengths are metres; angles are degrees in files (they are written by people) and radians inside.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from botyard.errors import ModelError, did_you_mean
+from botyard.geometry import Pose
+from botyard.model.parameters import Parameter, parameters_of
+from botyard.names import shown
+from botyard.units import deg, from_deg, wrap_angle
+
+S = TypeVar("S")
+Triple = tuple[float, float, float]
+Pair = tuple[float, float]
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True):
+    """A table that may hold nothing else."""
+
+
+# -- what is wrong with a table
+
+
+class TableError(ModelError):
+    """A table of a file is wrong.
+
+    Attributes
+    ----------
+    where : str
+        The value, by its keys: ``sonar.single[0].range``; empty: the whole table.
+    reason : str
+        What was expected and what was found.
+    key : str
+        The key there that is unknown.
+    """
+
+    def __init__(self, where: str = "", reason: str = "", key: str = "", file: str = "") -> None:
+        super().__init__(": ".join(filter(None, (file, where, reason))))
+        self.where = where
+        self.reason = reason
+        self.key = key
+
+    def inside(self, where: str) -> TableError:
+        """The same of a table that is the value `where` of another one."""
+        return TableError(f"{where}.{self.where}" if self.where else where, self.reason, self.key)
+
+    def of(self, file: str) -> TableError:
+        """The same, said of a file or model."""
+        return TableError(self.where, self.reason, self.key, file)
+
+
+def checked(raw: object, kind: type[S], known: Callable[[], Iterable[str]] = tuple, *, strict: bool = True) -> S:
+    """Plain data as a structure.
+
+    Parameters
+    ----------
+    known : callable
+        Gives words that may have been meant, beside the keys of the structure.
+    strict : bool
+        False: texts that hold a number are taken for one.
+
+    Raises
+    ------
+    TableError
+        With the key, what was expected and what was found.
+    """
+    try:
+        return msgspec.convert(raw, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        problem = str(error)
+    reason, _, place = problem.partition(" - at `")
+    where = place.rstrip("`").removeprefix("$").removeprefix(".")
+    unknown = re.search(r"unknown field `(.*)`", reason, re.DOTALL)
+    if unknown:
+        key = unknown[1]
+        hint = did_you_mean(key[:100], {*_keys(cast(Hashable, kind)), *known()})
+        raise TableError(where, f'there is no key "{shown(key)}" here{hint}', key)
+    missing = re.search(r"missing required field `(.*)`", reason)
+    raise TableError(where, f'expected the key "{missing[1]}", found none' if missing else _in_words(reason))
+
+
+def _in_words(reason: str) -> str:
+    """What msgspec says, in words that people use of files."""
+    words = {
+        "`array`": "a list", "`object`": "keys and values", "`str`": "a text", "`int`": "a whole number", "`float`": "a number",
+        "`bool`": "true or false", "`null`": "nothing",
+    }  # fmt: skip
+    for theirs, ours in words.items():
+        reason = reason.replace(theirs, ours)
+    reason = re.sub(
+        r"`([^`]*\|[^`]*)`",
+        lambda m: " or ".join(words.get(f"`{w.strip()}`", w.strip()) for w in m[1].split("|")),
+        reason,
+    )
+    return reason[0].lower() + reason[1:].replace(", got ", ", found ")
+
+
+@cache
+def _keys(kind: Any) -> frozenset[str]:
+    """The keys of a structure and of those in it."""
+    found, seen, left = set(), set(), [kind]
+    while left:
+        one = left.pop()
+        if isinstance(one, type) and issubclass(one, msgspec.Struct):
+            if one not in seen:
+                seen.add(one)
+                found |= {f.encode_name for f in msgspec.structs.fields(one)}
+                left += [f.type for f in msgspec.structs.fields(one)]
+        else:
+            left += get_args(one)
+    return frozenset(found)
+
+
+# -- values
+
+
+class Form(msgspec.Struct, frozen=True):
+    """How a value stands in a file.
+
+    Attributes
+    ----------
+    type : type
+        What the file has, for msgspec.
+    read : callable
+        The value, from that and its key (for errors).
+    write : callable
+        Plain data for a file, from the value.
+    words : tuple of str
+        The texts that it may be, if there are few.
+    """
+
+    type: Any
+    read: Callable[[Any, str], Any]
+    write: Callable[[Any], Any]
+    words: tuple[str, ...] = ()
+
+
+def _as_it_is(value: Any, _where: str = "") -> Any:
+    return value
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(v) for v in value] if isinstance(value, tuple) else value
+
+
+def degrees_of(angle: float) -> float:
+    """An angle, rad, in the fewest digits of degrees that are read as that angle again, if there are any."""
+    exact = deg(angle)
+    if not math.isfinite(exact):
+        return exact
+    for digits in (9, 12):
+        if from_deg(short := round(exact, digits) + 0.0) == angle:
+            return short
+    near = (exact + k * math.ulp(exact) for k in range(-3, 4))  # so far from it may be what was read as this angle
+    return min(near, key=lambda d: (abs(from_deg(d) - angle), abs(d - exact)))
+
+
+def pose_of(triple: Sequence[float]) -> Pose:
+    """x, y (m) and a heading in degrees."""
+    return Pose(triple[0], triple[1], wrap_angle(from_deg(triple[2])))
+
+
+def triple_of(pose: Pose) -> list[float]:
+    """x, y (m) and a heading in degrees: `pose_of` them is the pose again."""
+    return [float(pose.x), float(pose.y), degrees_of(pose.th)]
+
+
+def _form(hint: Any, one: Parameter) -> Form:
+    """The form of a value of a type."""
+    origin, args = get_origin(hint), get_args(hint)
+    if one.words is not None:
+        return _by_words(one.words)
+    if origin in (Union, UnionType):
+        (some, *more) = [a for a in args if a is not NoneType]
+        return Form(hint, _as_it_is, _listed) if more else _optional(_form(some, one))
+    if hint is float and one.is_angle:
+        return Form(float, lambda v, _: from_deg(v), degrees_of)
+    if hint is Pose:
+        return Form(Triple, lambda v, _: pose_of(v), triple_of)
+    if origin is tuple and args[1:] == (...,):
+        return _many(_form(args[0], one))
+    if origin is tuple:
+        return _row([_form(a, one.element(i)) for i, a in enumerate(args)])
+    if not is_dataclass(hint):
+        return Form(hint, _as_it_is, _listed)
+    kind = cast(type[Any], hint)
+    if all(f.kw_only for f in fields(kind) if f.init):
+        table = file_table(kind)
+        return Form(table.type, lambda v, where: table.read(v, f"{where}."), table.write)
+    names = [*parameters_of(kind)]
+    row = _row([_form(h, one.element(i)) for i, (h, _) in enumerate(parameters_of(kind).values())])
+    return Form(
+        row.type, lambda v, where: kind(*row.read(v, where)), lambda v: row.write(tuple(getattr(v, n) for n in names))
+    )
+
+
+def _optional(form: Form) -> Form:
+    return Form(
+        form.type | None, lambda v, where: None if v is None else form.read(v, where),
+        lambda v: None if v is None else form.write(v),
+    )  # fmt: skip
+
+
+def _many(form: Form) -> Form:
+    kind = _tuple_of([form.type, ...])
+    if form.read is _as_it_is:
+        return Form(kind, _as_it_is, _listed)
+    return Form(
+        kind, lambda v, where: tuple(form.read(x, f"{where}[{i}]") for i, x in enumerate(v)), lambda v: [*map(form.write, v)]
+    )  # fmt: skip
+
+
+def _tuple_of(kinds: Sequence[Any]) -> Any:
+    return tuple.__class_getitem__(tuple(kinds))
+
+
+def _row(forms: Sequence[Form]) -> Form:
+    kind = _tuple_of([f.type for f in forms])
+    if all(f.read is _as_it_is for f in forms):
+        return Form(kind, _as_it_is, _listed)
+    return Form(
+        kind, lambda v, where: tuple(f.read(x, where) for f, x in zip(forms, v, strict=True)),
+        lambda v: [f.write(x) for f, x in zip(forms, v, strict=True)],
+    )  # fmt: skip
+
+
+def _by_words(words: Mapping[str, Any]) -> Form:
+    texts = {value: word for word, value in words.items()}
+    *some, last = (f'"{w}"' for w in words)
+    expected = f"{', '.join(some)} or {last}"
+
+    def read(word: str, where: str) -> Any:
+        if word.lower() not in words:
+            raise TableError(where, f'expected {expected}, found "{shown(word)}"')
+        return words[word.lower()]
+
+    return Form(str, read, texts.__getitem__, tuple(words))
+
+
+# -- tables
+
+
+class _Column(msgspec.Struct, frozen=True):
+    """A field of a description, and where it stands in the table."""
+
+    name: str
+    group: str  # table of its own; empty: none
+    key: str
+    form: Form
+    one: Parameter
+    default: Any
+
+
+class FileTable(Generic[S]):
+    """How descriptions of a kind stand in a file.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass.
+    name : str, optional
+        Of the structure; default: as the kind.
+    base : type of msgspec.Struct
+        Keys that are no fields of the description, or that are read by hand.
+    apart : tuple of str
+        Fields of the description that are not in the table, or that are read by hand.
+
+    Attributes
+    ----------
+    type : type of msgspec.Struct
+        The structure. What need not be given is UNSET.
+    """
+
+    def __init__(
+        self, kind: type[S], *, name: str = "", base: type[msgspec.Struct] = Strict, apart: tuple[str, ...] = ()
+    ) -> None:
+        self._kind = kind
+        self._columns: list[_Column] = []
+        keys: dict[str, dict[str, list[_Column]]] = defaultdict(dict)
+        defaults = {f.name: _default(f) for f in fields(cast(Any, kind))}
+        for field, (hint, one) in parameters_of(kind).items():
+            if field in apart:
+                continue
+            group, _, key = one.path_of(field).rpartition(".")
+            column = _Column(field, group, key, _form(hint, one), one, defaults[field])
+            self._columns.append(column)
+            keys[group].setdefault(key, []).append(column)
+        name = name or f"{kind.__name__}Table"
+        own = keys.pop("", {})
+        groups: list[Any] = [(g, _struct(f"{name}_{g}", c, Strict, "") | UnsetType, UNSET) for g, c in keys.items()]
+        self.type: Any = _struct(name, own, base, (kind.__doc__ or "").partition("\n")[0], groups)
+        self._size = {(c.group, c.key): len(keys.get(c.group, own)[c.key]) for c in self._columns}
+
+    def values(self, file: msgspec.Struct, where: str = "") -> dict[str, Any]:
+        """The fields that a table gives, by their names; `where` comes before keys in errors.
+
+        Raises
+        ------
+        ModelError
+            A value makes no sense.
+        """
+        found = {}
+        for c in self._columns:
+            table = getattr(file, c.group) if c.group else file
+            value = UNSET if table is UNSET else getattr(table, c.key)
+            if value is not UNSET:
+                at = f"{where}{c.group}.{c.key}" if c.group else f"{where}{c.key}"
+                found[c.name] = c.form.read(value if c.one.index is None else value[c.one.index], at)
+            elif c.one.left_out is not ...:
+                found[c.name] = c.one.left_out
+        return found
+
+    def read(self, file: msgspec.Struct, where: str = "", **others: Any) -> S:
+        """The description of a table; `others` are fields that it does not give.
+
+        Raises
+        ------
+        ModelError
+            A value makes no sense.
+        """
+        return self._kind(**(others | self.values(file, where)))
+
+    def write(self, spec: S) -> dict[str, Any]:
+        """The table of a description, as plain data: `read` gives it back, to the last digit of angles."""
+        table: dict[str, Any] = {}
+        for c in self._columns:
+            value = getattr(spec, c.name)
+            if (c.one.is_brief or value is None) and value == c.default:
+                continue
+            value = c.form.write(value)
+            if value == {}:
+                continue
+            into = table.setdefault(c.group, {}) if c.group else table
+            if c.one.index is None:
+                into[c.key] = value
+            else:
+                into.setdefault(c.key, [0.0] * self._size[c.group, c.key])[c.one.index] = value
+        return table
+
+    def describe(self, schema: Mapping[str, Any]) -> None:
+        """Add units, words and defaults to the JSON schema of a file with such tables."""
+        properties = schema["$defs"][self.type.__name__]["properties"]
+        for c in self._columns:
+            said = properties[c.key]
+            if c.one.about or c.one.unit:
+                said["description"] = c.one.about or f"in {c.one.unit.replace('rad', '°')}"
+            if c.form.words:
+                said["enum"] = [*c.form.words]
+            if c.one.is_brief and c.default not in (None, math.inf):
+                said["default"] = c.form.write(c.default)
+
+
+def _default(field: Any) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _struct(
+    name: str, keys: Mapping[str, list[_Column]], base: type[msgspec.Struct], about: str, more: Sequence[Any] = ()
+) -> type[msgspec.Struct]:
+    """The structure of a table with these keys."""
+    rows: list[Any] = []
+    for key, columns in keys.items():
+        listed = sorted((c for c in columns if c.one.index is not None), key=lambda c: cast(int, c.one.index))
+        kind: Any = _tuple_of([c.form.type for c in listed]) if listed else columns[0].form.type
+        must = any(c.default is MISSING or c.one.is_required for c in columns)
+        rows.append((key, kind) if must else (key, kind | UnsetType, UNSET))
+    return msgspec.defstruct(
+        name, [*rows, *more], bases=(base,), namespace={"__doc__": about}, module=__name__, kw_only=True
+    )
+
+
+def file_table(kind: type[S]) -> FileTable[S]:
+    """How descriptions of a kind stand in a file: all of their fields."""
+    return cast("FileTable[S]", _file_table(cast(Hashable, kind)))
+
+
+@cache
+def _file_table(kind: Any) -> FileTable[Any]:
+    return FileTable(kind)
+
+
+__all__ = [
+    "FileTable",
+    "Pair",
+    "Strict",
+    "TableError",
+    "Triple",
+    "checked",
+    "degrees_of",
+    "file_table",
+    "pose_of",
+    "triple_of",
+]
