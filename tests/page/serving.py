@@ -69,7 +69,7 @@ class Served:
         for robot in self.sim.robots.values():
             self.yard._prepare(robot)
         await self.yard.open()
-        source = ViewSource(self.hub, self.yard.port_of, lambda: self.yard.port_changes)
+        source = ViewSource(self.hub, self.yard.port_of)
         self.desk = PageDesk(self.hub, self.yard, parts.maps, source, audience=AUDIENCE)
         self.server = PageServer(self.yard, self.desk, source, Tokens(TOKEN, AUDIENCE), STATIC)
         await self.server.listen("127.0.0.1", self.port)

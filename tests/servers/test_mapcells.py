@@ -45,19 +45,19 @@ class Host:
         raise AssertionError
 
 
-def made(scene: Scene) -> tuple[list[Scene], Host, MapCells]:
-    place, host = [scene], Host()
-    return place, host, MapCells(lambda: place[0], host, None)
+def made(scene: Scene) -> tuple[Simulation, Host, MapCells]:
+    sim, host = Simulation(scene), Host()
+    return sim, host, MapCells(sim, host, None)
 
 
 def test_small_maps_are_there_at_once() -> None:
-    place, host, cells = made(Scene(segments=WALLS))
+    sim, host, cells = made(Scene(segments=WALLS))
     version, found = cells.version, cells.get()
     assert found is not None
-    np.testing.assert_array_equal(found.solid, rasterise(place[0], CELL).solid)
+    np.testing.assert_array_equal(found.solid, rasterise(sim.scene, CELL).solid)
     assert cells.get() is found
     assert cells.version == version
-    place[0] = Scene()
+    sim.replace_scene(Scene())
     assert cells.version != version
     empty = cells.get()
     assert empty is not None
@@ -67,12 +67,12 @@ def test_small_maps_are_there_at_once() -> None:
 
 def test_large_ones_come_later_and_only_the_present_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapcells, "QUICK_THINGS", 1)
-    place, host, cells = made(Scene(segments=WALLS))
+    sim, host, cells = made(Scene(segments=WALLS))
     assert cells.get() is None
     assert cells.get() is None
     assert len(host.jobs) == 1, "made once"
     before = cells.version
-    place[0] = Scene(segments=WALLS + 1.0)
+    sim.replace_scene(Scene(segments=WALLS + 1.0))
     assert cells.get() is None
     host.work()
     assert cells.get() is None, "those were of the map before"
@@ -127,7 +127,7 @@ def test_a_process_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(segments=WALLS)
 
     async def get(limits: JobLimits) -> Any:
-        cells = MapCells(lambda: scene, LoopHost(Hub(Simulation())), lambda module: Job(module, limits))
+        cells = MapCells(Simulation(scene), LoopHost(Hub(Simulation())), lambda module: Job(module, limits))
         async with asyncio.timeout(PATIENCE):
             while (found := cells.get()) is None:
                 await asyncio.sleep(0.01)

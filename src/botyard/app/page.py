@@ -64,7 +64,7 @@ async def begin_page(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptio
     yard = parts.yard
     port, full, audience = kept or (None, _token(o), new_token())
     tokens = Tokens(full, audience, o.read_only)
-    source = ViewSource(yard.hub, yard.port_of, lambda: yard.port_changes)
+    source = ViewSource(yard.hub, yard.port_of)
     graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
     desk = PageDesk(yard.hub, yard, parts.maps, source, audience=audience if tokens.full else "", graphics=graphics)
     missing = missing_folders()

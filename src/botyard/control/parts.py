@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.sim.robot import Robot
@@ -111,6 +112,10 @@ class RunLoop(Clock, Protocol):
     @property
     def background(self) -> Background:
         """Work beside the steps."""
+        ...
+
+    def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
+        """Call `act` when one of these has changed, once for all changes since it was called last; what is returned unregisters it."""
         ...
 
     def attach(self, listener: Listener) -> None:

@@ -24,6 +24,7 @@ from botyard.engine.kernels.raycast import LEAST_COMPONENT, SECTORS, Beams, Fans
 from botyard.engine.layout import F8, I2, I8, U2, U8, allocate_state
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import Column, Row, Table
+from botyard.feed import Subject
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
@@ -145,7 +146,6 @@ class RangeDevices:
         self._active: I8 | None = None
         self._parallel = False
         self._pool: ThreadPoolExecutor | None = None
-        self._layout = 0
         self._distortions: dict[Hashable, list[Distortion]] = {}
 
     # -- who measures what
@@ -179,6 +179,7 @@ class RangeDevices:
         n = device.number
         table.body[n], table.stream[n], table.senses[n] = row, stream, int(senses)
         self._unmade[device] = None
+        self._engine.feed.tell(Subject.READINGS)
 
     def distort(self, key: Hashable, distortion: Distortion) -> None:
         """Let `distortion` change the ranges of a device, in place, whenever they are taken; it is given its beams, too."""
@@ -261,14 +262,9 @@ class RangeDevices:
             self._cast(engine, missing)
 
     def number(self, key: Hashable) -> int:
-        """Number of a device among all, which holds until `layout` changes; -1: there is none."""
+        """Number of a device among all, which holds until bodies or devices come or go; -1: there is none."""
         device = self._devices.get(key)
         return -1 if device is None else device.number
-
-    def layout(self, engine: Engine) -> int:
-        """How often the places of readings in `latest` have changed."""
-        self._built(engine)
-        return self._layout
 
     def placed(self, engine: Engine) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
         """Keys of all devices, and where in `latest` their readings stand."""
@@ -355,7 +351,6 @@ class RangeDevices:
         self._forget_kinds()
         if self._shapes is None:
             self._shapes = _arrays([kind for _, kind in self._kinds.values()])
-        self._layout += 1
         table = self.table
         self._bounds = _bounds(table.size)
         self._spans = None

@@ -43,6 +43,7 @@ from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.engine.store import StateStore
 from botyard.engine.tables import NOBODY, Table, renumber
 from botyard.errors import WorldError
+from botyard.feed import Feed, Subject
 from botyard.geometry import Outline, Pose, relative
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Visible
@@ -122,6 +123,8 @@ class Engine:
         tables: Sequence[Table] = (),
         senses: Sequence[SensePhase] = (),
     ) -> None:
+        self.feed = Feed()
+        """Tells what has changed."""
         self.scene = scene
         self.seed = seed
         self.seed_word = seed_word(seed)
@@ -146,8 +149,6 @@ class Engine:
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._bulk: list[tuple[str, int, SetVelocities]] = []
         self._sequence = 0
-        self.shapes = 0
-        """Counts how often a body has got another outline."""
         self._carried: I8 | None = None
         self.dynamics: Dynamics | None = None
         """What moves bodies with mass; None while there are none."""
@@ -228,6 +229,7 @@ class Engine:
         elif any(spec.dynamics is not None for spec in specs):
             self.dynamics = Dynamics(self._specs_as_drawn())
         self._rebuilt()
+        self.feed.tell(Subject.BODIES)
 
     def remove_body(self, name: str) -> None:
         """Take a body out of the world; see `remove_bodies`."""
@@ -269,6 +271,7 @@ class Engine:
         for row in reversed(gone):  # from the last one on, so that those before it keep their numbers
             self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
         self._rebuilt()
+        self.feed.tell(Subject.BODIES)
 
     def _specs_as_drawn(self) -> list[BodySpec]:
         """Descriptions of all bodies with the outlines that they have now: grippers move theirs, and what is carried is a part of them."""
@@ -418,7 +421,7 @@ class Engine:
         return carriers
 
     def _redrawn(self, rows: I8) -> None:
-        self.shapes += 1
+        self.feed.tell(Subject.OUTLINES)
         if self.dynamics is not None:
             self.dynamics.change(rows.tolist(), [self._as_drawn(row) for row in rows.tolist()])
         self._advance(PLACE)
@@ -634,6 +637,7 @@ class Engine:
             self.dynamics.keep(index)
         self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
         self._rebuilt()
+        self.feed.tell(Subject.BODIES)
 
     def resume(
         self,

@@ -76,7 +76,7 @@ class Fleet(Protocol):
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """Row of each robot in `state`; another object when rows have changed."""
+        """Row of each robot in `state`."""
         ...
 
     @property
@@ -86,7 +86,7 @@ class Fleet(Protocol):
 
     @property
     def layout(self) -> int:
-        """Changes when readings are placed anew."""
+        """Changes when robots stand in other rows, or readings elsewhere."""
         ...
 
     @property

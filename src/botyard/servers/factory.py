@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from botyard.control.fence import Fence
@@ -202,6 +202,8 @@ class FactoryServer(RobotPortServer):
         self.model = model
         self.remembered: dict[str, Pose] = {}
         """Where robots of these names begin, once: they were there before the simulator was started again."""
+        self.made: set[Robot] = set()
+        """Its robots."""
         self._places = places
         self._workshop = workshop
 
@@ -228,6 +230,7 @@ class FactoryServer(RobotPortServer):
             for client in clients:
                 client.refuse(str(error))
             return
+        self.made.update(robots)
         for client, robot in zip(clients, robots, strict=True):
             client.begin(robot)
 
@@ -238,6 +241,13 @@ class FactoryServer(RobotPortServer):
             client.shut()
             self._workshop.clear()
         return client is not None
+
+    def forget(self, robots: Mapping[str, Robot]) -> None:
+        """`robots` are in the world: those of its make that are not are forgotten, and their clients' sessions end."""
+        gone = {robot for robot in self.made if robots.get(robot.name) is not robot}
+        self.made -= gone
+        for client in [client for client in self.connected if client.robot in gone]:
+            client.shut()
 
     def gone(self, client: RobotClient, robot: Robot | None) -> None:
         """The robot goes with its client."""

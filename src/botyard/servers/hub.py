@@ -19,6 +19,7 @@ from botyard.control import later
 from botyard.control.fence import Fence
 from botyard.control.parts import Listener
 from botyard.errors import NotNowError
+from botyard.feed import Subject
 from botyard.interfaces.pioneer.reporting import Reporter
 from botyard.protocols.robotport import Timing
 from botyard.servers.background import Background
@@ -72,6 +73,8 @@ class Hub:
         self.reporter = Reporter()
         self._listeners: list[tuple[Listener, Fence]] = []
         self._watchers: list[tuple[Callable[[], None], Fence]] = []
+        self._followers: list[tuple[Callable[[], None], tuple[Subject, ...], Fence]] = []
+        self._revision = sim.feed.revision
         self._stop = asyncio.Event()
         self._wake = asyncio.Event()
         self._paused = False
@@ -103,6 +106,34 @@ class Hub:
         """Call `changed` when the state has changed: after every step, and when something was placed while time stands still."""
         self._watchers.append((changed, Fence(log, "telling of a change")))
 
+    def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
+        """Call `act` when one of these has changed, once for all changes: before listeners are told of a step, and while there are none.
+
+        Returns
+        -------
+        callable
+            Unregisters it.
+        """
+        entry = act, subjects, Fence(log, "following changes")
+        self._followers.append(entry)
+
+        def unregister() -> None:
+            if entry in self._followers:
+                self._followers.remove(entry)
+
+        return unregister
+
+    def _deliver(self) -> bool:
+        """Tell those who follow what has changed since they were told last; whether anything has."""
+        feed = self.sim.feed
+        if feed.revision == self._revision:
+            return False
+        before, self._revision = self._revision, feed.revision
+        for act, subjects, fence in tuple(self._followers):
+            if feed.last(*subjects) > before:
+                fence.run(act)
+        return True
+
     def stop(self, status: int = 0, crash: bool = False) -> None:
         """End `run` soon, on purpose or as if the simulator had died; what is said first counts."""
         if not self._stop.is_set():
@@ -125,6 +156,7 @@ class Hub:
     def pause(self) -> None:
         """Let time stand still; what is placed meanwhile still takes effect."""
         self._paused, self._allowed = True, 0
+        self.sim.feed.tell(Subject.PACE)
         self._tell_watchers()
 
     def resume(self) -> None:
@@ -146,10 +178,12 @@ class Hub:
         """If time stands still: let what was placed, or asked of sensors, take effect now."""
         if self._paused and not self._allowed:
             self.sim.settle()
+            self._deliver()
             self._tell_watchers()
 
     def _restart(self) -> None:
-        """Deadlines are counted from now on."""
+        """Time goes at another pace: deadlines are counted from now on."""
+        self.sim.feed.tell(Subject.PACE)
         self._restarted = True
         self._marks.clear()
         self._wake.set()
@@ -176,6 +210,8 @@ class Hub:
         while True:
             await asyncio.sleep(max(POLL, self.reporter.wake - loop.time()))
             self._looks.run(self.reporter.poll, loop.time())
+            if self._deliver() and self._paused and not self._allowed:
+                self._tell_watchers()
             for look in self.looks:
                 self._looks.run(look)
 
@@ -277,6 +313,7 @@ class Hub:
     def step_once(self) -> None:
         """One step, and everyone is told."""
         self.sim.step()
+        self._deliver()
         now = asyncio.get_running_loop().time()
         if not self._marks or now - self._marks[-1][0] >= RATIO_WINDOW / 50:
             self._marks.append((now, self.sim.time))

@@ -105,7 +105,7 @@ class MapLoader:
         self._folders = [f.resolve() for f in folders]
         self.populate: Callable[[World], object] = sim.populate
         """Adds the robots of a world."""
-        self.cells = MapCells(lambda: sim.scene, host, None if limits is None else lambda module: Job(module, limits))
+        self.cells = MapCells(sim, host, None if limits is None else lambda module: Job(module, limits))
         """The map as cells, for those who publish it."""
         self._reading = reading.Limits.of(options, controller_names())
         self._limits = limits

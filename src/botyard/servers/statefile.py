@@ -356,7 +356,7 @@ class StateKeeper:
     def _look(self) -> None:
         """Hand over what has changed."""
         hub, yard = self._yard.hub, self._yard
-        said = (hub.sim.snapshot, hub.is_paused, hub.speed, yard.port_changes)
+        said = (hub.sim.snapshot, hub.sim.feed.revision)
         if said != self._said:
             self._said = said
             self._latest = state_of(yard, self._page)

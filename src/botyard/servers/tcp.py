@@ -189,7 +189,15 @@ class RobotPortServer(ABC):
         """
         loop, closings = asyncio.get_running_loop(), self._closings
         try:
-            server = await loop.create_server(lambda: RobotClient(self), host, port, backlog=self.backlog)
+            # in two parts: asyncio loses a socket that listens already when who waits for it is cancelled
+            server = await loop.create_server(
+                lambda: RobotClient(self), host, port, backlog=self.backlog, start_serving=False
+            )
+            try:
+                await server.start_serving()
+            except BaseException:
+                server.close()
+                raise
         except OSError as error:
             reason = error.strerror or str(error)
             if reason.startswith("error while attempting"):  # asyncio puts the address in front, we do so ourselves
@@ -307,6 +315,11 @@ class RobotClient(asyncio.Protocol):
     def source(self) -> str:
         """Address of the other end."""
         return self.peer.rpartition(":")[0]
+
+    @property
+    def robot(self) -> Robot | None:
+        """Its robot, if it has one."""
+        return self._robot
 
     @property
     def robot_name(self) -> str:

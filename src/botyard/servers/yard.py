@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from botyard.control.bodies import PORTION, check_room
 from botyard.control.parts import Portions
 from botyard.controllers.crew import employ
 from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
+from botyard.feed import Subject
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.interfaces.pioneer.desk import PioneerDesk
@@ -75,6 +77,7 @@ class Yard:
         program: Program | None = None,
     ) -> None:
         self.hub = hub
+        self._feed = hub.sim.feed
         self.desk = desk
         self.control = desk.control
         self.settings = settings
@@ -82,8 +85,6 @@ class Yard:
         self.port = port
         self.servers: dict[str, PioneerServer] = {}
         self.factories: list[FactoryServer] = []
-        self.port_changes = 0
-        """Counts how often ports were opened or closed."""
         self.interfaces: dict[str, Switch] = {
             "pioneer": switched("pioneer", self._open_ports, self._close_ports, on=True)
         }
@@ -93,6 +94,7 @@ class Yard:
         self._workshop = Workshop(hub)
         self._switching = asyncio.Lock()
         self.control.grounds = self
+        hub.follow(self._follow, Subject.BODIES, Subject.SERVED)
 
     # -- robots
 
@@ -140,11 +142,12 @@ class Yard:
         """Open the ports of robots that were added while the simulator runs; PortError when one cannot be had."""
         return self.hub.background.future(self._open_each(robots), "ports of robots")
 
-    async def _open_each(self, robots: Sequence[Robot]) -> None:
+    async def _open_each(self, robots: Sequence[Robot], ports: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Open the ports of robots: those of these names on these ports, if they can be had."""
         for robot in robots:
             server = self.servers.get(robot.name)
             if server is not None:
-                await self.open_somewhere(server)
+                await self.open_somewhere(server, ports.get(robot.name))
 
     def work(self, portions: Portions[T]) -> Future[T]:
         """Do work in portions, others are served in between; see `Background.portions`."""
@@ -201,10 +204,10 @@ class Yard:
             return [robot for name, robot in sim.robots.items() if name not in before]
 
     async def _receive_many(self, placed: Sequence[PlacedRobot]) -> None:
-        sim, scene = self.hub.sim, self.hub.sim.scene
+        sim, revision = self.hub.sim, self._feed.last(Subject.MAP)
         added: list[tuple[Robot, PlacedRobot]] = []
         for first in range(0, len(placed), PORTION):
-            if sim.scene is not scene:  # another map has come: nothing more of this one
+            if self._feed.last(Subject.MAP) != revision:  # another map has come: nothing more of this one
                 return
             some = placed[first : first + PORTION]
             fresh = [p for p in some if p.name not in sim.robots]
@@ -221,18 +224,45 @@ class Yard:
                 log.warning("%s", error)
         await self._open_for([robot for robot, _ in added])
 
-    async def _open_for(self, robots: Sequence[Robot]) -> None:
+    async def _open_for(self, robots: Sequence[Robot], ports: Mapping[str, int] = MappingProxyType({})) -> None:
         try:
-            await self._open_each(robots)
+            await self._open_each(robots, ports)
         except PortError as error:
             log.warning("%s", error)
 
-    def adopt(self) -> None:
-        """Give robots that are in the world already, and that clients may reach, ports, and what drives robots without clients."""
+    def adopt(self) -> list[Robot]:
+        """Give robots that are in the world already, and that clients may reach, what those get that are added here.
+
+        Returns
+        -------
+        list of Robot
+            Those that had none of it; their ports are to be opened.
+        """
         sim = self.hub.sim
-        for name, robot in sim.robots.items():
-            if name not in self.servers and sim.is_served(name):
-                self._prepare(robot)
+        made = {robot for factory in self.factories for robot in factory.made}
+        fresh = [
+            robot
+            for name, robot in sim.robots.items()
+            if name not in self.servers and sim.is_served(name) and robot not in made and robot.spec.drive
+        ]
+        for robot in fresh:
+            self._prepare(robot)
+        return fresh
+
+    def _follow(self) -> None:
+        """Robots have come or gone, maybe without us: `Simulation.restore` brings and takes some, and so do programs."""
+        sim, ports = self.hub.sim, {}
+        gone = [n for n, s in self.servers.items() if sim.robots.get(n) is not s.robot or not sim.is_served(n)]
+        for name in gone:
+            ports[name] = self.port_of(name)
+            self.servers.pop(name).close()
+        for factory in self.factories:
+            factory.forget(sim.robots)
+        if gone:
+            self._feed.tell(Subject.PORTS)
+        fresh = self.adopt()
+        if fresh:
+            self.hub.background.start(self._open_for(fresh, ports), "ports of robots")
 
     def _prepare(self, robot: Robot) -> None:
         if not robot.spec.drive:
@@ -283,7 +313,7 @@ class Yard:
             if server is not None:
                 server.close()
         sim.remove_robots(robots)
-        self.port_changes += 1
+        self._feed.tell(Subject.PORTS)
 
     def port_of(self, robot: str) -> int:
         """TCP port of a robot; 0 while it has none."""
@@ -312,7 +342,7 @@ class Yard:
         for server, port in wanted.items():
             try:
                 await server.listen(self.host, port)
-                self.port_changes += 1
+                self._feed.tell(Subject.PORTS)
             except PortError as error:
                 log.warning("%s; it gets another port", error)
         used = {s.address[1] for s in self.all_servers if s.is_open}
@@ -330,7 +360,7 @@ class Yard:
         for attempt in itertools.count(1):
             try:
                 await server.listen(self.host, port)
-                self.port_changes += 1
+                self._feed.tell(Subject.PORTS)
                 break
             except PortError as error:
                 if not self._patient or port >= 65535:
@@ -342,8 +372,8 @@ class Yard:
                     port += 1
         return port
 
-    async def open_somewhere(self, server: RobotPortServer) -> None:
-        """Open the port of a robot that was added while the simulator runs: the next one that is free.
+    async def open_somewhere(self, server: RobotPortServer, wanted: int | None = None) -> None:
+        """Open the port of a robot that was added while the simulator runs: `wanted`, or else the next one that is free.
 
         Raises
         ------
@@ -352,13 +382,18 @@ class Yard:
         """
         if not self.interfaces["pioneer"].on:
             return
+        if wanted:
+            with contextlib.suppress(PortError):
+                await server.listen(self.host, wanted)
+                self._feed.tell(Subject.PORTS)
+                return
         first = max((s.address[1] for s in self.all_servers if s.is_open), default=self.port - 1) + 1
         first = first if first <= 65535 and self.port else self.port
         last = min(first + MAX_SKIPPED, 65535)
         for port in range(first, last + 1):
             try:
                 await server.listen(self.host, port)
-                self.port_changes += 1
+                self._feed.tell(Subject.PORTS)
                 return
             except PortError:
                 if port == last:
@@ -377,7 +412,7 @@ class Yard:
 
     def close(self) -> None:
         """Close all ports; clients are told to go."""
-        self.port_changes += 1
+        self._feed.tell(Subject.PORTS)
         for server in self.all_servers:
             server.close()
 

@@ -12,6 +12,7 @@ from botyard import arguments
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I2, I8, State
 from botyard.errors import ArgumentError, CommandError
+from botyard.feed import Subject
 from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.robot import Drive
@@ -29,9 +30,9 @@ class Fleet(Handle):
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
         self._robot_rows: I8 = np.zeros(0, np.int64)
-        self._known: Mapping[str, int] | None = None
-        self._gathers: dict[tuple[str, int], tuple[int, Mapping[str, int], I8, I8, NDArray[np.bool_] | None]] = {}
-        """Where the readings of each kind of sensor stand: layout, rows, numbers of sensors, places, and what is missing."""
+        self._known = -1
+        self._gathers: dict[tuple[str, int], tuple[int, I8, I8, NDArray[np.bool_] | None]] = {}
+        """Where the readings of each kind of sensor stand: layout, numbers of sensors, places, and what is missing."""
 
     def __len__(self) -> int:
         return len(self._sim.robots)
@@ -39,10 +40,11 @@ class Fleet(Handle):
     @property
     def robot_rows(self) -> I8:
         """Row of each robot in `state`, (n,) int64; changes when robots come or go."""
-        rows = self._sim._engine.rows
-        if rows is not self._known or len(self._robot_rows) != len(self):
+        known = self._sim.feed.last(Subject.BODIES)
+        if known != self._known:
+            rows = self._sim._engine.rows
             self._robot_rows = np.array([rows[name] for name in self._sim.robots], np.int64)
-            self._known = rows
+            self._known = known
         return self._robot_rows
 
     def command(self, v: ArrayLike | None = None, w: ArrayLike | None = None, vy: ArrayLike | None = None) -> None:
@@ -136,11 +138,11 @@ class Fleet(Handle):
         arguments.one_of(kind, "kind", ("laser", "sonar"))
         arguments.whole(index, "index", low=0, high=99)
         sim, devices = self._sim, self._sim._devices
-        layout = devices.layout(sim._engine)
+        layout = self.layout
         known = self._gathers.get((kind, index))
-        if known is None or known[0] != layout or known[1] is not self.rows:
-            known = self._gathers[kind, index] = (layout, self.rows, *self._gather(kind, index))
-        _, _, numbers, places, missing = known
+        if known is None or known[0] != layout:
+            known = self._gathers[kind, index] = (layout, *self._gather(kind, index))
+        _, numbers, places, missing = known
         devices.take(sim._engine, numbers)
         ranges: F8 = sim._rounded(devices.latest()[0][places]) if places.size else np.zeros(places.shape)
         if missing is not None:
@@ -178,8 +180,8 @@ class Fleet(Handle):
 
     @property
     def layout(self) -> int:
-        """Changes when readings are placed anew."""
-        return self._sim._devices.layout(self._sim._engine)
+        """Changes when bodies stand in other rows, or readings elsewhere."""
+        return self._sim.feed.last(Subject.BODIES, Subject.READINGS)
 
     @property
     def is_exact(self) -> bool:

@@ -17,6 +17,7 @@ from botyard.devices.view import DeviceReader, View, has_columns
 from botyard.engine import commands as cmd
 from botyard.engine.tables import NOBODY
 from botyard.errors import UnknownNameError, WorldError
+from botyard.feed import Subject
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
 from botyard.handle import Handle
 from botyard.model.devices import find_device, is_device, names_of
@@ -144,7 +145,6 @@ class Robot(Handle):
     def _leave(self) -> None:
         """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
         self._claims.clear()
-        self._sim.claims += 1
         for laser in self.lasers:
             self._sim._configured.pop((self.name, laser.index), None)
         vars(self)["_sim"] = _Removed(self.name)
@@ -153,9 +153,7 @@ class Robot(Handle):
 
     def _restored(self, start: Pose, teleports: int, claims: Sequence[str]) -> None:
         """It is as it was when the world was saved; its lasers have the rays of the model."""
-        if start != self.start:
-            vars(self)["start"] = start
-            self._sim._known.forget_roster()
+        vars(self)["start"] = start
         self._teleports = teleports
         self._claims[:] = claims
         for reader in (self._devices or {}).values():
@@ -174,7 +172,7 @@ class Robot(Handle):
     @property
     def simulation(self) -> Simulation:
         """The world that it is in."""
-        self._sim.claims  # noqa: B018 - raises when it was removed
+        self._sim.tick  # noqa: B018 - raises when it was removed
         return self._sim
 
     @property
@@ -319,14 +317,14 @@ class Robot(Handle):
         if source not in self._claims:
             self._sim._note(source, Claim, self.name, True)
             self._claims.append(source)
-            self._sim.claims += 1
+            self._sim.feed.tell(Subject.CLAIMS)
 
     def release(self, source: str) -> None:
         """`source` commands the robot no longer; nothing else changes."""
         if source in self._claims:
             self._sim._note(source, Claim, self.name, False)
             self._claims.remove(source)
-            self._sim.claims += 1
+            self._sim.feed.tell(Subject.CLAIMS)
 
     @property
     def odom_in_world(self) -> WorldPose:

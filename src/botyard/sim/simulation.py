@@ -46,6 +46,7 @@ from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import NOBODY, Row, Table
 from botyard.errors import ArgumentError, DoubtWarning, WorldError
 from botyard.extensions import extension
+from botyard.feed import SAVED, Feed, Subject
 from botyard.formats import saving
 from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
@@ -207,8 +208,6 @@ class Simulation(Handle):
         )
         self._doubt_walls()
         self._robots = Robots()
-        self.claims = 0
-        """Counts how often a robot has got or lost a source of commands."""
         object.__setattr__(self, "fleet", Fleet(self))
         self.crowd = Crowd(self._engine)
         """For those who may put robots anywhere and are not the user."""
@@ -309,6 +308,7 @@ class Simulation(Handle):
         if names:
             self._note(None, Unserve, tuple(names))
             self._unserved.update(names)
+            self.feed.tell(Subject.SERVED)
 
     def is_served(self, name: str) -> bool:
         """Whether clients may reach a robot; see `unserve`."""
@@ -471,6 +471,7 @@ class Simulation(Handle):
             self._engine.remove_bodies(names)
             raise
         self._robots.update((robot.name, robot) for robot in robots)
+        self.feed.tell(Subject.BODIES)  # the engine has told of the bodies, which were no robots yet
         return robots
 
     def _doubt_places(self, names: Sequence[str]) -> None:
@@ -514,6 +515,7 @@ class Simulation(Handle):
             self._holds.pop(name, None)
         self._engine.replace_scene(scene, grid)
         self._set_scene(scene)
+        self.feed.tell(Subject.MAP, Subject.BODIES)
         self._note(None, ReplaceScene, scene)
         self._doubt_walls()
 
@@ -565,6 +567,7 @@ class Simulation(Handle):
             if robot is not None:
                 robot._leave()
             self._dismiss(name)
+        self.feed.tell(Subject.BODIES, Subject.CLAIMS)
 
     def _dismiss(self, name: str) -> None:
         """No program drives a robot any more; one that did reads no sensors from now on."""
@@ -584,6 +587,7 @@ class Simulation(Handle):
         self._engine.remove_box(name)
         self._holds.pop(name, None)
         self._set_scene(self._engine.scene)
+        self.feed.tell(Subject.BODIES)
 
     def put(self, name: str, pose: Pose | tuple[float, float, float], source: str = "api") -> None:
         """Put a robot or a box of the map at a true pose (m, m, rad) at the next step, whatever stands there.
@@ -637,8 +641,8 @@ class Simulation(Handle):
         if name in self._robots:
             robot = self._robots[name]
             object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
-            self._known.forget_roster()
         self._set_scene(self._engine.scene)
+        self.feed.tell(Subject.MASS)
         self._note(None, SetDynamics, name, spec)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:
@@ -680,6 +684,7 @@ class Simulation(Handle):
         self._note(None, Describe, described)
         self.described |= described
         self._describe_again([joint_key(joint) for joint in described.joints])
+        self.feed.tell(Subject.DESCRIBED)
 
     def _describe_again(self, wanted: Sequence[Hashable]) -> None:
         """Make those joints and all ray sensors of what is described that are not there, or not any more; their bodies are."""
@@ -901,9 +906,9 @@ class Simulation(Handle):
         return self._engine
 
     @property
-    def shapes(self) -> int:
-        """Counts how often a robot has got another outline."""
-        return self._engine.shapes
+    def feed(self) -> Feed:
+        """Tells what has changed of what changes seldom, see `botyard.feed`."""
+        return self._engine.feed
 
     @property
     def is_pending(self) -> bool:
@@ -1047,8 +1052,11 @@ class Simulation(Handle):
         """
         arguments.instance(budget, "budget", Budget)
         tick, models = self.tick, list[object]()
-        with self._journal:
-            restore(self, state, budget, employ, models)
+        try:
+            with self._journal:
+                restore(self, state, budget, employ, models)
+        finally:
+            self.feed.tell(*SAVED)
         if self._journal.is_read:
             self._journal.note(tick, None, Restore(bytes(state), models))
 

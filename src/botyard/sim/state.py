@@ -41,6 +41,7 @@ from botyard.engine.state import (
 )
 from botyard.engine.tables import Table
 from botyard.errors import BotyardError, StateError
+from botyard.feed import Subject
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.devices import find_device, loaded_devices, names_of
@@ -150,6 +151,10 @@ RECENT: Final = 1000
 """So many descriptions of what is not in the world any more are remembered: a state that is restored may tell of them."""
 
 
+_IN_ROSTER: Final = (Subject.BODIES, Subject.MASS, Subject.MAP, Subject.DESCRIBED, Subject.SERVED)
+"""With any of these `_Roster` is another one."""
+
+
 class Known:
     """Descriptions that a simulation has seen, by their digests, and the bytes of its roster while that is the same.
 
@@ -163,7 +168,7 @@ class Known:
         self._digests: dict[int, tuple[object, bytes]] = {}
         self.objects: dict[bytes, object] = {}
         self._walls: tuple[object, bytes] = None, b""
-        self._roster: tuple[tuple[object, ...], bytes] = ((), b"")
+        self._roster = -1, b""
 
     def digest(self, value: object) -> bytes:
         """Digest of a description, which is remembered."""
@@ -183,24 +188,11 @@ class Known:
         if len(self._digests) > len(self.objects) + RECENT:
             self._digests = {id(value): (value, digest) for digest, value in self.objects.items()}
 
-    def forget_roster(self) -> None:
-        """A robot has got another model or start."""
-        self._roster = (), b""
-
     def roster(self, sim: Simulation) -> bytes:
         """What is there, as bytes."""
-        engine = sim.engine
-        state = (
-            engine.rows,
-            sim.scene,
-            sim.described,
-            frozenset(sim._unserved),
-            *(t.layout for t in engine.tables.values()),
-        )
-        if len(self._roster[0]) != len(state) or any(
-            a is not b and a != b for a, b in zip(self._roster[0], state, strict=True)
-        ):
-            self._roster = state, msgspec.msgpack.encode(self._make_roster(sim))
+        revision = sim.feed.last(*_IN_ROSTER)
+        if self._roster[0] != revision:
+            self._roster = revision, msgspec.msgpack.encode(self._make_roster(sim))
         return self._roster[1]
 
     def _make_roster(self, sim: Simulation) -> _Roster:
@@ -365,7 +357,6 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used:
     starts = {body.name: Pose(*body.start) for body in roster.bodies if body.start is not None}
     for robot, teleports in zip(sim.robots.values(), head.teleports, strict=True):
         robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
-    sim.claims += 1
     engine.table(Boards).version[:] += 1
     for rays in head.rays:
         sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)

@@ -17,8 +17,9 @@ from botyard.control import Control, Reset, Throttle
 from botyard.control.fence import Fence
 from botyard.control.parts import Portions, RunLoop, Stepper
 from botyard.errors import BotyardError
+from botyard.feed import Subject
 from botyard.geometry import Pose
-from botyard.interfaces.ambf.bodies import BoxBody, CarriedBody, EngineBody, MapBody, RobotBody
+from botyard.interfaces.ambf.bodies import BoxBody, CarriedBody, EngineBody, MapBody, RobotBody, joints_below
 from botyard.interfaces.ambf.channel import NODE, log
 from botyard.interfaces.ambf.fixtures import (
     ActuatorObject,
@@ -141,8 +142,8 @@ class Ambf(Surroundings):
         self._objects: dict[Hashable, AmbfObject] = {}
         self._published = 0.0
         self._syncing = Fence(log, "AMBF's objects")
-        self._rows: object = None
-        self._scene: object = None
+        self._known = -1
+        self._made_of: dict[Hashable, object] = {}
         self._world = WorldObject(self)
         self.stepper = replace(AMBF, key=self._world)
         self._objects["world"] = self._world
@@ -202,34 +203,37 @@ class Ambf(Surroundings):
     def _sync(self) -> None:
         """Robots or boxes have come or gone."""
         sim = self.sim
-        if sim.engine.rows is self._rows and sim.scene is self._scene:
+        revision = sim.feed.last(Subject.BODIES, Subject.MAP, Subject.DESCRIBED)
+        if revision == self._known:
             return
-        self._rows, self._scene = sim.engine.rows, sim.scene
+        self._known = revision
         wanted = self._wanted()
-        for key in [k for k in self._objects if k not in wanted]:
+        # others may have the same names by now: what an object was made of says whether it is still the same one
+        for key in [k for k in self._objects if k not in wanted or wanted[k][0] != self._made_of.get(k)]:
             thing = self._objects.pop(key)
             for transport in self._transports:
                 thing.channel.withdraw(transport)
             self._paths.pop(thing.channel.path, None)
             for act in [a for a in self._acts if isinstance(a, tuple) and a[0] == thing.channel.path]:
                 del self._acts[act]
-        for key, make in wanted.items():
+        for key, (what, make) in wanted.items():
             if key not in self._objects:
                 try:
                     thing = self._objects[key] = make()
                 except KeyError:  # what carries it is gone
                     continue
+                self._made_of[key] = what
                 for transport in self._transports:
                     thing.channel.offer(transport)
 
-    def _wanted(self) -> dict[Hashable, Callable[[], AmbfObject]]:
-        """All objects that there are to be, and how they are made, in order: who needs another comes after it."""
+    def _wanted(self) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
+        """All objects that there are to be, of what and how they are made, in order: who needs another comes after it."""
         sim, d = self.sim, self.sim.described
-        found: dict[Hashable, Callable[[], AmbfObject]] = {"world": lambda: self._world}
+        found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {"world": (None, lambda: self._world)}
         for name, robot in sim.robots.items():
             if robot.spec.name == THING and not robot.spec.drive:
                 continue
-            found["body", name] = partial(self._robot, robot)
+            found["body", name] = robot, partial(self._robot, robot)
             found |= self._equipment(robot)
         joints = {j.spec.child: j for several in sim.joints.values() for j in several}
         for name in (*sim.box_names, *d.carried):
@@ -238,26 +242,27 @@ class Ambf(Surroundings):
                 continue
             if name in d.carried:
                 if name in joints:
-                    found["body", name] = partial(CarriedBody, self, name, joints[name], offer)
+                    found["body", name] = joints[name], partial(CarriedBody, self, name, joints[name], offer)
             else:
-                found["body", name] = partial(self._box, name, offer)
+                found["body", name] = joints_below(self, name), partial(self._box, name, offer)
         if len(sim.scene.segments) or len(sim.scene.points):
-            found["map", self.map_name] = partial(MapBody, self, self.map_name, self.offer())
+            found["map", self.map_name] = None, partial(MapBody, self, self.map_name, self.offer())
         for spec in d.sensors:
             if spec.name in sim.rays and spec.parent in sim.engine.rows:
-                found["rays", spec.name] = partial(self._ray_sensor, spec)
+                found["rays", spec.name] = sim.rays[spec.name], partial(self._ray_sensor, spec)
         for vehicle in d.vehicles:
             if ("body", vehicle.chassis) in found and self.generation != "master":
-                found["vehicle", vehicle.name] = partial(self._described_vehicle, vehicle)
+                chassis, _ = found["body", vehicle.chassis]
+                found["vehicle", vehicle.name] = chassis, partial(self._described_vehicle, vehicle)
         for actuator in d.actuators:
             if actuator.parent in sim.engine.rows and self.generation != "master":
-                found["actuator", actuator.name] = partial(ActuatorObject, self, actuator)
+                found["actuator", actuator.name] = None, partial(ActuatorObject, self, actuator)
         views = d.views
         for usual in (CAMERA, LIGHT):
             if not any(v.is_light == usual.is_light for v in views):
                 views += (usual,)
         for view in views:
-            found["view", view.is_light, view.name] = partial(ViewObject, self, view)
+            found["view", view.is_light, view.name] = None, partial(ViewObject, self, view)
         return found
 
     def _robot(self, robot: Robot) -> RobotBody:
@@ -283,20 +288,20 @@ class Ambf(Surroundings):
         )
         self.sim.set_dynamics(name, replace(spec, controller=damped))
 
-    def _equipment(self, robot: Robot) -> dict[Hashable, Callable[[], AmbfObject]]:
+    def _equipment(self, robot: Robot) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
         """Sensors, vehicle and gripper of a robot."""
-        found: dict[Hashable, Callable[[], AmbfObject]] = {}
+        found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {}
         name = robot.name
         for k in range(len(robot.lasers)):
             label = f"{name}_laser" if k == 0 else f"{name}_laser{k + 1}"
-            found["laser", name, k] = partial(self._laser, label, robot, k)
+            found["laser", name, k] = robot, partial(self._laser, label, robot, k)
         if robot.sonar is not None:
-            found["sonar", name] = partial(self._sonar, robot)
+            found["sonar", name] = robot, partial(self._sonar, robot)
         if self.generation != "master":
             if robot.spec.drive is Drive.DIFF:
-                found["vehicle", name] = partial(self._vehicle, robot)
+                found["vehicle", name] = robot, partial(self._vehicle, robot)
             if robot.gripper is not None:
-                found["gripper", name] = partial(self._gripper, robot)
+                found["gripper", name] = robot, partial(self._gripper, robot)
         return found
 
     def _described_vehicle(self, spec: VehicleSpec) -> VehicleObject:

@@ -155,7 +155,7 @@ class PageDesk:
         self.question: Question | None = None
         self._audience = audience
         self._graphics = graphics
-        self._read: set[str] = set()
+        self._read: dict[str, Robot] = {}
         self._schema = -1
         self._map: msg.MapChanged | None = None
         self._log: deque[LogEntry] = deque(maxlen=BACKLOG)
@@ -205,15 +205,14 @@ class PageDesk:
         """Read the sensors of selected robots, and of no others."""
         robots = self.hub.sim.robots
         wanted = list(dict.fromkeys(n for v in self.viewers for n in v.view.selected if n in robots))[:MAX_DETAILS]
-        for name in self._read.union(wanted):
-            on = name in wanted
-            if name in robots and on != (name in self._read):
-                for laser in robots[name].lasers:
-                    laser.subscribe(SOURCE, on)
-                sonar = robots[name].sonar
-                if sonar is not None:
-                    sonar.subscribe(SOURCE, on)
-        self._read = set(wanted)
+        read = {name: robots[name] for name in wanted}
+        for name, robot in self._read.items():
+            if name not in read and robots.get(name) is robot:
+                _read_sensors(robot, False)
+        for name, robot in read.items():
+            if self._read.get(name) is not robot:  # another one may have got the name of one that was read
+                _read_sensors(robot, True)
+        self._read = read
 
     # -- what all viewers are told
 
@@ -456,6 +455,14 @@ class PageDesk:
     @_do.register
     def _(self, request: msg.Debug, viewer: Viewer) -> msg.DebugResult | msgspec.Raw:
         return self._inspector.answer(request)
+
+
+def _read_sensors(robot: Robot, on: bool) -> None:
+    """Begin or end to read what the page shows of a robot's sensors."""
+    for laser in robot.lasers:
+        laser.subscribe(SOURCE, on)
+    if robot.sonar is not None:
+        robot.sonar.subscribe(SOURCE, on)
 
 
 def _booked(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from botyard.engine.inspection import Squares, cells, clearances, collision_candidates, occupied_cells, ray_walk
 from botyard.errors import WorldError
+from botyard.feed import Subject
 from botyard.geometry import compose
 from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
 from botyard.sim.simulation import Simulation
@@ -27,7 +28,7 @@ class Inspector:
 
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
-        self._grid: object = None
+        self._map = -1
         self._kept: OrderedDict[tuple[object, ...], msgspec.Raw] = OrderedDict()
 
     def answer(self, request: Debug) -> DebugResult | msgspec.Raw:
@@ -40,9 +41,9 @@ class Inspector:
         """
         if request.what not in ("grid", "clearance"):
             return look_into(self._sim, request)
-        grid = self._sim.engine.grid
-        if grid is not self._grid:
-            self._grid = grid
+        grid, revision = self._sim.engine.grid, self._sim.feed.last(Subject.MAP)
+        if revision != self._map:
+            self._map = revision
             self._kept.clear()
         key = (request.what, *cells(grid, (request.x0, request.y0, request.x1, request.y1)))
         made = self._kept.get(key)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from botyard.control.parts import RunLoop
 from botyard.engine.build import robot_body
+from botyard.feed import Subject
 from botyard.model.beams import Bundle
 from botyard.model.colors import hex_of
 from botyard.model.obstacles import BoxObject
@@ -28,6 +29,8 @@ _STALLED, _MOTORS, _ESTOP, _HELD, _GHOST = (
     np.int8(b) for b in (Bit.STALLED, Bit.MOTORS, Bit.ESTOP, Bit.HELD, Bit.GHOST)
 )
 _CLIENT = int(Bit.CLIENT)
+_IN_SCHEMA = (Subject.BODIES, Subject.OUTLINES, Subject.READINGS, Subject.MAP, Subject.PORTS)
+"""With any of these the schema is another one."""
 FINE: Final = 0.001
 """Unit of ranges in frames, m, for sensors that reach less than 65 m; others get a coarser one."""
 
@@ -73,19 +76,15 @@ class ViewSource:
         Runs it.
     port_of : callable
         TCP port of a robot, 0 if it has none.
-    ports : callable
-        Counts how often ports have changed.
     """
 
-    def __init__(
-        self, hub: RunLoop, port_of: Callable[[str], int] = lambda _: 0, ports: Callable[[], int] = lambda: 0
-    ) -> None:
+    def __init__(self, hub: RunLoop, port_of: Callable[[str], int] = lambda _: 0) -> None:
         self._hub = hub
-        self._ports = ports
+        self._feed = hub.sim.feed
         self._port_of = port_of
         self._number = 0
         self._schema = b""
-        self._known: tuple[object, ...] = (None, None)
+        self._known = -1
         self._rows: NDArray[np.int64] = np.zeros(0, np.int64)
         self._robots = 0
         self._origin = np.zeros(2)
@@ -93,16 +92,16 @@ class ViewSource:
         self._driven: tuple[int, NDArray[np.uint8]] = (-1, np.zeros(0, np.uint8))
         self._frames: dict[View, bytes] = {}
         self._frame_number = 0
-        self._scene: object = None
+        self._map = -1
         self._map_name = ""
 
     # -- what changes seldom
 
     def map_name(self) -> str:
         """A name of the present map that nobody can guess and no other map has; "" without a map."""
-        scene = self._hub.sim.scene
-        if scene is not self._scene:
-            self._scene = scene
+        revision = self._feed.last(Subject.MAP)
+        if revision != self._map:
+            self._map, scene = revision, self._hub.sim.scene
             nothing = not (len(scene.segments) or len(scene.points) or scene.places or scene.areas)
             self._map_name = "" if nothing else secrets.token_hex(16)
         return self._map_name
@@ -120,14 +119,10 @@ class ViewSource:
 
     def schema(self) -> tuple[int, bytes]:
         """The number and the text of the schema message in force."""
-        sim = self._hub.sim
-        fleet = sim.fleet
-        rows, layout, shapes, ports = fleet.rows, fleet.layout, sim.shapes, self._ports()
-        known = self._known
-        if not (known[0] is sim.scene and known[1] is rows and known[2:] == (layout, shapes, ports)):
+        revision = self._feed.last(*_IN_SCHEMA)
+        if revision != self._known:
             self._rebuild()
-            # building may have placed the devices anew
-            self._known = (sim.scene, rows, fleet.layout, shapes, ports)
+            self._known = revision
         return self._number, self._schema
 
     def _rebuild(self) -> None:
@@ -239,10 +234,11 @@ class ViewSource:
     def _bits(self) -> NDArray[np.uint8]:
         sim = self._hub.sim
         state, rows = sim.snapshot.state, self._rows
-        if self._driven[0] != sim.claims:
+        revision = self._feed.last(Subject.CLAIMS)
+        if self._driven[0] != revision:
             driven = np.zeros(len(rows), np.uint8)
             driven[: self._robots] = [_CLIENT if r.clients else 0 for r in sim.robots.values()]
-            self._driven = (sim.claims, driven)
+            self._driven = (revision, driven)
         # each of these is 0 or 1
         bits = state.stall * _STALLED + state.motors * _MOTORS + state.estop * _ESTOP + state.held * _HELD
         bits += (state.mask == 0) * _GHOST

@@ -35,6 +35,7 @@ from botyard.control.fence import Fence
 from botyard.control.later import then
 from botyard.control.parts import RunLoop
 from botyard.errors import BotyardError, WorldError
+from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.interfaces.ros.mapcells import MapCells
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
@@ -232,6 +233,8 @@ class _Member:
     called: str = ""
     """The robot's name as part of ROS names, which no other robot has."""
     handles: dict[Transport, list[Handle]] = field(default_factory=dict)
+    of: Robot | None = None
+    """Whose it is; another robot may get the same name."""
 
 
 def _limit(limits: Reconfigure, name: str) -> float:
@@ -296,7 +299,7 @@ class RosGraph:
         self._m = Messages(types)
         self._data = StepData()
         self._transports: list[Transport] = []
-        self._rows: object = None
+        self._bodies = -1
         self._maps = not self._sim.scene.source.startswith("ros:")  # else the topic is another's
         self._members: dict[str, _Member] = {}
         self._drivers = Fence(log, "a command by ROS")
@@ -306,10 +309,12 @@ class RosGraph:
         self._log = _LogLines()
         logging.getLogger("botyard").addHandler(self._log)
         hub.attach(self)
+        self._unfollow = hub.follow(self._follow, Subject.BODIES)
 
     def close(self) -> None:
         """Offer nothing any more."""
         self._hub.detach(self)
+        self._unfollow()
         logging.getLogger("botyard").removeHandler(self._log)
         for transport in tuple(self._transports):
             self.remove(transport)
@@ -365,13 +370,18 @@ class RosGraph:
 
     # -- robots come and go
 
+    def _follow(self) -> None:
+        """Robots have come or gone: programs see that also while time stands still."""
+        if self._transports:
+            self._sync()
+
     def _sync(self) -> None:
-        rows = self._sim.fleet.rows
-        if rows is self._rows:
+        revision = self._sim.feed.last(Subject.BODIES)
+        if revision == self._bodies:
             return
-        self._rows = rows
+        self._bodies = revision
         robots = {n: r for n, r in self._sim.robots.items() if r.spec.drive and r.spec.name != THING}
-        for name in [n for n in self._members if n not in robots]:
+        for name in [n for n, member in self._members.items() if robots.get(n) is not member.of]:
             member = self._members.pop(name)
             if member.robot is not None:
                 member.robot.close()
@@ -444,7 +454,7 @@ class RosGraph:
             offered += limits.topics()
             services.append(limits.service())
         lives = [_Live(t, names.node) for t in offered]
-        return _Member(names.node, lives, inputs, services, driver, topics, limits, called)
+        return _Member(names.node, lives, inputs, services, driver, topics, limits, called, of=robot)
 
     def _place(self, name: str, message: Any) -> None:
         pose = message.pose
@@ -480,7 +490,7 @@ class RosGraph:
         node, offered = self.profile.world_node, self.profile.world
         topics = [
             Topic("/tf", "tf2_msgs/TFMessage", self._tf, "odom → base_link of every robot", queue=100),
-            Topic("/tf_static", "tf2_msgs/TFMessage", self._tf_static, "base_link → sensors", version=lambda: tuple(self._members)),
+            Topic("/tf_static", "tf2_msgs/TFMessage", self._tf_static, "base_link → sensors", version=self._latched_robots),
             Topic("/rosout", "rosgraph_msgs/Log", self._log_line, "warnings and errors of the simulator", queue=100, only="ros1"),
             Topic("/rosout", "rcl_interfaces/Log", self._log_line2, "warnings and errors of the simulator", queue=100, only="cdr"),
         ]  # fmt: skip
@@ -614,6 +624,10 @@ class RosGraph:
 
     def _tf(self, stamp: Stamp) -> Any:
         return self._m.tf(stamp, [m.robot.transform() for m in self._members.values() if m.robot is not None])
+
+    def _latched_robots(self) -> Hashable:
+        """Changes when /tf_static does."""
+        return tuple(self._members.values())
 
     def _tf_static(self, stamp: Stamp) -> Any:
         return self._m.tf(

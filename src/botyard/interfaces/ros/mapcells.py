@@ -10,9 +10,11 @@ import numpy as np
 
 from botyard.control.parts import Host
 from botyard.errors import BotyardError, WorldError
+from botyard.feed import Subject
 from botyard.model import raster
 from botyard.model.raster import Raster, RasterRequest, rasterise
 from botyard.model.scene import Scene
+from botyard.sim.simulation import Simulation
 
 log = logging.getLogger("botyard.ros")
 
@@ -47,45 +49,43 @@ class MapCells:
 
     Parameters
     ----------
-    scene : callable
-        The present one.
+    sim : Simulation
+        Has the map, and tells of another one.
     host : Host
         Where work is done beside the steps.
     job : callable or None
         Makes the piece of work for a process that makes large ones, by the name of its module; None: they are made in this one.
     """
 
-    def __init__(self, scene: Callable[[], Scene], host: Host, job: Callable[[str], Job] | None) -> None:
-        self._scene = scene
+    def __init__(self, sim: Simulation, host: Host, job: Callable[[str], Job] | None) -> None:
+        self._sim = sim
         self._host = host
         self._new_job = job
-        self._drawn: Scene | None = None
+        self._map = -1
         self._raster: Raster | None = None
-        self._version = 0
         self._begun = False
         self._job: Job | None = None
 
     @property
     def version(self) -> int:
         """Changes with the map, and when its cells are there."""
-        if self._drawn is not self._scene():
-            self._drawn, self._raster, self._begun = self._scene(), None, False
-            self._version += 1
-        return self._version
+        return self._sim.feed.last(Subject.MAP, Subject.CELLS)
 
     def get(self) -> Raster | None:
         """The cells; none for an empty world. None: they are being made, and `version` changes when they are there."""
-        _ = self.version
-        scene = self._drawn
-        if self._raster is None and not self._begun and scene is not None:
+        revision = self._sim.feed.last(Subject.MAP)
+        if revision != self._map:
+            self._map, self._raster, self._begun = revision, None, False
+        if self._raster is None and not self._begun:
             self._begun = True
+            scene = self._sim.scene
             cell = _cell(scene)
             if _count(raster.extent(scene), cell) <= QUICK and len(scene.segments) + len(scene.points) <= QUICK_THINGS:
                 self._raster = _made(scene, cell, None)
             else:
                 self._job = job = None if self._new_job is None else self._new_job(raster.MODULE)
                 self._host.run_aside(
-                    lambda: _made(scene, cell, job), lambda made, error: self._done(scene, made, error)
+                    lambda: _made(scene, cell, job), lambda made, error: self._done(revision, made, error)
                 )
         return self._raster
 
@@ -95,8 +95,8 @@ class MapCells:
             self._job.kill()
             self._job.wait()
 
-    def _done(self, scene: Scene, made: Raster | None, error: Exception | None) -> None:
-        if scene is not self._drawn:  # another map has come meanwhile
+    def _done(self, revision: int, made: Raster | None, error: Exception | None) -> None:
+        if revision != self._map:  # another map has come meanwhile
             return
         if made is None:
             log.warning(
@@ -106,7 +106,7 @@ class MapCells:
         elif made.resolution > CELL:
             log.warning("the map is so large that it is published in cells of %g m", made.resolution)
         self._raster = made
-        self._version += 1
+        self._sim.feed.tell(Subject.CELLS)
 
 
 def _count(extent: tuple[float, float], cell: float) -> float:

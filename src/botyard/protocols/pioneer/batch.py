@@ -53,7 +53,6 @@ class Batch:
 
     def __init__(self) -> None:
         self._key: tuple[Hashable, ...] = ()
-        self._robots: Mapping[str, int] | None = None  # kept, so that its identity is its own
         self._sips: list[_Sips] = []
         self._scans: list[_Scans] = []
 
@@ -85,12 +84,12 @@ class Batch:
         """Have the rows of these sessions as they are now; False when readings that are wanted have not been taken yet."""
         # sessions that the arrays were made for are kept by them, so their identities are their own too
         key = (fleet.layout, *((id(s), s.report_version) for s in sessions))
-        if key == self._key and fleet.rows is self._robots:
+        if key == self._key:
             return all(g.is_current(fleet) for g in self._sips) and all(g.is_current(fleet) for g in self._scans)
-        self._key, self._robots = (), None
+        self._key = ()
         if not self._arrange(sessions, fleet):
             return False
-        self._key, self._robots = key, fleet.rows
+        self._key = key
         return True
 
     def _arrange(self, sessions: Sequence[Session], fleet: Fleet) -> bool:

@@ -1,0 +1,283 @@
+"""Page, ROS, AMBF and ports of Pioneer clients follow robots that come and go by `restore`, or under the name of another one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from botyard.app.compose import Parts, compose
+from botyard.formats.models import find_robot
+from botyard.interfaces.ambf.ambf import Ambf
+from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.viewsource import ViewSource
+from botyard.interfaces.ros.graph import RosGraph
+from botyard.protocols.ambf.messages import definitions
+from botyard.protocols.pioneer.packet import frame
+from botyard.protocols.ros_messages.types import Types, types
+from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui.session import Tokens, Viewer
+from botyard.sim.simulation import Simulation
+from tests.servers.test_rosgraph import Recorder
+from tests.waiting import PATIENCE
+
+Act = Callable[[Parts], Awaitable[None]]
+
+
+def world() -> Simulation:
+    sim = Simulation(seed=1)
+    sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))
+    sim.add_robot("p3dx", "bob", pose=(3.0, 0.0, 0.0))
+    return sim
+
+
+def run(act: Act) -> None:
+    async def main() -> None:
+        parts = compose(world(), port=0)
+        parts.yard.adopt()
+        running = asyncio.ensure_future(parts.hub.run())
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await act(parts)
+        finally:
+            parts.hub.stop()
+            await running
+            parts.close()
+            await parts.ended()
+
+    asyncio.run(main())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+@pytest.fixture(params=["time goes on", "time stands still"])
+def still(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param == "time stands still")
+
+
+def test_ports_of_pioneer_clients(still: bool) -> None:
+    """What `restore` brings gets a port, what it takes loses it, and its client goes; the others keep theirs."""
+
+    async def act(parts: Parts) -> None:
+        yard, sim = parts.yard, parts.hub.sim
+        if still:
+            parts.hub.pause()
+        state = sim.save_state()
+        yard.remove(["bob"])
+        yard.add("p3dx", "eve")
+        await yard.open()
+        ports = {name: yard.port_of(name) for name in ("ann", "eve")}
+        reader, writer = await asyncio.open_connection("127.0.0.1", ports["eve"])
+        writer.write(frame(0))
+        assert await reader.read(1)
+        sim.restore(state)
+        await until(lambda: set(yard.servers) == {"ann", "bob"} and yard.port_of("bob"))
+        assert yard.port_of("ann") == ports["ann"]
+        assert yard.servers["bob"].robot is sim.robots["bob"]
+        await reader.read()  # to the end
+        writer.close()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", ports["eve"])
+        _, writer = await asyncio.open_connection("127.0.0.1", yard.port_of("bob"))
+        writer.close()
+
+    run(act)
+
+
+def test_another_robot_of_the_same_name_gets_the_port() -> None:
+    """A state may have another model under a name that is there."""
+
+    async def act(parts: Parts) -> None:
+        yard, sim = parts.yard, parts.hub.sim
+        state = sim.save_state()
+        yard.remove(["bob"])
+        yard.add("amigo", "bob", None)
+        await yard.open()
+        port, before = yard.port_of("bob"), yard.servers["bob"]
+        sim.restore(state)
+        await until(lambda: yard.servers["bob"] is not before and yard.port_of("bob"))
+        assert yard.port_of("bob") == port
+        assert yard.servers["bob"].robot is sim.robots["bob"]
+
+    run(act)
+
+
+def test_robots_that_clients_may_not_reach_get_none() -> None:
+    async def act(parts: Parts) -> None:
+        yard, sim = parts.yard, parts.hub.sim
+        await yard.open()
+        sim.unserve(["bob"])
+        sim.add_robot("box", "crate", pose=(6.0, 0.0, 0.0))
+        await until(lambda: "bob" not in yard.servers)
+        sim.add_robot("p3dx", "eve", pose=(9.0, 0.0, 0.0))
+        await until(lambda: yard.port_of("eve"))
+        assert set(yard.servers) == {"ann", "eve"}
+
+    run(act)
+
+
+def test_robots_of_a_factory_are_its_own() -> None:
+    """They get no port beside that of the factory, and when `restore` takes one, its client goes."""
+
+    async def act(parts: Parts) -> None:
+        yard, sim = parts.yard, parts.hub.sim
+        factory = yard.add_factory("p3dx")
+        await yard.open()
+        state = sim.save_state()
+        reader, writer = await asyncio.open_connection("127.0.0.1", factory.address[1])
+        writer.write(frame(0))
+        assert await reader.read(1)
+        await until(lambda: len(sim.robots) == 3)
+        tick = sim.tick
+        await until(lambda: sim.tick > tick + 1)
+        assert set(yard.servers) == {"ann", "bob"}
+        sim.restore(state)
+        await reader.read()  # to the end
+        writer.close()
+        await until(lambda: not factory.connected)
+        assert not factory.made
+        assert set(sim.robots) == {"ann", "bob"}
+
+    run(act)
+
+
+def test_ros_topics(still: bool) -> None:
+    async def act(parts: Parts) -> None:
+        sim = parts.hub.sim
+        graph, paper = RosGraph(parts.hub, parts.control, parts.maps.cells, types()), Recorder()
+        graph.add(paper)
+        if still:
+            parts.hub.pause()
+        state = sim.save_state()
+        sim.remove_robot("bob")
+        sim.add_robot("p3dx", "eve", pose=(3.0, 0.0, 0.0))
+        await until(lambda: "/eve/odom" in paper.names and "/bob/odom" not in paper.names)
+        sim.restore(state)
+        await until(lambda: "/bob/odom" in paper.names and "/eve/odom" not in paper.names)
+        before = paper["/bob/odom"]
+        sim.remove_robot("bob")
+        sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))  # before anybody has looked
+        await until(lambda: paper["/bob/odom"] is not before)
+        graph.close()
+
+    run(act)
+
+
+def test_ros_shows_the_robot_that_has_the_name() -> None:
+    async def act(parts: Parts) -> None:
+        sim, hub = parts.hub.sim, parts.hub
+        hub.pause()
+        graph, paper = RosGraph(hub, parts.control, parts.maps.cells, types()), Recorder()
+        graph.add(paper)
+        sim.remove_robot("bob")
+        sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))
+        hub.step_once()
+        topic = paper["/bob/base_pose_ground_truth"]
+        topic.is_wanted = True
+        paper.changed()
+        hub.step_once()
+        (message,) = topic.sent
+        assert struct.pack("<d", 5.0) in message.cdr, "where the new one is"
+        graph.close()
+
+    run(act)
+
+
+def test_ambf_objects(still: bool) -> None:
+    async def act(parts: Parts) -> None:
+        sim = parts.hub.sim
+        ambf = Ambf(parts.hub, parts.control, parts.lockstep, Types("jazzy", definitions("2.0")), "2.0")
+        paper = Recorder()
+        ambf.add(paper)
+
+        def names() -> set[str]:
+            return {n.split("/")[3] for n in paper.names if n.startswith("/ambf/env/") and n.endswith("/State")}
+
+        if still:
+            parts.hub.pause()
+        state = sim.save_state()
+        sim.remove_robot("bob")
+        sim.add_robot("p3dx", "eve", pose=(3.0, 0.0, 0.0))
+        await until(lambda: "eve" in names() and "bob" not in names())
+        sim.restore(state)
+        await until(lambda: "bob" in names() and "eve" not in names())
+        before = ambf._objects["body", "bob"], ambf._objects["body", "ann"]
+        sim.remove_robot("bob")
+        sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))  # before anybody has looked
+        await until(lambda: ambf._objects["body", "bob"] is not before[0])
+        assert ambf._objects["body", "ann"] is before[1]
+        ambf.close()
+
+    run(act)
+
+
+def test_the_page(still: bool) -> None:
+    """The schema names who is there, with its port, and a viewer hears of it."""
+
+    async def act(parts: Parts) -> None:
+        sim, yard, hub = parts.hub.sim, parts.yard, parts.hub
+        await yard.open()
+        source = ViewSource(hub, yard.port_of)
+        desk = PageDesk(hub, yard, parts.maps, source)
+        hub.watch(desk.changed)
+        if still:
+            hub.pause()
+
+        def shown() -> dict[str, int]:
+            return {b["name"]: b.get("port", 0) for b in json.loads(source.schema()[1])["bodies"]}
+
+        state = sim.save_state()
+        assert shown() == {name: yard.port_of(name) for name in ("ann", "bob")}
+        sim.remove_robot("bob")
+        assert set(shown()) == {"ann"}
+        number = source.number
+        sim.restore(state)
+        assert set(shown()) == {"ann", "bob"}
+        await until(lambda: source.number > number)
+        await until(lambda: shown().get("bob"))
+        assert shown()["bob"] == yard.port_of("bob")
+
+    run(act)
+
+
+def test_the_page_reads_the_sensors_of_the_robot_that_has_the_name() -> None:
+    async def act(parts: Parts) -> None:
+        sim, hub = parts.hub.sim, parts.hub
+        desk = PageDesk(hub, parts.yard, parts.maps, ViewSource(hub))
+        viewer = Viewer(desk, Tokens("all", "look"), 0.0)
+        hello = {"type": "hello", "token": "all", "version": msg.VERSION, "view": {"selected": ["bob"]}}
+        viewer.receive_text(json.dumps(hello), 0.0)
+        desk.prepare()
+        sonar = sim.robots["bob"].sonar
+        assert sonar is not None
+        assert sonar.is_read
+        sim.remove_robot("bob")
+        again = sim.add_robot(find_robot("p3dx"), "bob", pose=(5.0, 0.0, 0.0)).sonar
+        assert again is not None
+        desk.prepare()
+        assert again.is_read
+
+    run(act)
+
+
+def test_who_drives_is_shown_after_a_restore() -> None:
+    async def act(parts: Parts) -> None:
+        sim = parts.hub.sim
+        source = ViewSource(parts.hub)
+        sim.robots["ann"].claim("ros")
+        state = sim.save_state()
+        source.schema()
+        driven = source._bits()
+        sim.robots["ann"].release("ros")
+        assert (source._bits() != driven).any()
+        sim.restore(state)
+        source.schema()
+        assert (source._bits() == driven).all()
+
+    run(act)
