@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from bench.reference import Yardstick
-from botyard.devices.gripper import Action
 from botyard.formats.models import find_robot
 from botyard.model.library import parse_robot
+from botyard.model.readings import Action
 from botyard.model.robot import RobotSpec
 from botyard.sim.simulation import Simulation
 

@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.controllers.crew import employ
-from botyard.devices.gripper import Action, Grippers
+from botyard.devices.gripper import Grippers
 from botyard.engine import commands as cmd
 from botyard.errors import StateError, WorldError
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.readings import Action
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.protocols.pioneer.packet import command as packet

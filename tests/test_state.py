@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 import botyard
 from botyard.controllers.crew import employ
-from botyard.devices.gripper import Action
 from botyard.devices.joints import JointCommand
 from botyard.engine import commands as cmd
 from botyard.engine.state import CHECKSUM, MAGIC, columns_of, declared
@@ -32,6 +31,7 @@ from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.objects import Described, JointSpec
 from botyard.model.obstacles import BoxObject, Visible
+from botyard.model.readings import Action
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Place, Scene
 from botyard.model.world import Program

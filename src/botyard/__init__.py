@@ -13,8 +13,6 @@ from botyard.version import __version__
 
 if TYPE_CHECKING:
     from botyard.app.serve import serve
-    from botyard.devices.laser import LaserScan
-    from botyard.devices.sonar import SonarReadings
     from botyard.errors import (
         ArgumentError,
         BotyardError,
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from botyard.formats.registry import load_scene
     from botyard.geometry import Pose, Twist
     from botyard.model.library import load_laser, robot_names
+    from botyard.model.readings import LaserScan, SonarReadings
     from botyard.model.robot import RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
@@ -45,7 +44,7 @@ _WHERE = {
     "CommandError": "errors",
     "DoubtWarning": "errors",
     "FormatError": "errors",
-    "LaserScan": "devices.laser",
+    "LaserScan": "model.readings",
     "LaserSpec": "model.sensors",
     "MapError": "errors",
     "ModelError": "errors",
@@ -54,7 +53,7 @@ _WHERE = {
     "RobotSpec": "model.robot",
     "Scene": "model.scene",
     "Simulation": "sim.simulation",
-    "SonarReadings": "devices.sonar",
+    "SonarReadings": "model.readings",
     "SonarSpec": "model.sensors",
     "StateError": "errors",
     "Twist": "geometry",

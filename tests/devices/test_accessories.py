@@ -8,19 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from botyard.devices.battery import Battery, ChargeState
+from botyard.devices.battery import Battery
 from botyard.devices.bumpers import Bumpers, BumperSpec, pressed
 from botyard.devices.compass import CompassSpec, bearing
 from botyard.devices.electrics import Electrics
-from botyard.devices.encoders import GYRO_SCALE, gyro_reading, ticks
-from botyard.devices.gripper import Action
 from botyard.devices.joints import JointCommand
 from botyard.geometry import Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.objects import Described, JointSpec
+from botyard.model.readings import Action, ChargeState
 from botyard.model.robot import BatterySpec, PioneerSpec
 from botyard.model.scene import Area, Place, Scene
+from botyard.protocols.pioneer.encoders import GYRO_SCALE, gyro_reading, ticks
 from botyard.sim.simulation import Simulation
 from tests.naive import contact_sectors
 

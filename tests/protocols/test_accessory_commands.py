@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.devices.gripper import GripperState
 from botyard.geometry import Pose
+from botyard.model.readings import GripperState
 from botyard.model.scene import Area, Place, Scene
 from botyard.protocols.pioneer import gripperbits
 from botyard.protocols.pioneer.accessoryreports import Encoders, GripperReport, Gyro, Io, JoystickReport

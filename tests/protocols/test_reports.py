@@ -17,13 +17,13 @@ from botyard.geometry import Pose
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import Axes, MotionLimits
+from botyard.model.robotport import Timing
 from botyard.model.scene import Area, GeoReference, Scene
 from botyard.protocols.pioneer import reportbuilder
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat, build_sip, scan_geometry
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimStat
-from botyard.protocols.robotport import Timing
 from botyard.servers.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
 from botyard.engine.layout import F8, I1, I8
 from botyard.engine.tables import NOBODY, Column, Row, Table, cell
+from botyard.model.readings import ChargeState
 from botyard.model.robot import BatterySpec
 from botyard.units import TWO_PI
 
@@ -26,15 +26,6 @@ DOCK_DISTANCE: Final = 0.35
 """A robot this near to a dock's pose touches its contacts, m …"""
 DOCK_ANGLE: Final = math.radians(30)
 """… if its heading differs by no more than this, rad."""
-
-
-class ChargeState(IntEnum):
-    """What the charger does; numbers of the SIP (pioneer-protocol §5)."""
-
-    NOT_CHARGING = 0
-    BULK = 1
-    OVERCHARGE = 2
-    FLOAT = 3
 
 
 class Batteries(Table):
@@ -227,4 +218,4 @@ class Battery(Row[Batteries]):
         self.table.advance(np.array([self.number]), dt, np.array([effort]), np.array([on_dock], np.int8))
 
 
-__all__ = ["Batteries", "Battery", "ChargeState", "docked"]
+__all__ = ["Batteries", "Battery", "docked"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
+from botyard.model.readings import Action, GripperState
 from botyard.model.robot import Drive, RobotSpec
 
 if TYPE_CHECKING:
@@ -36,51 +36,6 @@ TOUCH: Final = 1e-6
 """Paddles that are this near to their goal are there, m."""
 PAIRS: Final = 100_000
 """So many pairs of closing grippers and things are looked at at once: the memory that this takes is bounded."""
-
-
-class Action(IntEnum):
-    """What a client can ask for; numbers of command GRIPPER (pioneer-protocol §4.6)."""
-
-    OPEN = 1
-    CLOSE = 2
-    STOP = 3
-    LIFT_UP = 4
-    LIFT_DOWN = 5
-    LIFT_STOP = 6
-    STORE = 7
-    DEPLOY = 8
-    HALT = 15
-    PRESSURE = 16
-    LIFT_CARRY = 17
-
-
-class GripperState(NamedTuple):
-    """What the gripper's switches say.
-
-    Attributes
-    ----------
-    open, closed : bool
-        Both paddles at the outer end; both paddles against something, or each other.
-    left_touches, right_touches : bool
-        The paddle presses on something.
-    paddles_move, lift_moves : bool
-        In motion.
-    lift_up, lift_down : bool
-        The lift is at that end.
-    inner_beam, outer_beam : bool
-        Beam broken.
-    """
-
-    open: bool
-    closed: bool
-    left_touches: bool
-    right_touches: bool
-    paddles_move: bool
-    lift_moves: bool
-    lift_up: bool
-    lift_down: bool
-    inner_beam: bool
-    outer_beam: bool
 
 
 def _paddles(front: float, reach: float, thickness: float, left: float, right: float) -> tuple[Outline, ...]:
@@ -435,4 +390,4 @@ class Gripper(Row[Grippers]):
         )
 
 
-__all__ = ["Action", "Gripper", "GripperState", "Grippers", "extents", "open_paddles"]
+__all__ = ["Gripper", "Grippers", "extents", "open_paddles"]

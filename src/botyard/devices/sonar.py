@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
-
 from botyard.model.beams import Bundle
 from botyard.model.sensors import SonarSpec
 
 STREAM = 8
 """Number of the ring in the random streams of its body."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SonarReadings:
-    """What a ring measured.
-
-    Attributes
-    ----------
-    stamp : float
-        Simulated time, s.
-    range_min, range_max : float
-        Range limits, m.
-    ranges : (n,) float64 array
-        Range of each transducer, m, in the order of its index; `range_max` where nothing was met. Read-only.
-    """
-
-    stamp: float
-    range_min: float
-    range_max: float
-    ranges: NDArray[np.float64]
 
 
 def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:

@@ -21,7 +21,7 @@ from botyard.control.parts import Listener
 from botyard.errors import NotNowError
 from botyard.feed import Subject
 from botyard.interfaces.pioneer.reporting import Reporter
-from botyard.protocols.robotport import Timing
+from botyard.model.robotport import Timing
 from botyard.servers.background import Background
 from botyard.servers.intake import Intake
 from botyard.servers.workclock import uncounted

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Fleet(Handle):
     """The robots of a simulation as arrays, one element a robot, in the order of `Simulation.robots`.
 
-    Also implements `botyard.protocols.robotport.Fleet`, whose rows are those of all bodies.
+    Also implements `botyard.model.robotport.Fleet`, whose rows are those of all bodies.
     """
 
     def __init__(self, sim: Simulation) -> None:

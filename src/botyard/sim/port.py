@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botyard.devices.gripper import GripperState
-from botyard.devices.laser import LaserScan
-from botyard.devices.sonar import SonarReadings
 from botyard.devices.view import DeviceReader
 from botyard.engine import commands as cmd
 from botyard.geometry import Pose
 from botyard.model.devices import DeviceSpec, PioneerFields
-from botyard.protocols.robotport import RobotState, Timing
+from botyard.model.readings import GripperState, LaserScan, SonarReadings
+from botyard.model.robotport import RobotState, Timing
 from botyard.sim.commands import Commands
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ def _bits(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> d
 
 
 class Port:
-    """A robot for a protocol's session; implements `botyard.protocols.robotport.RobotPort`."""
+    """A robot for a protocol's session; implements `botyard.model.robotport.RobotPort`."""
 
     def __init__(self, robot: Robot, source: str) -> None:
         self._robot = robot
@@ -83,6 +81,46 @@ class Port:
     def submit(self, command: cmd.Command) -> None:
         """Queue a command for the next step."""
         self._commands.submit(command)
+
+    def drive(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
+        """Queue velocities."""
+        self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+
+    def move(self, distance: float) -> None:
+        """Queue: drive straight by a distance."""
+        self.submit(cmd.MoveBy(distance))
+
+    def turn_to(self, heading: float) -> None:
+        """Queue: turn to a heading."""
+        self.submit(cmd.TurnTo(heading))
+
+    def turn_by(self, angle: float) -> None:
+        """Queue: turn by an angle."""
+        self.submit(cmd.TurnBy(angle))
+
+    def stop(self) -> None:
+        """Queue: come to rest."""
+        self.submit(cmd.Stop())
+
+    def emergency_stop(self) -> None:
+        """Queue: stop as hard as possible."""
+        self.submit(cmd.EmergencyStop())
+
+    def enable_motors(self, on: bool) -> None:
+        """Queue: motors on or off."""
+        self.submit(cmd.EnableMotors(on))
+
+    def set_limits(self, v: float | None = None, w: float | None = None) -> None:
+        """Queue: greatest speed and turn rate."""
+        self.submit(cmd.SetLimits(v=v, w=w))
+
+    def set_ramp(self, axis: int, accel: float | None = None, decel: float | None = None) -> None:
+        """Queue: acceleration and deceleration of an axis."""
+        self.submit(cmd.SetRamp(axis, accel=accel, decel=decel))
+
+    def set_odometry(self, pose: Pose) -> None:
+        """Queue: odometry begins anew at a pose."""
+        self.submit(cmd.SetOdometry(pose))
 
     def reset_limits(self) -> None:
         """Queue: speed limits and ramps of the model."""

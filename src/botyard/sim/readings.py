@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from botyard import arguments
 from botyard.devices.laser import STREAM as LASER_STREAM
-from botyard.devices.laser import LaserScan, laser_bundle
+from botyard.devices.laser import laser_bundle
 from botyard.devices.sonar import STREAM as SONAR_STREAM
-from botyard.devices.sonar import SonarReadings, sonar_bundles
+from botyard.devices.sonar import sonar_bundles
 from botyard.engine.layout import F8
 from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
+from botyard.model.readings import LaserScan, SonarReadings
 from botyard.model.sensors import LaserSpec
 from botyard.sim.journal import (
     SetRays,

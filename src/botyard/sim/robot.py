@@ -11,7 +11,7 @@ from botyard import arguments
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards, Electrics
 from botyard.devices.erring import attach_errors
-from botyard.devices.gripper import Gripper, GripperState
+from botyard.devices.gripper import Gripper
 from botyard.devices.tables import under_table
 from botyard.devices.view import DeviceReader, View, has_columns
 from botyard.engine import commands as cmd
@@ -22,8 +22,9 @@ from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
 from botyard.handle import Handle
 from botyard.model.devices import find_device, is_device, names_of
 from botyard.model.obstacles import Visible
+from botyard.model.readings import GripperState
 from botyard.model.robot import Axes, RobotSpec
-from botyard.protocols.robotport import RobotState
+from botyard.model.robotport import RobotState
 from botyard.sim.commands import Commands
 from botyard.sim.journal import API, Claim, acting
 from botyard.sim.port import Port

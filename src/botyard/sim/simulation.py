@@ -10,7 +10,7 @@
         sim.step()
 
 Everything is in SI units and REP-103 axes. Joins engine and devices; knows no protocol, but `Robot.port` gives a session what it needs
-(`botyard.protocols.robotport.RobotPort`).
+(`botyard.model.robotport.RobotPort`).
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ from botyard.model.library import load_laser
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
+from botyard.model.robotport import Timing
 from botyard.model.scene import Scene
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.names import MAX_NAME, body_name, check_name
-from botyard.protocols.robotport import Timing
 from botyard.sim.fleet import Fleet
 from botyard.sim.journal import (
     AddRobots,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from botyard.devices.gripper import Action
+from botyard.model.readings import Action
 from botyard.names import shown
 from botyard.protocols.pioneer.commands import OLD_LASER_COMMANDS, C, P, command_name
 from botyard.protocols.pioneer.conversation import Conversation

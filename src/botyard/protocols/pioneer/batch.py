@@ -16,15 +16,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.layout import F8, I8
+from botyard.model.robotport import Fleet
 from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.laserstate import LaserState
 from botyard.protocols.pioneer.packet import HEADER
 from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS, STALL_BITS, build_sip, is_stalled_by
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, LaserPart
 from botyard.protocols.pioneer.session import Session
-from botyard.protocols.robotport import Fleet
 from botyard.units import deg, mm
+
+F8 = NDArray[np.float64]
+I8 = NDArray[np.int64]
 
 Bytes2D = NDArray[np.uint8]
 

@@ -6,13 +6,13 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from botyard.devices.gripper import Action
+from botyard.model.readings import Action
+from botyard.model.robotport import RobotPort
 from botyard.protocols.pioneer.commands import QUIET, command_name
 from botyard.protocols.pioneer.events import Event, Level, LogLine
 from botyard.protocols.pioneer.laserstate import LaserState
 from botyard.protocols.pioneer.packet import Packet
 from botyard.protocols.pioneer.streams import Streams
-from botyard.protocols.robotport import RobotPort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

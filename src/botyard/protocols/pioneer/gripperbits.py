@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from botyard.devices.gripper import GripperState
+from botyard.model.readings import GripperState
 
 LAYOUTS = ("aria", "p2os")
 

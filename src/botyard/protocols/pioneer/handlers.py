@@ -11,20 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from botyard import units
-from botyard.engine.commands import (
-    Command,
-    EmergencyStop,
-    EnableMotors,
-    MoveBy,
-    SetLimits,
-    SetOdometry,
-    SetRamp,
-    SetVelocity,
-    Stop,
-    TurnBy,
-    TurnTo,
-)
 from botyard.geometry import Pose
+from botyard.model.robotport import RobotPort
 from botyard.names import shown
 from botyard.protocols.pioneer import accessoryhandlers, simhandlers
 from botyard.protocols.pioneer.accessoryhandlers import laser
@@ -71,12 +59,12 @@ def _config(session: Conversation, packet: Packet) -> None:
 # -- motion
 
 
-def _drive(session: Conversation, command: Command) -> None:
-    """Queue a motion command; with motors off it will be ignored, and the log says so once."""
+def _moved(session: Conversation) -> RobotPort:
+    """The robot, for a motion command; with motors off that will be ignored, and the log says so once."""
     if not session.motors_on and not session.warned_motors:
         session.warned_motors = True
         session.log(Level.WARNING, "motion commands are ignored while the motors are off (send ENABLE 1)")
-    session.port.submit(command)
+    return session.port
 
 
 def _enable(session: Conversation, packet: Packet) -> None:
@@ -86,19 +74,19 @@ def _enable(session: Conversation, packet: Packet) -> None:
         session.log(Level.WARNING, f"the motors stay off: {why}")
         return
     session.motors_on = on
-    session.port.submit(EnableMotors(session.motors_on))
+    session.port.enable_motors(session.motors_on)
 
 
 def _vel(session: Conversation, packet: Packet) -> None:
-    _drive(session, SetVelocity(v=_m(packet)))
+    _moved(session).drive(v=_m(packet))
 
 
 def _rvel(session: Conversation, packet: Packet) -> None:
-    _drive(session, SetVelocity(w=_rad(packet)))
+    _moved(session).drive(w=_rad(packet))
 
 
 def _latvel(session: Conversation, packet: Packet) -> None:
-    _drive(session, SetVelocity(vy=_m(packet)))
+    _moved(session).drive(vy=_m(packet))
 
 
 def _vel2(session: Conversation, packet: Packet) -> None:
@@ -106,43 +94,43 @@ def _vel2(session: Conversation, packet: Packet) -> None:
     low, high = packet.byte_pair()
     p = session.port.spec.pioneer
     right, left = _signed_byte(low) * p.vel2_div, _signed_byte(high) * p.vel2_div
-    _drive(session, SetVelocity(v=units.from_mm((left + right) / 2.0), w=(right - left) / 2.0 * p.diff_conv))
+    _moved(session).drive(v=units.from_mm((left + right) / 2.0), w=(right - left) / 2.0 * p.diff_conv)
 
 
 def _move(session: Conversation, packet: Packet) -> None:
-    _drive(session, MoveBy(_m(packet)))
+    _moved(session).move(_m(packet))
 
 
 def _head(session: Conversation, packet: Packet) -> None:
-    _drive(session, TurnTo(_rad(packet)))
+    _moved(session).turn_to(_rad(packet))
 
 
 def _dhead(session: Conversation, packet: Packet) -> None:
-    _drive(session, TurnBy(_rad(packet)))
+    _moved(session).turn_by(_rad(packet))
 
 
 def _stop(session: Conversation, packet: Packet) -> None:
-    session.port.submit(Stop())
+    session.port.stop()
 
 
 def _estop(session: Conversation, packet: Packet) -> None:
-    session.port.submit(EmergencyStop())
+    session.port.emergency_stop()
 
 
 def _setv(session: Conversation, packet: Packet) -> None:
-    session.port.submit(SetLimits(v=abs(_m(packet))))
+    session.port.set_limits(v=abs(_m(packet)))
 
 
 def _setrv(session: Conversation, packet: Packet) -> None:
-    session.port.submit(SetLimits(w=abs(_rad(packet))))
+    session.port.set_limits(w=abs(_rad(packet)))
 
 
 def _ramp(session: Conversation, axis: int, value: float) -> None:
     """Positive: acceleration; negative: deceleration."""
     if value >= 0.0:
-        session.port.submit(SetRamp(axis, accel=value))
+        session.port.set_ramp(axis, accel=value)
     else:
-        session.port.submit(SetRamp(axis, decel=-value))
+        session.port.set_ramp(axis, decel=-value)
 
 
 def _seta(session: Conversation, packet: Packet) -> None:
@@ -164,7 +152,7 @@ def _seto(session: Conversation, packet: Packet) -> None:
         r = packet.reader()
         r.u8()
         pose = Pose(units.from_mm(r.i16()), units.from_mm(r.i16()), units.from_deg(r.i16()))
-    session.port.submit(SetOdometry(pose))
+    session.port.set_odometry(pose)
 
 
 # -- devices

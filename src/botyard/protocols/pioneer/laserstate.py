@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from botyard import units
+from botyard.model.robotport import RobotPort, RobotState
 from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
-from botyard.protocols.robotport import RobotPort, RobotState
 
 MAX_READINGS: Final = 3601
 """Readings of a scan that clients may have: a tenth of a degree all around. Rays cost every step."""

@@ -14,16 +14,15 @@ from typing import Any, Final
 import numpy as np
 
 from botyard import units
-from botyard.devices import encoders
-from botyard.devices.laser import LaserScan
 from botyard.model.devices import DeviceSpec, PioneerFields, find_device
+from botyard.model.readings import LaserScan
 from botyard.model.robot import RobotSpec
+from botyard.model.robotport import RobotPort, RobotState
 from botyard.protocols.pioneer import accessoryreports as accessories
-from botyard.protocols.pioneer import gripperbits
+from botyard.protocols.pioneer import encoders, gripperbits
 from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reports import CONFIG_MAXIMA, READINGS_PER_PACKET, Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimDevice, SimInfo, SimStat
-from botyard.protocols.robotport import RobotPort, RobotState
 
 log = logging.getLogger("botyard.devices")
 

@@ -13,9 +13,9 @@ import math
 from enum import Enum, auto
 from typing import Final
 
-from botyard.engine.commands import SetVelocity, Stop
 from botyard.errors import DeniedError
 from botyard.model.devices import DeviceSpec, find_device
+from botyard.model.robotport import RobotPort, RobotState
 from botyard.protocols.pioneer import handlers
 from botyard.protocols.pioneer.commands import C, P, command_name
 from botyard.protocols.pioneer.conversation import Conversation, PioneerSettings
@@ -24,7 +24,6 @@ from botyard.protocols.pioneer.packet import Packet, Parser, frame
 from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip, is_stalled_by
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
 from botyard.protocols.pioneer.simreports import MapChanged
-from botyard.protocols.robotport import RobotPort, RobotState
 
 SIP_PERIOD_US: Final = 100_000
 """A SIP is sent every so many µs of simulated time, or in every step where steps are longer."""
@@ -138,7 +137,7 @@ class Session(Conversation):
         time_us = self.port.time_us
         if time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired:
             self._watchdog_fired = True
-            self.port.submit(Stop())
+            self.port.stop()
             self.log(
                 Level.WARNING,
                 f"watchdog: nothing heard for {self._watchdog_us / 1e6:g} s of simulated time, the robot stops",
@@ -307,16 +306,16 @@ class Session(Conversation):
         if self.bumpstall and self.port.spec.devices:
             bumped = is_stalled_by(self.port.report_bits().get("stall_bumpers", 0), self.bumpstall)
             if bumped and not self._bumped:
-                self.port.submit(Stop())
+                self.port.stop()
             self._bumped = bumped
         if not self.joydrive:
             return
         stick = self.port.electrics.joystick
         if stick.button1:
             top = self.port.state().limits
-            self.port.submit(SetVelocity(v=stick.y * stick.throttle * top.x, w=-stick.x * stick.throttle * top.a))
+            self.port.drive(v=stick.y * stick.throttle * top.x, w=-stick.x * stick.throttle * top.a)
         elif self._joydriving:
-            self.port.submit(Stop())
+            self.port.stop()
         self._joydriving = stick.button1
 
     # -- reports

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from botyard.model.robotport import RobotPort, RobotState
 from botyard.protocols.pioneer import reportbuilder as build
 from botyard.protocols.pioneer.commands import P
-from botyard.protocols.robotport import RobotPort, RobotState
 
 
 class _Report(Protocol):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from botyard.devices.view import DeviceReader
 from botyard.errors import WorldError
 from botyard.model.devices import RosMessage
+from botyard.model.robotport import DeviceReader, RobotPort
 from botyard.names import shown
-from botyard.protocols.robotport import RobotPort
 from botyard.protocols.ros_messages.messages import Messages, Stamp, Transform
 from botyard.protocols.ros_messages.naming import Names
 from botyard.protocols.ros_messages.types import Types
@@ -18,7 +17,7 @@ from botyard.protocols.ros_messages.types import Types
 class Shown(NamedTuple):
     """A device that ROS shows."""
 
-    reader: DeviceReader[Any]
+    reader: DeviceReader
     ros: RosMessage[Any, Any]
     tail: str
     """Behind the names of what belongs to the second of its kind, and so on."""

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.laser import LaserScan
 from botyard.geometry import Pose, Twist, yaw_of_quaternion
 from botyard.model.raster import Raster
+from botyard.model.readings import LaserScan
 from botyard.protocols.ros_messages.types import Types
 
 F4 = np.float32

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botyard.engine import commands as cmd
 from botyard.errors import WorldError
-from botyard.protocols.robotport import RobotPort
+from botyard.model.robotport import RobotPort
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Service, Topic
 from botyard.protocols.ros_messages.types import Types
@@ -130,7 +129,7 @@ class Reconfigure:
                 raise WorldError(f"{parameter.name}: expected 0 … {LIMIT:g} {parameter.unit}, found {value:g}")
         for parameter, value in wanted.items():
             accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
-            self._port.submit(cmd.SetRamp(_AXES[parameter.axis], accel=accel, decel=decel))
+            self._port.set_ramp(_AXES[parameter.axis], accel=accel, decel=decel)
         if wanted:
             self._settled()
 

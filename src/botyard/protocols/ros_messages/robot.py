@@ -10,10 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.battery import ChargeState
-from botyard.engine import commands as cmd
 from botyard.geometry import Pose
-from botyard.protocols.robotport import RobotPort
+from botyard.model.readings import ChargeState
+from botyard.model.robotport import RobotPort
 from botyard.protocols.ros_messages.devices import (
     Shown,
     device_message,
@@ -437,7 +436,7 @@ class Driver:
         if self._last_us < 0:
             self._claim()
         self._last_us = self._port.time_us
-        self._port.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
+        self._port.drive(v=v, w=w, vy=vy)
 
     def stamped(self, message: Any) -> None:
         """geometry_msgs/TwistStamped."""
@@ -454,9 +453,9 @@ class Driver:
         """ROS commands the robot no longer: it stops."""
         if self._last_us >= 0:
             self._last_us = -1
-            self._port.submit(cmd.Stop())
+            self._port.stop()
             self._release()
 
     def enable(self, on: bool) -> None:
         """Switch the motors."""
-        self._port.submit(cmd.EnableMotors(on and self._port.electrics.may_drive))
+        self._port.enable_motors(on and self._port.electrics.may_drive)

@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.layout import F8
-from botyard.protocols.robotport import Fleet
+from botyard.model.robotport import Fleet
+
+F8 = NDArray[np.float64]
 
 _POINT: Final = 12
 """Bytes of a point: three float32."""

@@ -1,27 +1,25 @@
 """What every protocol sees of a robot: an interface in SI units, without sockets, clocks or arrays of the engine.
 
 A session is handed a `RobotPort` and needs nothing else of the program. Commands go into the engine's queue and take effect with the
-next step; everything that is read comes from the last snapshot, so no protocol can disturb another (design §2).
+next step; everything that is read comes from the last snapshot, so no protocol can disturb another (design §2). The interface stands
+below both: protocols know nothing of the engine, and `botyard.sim.port.Port` and `botyard.sim.fleet.Fleet` are what implements it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.devices.electrics import Electrics
-from botyard.devices.gripper import Gripper, GripperState
-from botyard.devices.laser import LaserScan
-from botyard.devices.sonar import SonarReadings
-from botyard.devices.view import DeviceReader
-from botyard.engine.commands import Command
-from botyard.engine.layout import F8, I2, State
 from botyard.geometry import Pose, Twist
 from botyard.model.beams import Bundle
+from botyard.model.devices import Device, DeviceSpec
+from botyard.model.readings import Action, ChargeState, GripperState, LaserScan, SonarReadings
 from botyard.model.robot import Axes, RobotSpec
+
+T = TypeVar("T")
 
 
 class RobotState(NamedTuple):
@@ -66,11 +64,206 @@ class Timing(NamedTuple):
     last: float = 0.1
 
 
+class BodyColumns(Protocol):
+    """What changes of all bodies, in columns; a row for each body, see `Fleet.rows`. Read-only."""
+
+    @property
+    def pose(self) -> NDArray[np.float64]:
+        """True poses, (n, 3): m, m, rad."""
+        ...
+
+    @property
+    def odom(self) -> NDArray[np.float64]:
+        """Poses by odometry, (n, 3): m, m, rad."""
+        ...
+
+    @property
+    def vel(self) -> NDArray[np.float64]:
+        """Velocities in the bodies' frames, (n, 3): m/s, m/s, rad/s."""
+        ...
+
+    @property
+    def motors(self) -> NDArray[np.int8]:
+        """1: the motors are on, (n,)."""
+        ...
+
+    @property
+    def stall(self) -> NDArray[np.int8]:
+        """1: something blocks it, (n,)."""
+        ...
+
+    @property
+    def contact(self) -> NDArray[np.uint64]:
+        """Bits of the sectors in which it was touched, (n,)."""
+        ...
+
+
+class Joystick(Protocol):
+    """A joystick that is plugged into a robot."""
+
+    @property
+    def x(self) -> float:
+        """−1 … 1, to the right."""
+        ...
+
+    @property
+    def y(self) -> float:
+        """−1 … 1, forward."""
+        ...
+
+    @property
+    def throttle(self) -> float:
+        """0 … 1: share of the top speed."""
+        ...
+
+    @property
+    def button1(self) -> bool:
+        """The first button is pressed."""
+        ...
+
+    @property
+    def button2(self) -> bool:
+        """The second button is pressed."""
+        ...
+
+
+class Battery(Protocol):
+    """The battery of a robot."""
+
+    @property
+    def by_charge(self) -> bool:
+        """It tells its charge instead of volts."""
+        ...
+
+    @property
+    def drains(self) -> bool:
+        """Its charge changes by itself."""
+        ...
+
+    @property
+    def on_dock(self) -> bool:
+        """The robot stands at a charging station."""
+        ...
+
+    @property
+    def is_low(self) -> bool:
+        """It is nearly empty."""
+        ...
+
+    @property
+    def charge_state(self) -> ChargeState:
+        """What the charger does."""
+        ...
+
+
+class Electrics(Protocol):
+    """Battery, lines and temperature of a robot's controller board; see `botyard.devices.electrics.Electrics`."""
+
+    digout: int
+    """Eight digital outputs."""
+    analog_port: int
+    """The analogue input that the SIP shows."""
+    temperature: int
+    """°C; −128: no sensor."""
+    temperature_warning: bool
+    """Fault flag of the board."""
+    estop_pressed: bool
+    """The red button is in."""
+    version: int
+    """Grows with every change."""
+
+    @property
+    def battery(self) -> Battery:
+        """The battery."""
+        ...
+
+    @property
+    def joystick(self) -> Joystick:
+        """The joystick that is plugged in."""
+        ...
+
+    @property
+    def volts(self) -> float:
+        """Voltage of the battery, V."""
+        ...
+
+    @property
+    def charge(self) -> float:
+        """Charge of the battery, per cent."""
+        ...
+
+    @property
+    def analog(self) -> list[int]:
+        """Readings of the analogue inputs."""
+        ...
+
+    @property
+    def servos(self) -> Mapping[int, int]:
+        """Positions that clients have told servos."""
+        ...
+
+    @property
+    def may_drive(self) -> bool:
+        """Whether the motors can be enabled: the red button is out, and the battery is not empty."""
+        ...
+
+    def test_battery(self, value: int) -> None:
+        """Let the battery tell another value; 0: its own again."""
+        ...
+
+    def write_outputs(self, mask: int, states: int) -> None:
+        """Digital outputs: those of `mask` become those of `states`."""
+        ...
+
+    def move_servo(self, servo: int, position: int) -> None:
+        """Tell a servo a position."""
+        ...
+
+
+class Gripper(Protocol):
+    """The gripper of a robot, to be commanded."""
+
+    def act(self, action: Action) -> None:
+        """Begin what a client asks for."""
+        ...
+
+    def carry(self, seconds: float) -> None:
+        """Move the lift for a while: up for a positive time, s, down for a negative one."""
+        ...
+
+
+class DeviceReader(Protocol):
+    """A further sensor of a robot; see `botyard.devices.view.DeviceReader`."""
+
+    @property
+    def spec(self) -> DeviceSpec:
+        """Its description."""
+        ...
+
+    @property
+    def kind(self) -> Device[Any, Any]:
+        """Its kind, which says what interfaces show of it."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name among the devices of its robot."""
+        ...
+
+    def read(self) -> Any:
+        """The reading in the present state."""
+        ...
+
+    def shown(self, what: str, make: Callable[[Any, Any], T]) -> T | None:
+        """What an interface shows of the present reading; None if the kind's code raises."""
+        ...
+
+
 class Fleet(Protocol):
     """All robots of a simulation at once, as arrays: for sessions that are served together."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> BodyColumns:
         """State of the last snapshot."""
         ...
 
@@ -80,7 +273,7 @@ class Fleet(Protocol):
         ...
 
     @property
-    def readings(self) -> tuple[F8, I2]:
+    def readings(self) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
         """Ranges (m) and returns of all range sensors after the last step."""
         ...
 
@@ -168,8 +361,44 @@ class RobotPort(Protocol):
         """The session ends: the robot stops with motors off, unless another live source commands it; its sensors are unsubscribed."""
         ...
 
-    def submit(self, command: Command) -> None:
-        """Queue a command for the next step."""
+    def drive(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
+        """Queue: velocities until told otherwise, m/s forward, rad/s, m/s to the left; None: as it is."""
+        ...
+
+    def move(self, distance: float) -> None:
+        """Queue: drive straight by a signed distance, m, by odometry."""
+        ...
+
+    def turn_to(self, heading: float) -> None:
+        """Queue: turn to a heading in the odometry frame, rad."""
+        ...
+
+    def turn_by(self, angle: float) -> None:
+        """Queue: turn by an angle, rad."""
+        ...
+
+    def stop(self) -> None:
+        """Queue: come to rest with the normal deceleration."""
+        ...
+
+    def emergency_stop(self) -> None:
+        """Queue: stop as hard as possible."""
+        ...
+
+    def enable_motors(self, on: bool) -> None:
+        """Queue: motors on or off."""
+        ...
+
+    def set_limits(self, v: float | None = None, w: float | None = None) -> None:
+        """Queue: greatest speed, m/s, and turn rate, rad/s; None: as it is."""
+        ...
+
+    def set_ramp(self, axis: int, accel: float | None = None, decel: float | None = None) -> None:
+        """Queue: acceleration and deceleration of an axis (0 forward, 1 sideways, 2 turning), m/s² or rad/s²; None: as it is."""
+        ...
+
+    def set_odometry(self, pose: Pose) -> None:
+        """Queue: odometry begins anew at a pose, m, m, rad."""
         ...
 
     def reset_limits(self) -> None:
@@ -214,7 +443,7 @@ class RobotPort(Protocol):
         ...
 
     @property
-    def devices(self) -> Mapping[str, DeviceReader[Any]]:
+    def devices(self) -> Mapping[str, DeviceReader]:
         """Further sensors by their names."""
         ...
 

@@ -1,0 +1,125 @@
+"""What sensors and accessories tell, as plain data, and what a gripper can be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.geometry import Pose
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaserScan:
+    """One scan; field names and meanings are those of ``sensor_msgs/LaserScan`` (REP-103: counter-clockwise).
+
+    Attributes
+    ----------
+    stamp : float
+        Simulated time of the scan, s.
+    frame_pose : Pose
+        The laser in the robot's frame, m and rad.
+    angle_min, angle_max, angle_increment : float
+        Bearings of the first and last reading and spacing, rad, in the laser's frame.
+    range_min, range_max : float
+        Range limits, m.
+    ranges : (n,) float64 array
+        Ranges, m, counter-clockwise; `range_max` where nothing was met.
+    intensities : (n,) int16 array
+        Laser return of each reading: 0 nothing, 1 ordinary, more: a reflector.
+    """
+
+    stamp: float
+    frame_pose: Pose
+    angle_min: float
+    angle_max: float
+    angle_increment: float
+    range_min: float
+    range_max: float
+    ranges: NDArray[np.float64]
+    intensities: NDArray[np.int16]
+
+    @property
+    def angles(self) -> NDArray[np.float64]:
+        """Bearing of each reading, rad."""
+        return self.angle_min + self.angle_increment * np.arange(len(self.ranges), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SonarReadings:
+    """What a ring measured.
+
+    Attributes
+    ----------
+    stamp : float
+        Simulated time, s.
+    range_min, range_max : float
+        Range limits, m.
+    ranges : (n,) float64 array
+        Range of each transducer, m, in the order of its index; `range_max` where nothing was met. Read-only.
+    """
+
+    stamp: float
+    range_min: float
+    range_max: float
+    ranges: NDArray[np.float64]
+
+
+class ChargeState(IntEnum):
+    """What the charger does; numbers of the SIP (pioneer-protocol §5)."""
+
+    NOT_CHARGING = 0
+    BULK = 1
+    OVERCHARGE = 2
+    FLOAT = 3
+
+
+class Action(IntEnum):
+    """What a client can ask for; numbers of command GRIPPER (pioneer-protocol §4.6)."""
+
+    OPEN = 1
+    CLOSE = 2
+    STOP = 3
+    LIFT_UP = 4
+    LIFT_DOWN = 5
+    LIFT_STOP = 6
+    STORE = 7
+    DEPLOY = 8
+    HALT = 15
+    PRESSURE = 16
+    LIFT_CARRY = 17
+
+
+class GripperState(NamedTuple):
+    """What the gripper's switches say.
+
+    Attributes
+    ----------
+    open, closed : bool
+        Both paddles at the outer end; both paddles against something, or each other.
+    left_touches, right_touches : bool
+        The paddle presses on something.
+    paddles_move, lift_moves : bool
+        In motion.
+    lift_up, lift_down : bool
+        The lift is at that end.
+    inner_beam, outer_beam : bool
+        Beam broken.
+    """
+
+    open: bool
+    closed: bool
+    left_touches: bool
+    right_touches: bool
+    paddles_move: bool
+    lift_moves: bool
+    lift_up: bool
+    lift_down: bool
+    inner_beam: bool
+    outer_beam: bool
+
+
+__all__ = ["Action", "ChargeState", "GripperState", "LaserScan", "SonarReadings"]
