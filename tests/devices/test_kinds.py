@@ -232,14 +232,14 @@ def test_a_model_takes_a_device_away_or_changes_it() -> None:
     [
         ('[[devices]]\ntype = "beecon"', 'no device "beecon"'),
         ("[[devices]]\nrange = 3", 'expected a "type"'),
-        ("[bumpers]\nfront = 9", "bumpers: front: expected 0 … 7, found 9"),
+        ("[bumpers]\nfront = 9", "bumpers.front: expected 0 … 7, found 9"),
         ("[bumpers]\nfrond = 3", 'bumpers: there is no key "frond" here; did you mean "front"?'),
         ("[fiducial_finder]\nrange = [3, 1]", "range must be"),
         ("bumpers = 3", "bumpers: expected keys and values, found a whole number"),
         ("[buhmpers]\nfront = 3", 'there is no key "buhmpers" here; did you mean "bumpers"?'),
         ("devices = 3", "devices: expected a list, found a whole number"),
         ("[[devices]]\ntype = 3", 'expected a "type"'),
-        ("[fiducial_finder]\nfov_deg = nan", "fov: expected a number, found nan rad"),
+        ("[fiducial_finder]\nfov_deg = nan", "fiducial_finder.fov_deg: expected a number, found nan °"),
     ],
 )
 def test_what_is_wrong_with_a_device_is_said(text: str, message: str) -> None:

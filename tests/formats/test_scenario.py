@@ -139,6 +139,18 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
             "models.a.lasers[0].pose: expected a list of length 3, found 1",
         ),
         ("dynamics: {mass: 1,\n      controller: {output: x}}", 7, 'controller.output: expected "velocity" or "force"'),
+        ("dynamics: {mass: 1,\n      friction: -1}", 7, "models.a.dynamics.friction: expected 0 … 1000, found -1"),
+        ("bumpers:\n      front: 8", 7, "models.a.bumpers.front: expected 0 … 7, found 8"),
+        (
+            "wandering_odometry:\n      time: 0",
+            7,
+            "models.a.wandering_odometry.time: expected 0.001 … 1e+09 s, found 0 s",
+        ),
+        (
+            "normal_errors:\n      bearing_deviation_deg: 181",
+            7,
+            "bearing_deviation_deg: expected 0 … 180 °, found 181 °",
+        ),
         ("sonar: {rays: 0}", 4, "rays must be 1 … 1000, found 0"),  # of the whole: the line of the model
     ],
 )
@@ -159,11 +171,11 @@ def test_errors_in_models_name_the_line_and_the_key(change: str, line: int, comp
         ("botyard: 1\nrobots:\n- pose: [1, here, 3]", 3, "expected a number, found a text"),
         ("botyard: 1\nseed: [", 2, "not YAML"),
         ("botyard: 1\nseed: 1.5", 2, "expected a whole number"),
-        ("botyard: 1\nstep: 0", 2, "expected 1e-06 … 60, found 0"),
+        ("botyard: 1\nstep: 0", 2, "step: expected 1e-06 … 60 s, found 0 s"),
         ("botyard: 1\nspeed: .nan", 2, "expected a finite number"),
         ("botyard: 2", 1, "expected version 1 of the format, found 2"),
         ("botyard: 1\nmap: nowhere.map", 2, "no such map file"),
-        ("botyard: 1\nodometry_error: big", 2, "expected one of random_each_update"),
+        ("botyard: 1\nodometry_error: big", 2, 'odometry_error: expected "random_each_update", "random_init"'),
         ("botyard: 1\nrobots:\n- {name: a}\n- {name: a}", 4, 'the name "a" is taken'),
         ("botyard: 1\nrobots:\n- {count: 0}", 3, "expected 1 or more, found 0"),
         ("botyard: 1\nrobots:\n- controller: wandr", 3, 'there is no controller "wandr"'),

@@ -271,6 +271,22 @@ def test_every_key_of_a_robot_file() -> None:
     assert to_table(EVERYTHING) == table
 
 
+@pytest.mark.parametrize(
+    "key", ["wheel_radius", "battery.volts", "gps.position", "sonar.noise", "pioneer.dist_conv", "gripper.reach"]
+)
+def test_nan_is_no_number(key: str) -> None:
+    table, _, name = key.rpartition(".")
+    value = "[0, nan]" if name == "position" else "nan"
+    with pytest.raises(ModelError, match=rf"model r: {key}: expected a number, found nan"):
+        parse_robot(f'extends = "p3dx"\n{f"[{table}]" if table else ""}\n{name} = {value}', "r")
+    for text, place in (
+        ('lasers = [{ type = "urg" }, { type = "urg", range_noise = nan }]', r"lasers\[1\].range_noise"),
+        ("[sonar]\nsingle = [{ index = 1, noise = nan }]", r"sonar.single\[0\].noise"),
+    ):
+        with pytest.raises(ModelError, match=f"model r: {place}: expected a number, found nan"):
+            parse_robot('extends = "p3dx"\n' + text, "r")
+
+
 # -- what a table leaves out
 
 

@@ -33,7 +33,7 @@ from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import to_table
 from botyard.model.scene import Area, Place, Scene
-from botyard.model.world import THING, PlacedRobot, World, thing
+from botyard.model.world import THING, PlacedRobot, Settings, World, thing
 from botyard.names import shown
 from botyard.safefile import MARK, StrPath, check_replaceable, is_ours, write_text
 
@@ -109,7 +109,7 @@ class _Table:
         resolution : float or None
             With which the map is to be read, m.
         """
-        scene, s = self._world.scene, self._world.settings
+        scene, settings = self._world.scene, self._world.settings
         table: dict[str, Any] = {"botyard": VERSION, "name": scene.name}
         if map_name is not None:
             table |= {"map": map_name, "map_objects": False}
@@ -125,11 +125,7 @@ class _Table:
             table["georeference"] = None if g is None else [float(g.latitude), float(g.longitude), float(g.altitude)]
         if scene.view != base.view:
             table["view"] = None if scene.view is None else [float(v) for v in scene.view]
-        for key in ("seed", "step", "speed", "duration", "odometry_error", "sensor_noise", "threads"):
-            if getattr(s, key) is not None:
-                table[key] = _plain(getattr(s, key))
-        if s.paused:
-            table["paused"] = True
+        table |= _plain(file_table(Settings).write(settings))
         lists = {
             "walls": list(self._walls(scene, len(base.segments))),
             "places": [_place(p) for p in places],

@@ -15,7 +15,6 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from botyard import arguments
 from botyard.errors import BotyardError, BudgetError, FormatError, ModelError, WorldError, WorldFileError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
@@ -24,7 +23,7 @@ from botyard.formats.worldoptions import WorldOptions, as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec, PoseController
-from botyard.model.filetables import Pair, Strict, TableError, Triple, file_table, pose_of
+from botyard.model.filetables import FileTable, Pair, Strict, TableError, Triple, file_table, pose_of
 from botyard.model.library import load_laser, robot_of
 from botyard.model.obstacles import BoxObject, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
@@ -37,7 +36,6 @@ from botyard.names import check_name, is_name, shown
 
 OpenMap = Callable[[Source, str, Options], Scene]
 VERSION: Final = 1
-ODOMETRY_ERRORS: Final = ("random_each_update", "random_init", "constant", "none")
 FLOOR_FRICTION: Final = 0.4
 """Of obstacles with mass that say nothing of it: wood on stone, about."""
 
@@ -100,8 +98,8 @@ class _Area(Strict, kw_only=True):
     corners: list[Pair]
 
 
-class ScenarioFile(Strict, kw_only=True):
-    """A scenario as written."""
+class _ScenarioKeys(Strict, kw_only=True):
+    """A scenario as written, beside its settings."""
 
     botyard: int
     name: str | None = None
@@ -111,14 +109,6 @@ class ScenarioFile(Strict, kw_only=True):
     home: Triple | UnsetType | None = UNSET
     georeference: Triple | UnsetType | None = UNSET
     view: tuple[float, float, float, float] | UnsetType | None = UNSET
-    seed: int | None = None
-    step: float | None = None
-    speed: float | None = None
-    duration: float | None = None
-    paused: bool = False
-    odometry_error: str | None = None
-    sensor_noise: bool | None = None
-    threads: int | None = None
     models: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     robots: list[_Robot] = msgspec.field(default_factory=list)
     obstacles: list[_Obstacle] = msgspec.field(default_factory=list)
@@ -126,6 +116,10 @@ class ScenarioFile(Strict, kw_only=True):
     places: list[_Place] = msgspec.field(default_factory=list)
     areas: list[_Area] = msgspec.field(default_factory=list)
     options: WorldOptions = msgspec.field(default_factory=WorldOptions)
+
+
+_SCENARIO: Final = FileTable(Settings, name="ScenarioFile", base=_ScenarioKeys)
+ScenarioFile = _SCENARIO.type
 
 
 def fits(source: Source) -> bool:
@@ -136,7 +130,12 @@ def fits(source: Source) -> bool:
 def schema() -> dict[str, Any]:
     """The JSON schema of scenario files (JSON Schema 2020-12)."""
     made = msgspec.json.schema(ScenarioFile)
-    for table in (LASER_MOUNT, *map(file_table, (ReflectorRule, Returns, DynamicsSpec, PoseController))):
+    tables: tuple[FileTable[Any], ...] = (
+        _SCENARIO,
+        LASER_MOUNT,
+        *map(file_table, (ReflectorRule, Returns, DynamicsSpec, PoseController)),
+    )
+    for table in tables:
         table.describe(made)
     return made
 
@@ -153,7 +152,7 @@ class _Reader:
         if not isinstance(self._yaml.data, dict) or "botyard" not in self._yaml.data:
             raise WorldFileError(f"expected a scenario, with botyard: {VERSION} in it, found none", source.name, 1)
         self._check_options(self._yaml.data.get("options"))
-        self._file: ScenarioFile = self._yaml.convert(ScenarioFile)
+        self._file: _ScenarioKeys = self._yaml.convert(ScenarioFile)
         self._walls: list[tuple[NDArray[np.float64], Returns]] = []
         self._objects: list[BoxObject] = []
         self._robots: list[PlacedRobot] = []
@@ -198,23 +197,13 @@ class _Reader:
         return World(scene=scene, robots=tuple(self._robots), settings=settings, options=as_mapping(file.options))
 
     def _settings(self) -> Settings:
-        f = self._file
-        limits = (
-            ("step", f.step, 1e-6, 60.0), ("speed", f.speed, 0.0, 1000.0), ("duration", f.duration, 1e-6, 1e9),
-            ("threads", f.threads, 1, 256), ("resolution", f.resolution, 1e-6, 1e4),
-            ("seed", f.seed, arguments.MIN_SEED, arguments.MAX_SEED),
-        )  # fmt: skip
-        for key, value, low, high in limits:
-            if value is not None and not low <= value <= high:
-                raise self._fail(key, f"expected {low:g} … {high:g}, found {value:g}")
-        if f.odometry_error is not None and f.odometry_error not in ODOMETRY_ERRORS:
-            raise self._fail(
-                "odometry_error", f"expected one of {', '.join(ODOMETRY_ERRORS)}, found {f.odometry_error!r}"
-            )
-        return Settings(
-            seed=f.seed, step=f.step, speed=f.speed, duration=f.duration, paused=f.paused, odometry_error=f.odometry_error,
-            sensor_noise=f.sensor_noise, threads=f.threads,
-        )  # fmt: skip
+        resolution = self._file.resolution
+        if resolution is not None and not 1e-6 <= resolution <= 1e4:
+            raise self._fail("resolution", f"expected 1e-06 … 10000 m, found {resolution:g} m")
+        try:
+            return _SCENARIO.read(self._file)
+        except TableError as error:
+            raise self._fail(error.where, error.reason) from None
 
     # -- what stands there
 

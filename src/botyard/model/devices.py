@@ -28,7 +28,7 @@ from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import Bundle
 from botyard.model.filetables import TableError, checked, file_table
 from botyard.model.obstacles import Visible
-from botyard.model.parameters import Parameter, parameter, parameters_of
+from botyard.model.parameters import Parameter, parameter, parameters_of, range_problems
 from botyard.names import is_name, shown
 
 if TYPE_CHECKING:
@@ -71,17 +71,12 @@ class DeviceSpec:
 
     def __post_init__(self) -> None:
         """Check the parameters' ranges. Who has more to check calls this first, as ``DeviceSpec.__post_init__(self)``."""
-        for name, (_, one) in parameters_of(type(self)).items():
-            values = getattr(self, name)
-            if isinstance(values, Pose) and not all(map(math.isfinite, values)):
-                raise ModelError(f"{self.type}: {name}: expected finite numbers, found {tuple(values)}")
-            for value in values if isinstance(values, tuple) else (values,):
-                if isinstance(value, (int, float)) and not (
-                    one.low <= value <= one.high and (math.isfinite(value) or math.isinf(one.high))
-                ):
-                    unit = f" {one.unit}" if one.unit else ""
-                    limits = "a number" if math.isinf(one.low - one.high) else f"{one.low:g} … {one.high:g}{unit}"
-                    raise ModelError(f"{self.type}: {name}: expected {limits}, found {value:g}{unit}")
+        for name in parameters_of(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Pose) and not all(map(math.isfinite, value)):
+                raise ModelError(f"{self.type}: {name}: expected finite numbers, found {tuple(value)}")
+        for problem in range_problems(self):
+            raise ModelError(f"{self.type}: {problem}")
 
     @property
     def is_empty(self) -> bool:

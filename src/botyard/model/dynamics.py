@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from botyard.errors import ModelError
-from botyard.model.parameters import parameter
+from botyard.model.parameters import parameter, range_problems
 
 if TYPE_CHECKING:
     from botyard.geometry import Outline
@@ -90,25 +90,20 @@ class DynamicsSpec:
         Coefficient of friction between the driven wheels and the floor: it limits how hard motors push.
     """
 
-    mass: float
-    inertia: float | None = None
-    center: tuple[float, float] | None = None
-    friction: float = 0.5
-    floor_friction: float = 0.0
-    restitution: float = 0.0
-    linear_damping: float = 0.0
-    angular_damping: float = 0.0
+    mass: float = parameter(low=1e-9, high=1e9, unit="kg")
+    inertia: float | None = parameter(None, low=1e-12, high=1e12, unit="kg·m²")
+    center: tuple[float, float] | None = parameter(None, unit="m")
+    friction: float = parameter(0.5, low=0.0, high=1e3)
+    floor_friction: float = parameter(0.0, low=0.0, high=1e3)
+    restitution: float = parameter(0.0, low=0.0, high=1.0)
+    linear_damping: float = parameter(0.0, low=0.0, high=1.0)
+    angular_damping: float = parameter(0.0, low=0.0, high=1.0)
     controller: PoseController = PoseController()
-    traction: float = 0.8
+    traction: float = parameter(0.8, low=0.0, high=1e3)
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("mass", 1e-9, 1e9), ("inertia", 1e-12, 1e12), ("friction", 0.0, 1e3), ("floor_friction", 0.0, 1e3),
-            ("restitution", 0.0, 1.0), ("linear_damping", 0.0, 1.0), ("angular_damping", 0.0, 1.0), ("traction", 0.0, 1e3),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                raise ModelError(f"{name}: expected {low:g} … {high:g}, found {value:g}")
+        for problem in range_problems(self):
+            raise ModelError(problem)
 
 
 @dataclass(frozen=True, slots=True)

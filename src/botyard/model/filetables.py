@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
-from botyard.model.parameters import Parameter, parameters_of
+from botyard.model.parameters import Parameter, parameters_of, range_problem
 from botyard.names import shown
 from botyard.units import deg, from_deg, wrap_angle
 
@@ -212,7 +212,7 @@ def _form(hint: Any, one: Parameter) -> Form:
 def _optional(form: Form) -> Form:
     return Form(
         form.type | None, lambda v, where: None if v is None else form.read(v, where),
-        lambda v: None if v is None else form.write(v),
+        lambda v: None if v is None else form.write(v), form.words,
     )  # fmt: skip
 
 
@@ -320,7 +320,10 @@ class FileTable(Generic[S]):
             value = UNSET if table is UNSET else getattr(table, c.key)
             if value is not UNSET:
                 at = f"{where}{c.group}.{c.key}" if c.group else f"{where}{c.key}"
-                found[c.name] = c.form.read(value if c.one.index is None else value[c.one.index], at)
+                found[c.name] = read = c.form.read(value if c.one.index is None else value[c.one.index], at)
+                unit = c.one.unit.replace("rad", "°")
+                if problem := range_problem(read, c.one, degrees_of if c.one.is_angle else _as_it_is, unit):
+                    raise TableError(at, problem)
             elif c.one.left_out is not ...:
                 found[c.name] = c.one.left_out
         return found
@@ -360,7 +363,7 @@ class FileTable(Generic[S]):
             if c.one.about or c.one.unit:
                 said["description"] = c.one.about or f"in {c.one.unit.replace('rad', '°')}"
             if c.form.words:
-                said["enum"] = [*c.form.words]
+                said["enum"] = [*c.form.words, *([None] if c.default is None else [])]
             if c.one.is_brief and c.default not in (None, math.inf):
                 said["default"] = c.form.write(c.default)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import MISSING, field, fields
 from functools import cache
 from types import MappingProxyType
@@ -23,7 +23,7 @@ class Parameter(msgspec.Struct, frozen=True):
         Inside: ``m``, ``rad``, ``s``, …; empty: a plain number or a text. Files have degrees for radians. Units of several numbers in a row
         stand in their order, with blanks between.
     low, high : float
-        Least and greatest value, in that unit. Descriptions of devices check it.
+        Least and greatest value, in that unit: see `range_problem`.
     key : str
         What files call it; empty: as the field, with ``_deg`` behind angles. With a dot in it: a key of a table of its own.
     index : int or None
@@ -88,4 +88,36 @@ def _parameters(kind: Any) -> Mapping[str, tuple[Any, Parameter]]:
     )
 
 
-__all__ = ["Parameter", "parameter", "parameters_of"]
+def range_problem(
+    value: Any, one: Parameter, write: Callable[[Any], Any] = lambda v: v, unit: str | None = None
+) -> str:
+    """What is wrong with a number, or with one of several, in words; empty: nothing. NaN always is.
+
+    Parameters
+    ----------
+    write : callable
+        What the reader of the words has in place of a number, for example degrees.
+    unit : str, optional
+        And its unit; default: that of the parameter.
+    """
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, (int, float)) and not (
+            one.low <= number <= one.high and (math.isinf(one.high) or math.isfinite(number))
+        ):
+            behind = f" {one.unit if unit is None else unit}".rstrip()
+            limits = f"{write(one.low):g} … {write(one.high):g}{behind}"
+            return (
+                f"expected {'a number' if math.isinf(one.low - one.high) else limits}, found {write(number):g}{behind}"
+            )
+    return ""
+
+
+def range_problems(spec: Any) -> Iterator[str]:
+    """What is wrong with the numbers of a description, each with its field."""
+    for name, (_, one) in parameters_of(type(spec)).items():
+        problem = range_problem(getattr(spec, name), one)
+        if problem:
+            yield f"{name}: {problem}"
+
+
+__all__ = ["Parameter", "parameter", "parameters_of", "range_problem", "range_problems"]

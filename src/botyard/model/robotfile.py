@@ -142,8 +142,8 @@ def laser_of(file: Any, *, pose: Pose = Pose(), flipped: bool = False) -> LaserS
     return _LASER.read(file, pose=pose, flipped=flipped)
 
 
-def mounted_laser(mount: Any, load: LoadLaser) -> LaserSpec:
-    """A laser on a robot (`LaserMount`): `load` gives those of the library.
+def mounted_laser(mount: Any, load: LoadLaser, where: str = "") -> LaserSpec:
+    """A laser on a robot (`LaserMount`): `load` gives those of the library; `where` comes before keys in errors.
 
     Raises
     ------
@@ -152,12 +152,12 @@ def mounted_laser(mount: Any, load: LoadLaser) -> LaserSpec:
     """
     described = mount.samples is not UNSET and mount.range is not UNSET
     base = LaserSpec(type_name=mount.type) if described else load(mount.type)
-    values = {"pose": Pose()} | LASER_MOUNT.values(mount)
+    values = {"pose": Pose()} | LASER_MOUNT.values(mount, where)
     return replace(base, **values | {"flipped": values.get("flipped", False) or base.flipped})
 
 
 def _sonar(file: Any) -> SonarSpec:
-    missing, own = set(file.unconnected), {t.index: t for t in file.single}
+    missing, own = set(file.unconnected), {t.index: (n, t) for n, t in enumerate(file.single)}
     for index in (*missing, *own):
         if not 0 <= index < len(file.transducers):
             raise ModelError(
@@ -165,13 +165,14 @@ def _sonar(file: Any) -> SonarSpec:
             )
 
     def transducer(i: int, pose: Triple) -> Transducer:
-        single = own.get(i)
-        if single is None:
+        if i not in own:
             return Transducer(pose=pose_of(pose), connected=i not in missing)
+        n, single = own[i]
         low, high = single.range or (None, None)
-        return _SINGLE.read(single, pose=pose_of(pose), connected=i not in missing, range_min=low, range_max=high)
+        values = _SINGLE.values(single, f"sonar.single[{n}].")
+        return Transducer(pose=pose_of(pose), connected=i not in missing, range_min=low, range_max=high, **values)
 
-    return _SONAR.read(file, transducers=tuple(transducer(i, t) for i, t in enumerate(file.transducers)))
+    return _SONAR.read(file, "sonar.", transducers=tuple(transducer(i, t) for i, t in enumerate(file.transducers)))
 
 
 def _sonar_table(spec: SonarSpec) -> dict[str, Any]:
@@ -209,7 +210,7 @@ def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
     values["pioneer"] = replace(pioneer, subclass=pioneer.subclass or name)
     return RobotSpec(
         name=name,
-        lasers=tuple(mounted_laser(m, load) for m in file.lasers),
+        lasers=tuple(mounted_laser(m, load, f"lasers[{i}].") for i, m in enumerate(file.lasers)),
         sonar=None if file.sonar is None else _sonar(file.sonar),
         devices=devices_of(file.devices),
         **values,

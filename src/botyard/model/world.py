@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.geometry import Outline, Pose
 from botyard.model.obstacles import Returns, rectangle
+from botyard.model.parameters import parameter
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.scene import Scene
 
 THING: Final = "thing"
 """Model of a moving thing that nobody can connect to."""
+ODOMETRY_ERRORS: Final = ("random_each_update", "random_init", "constant", "none")
+"""When odometry errors are drawn, see `botyard.Simulation`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +84,14 @@ class Settings:
         Most threads for range sensors.
     """
 
-    seed: int | None = None
-    step: float | None = None
-    speed: float | None = None
-    duration: float | None = None
-    paused: bool = False
-    odometry_error: str | None = None
+    seed: int | None = parameter(None, low=MIN_SEED, high=MAX_SEED)
+    step: float | None = parameter(None, unit="s", low=1e-6, high=60.0)
+    speed: float | None = parameter(None, low=0.0, high=1000.0)
+    duration: float | None = parameter(None, unit="s", low=1e-6, high=1e9)
+    paused: bool = parameter(False, is_brief=True)
+    odometry_error: str | None = parameter(None, words={word: word for word in ODOMETRY_ERRORS})
     sensor_noise: bool | None = None
-    threads: int | None = None
+    threads: int | None = parameter(None, low=1, high=256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
