@@ -12,7 +12,8 @@ from typing import Any
 from unittest import mock
 
 from botyard.engine.simulation import Engine
-from botyard.sim.journal import Entry, resimulate
+from botyard.sim.journal import Entry
+from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
 
 PARAMETERS = inspect.signature(Simulation.__init__)

@@ -22,7 +22,9 @@ from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.protocols.pioneer.packet import command as packet
 from botyard.servers.nullmodem import NullModem
-from botyard.sim.journal import AddRobots, Claim, Entry, Restore, Submit, WriteDevice, acting, resimulate
+from botyard.sim import journal
+from botyard.sim.journal import AddRobots, Change, Claim, Entry, Restore, Submit, WriteDevice, acting
+from botyard.sim.resimulation import apply, resimulate
 from botyard.sim.simulation import Simulation
 from tests.journaled import watching
 from tests.test_state import SCENE, THIRSTY, deeds, do, world
@@ -206,3 +208,16 @@ def test_a_listener_that_fails_changes_nothing(
     other.settle()
     assert sim.digest() == other.digest() and sim.scene is sim.engine.scene
     assert len(told) >= 2 and caplog.text.count("a listener of the journal failed") == 1, "it is told no more"
+
+
+def test_each_kind_of_change_can_be_done_again() -> None:
+    kinds = [k for k in vars(journal).values() if isinstance(k, type) and issubclass(k, Change) and k is not Change]
+    assert {AddRobots, Claim, Restore, Submit, WriteDevice} <= set(kinds)
+    for kind in kinds:
+        assert apply.dispatch(kind) is not apply.dispatch(Change), kind
+
+    class Unknown(Change):
+        pass
+
+    with pytest.raises(StateError, match="nobody knows how to do Unknown again"):
+        apply(Unknown(), Simulation(), "api")

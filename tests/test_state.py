@@ -36,8 +36,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Place, Scene
 from botyard.model.world import Program
 from botyard.sim import state as saved
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 BOX = BoxObject(name="crate", pose=Pose(1.5, 1.0, 0.3), length=0.3, width=0.2)
 SCENE = Scene(

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from botyard.model.robot import RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
-    from botyard.sim.robot import Robot
-    from botyard.sim.simulation import Simulation
+    from botyard.sim.simulation import Robot, Simulation
 
 _WHERE = {
     "ArgumentError": "errors",
@@ -49,7 +48,7 @@ _WHERE = {
     "MapError": "errors",
     "ModelError": "errors",
     "Pose": "geometry",
-    "Robot": "sim.robot",
+    "Robot": "sim.simulation",
     "RobotSpec": "model.robot",
     "Scene": "model.scene",
     "Simulation": "sim.simulation",

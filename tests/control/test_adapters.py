@@ -32,8 +32,7 @@ from botyard.protocols.ros_messages.types import Types, types
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.sim.commands import Commands
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 from tests.protocols.lines import Client, named
 
 

@@ -14,8 +14,7 @@ from botyard.errors import CommandLineError, WorldError
 from botyard.geometry import Pose
 from botyard.model.mapbuilder import MapBuilder, hall
 from botyard.model.world import Program, thing
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 
 def alone(model: object = "p3dx", pose: tuple[float, float, float] = (0, 0, 0)) -> Robot:

@@ -20,8 +20,7 @@ from botyard.model.library import parse_robot
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.robot import Axes
 from botyard.model.scene import Scene
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 from botyard.testing import check_device
 
 WALL = Scene(segments=np.array([[3.0, -50, 3.0, 50]]))

@@ -41,8 +41,7 @@ from botyard.protocols.ros_messages.naming import names_of as ros_names_of
 from botyard.protocols.ros_messages.robot import RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

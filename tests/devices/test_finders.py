@@ -18,8 +18,7 @@ from botyard.geometry import Pose
 from botyard.model.devices import STANDARD
 from botyard.model.obstacles import BoxObject, Returns, Visible
 from botyard.model.scene import Scene, SpecialWalls
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 FINDER = FiducialFinderSpec(range_min=0.5, range_max=6.0, range_max_id=4.0, fov=math.pi)
 BLOBS = BlobFinderSpec(colors=("red", "blue"), image=(80, 60), fov=math.radians(60), range_max=10.0)

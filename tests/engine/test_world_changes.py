@@ -20,7 +20,8 @@ from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import Axes
 from botyard.model.scene import Scene
-from botyard.sim.journal import Entry, resimulate
+from botyard.sim.journal import Entry
+from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
 
 

@@ -11,8 +11,7 @@ from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Sip
 from botyard.servers.nullmodem import Line, NullModem
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 
 class Client:

@@ -23,8 +23,7 @@ from botyard.protocols.ros_messages.naming import PROFILES, graph_name, names_of
 from botyard.protocols.ros_messages.robot import Driver, RobotTopics
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import SERVICES, Types, types
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 TYPES = types()
 STAMP = Stamp(12, 340_000_000)

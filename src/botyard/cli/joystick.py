@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 STEP = 0.1
 """How far one press of an arrow key moves the stick."""

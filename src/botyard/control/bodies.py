@@ -30,8 +30,7 @@ from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.names import check_name, is_name, shown
 from botyard.sim.placement import FreePlaces
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 from botyard.sim.warmup import has_mass_kernels
 
 T = TypeVar("T")
@@ -161,7 +160,7 @@ class AddRobots(Operation[Future[Arrived]]):
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         check_room(control, self.number)
         spec = grounds.equip(library_model(self.model))
-        places = FreePlaces(sim, spec, self.pose or sim.home)
+        places = FreePlaces(sim.engine, spec, self.pose or sim.home)
 
         def add(some: int) -> list[Robot]:
             check_room(control, some)  # others may add some meanwhile

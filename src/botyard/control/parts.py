@@ -10,8 +10,7 @@ from typing import Any, Protocol, TypeVar
 from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 T = TypeVar("T")
 

@@ -13,8 +13,7 @@ from botyard.control.later import now
 from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
 from botyard.errors import BotyardError, UnknownNameError, WorldError
 from botyard.names import shown
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 T = TypeVar("T")
 P = TypeVar("P")

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 
 class Controller(Protocol):

@@ -6,7 +6,7 @@ from botyard.controllers.base import Yielding
 from botyard.controllers.registry import make_controller
 from botyard.model.world import Program
 from botyard.sim import simulation
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 
 @simulation.employ.implementation

@@ -7,7 +7,7 @@ from typing import Any
 
 from botyard.controllers.steering import halt, steer
 from botyard.errors import WorldError, did_you_mean
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 
 class Follow:

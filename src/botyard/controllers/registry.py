@@ -13,7 +13,7 @@ from botyard.controllers.waypoints import Waypoints
 from botyard.errors import CommandLineError, WorldError, did_you_mean
 from botyard.model.world import Program
 from botyard.sim import simulation
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 _BUILTIN: dict[str, ControllerFactory] = {"follow": Follow, "walk": Walk, "wander": Wander, "waypoints": Waypoints}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from botyard.model.robot import Drive
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 GAIN = 2.0
 """Turn rate for each rad of bearing, 1/s."""

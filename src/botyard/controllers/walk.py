@@ -12,7 +12,7 @@ from botyard.controllers.steering import halt, steer
 from botyard.engine.commands import FARTHEST
 from botyard.errors import WorldError
 from botyard.geometry import Pose
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 TRIES = 30
 """So many places are looked at for one that can be reached in a straight line."""

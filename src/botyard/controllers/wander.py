@@ -10,7 +10,7 @@ import numpy as np
 
 from botyard.controllers.base import finite, random_state, set_random_state
 from botyard.engine.layout import F8, I8
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 CRUISE = 0.4
 """Speed in free space, m/s."""

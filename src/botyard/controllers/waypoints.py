@@ -8,7 +8,7 @@ from typing import Any
 from botyard.controllers.base import finite
 from botyard.controllers.steering import halt, steer
 from botyard.errors import WorldError
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 ORDERS = ("loop", "back", "once")
 

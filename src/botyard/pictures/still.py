@@ -13,8 +13,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 
 if TYPE_CHECKING:
-    from botyard.sim.robot import Robot
-    from botyard.sim.simulation import Simulation
+    from botyard.sim.simulation import Robot, Simulation
 
 Array = NDArray[np.float64]
 MAX_RINGS: Final = 1000

@@ -23,7 +23,7 @@ from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.tokenbucket import RateLimit, TokenBucket
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import RobotClient, RobotPortServer
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 MAX_FACTORY_ROBOTS: Final = 1000
 """A factory makes no more robots than this at a time."""

@@ -29,8 +29,7 @@ from botyard.names import MAX_NAME, check_name
 from botyard.safefile import MARK, read_own, remove_own, replace_own
 from botyard.servers.yard import Yard
 from botyard.sim.journal import API
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 PERIOD: Final = 1.0
 """The file is written so often, s of wall time, if something has changed."""

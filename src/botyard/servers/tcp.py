@@ -25,7 +25,7 @@ from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
 from botyard.servers.seldom import Seldom
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 T = TypeVar("T")
 MAX_UNSENT = 256 * 1024

@@ -28,7 +28,7 @@ from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.servers.factory import FactoryServer, Workshop, check_factory_model
 from botyard.servers.hub import Hub
 from botyard.servers.tcp import PioneerServer, RobotPortServer
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 PORT_ATTEMPTS = 3
 PORT_PAUSE = 2.0

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from botyard import arguments
 from botyard.engine import commands as cmd
 from botyard.engine.layout import OdometryErrorMode
 from botyard.errors import CommandError
 from botyard.handle import Handle
 from botyard.model.robot import Drive
-
-if TYPE_CHECKING:
-    from botyard.sim.robot import Robot
+from botyard.sim.core import Member
 
 
 class Commands(Handle):
     """Commands to a robot; they take effect at the beginning of the next step. SI units."""
 
-    def __init__(self, robot: Robot, source: str) -> None:
+    def __init__(self, robot: Member, source: str) -> None:
         self._robot = robot
         self._source = source
 

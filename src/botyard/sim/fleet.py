@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,9 +15,7 @@ from botyard.feed import Subject
 from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.robot import Drive
-
-if TYPE_CHECKING:
-    from botyard.sim.simulation import Simulation
+from botyard.sim.core import Core
 
 
 class Fleet(Handle):
@@ -27,7 +24,7 @@ class Fleet(Handle):
     Also implements `botyard.model.robotport.Fleet`, whose rows are those of all bodies.
     """
 
-    def __init__(self, sim: Simulation) -> None:
+    def __init__(self, sim: Core) -> None:
         self._sim = sim
         self._robot_rows: I8 = np.zeros(0, np.int64)
         self._known = -1
@@ -35,7 +32,7 @@ class Fleet(Handle):
         """Where the readings of each kind of sensor stand: layout, numbers of sensors, places, and what is missing."""
 
     def __len__(self) -> int:
-        return len(self._sim.robots)
+        return len(self._sim._robots)
 
     @property
     def robot_rows(self) -> I8:
@@ -43,7 +40,7 @@ class Fleet(Handle):
         known = self._sim.feed.last(Subject.BODIES)
         if known != self._known:
             rows = self._sim._engine.rows
-            self._robot_rows = np.array([rows[name] for name in self._sim.robots], np.int64)
+            self._robot_rows = np.array([rows[name] for name in self._sim._robots], np.int64)
             self._known = known
         return self._robot_rows
 
@@ -151,7 +148,7 @@ class Fleet(Handle):
 
     def _gather(self, kind: str, index: int) -> tuple[I8, I8, NDArray[np.bool_] | None]:
         """Numbers of the sensors that there are, where in `readings` each robot's stand, (n, R), and where there are none."""
-        devices, robots = self._sim._devices, self._sim.robots
+        devices, robots = self._sim._devices, self._sim._robots
         _, spans = devices.placed(self._sim._engine)
         found = np.array([devices.number((name, kind, index)) for name in robots], np.int64)
         bounds = np.array([spans[k] if k >= 0 else (0, 0) for k in found.tolist()], np.int64).reshape(-1, 2)

@@ -9,23 +9,18 @@ Who did it: commands and claims say so themselves; of all else it is who acts at
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
 from botyard.engine.commands import Command, SetVelocities
-from botyard.errors import StateError
 from botyard.geometry import Pose
 from botyard.listeners import Listeners
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Described
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-
-if TYPE_CHECKING:
-    from botyard.sim.simulation import Simulation
-
 
 log = logging.getLogger("botyard")
 API: Final = "api"
@@ -47,12 +42,10 @@ class acting:
         _actor.reset(self._tokens.pop())
 
 
-class Change(Protocol):
-    """What was done to a world."""
+class Change:
+    """What was done to a world, as data; `botyard.sim.resimulation.apply` does it again. Subclasses are frozen dataclasses."""
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Do it again."""
-        ...
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,133 +74,89 @@ Listener = Callable[[Entry], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Submit:
+class Submit(Change):
     """A command to a body was queued."""
 
     name: str
     command: Command
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Queue it."""
-        sim.submit(self.name, self.command, source)
-
 
 @dataclass(frozen=True, slots=True)
-class SubmitVelocities:
+class SubmitVelocities(Change):
     """Velocities of many bodies were queued."""
 
     command: SetVelocities
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Queue them."""
-        sim.submit_velocities(self.command, source)
-
 
 @dataclass(frozen=True, slots=True)
-class AddRobots:
+class AddRobots(Change):
     """Robots came."""
 
     spec: RobotSpec
     names: tuple[str, ...]
     poses: tuple[Pose, ...]
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Add them."""
-        sim.add_robots(self.spec, self.poses, self.names)
-
 
 @dataclass(frozen=True, slots=True)
-class Unserve:
+class Unserve(Change):
     """Clients cannot reach these robots."""
 
     names: tuple[str, ...]
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """They cannot."""
-        sim.unserve(self.names)
-
 
 @dataclass(frozen=True, slots=True)
-class RemoveRobots:
+class RemoveRobots(Change):
     """Robots went."""
 
     names: tuple[str, ...]
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Remove them."""
-        sim.remove_robots(self.names)
-
 
 @dataclass(frozen=True, slots=True)
-class RemoveBox:
+class RemoveBox(Change):
     """A box of the map was taken out."""
 
     name: str
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Take it out."""
-        sim.remove_box(self.name)
-
 
 @dataclass(frozen=True, slots=True)
-class ReplaceScene:
+class ReplaceScene(Change):
     """Another map was put under the robots."""
 
     scene: Scene
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Put it there."""
-        sim.replace_scene(self.scene)
-
 
 @dataclass(frozen=True, slots=True)
-class SetDynamics:
+class SetDynamics(Change):
     """A body got another mass, or none."""
 
     name: str
     spec: DynamicsSpec | None
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Give it that."""
-        sim.set_dynamics(self.name, self.spec)
-
 
 @dataclass(frozen=True, slots=True)
-class Attach:
+class Attach(Change):
     """A body was let carry another one."""
 
     carrier: str
     name: str
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Let it."""
-        sim.attach(self.carrier, self.name)
-
 
 @dataclass(frozen=True, slots=True)
-class Detach:
+class Detach(Change):
     """A carried body was let go."""
 
     name: str
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Let it go."""
-        sim.detach(self.name)
-
 
 @dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Change):
     """Joints and sensors of a description file were added."""
 
     described: Described
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Add them."""
-        sim.describe(self.described)
-
 
 @dataclass(frozen=True, slots=True)
-class WriteDevice:
+class WriteDevice(Change):
     """A device was set: a gripper's goals, a joystick, a joint's command, lines of a controller board.
 
     Attributes
@@ -222,55 +171,31 @@ class WriteDevice:
     row: int
     values: Mapping[str, Any]
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Set it."""
-        sim.engine.tables[self.table].rows[self.row].write(**self.values)
-
 
 @dataclass(frozen=True, slots=True)
-class SetRays:
+class SetRays(Change):
     """The rays of a laser were set (bearing of the first and spacing, rad, and number), or those of its model restored (None)."""
 
     robot: str
     laser: int
     rays: tuple[float, float, int] | None
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Set them."""
-        laser = sim.robots[self.robot].lasers[self.laser]
-        if self.rays is None:
-            laser.restore()
-        else:
-            laser.configure(*self.rays)
-
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Change):
     """A source of commands came to a robot, or left it."""
 
     robot: str
     on: bool
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """It comes, or leaves."""
-        robot = sim.robots[self.robot]
-        if self.on:
-            robot.claim(source)
-        else:
-            robot.release(source)
-
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(Change):
     """Commands took effect without time."""
 
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Let them."""
-        sim.settle()
-
 
 @dataclass(frozen=True, slots=True)
-class Restore:
+class Restore(Change):
     """The world went on from a saved state.
 
     Attributes
@@ -283,11 +208,6 @@ class Restore:
 
     state: bytes
     described: Sequence[object]
-
-    def apply(self, sim: Simulation, source: str) -> None:
-        """Go on from it."""
-        sim.know(self.described)
-        sim.restore(self.state)
 
 
 class Journal:
@@ -322,45 +242,6 @@ class Journal:
         self._depth -= 1
 
 
-def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterator[int]:
-    """Do all changes of a journal again, and step until `ticks` steps have been done. Programs that drive robots do not think meanwhile.
-
-    Parameters
-    ----------
-    sim : Simulation
-        The first world, as it was when the journal began.
-    entries : iterable of Entry
-        The journal, in its order.
-    ticks : int
-        Steps that the world had done at its end.
-
-    Yields
-    ------
-    int
-        `Simulation.digest` after each step, before what was done to the world then. At the end all changes are done.
-
-    Raises
-    ------
-    StateError
-        The world is not the first one: a change is of a tick that is over.
-    """
-    for entry in entries:
-        yield from _up_to(sim, entry.tick)
-        with acting(entry.source):
-            entry.change.apply(sim, entry.source)
-    yield from _up_to(sim, ticks)
-
-
-def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
-    if sim.tick > tick:
-        raise StateError(
-            f"journal: the next change is of tick {tick}, but {sim.tick} steps have been done: it is of another world"
-        )
-    while sim.tick < tick:
-        sim.engine.step()  # not what is called before a step: what programs did is in the journal
-        yield sim.digest()
-
-
 __all__ = [
     "API",
     "AddRobots",
@@ -384,5 +265,4 @@ __all__ = [
     "Unserve",
     "WriteDevice",
     "acting",
-    "resimulate",
 ]

@@ -6,15 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 from botyard.devices.gripper import open_paddles
 from botyard.engine.build import BodySpec, robot_body
+from botyard.engine.simulation import Engine
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
-
-if TYPE_CHECKING:
-    from botyard.sim.simulation import Simulation
 
 ROBOT_SPACING = 1.0
 """Robots without a start pose of their own are put this far apart, m (decisions, "Start")."""
@@ -25,12 +22,14 @@ class FreePlaces:
 
     Parameters
     ----------
-    sim, spec, near
+    engine : Engine
+        Where they are to be.
+    spec, near
         See `Simulation.free_places`.
     """
 
-    def __init__(self, sim: Simulation, spec: RobotSpec, near: Pose) -> None:
-        self._sim = sim
+    def __init__(self, engine: Engine, spec: RobotSpec, near: Pose) -> None:
+        self._engine = engine
         self._near = near
         self._body = on_trial(spec)
         self._apart = 2.0 * max(math.hypot(x, y) for part in self._body.parts for x, y in part)
@@ -44,7 +43,7 @@ class FreePlaces:
 
     def take(self, count: int) -> list[Pose]:
         """The next `count` places, as things stand now; `near` for each that is missing."""
-        is_free = self._sim._engine.trial(self._body)
+        is_free = self._engine.trial(self._body)
         found: list[Pose] = []
         while len(found) < count and (place := next(self._spiral, None)) is not None:
             crowded = not self.is_exact and any(math.dist(place[:2], p[:2]) < self._apart for p in self._given)

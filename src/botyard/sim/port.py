@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botyard.devices.view import DeviceReader
 from botyard.engine import commands as cmd
@@ -14,9 +14,8 @@ from botyard.model.devices import DeviceSpec, PioneerFields
 from botyard.model.readings import GripperState, LaserScan, SonarReadings
 from botyard.model.robotport import RobotState, Timing
 from botyard.sim.commands import Commands
-
-if TYPE_CHECKING:
-    from botyard.sim.robot import Robot
+from botyard.sim.fleet import Fleet
+from botyard.sim.robot import BaseRobot
 
 
 def _bits(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> dict[str, int]:
@@ -28,7 +27,7 @@ def _bits(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> d
 class Port:
     """A robot for a protocol's session; implements `botyard.model.robotport.RobotPort`."""
 
-    def __init__(self, robot: Robot, source: str) -> None:
+    def __init__(self, robot: BaseRobot, source: str, fleet: Fleet) -> None:
         self._robot = robot
         self._source = source
         self._commands = Commands(robot, source)
@@ -36,7 +35,7 @@ class Port:
         self.spec = robot.spec
         self.electrics = robot.electrics
         self.gripper = robot.gripper
-        self.fleet = robot._sim.fleet
+        self.fleet = fleet
         self.n_lasers = len(robot.lasers)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from botyard import arguments
 from botyard.devices.laser import STREAM as LASER_STREAM
@@ -17,12 +17,10 @@ from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.model.readings import LaserScan, SonarReadings
 from botyard.model.sensors import LaserSpec
+from botyard.sim.core import Member
 from botyard.sim.journal import (
     SetRays,
 )
-
-if TYPE_CHECKING:
-    from botyard.sim.robot import Robot
 
 MAX_RAYS = 100_000
 """Most rays of a laser that can be configured."""
@@ -39,7 +37,7 @@ class Laser(Handle):
     spec: LaserSpec
     """Its model, and where it is mounted."""
 
-    def __init__(self, robot: Robot, index: int) -> None:
+    def __init__(self, robot: Member, index: int) -> None:
         vars(self)["spec"] = robot.spec.lasers[index]
         self.index = index
         self._robot = robot
@@ -68,7 +66,7 @@ class Laser(Handle):
         self._robot._sim._note(None, SetRays, self._robot.name, self.index, (angle_min, increment, count))
         fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
         self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
-        self._robot._sim._configured[self._robot.name, self.index] = self
+        self._robot._sim._configured[self._robot.name, self.index] = self._bundle
 
     def restore(self) -> None:
         """The rays of the model."""
@@ -115,7 +113,7 @@ class Laser(Handle):
 class Sonar(Handle):
     """The sonar ring of a robot."""
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Member) -> None:
         assert robot.spec.sonar is not None
         self.spec = robot.spec.sonar
         self._robot = robot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from botyard import arguments
 from botyard.devices.battery import Batteries
@@ -16,50 +16,25 @@ from botyard.devices.tables import under_table
 from botyard.devices.view import DeviceReader, View, has_columns
 from botyard.engine import commands as cmd
 from botyard.engine.tables import NOBODY
-from botyard.errors import UnknownNameError, WorldError
+from botyard.errors import WorldError
 from botyard.feed import Subject
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
-from botyard.handle import Handle
 from botyard.model.devices import find_device, is_device, names_of
 from botyard.model.obstacles import Visible
 from botyard.model.readings import GripperState
 from botyard.model.robot import Axes, RobotSpec
 from botyard.model.robotport import RobotState
 from botyard.sim.commands import Commands
+from botyard.sim.core import Core, Member
 from botyard.sim.journal import API, Claim, acting
-from botyard.sim.port import Port
 from botyard.sim.readings import Laser, Sonar
 
 if TYPE_CHECKING:
     from botyard.devices.gps import Fix
-    from botyard.sim.simulation import Simulation
 
 
-class Robot(Handle):
-    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
-
-    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``, ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All
-    commands take effect at the beginning of the next `Simulation.step`.
-
-    Read it:
-
-    ================  ==================================================================================
-    `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
-    `lasers`          all of them
-    `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
-    `odom`            pose by odometry, which errs, in a frame that begins where the robot started (OdomPose)
-    `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
-    `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
-    `stalled`         whether something blocks its way
-    `devices`         further sensors by their names: ``robot.devices["fiducial_finder"].read()``
-    `gps`, `gripper_state`, `digital_inputs`, `electrics`
-                      what else it carries; None where the model has none
-    `state`           everything about its motion at once; `describe` says it in words
-    ================  ==================================================================================
-
-    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`, `port` and `clients` are for interfaces that drive it.
-    After it was removed from its simulation, each use of the handle says so (UnknownNameError).
-    """
+class BaseRobot(Member):
+    """All of a robot but its way to interfaces and to its simulation; see `botyard.sim.simulation.Robot`."""
 
     _instead: ClassVar[Mapping[str, str]] = {
         "name": "a robot keeps its name; remove it and add another one",
@@ -82,26 +57,19 @@ class Robot(Handle):
         "lasers": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
         "simulation": "add a robot to the other simulation",
     }
-    name: str
-    """Its unique name."""
-    spec: RobotSpec
-    """Its model."""
-    start: Pose
-    """True pose at which it was added."""
     command: Commands
     """Commands to it."""
     lasers: tuple[Laser, ...]
     """Its lasers."""
 
-    def __init__(self, sim: Simulation, name: str, spec: RobotSpec, start: Pose) -> None:
-        vars(self).update(name=name, spec=spec, start=start, command=Commands(self, "api"))
+    def __init__(self, sim: Core, name: str, spec: RobotSpec, start: Pose) -> None:
+        super().__init__(sim, name, spec, start)
+        vars(self)["command"] = Commands(self, "api")
         engine = sim._engine
         self.electrics = Electrics.of(
             spec.battery, engine.table(Batteries), engine.table(Boards), engine.rows[name], name
         )
-        self._sim = sim
         self._claims: list[str] = []
-        self._teleports = 0
         vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
         self.sonar = Sonar(self) if spec.sonar is not None else None
         self.gripper = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
@@ -148,7 +116,7 @@ class Robot(Handle):
         self._claims.clear()
         for laser in self.lasers:
             self._sim._configured.pop((self.name, laser.index), None)
-        vars(self)["_sim"] = _Removed(self.name)
+        self._remove()
         for reader in (self._devices or {}).values():
             reader._leave()
 
@@ -165,16 +133,10 @@ class Robot(Handle):
                     laser.restore()
 
     def __repr__(self) -> str:
-        if isinstance(self._sim, _Removed):
+        if self._is_removed:
             return f"<Robot {self.name}: {self.spec.name}, removed>"
         x, y, th = self.truth
         return f"<Robot {self.name}: {self.spec.name} at x={x:.3f} m, y={y:.3f} m, th={math.degrees(th):.1f}°>"
-
-    @property
-    def simulation(self) -> Simulation:
-        """The world that it is in."""
-        self._sim.tick  # noqa: B018 - raises when it was removed
-        return self._sim
 
     @property
     def laser(self) -> Laser:
@@ -334,23 +296,12 @@ class Robot(Handle):
         row = snapshot.rows[self.name]
         return WorldPose(*compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom))
 
-    def port(self, source: str) -> Port:
-        """What a protocol's session sees of this robot; `source` names it in the order of commands and in logs."""
-        return Port(self, source)
+
+R = TypeVar("R", bound=BaseRobot)
 
 
-class Robots(dict[str, Robot]):
+class Robots(dict[str, R]):
     """Robots by name; a name that is not there gets a sentence (UnknownNameError, a KeyError)."""
 
     def __missing__(self, name: str) -> NoReturn:
         raise arguments.unknown(name, self, "robot")
-
-
-class _Removed:
-    """Stands in for the simulation of a robot that was removed: whatever is asked of it, it says so."""
-
-    def __init__(self, robot: str) -> None:
-        self._robot = robot
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise UnknownNameError(f'robot "{self._robot}" was removed from its simulation; add_robot makes another one')

@@ -38,28 +38,25 @@ from botyard.devices.ranging import RangeDevices
 from botyard.devices.rays import RaySensor
 from botyard.engine import commands as cmd
 from botyard.engine.build import crowding, robot_body
-from botyard.engine.crowd import Crowd
 from botyard.engine.layout import F8, Control, Grid, OdometryErrorMode
 from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
-from botyard.engine.tables import NOBODY, Row, Table
+from botyard.engine.tables import NOBODY
 from botyard.errors import ArgumentError, DoubtWarning, WorldError
 from botyard.extensions import extension
-from botyard.feed import SAVED, Feed, Subject
+from botyard.feed import SAVED, Subject
 from botyard.formats import saving
 from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.formats.registry import load_world
 from botyard.geometry import Pose
-from botyard.handle import Handle
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.library import load_laser
 from botyard.model.objects import Described
 from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
-from botyard.model.robotport import Timing
 from botyard.model.scene import Scene
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
 from botyard.names import MAX_NAME, body_name, check_name
@@ -67,35 +64,24 @@ from botyard.sim.fleet import Fleet
 from botyard.sim.journal import (
     AddRobots,
     Attach,
-    Change,
     Describe,
     Detach,
-    Entry,
-    Journal,
     RemoveBox,
     RemoveRobots,
     ReplaceScene,
     Restore,
     SetDynamics,
     Settle,
-    Submit,
-    SubmitVelocities,
     Unserve,
-    WriteDevice,
 )
 from botyard.sim.placement import FreePlaces, on_trial
-from botyard.sim.readings import Laser
-from botyard.sim.robot import Robot, Robots
-from botyard.sim.state import Known, clone, digest, parts, rebuild, restore, save
+from botyard.sim.port import Port
+from botyard.sim.robot import BaseRobot, Robots
+from botyard.sim.state import Known, Restorable, clone, digest, parts, rebuild, restore, save
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
-_COUNTED = (*_TELEPORTS, cmd.Hold)
-"""Commands of which the simulation itself keeps account."""
-_HOLDING = "hold"
-"""The engine's source of holds: whether a body is held takes effect in the order in which it changed, whoever changed it."""
 FAR_OUTSIDE = 100.0
 """Robots that begin farther outside of the map's bounds than this, m, are hardly meant to."""
 MAX_CROWDING = 50.0
@@ -108,7 +94,46 @@ MANY = 50
 """Of more large robots without poses the places are found together, a little farther apart than one by one."""
 
 
-class Simulation(Handle):
+class Robot(BaseRobot):
+    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
+
+    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``, ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All
+    commands take effect at the beginning of the next `Simulation.step`.
+
+    Read it:
+
+    ================  ==================================================================================
+    `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
+    `lasers`          all of them
+    `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
+    `odom`            pose by odometry, which errs, in a frame that begins where the robot started (OdomPose)
+    `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
+    `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
+    `stalled`         whether something blocks its way
+    `devices`         further sensors by their names: ``robot.devices["fiducial_finder"].read()``
+    `gps`, `gripper_state`, `digital_inputs`, `electrics`
+                      what else it carries; None where the model has none
+    `state`           everything about its motion at once; `describe` says it in words
+    ================  ==================================================================================
+
+    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`, `port` and `clients` are for interfaces that drive it.
+    After it was removed from its simulation, each use of the handle says so (UnknownNameError).
+    """
+
+    _sim: Simulation
+
+    @property
+    def simulation(self) -> Simulation:
+        """The world that it is in."""
+        self._sim.tick  # noqa: B018 - raises when it was removed
+        return self._sim
+
+    def port(self, source: str) -> Port:
+        """What a protocol's session sees of this robot; `source` names it in the order of commands and in logs."""
+        return Port(self, source, self._sim.fleet)
+
+
+class Simulation(Restorable):
     """A world and its robots.
 
     Build it (`load`, or `Simulation()` and a scene), add robots (`add_robot`, `add_robots`), then in turns: read (`Robot.laser`,
@@ -155,12 +180,9 @@ class Simulation(Handle):
         "snapshot": "call step() or settle()",
         "colors": "a robot's model says its colour",
     }
-    scene: Scene
-    """The static world."""
     fleet: Fleet
     """All robots at once, as arrays."""
-    sensor_noise: bool
-    """False: sensors are exact."""
+    _robots: Robots[Robot]
 
     def __init__(
         self,
@@ -191,37 +213,26 @@ class Simulation(Handle):
         except KeyError:
             known = ", ".join(m.name.lower() for m in OdometryErrorMode if m is not OdometryErrorMode.PERFECT)
             raise WorldError(f'odometry error mode: expected one of {known}, found "{odometry_error}"') from None
-        self._set_scene(scene if scene is not None else Scene())
-        self.warn_by(warn)
-        vars(self)["sensor_noise"] = sensor_noise
-        self.range_step = range_step
-        self.timing = Timing(sim=step, real=step, last=step)
-        self._devices = RangeDevices(threads)
-        self._engine = Engine(
-            self.scene,
+        scene = scene if scene is not None else Scene()
+        devices = RangeDevices(threads)
+        engine = Engine(
+            scene,
             seed=seed,
             step_us=round(step * 1e6),
             begin=begin,
             odometry_error_mode=mode,
             tables=(Grippers(), Joints(), Batteries(), Boards()),
-            senses=(self._devices,),
+            senses=(devices,),
         )
+        super().__init__(scene, engine, devices, sensor_noise=sensor_noise, range_step=range_step)
+        self.warn_by(warn)
         self._doubt_walls()
-        self._robots = Robots()
+        self._robots = Robots[Robot]()
         object.__setattr__(self, "fleet", Fleet(self))
-        self.crowd = Crowd(self._engine)
-        """For those who may put robots anywhere and are not the user."""
-        self._unserved: set[str] = set()
-        self._holds: dict[str, list[str]] = {}
-        """Sources that hold a body, by its name."""
+        self._unserved = set()
         self._known = Known()
-        self._journal = Journal()
-        for table in self._engine.tables.values():
-            self._watch(table)
-        self._engine.on_table = self._watch
-        self._configured: dict[tuple[str, int], Laser] = {}
-        self._programs: dict[str, tuple[Program, Callable[[], None]]] = {}
-        self._before: list[Callable[[], None]] = []
+        self._programs = {}
+        self._before = []
         self.described = Described()
         """What description files have told of."""
         self.rays: dict[str, RaySensor] = {}
@@ -318,7 +329,7 @@ class Simulation(Handle):
         """Add robots of one model on free places around the map's home, as `add_robot` does one by one; faster."""
         spec, names = group[0].spec, [p.name for p in group if p.name] or None
         first = self.add_robot(spec, names and names[0])
-        places = FreePlaces(self, spec, self.home)
+        places = FreePlaces(self._engine, spec, self.home)
         if not places.is_exact and len(group) <= MANY:
             return [first, *(self.add_robot(p.spec, p.name or None) for p in group[1:])]
         return [first, *self.add_robots(spec, places.take(len(group) - 1), names and names[1:])]
@@ -529,15 +540,6 @@ class Simulation(Handle):
                 f"{self._engine.grid.h:.3g} m): sensors will be slow. Does it hold a stray point far outside?"
             )
 
-    def _set_scene(self, scene: Scene) -> None:
-        object.__setattr__(self, "scene", scene)
-
-    def _check_there(self, *names: str) -> None:
-        """Raise UnknownNameError, a KeyError, for what is the name of no robot or box."""
-        for name in names:
-            if not isinstance(name, str) or name not in self._engine.rows:
-                raise arguments.unknown(name, self._engine.rows)
-
     def remove_robot(self, name: str) -> None:
         """Take a robot out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
         self.remove_robots([name])
@@ -736,33 +738,6 @@ class Simulation(Handle):
         dynamics = self._engine.dynamics
         return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(self._engine.rows[name])
 
-    def hold(self, name: str, on: bool = True, source: str = "api") -> None:
-        """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told.
-
-        A body is held as long as any source holds it: a source lets go of its own hold alone (`holders`).
-
-        Raises
-        ------
-        UnknownNameError
-            A KeyError: nothing has that name.
-        ArgumentError
-            `on` is neither True nor False.
-        """
-        self._check_there(name)
-        command = cmd.Hold(arguments.flag(on, "on"))
-        holders = [one for one in self._holds.pop(name, ()) if one != source]
-        if on:
-            holders.append(source)
-        if holders:
-            self._holds[name] = holders
-        self._engine.submit(name, cmd.Hold(bool(holders)), _HOLDING)
-        self._note(source, Submit, name, command)
-
-    def holders(self, name: str) -> tuple[str, ...]:
-        """Sources that hold a robot or a box, see `hold`. UnknownNameError (a KeyError) when nothing has that name."""
-        self._check_there(name)
-        return tuple(self._holds.get(name, ()))
-
     def unique_name(self, base: str) -> str:
         """`base`, or with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
         return self._unique_names(base, 1)[0]
@@ -802,7 +777,7 @@ class Simulation(Handle):
 
         `near` itself stands for those that are missing when there are not enough.
         """
-        return FreePlaces(self, spec, near).take(count)
+        return FreePlaces(self._engine, spec, near).take(count)
 
     def is_free_for(self, robot: Robot) -> Callable[[Pose], bool]:
         """Whether a robot could stand at a pose without touching anything but itself; valid until something moves, comes or goes."""
@@ -833,20 +808,6 @@ class Simulation(Handle):
     def robots(self) -> Mapping[str, Robot]:
         """All robots by name, in the order of creation."""
         return MappingProxyType(self._robots)
-
-    @property
-    def colors(self) -> dict[str, str]:
-        """Colour of each robot and thing of the map by its name."""
-        robots = {name: robot.spec.color for name, robot in self._robots.items()}
-        return robots | {n: box.color for n, box in zip(self.box_names, self.scene.boxes, strict=True)}
-
-    @property
-    def box_names(self) -> tuple[str, ...]:
-        """Names of the bodies of the map's boxes, in the order of `Scene.boxes`.
-
-        They are those of the map as `botyard.names.shown` shows them; a box gets another name where that one is taken.
-        """
-        return self._engine.box_names
 
     # -- time
 
@@ -901,121 +862,9 @@ class Simulation(Handle):
         return self._engine.settle()
 
     @property
-    def engine(self) -> Engine:
-        """The engine underneath, for those who want to look into it; only the simulation changes it."""
-        return self._engine
-
-    @property
-    def feed(self) -> Feed:
-        """Tells what has changed of what changes seldom, see `botyard.feed`."""
-        return self._engine.feed
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether commands wait for the next step, or for `settle`."""
-        return self._engine.is_pending
-
-    @property
-    def time(self) -> float:
-        """Simulated time, s."""
-        return self._engine.clock.time
-
-    @property
-    def tick(self) -> int:
-        """Steps done."""
-        return self._engine.clock.tick
-
-    @property
-    def dt(self) -> float:
-        """Simulated time of one step, s."""
-        return self._engine.clock.dt
-
-    @property
-    def seed(self) -> int:
-        """Seed of all random draws."""
-        return self._engine.seed
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """State after the last step; valid until the step after the next."""
-        return self._engine.snapshot
-
-    @property
     def poses(self) -> F8:
         """True poses of all robots in the order of creation, (n, 3): m, m, rad. A copy."""
         return self.fleet.poses
-
-    def _rounded(self, ranges: F8) -> F8:
-        if self.range_step <= 0.0:
-            return ranges
-        rounded: F8 = np.rint(ranges / self.range_step) * self.range_step
-        return rounded
-
-    def submit(self, name: str, command: cmd.Command, source: str = "api") -> None:
-        """Queue a command to a robot or a box for the next step; see `botyard.engine.commands`.
-
-        Raises
-        ------
-        UnknownNameError
-            A KeyError: nothing has that name.
-        """
-        engine = self._engine
-        if name not in engine.rows:
-            self._check_there(name)
-        if type(command) in _COUNTED:
-            if isinstance(command, cmd.Hold):
-                self.hold(name, command.on, source)
-                return
-            if name in self._robots:
-                self._robots[name]._teleports += 1
-        engine.submit(name, command, source)
-        if self._journal.is_read:  # asked here, too: most commands are noted by nobody, and there are many
-            self._note(source, Submit, name, command)
-
-    def submit_velocities(self, command: cmd.SetVelocities, source: str = "api") -> None:
-        """Queue velocities of many bodies for the next step; its rows are those of the engine. Its arrays are copied.
-
-        Raises
-        ------
-        CommandError
-            Rows are not whole numbers, are not there or are there twice, or other arrays have not as many numbers.
-        """
-        command = command.checked(len(self._engine.specs))
-        self._note(source, SubmitVelocities, command)
-        self._engine.submit_velocities(command, source)
-
-    def journal(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
-        """Call `listener` for every change of the world from outside, whoever makes it, when it is made.
-
-        Parameters
-        ----------
-        listener : callable
-            Given a `botyard.sim.journal.Entry`: tick, number, source and change.
-
-        Returns
-        -------
-        callable
-            Unregisters the listener.
-        """
-        return self._journal.listen(arguments.function(listener, "listener"))
-
-    def _note(self, source: str | None, kind: Callable[..., Change], *values: object) -> None:
-        """Tell the journal of a change, if anybody reads it. `source`: None is who acts, see `botyard.sim.journal.acting`."""
-        if self._journal.is_read:
-            self._journal.note(self.tick, source, kind(*values))
-
-    def _watch(self, table: Table) -> None:
-        """The journal is told of what is written to a table."""
-        table.on_write = self._note_device
-
-    def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
-        if values and self._journal.is_read:
-            self._journal.note(self.tick, None, WriteDevice(row.table.name, row.number, dict(values)))
-
-    @property
-    def threads(self) -> int:
-        """Most threads that ray casting may use."""
-        return self._devices.threads
 
     # -- the state as a value
 

@@ -8,11 +8,11 @@ same map, and robots' models that are the same: those that the simulation has se
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -42,6 +42,8 @@ from botyard.engine.state import (
 from botyard.engine.tables import Table
 from botyard.errors import BotyardError, StateError
 from botyard.feed import Subject
+from botyard.formats.base import Warn
+from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.devices import find_device, loaded_devices, names_of
@@ -50,13 +52,10 @@ from botyard.model.obstacles import BoxObject, Visible
 from botyard.model.robot import Axes, RobotSpec
 from botyard.model.world import Program
 from botyard.names import is_name, shown
+from botyard.sim.core import Core
 from botyard.sim.readings import MAX_RAYS
+from botyard.sim.robot import BaseRobot
 from botyard.version import __version__
-
-if TYPE_CHECKING:
-    from botyard.formats.budget import Budget
-    from botyard.sim.robot import Robot
-    from botyard.sim.simulation import Simulation
 
 VERSION: Final = 1
 SHORTEST: Final = 1e-9
@@ -76,6 +75,66 @@ class Saveable(Protocol):
     def set_state(self, state: Any) -> None:
         """Go on from a state. Raises TypeError, ValueError, KeyError or IndexError when it is none."""
         ...
+
+
+class Restorable(Core):
+    """A simulation as far as saving and restoring know it; `Simulation` is the one that there is."""
+
+    described: Described
+    """What description files have told of."""
+    _known: Known
+    _unserved: set[str]
+    _programs: dict[str, tuple[Program, Callable[[], None]]]
+    _before: list[Callable[[], None]]
+
+    @property
+    def robots(self) -> Mapping[str, BaseRobot]:
+        """All robots by name, in the order of creation."""
+        raise NotImplementedError
+
+    @property
+    def programs(self) -> Mapping[str, Program]:
+        """What drives which robot."""
+        raise NotImplementedError
+
+    def restore(self, state: bytes, *, budget: Budget = Budget()) -> None:
+        """Go on from a state."""
+        raise NotImplementedError
+
+    def warn_by(self, warn: Warn | None) -> None:
+        """Let another function receive doubts."""
+        raise NotImplementedError
+
+    def _put_in(self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]) -> object:
+        """Add robots."""
+        raise NotImplementedError
+
+    def _take_out(self, names: Sequence[str]) -> None:
+        """Remove bodies."""
+        raise NotImplementedError
+
+    def _dismiss(self, name: str) -> None:
+        """No program drives a robot any more."""
+        raise NotImplementedError
+
+    def _set_boxes(self, names: Sequence[str], boxes: Sequence[BoxObject]) -> None:
+        """The boxes of the map are these."""
+        raise NotImplementedError
+
+    def _sort_robots(self, names: Sequence[str]) -> None:
+        """The robots are in this order."""
+        raise NotImplementedError
+
+    def _order_programs(self, names: Sequence[str]) -> None:
+        """The programs act in this order."""
+        raise NotImplementedError
+
+    def _describe_again(self, wanted: Sequence[Hashable]) -> None:
+        """Make joints and ray sensors of description files that are not there."""
+        raise NotImplementedError
+
+
+S = TypeVar("S", bound=Restorable)
 
 
 class _Body(msgspec.Struct, array_like=True):
@@ -188,14 +247,14 @@ class Known:
         if len(self._digests) > len(self.objects) + RECENT:
             self._digests = {id(value): (value, digest) for digest, value in self.objects.items()}
 
-    def roster(self, sim: Simulation) -> bytes:
+    def roster(self, sim: Restorable) -> bytes:
         """What is there, as bytes."""
         revision = sim.feed.last(*_IN_ROSTER)
         if self._roster[0] != revision:
             self._roster = revision, msgspec.msgpack.encode(self._make_roster(sim))
         return self._roster[1]
 
-    def _make_roster(self, sim: Simulation) -> _Roster:
+    def _make_roster(self, sim: Restorable) -> _Roster:
         boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
         bodies = []
         for name in sim.engine.rows:
@@ -216,7 +275,7 @@ class Known:
             unserved=sorted(sim._unserved),
         )
 
-    def digest_of_walls(self, sim: Simulation) -> bytes:
+    def digest_of_walls(self, sim: Restorable) -> bytes:
         """Digest of the map without its boxes, which are bodies."""
         scene = sim.scene
         if self._walls[0] is not scene:
@@ -227,17 +286,17 @@ class Known:
 # -- saving
 
 
-def save(sim: Simulation) -> bytes:
+def save(sim: Restorable) -> bytes:
     """See `Simulation.save_state`."""
     return join(msgspec.msgpack.encode(_head(sim, _controllers(sim))), list(columns_of(sim.engine)))
 
 
-def digest(sim: Simulation) -> int:
+def digest(sim: Restorable) -> int:
     """See `Simulation.digest`."""
     return digest_of(msgspec.msgpack.encode(_head(sim, [])), columns_of(sim.engine))
 
 
-def _head(sim: Simulation, controllers: list[_Controller]) -> _Head:
+def _head(sim: Restorable, controllers: list[_Controller]) -> _Head:
     engine, dynamics = sim.engine, sim.engine.dynamics
     return _Head(
         version=VERSION,
@@ -259,11 +318,9 @@ def _head(sim: Simulation, controllers: list[_Controller]) -> _Head:
     )
 
 
-def _rays(sim: Simulation) -> list[_Rays]:
-    lasers = (
-        (name, index, laser._bundle) for (name, index), laser in sorted(sim._configured.items(), key=lambda i: i[0])
-    )
-    return [_Rays(name, index, b.angle0, b.step, b.count) for name, index, b in lasers]
+def _rays(sim: Restorable) -> list[_Rays]:
+    configured = sorted(sim._configured.items(), key=lambda item: item[0])
+    return [_Rays(name, index, b.angle0, b.step, b.count) for (name, index), b in configured]
 
 
 def _values(command: commands.Command | commands.SetVelocities) -> tuple[str, dict[str, Any]]:
@@ -294,7 +351,7 @@ def _plain(value: Any, told: str) -> Any:
     return bool(value) if told == "bool" else int(value)
 
 
-def _controllers(sim: Simulation) -> list[_Controller]:
+def _controllers(sim: Restorable) -> list[_Controller]:
     found = []
     for name, (program, act) in sim._programs.items():
         owner = getattr(act, "__self__", None)
@@ -310,11 +367,11 @@ def _controllers(sim: Simulation) -> list[_Controller]:
 # -- restoring
 
 
-Employ = Callable[["Robot", Program], None]
+Employ = Callable[[Any, Program], None]
 """Lets a program drive a robot, see `botyard.controllers.crew`."""
 
 
-def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used: list[object]) -> None:
+def restore(sim: Restorable, state: bytes, budget: Budget, employ: Employ, used: list[object]) -> None:
     """See `Simulation.restore`. Appends the descriptions that it needed to `used`."""
     head, data = split(state, _Head, budget.bytes)
     if head.version != VERSION:
@@ -367,7 +424,7 @@ def restore(sim: Simulation, state: bytes, budget: Budget, employ: Employ, used:
     sim.crowd.forget()
 
 
-def _tables(sim: Simulation, roster: _Roster) -> list[Table]:
+def _tables(sim: Restorable, roster: _Roster) -> list[Table]:
     """The tables of a state, in order: those that are always there, and those of devices, which may not be here yet."""
     here = sim.engine.tables
     found = [table for table in here.values() if not table.optional]
@@ -381,7 +438,7 @@ def _tables(sim: Simulation, roster: _Roster) -> list[Table]:
 
 
 def _check_roster(
-    roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject], sim: Simulation, budget: Budget
+    roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject], sim: Restorable, budget: Budget
 ) -> None:
     """Whether there can be these bodies, and these rows of their devices."""
     names = {body.name for body in roster.bodies}
@@ -445,7 +502,7 @@ def _check_head(head: _Head, roster: _Roster, models: Mapping[bytes, RobotSpec |
         raise StateError("state: time, step or error mode are none")
 
 
-def _find_models(sim: Simulation, roster: _Roster) -> dict[bytes, RobotSpec | BoxObject]:
+def _find_models(sim: Restorable, roster: _Roster) -> dict[bytes, RobotSpec | BoxObject]:
     """Models of all bodies by their digests."""
     known = sim._known
     for robot in sim.robots.values():
@@ -474,12 +531,12 @@ def _find_models(sim: Simulation, roster: _Roster) -> dict[bytes, RobotSpec | Bo
     return found
 
 
-def _described(sim: Simulation, roster: _Roster) -> list[object]:
+def _described(sim: Restorable, roster: _Roster) -> list[object]:
     """What description files have told of, of a state."""
     return [sim._known.objects[roster.described]]
 
 
-def _arrange_bodies(sim: Simulation, roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject]) -> None:
+def _arrange_bodies(sim: Restorable, roster: _Roster, models: Mapping[bytes, RobotSpec | BoxObject]) -> None:
     """Let the simulation have these bodies in this order; robots that are there already keep their handles."""
     known, engine = sim._known, sim.engine
     boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
@@ -513,7 +570,7 @@ def _arrange_bodies(sim: Simulation, roster: _Roster, models: Mapping[bytes, Rob
     sim._describe_again(roster.keys.get(Joints.name, []))
 
 
-def _arrange_rows(sim: Simulation, roster: _Roster) -> None:
+def _arrange_rows(sim: Restorable, roster: _Roster) -> None:
     for table in sim.engine.tables.values():
         if table.saved:
             at = {_hashable(key): i for i, key in enumerate(row_keys(table))}
@@ -549,7 +606,7 @@ def _command(queued: _Queued, bodies: int) -> tuple[str, str, int, Any]:
     return queued.body, queued.source, queued.sequence, command
 
 
-def _employ(sim: Simulation, controllers: Sequence[_Controller], employ: Employ) -> None:
+def _employ(sim: Restorable, controllers: Sequence[_Controller], employ: Employ) -> None:
     """Let these programs drive their robots, as they were."""
     wanted = {c.robot for c in controllers}
     for name in [name for name in sim._programs if name not in wanted]:
@@ -582,12 +639,13 @@ def _silent(text: str) -> None:
     """A world that is cloned was doubted before."""
 
 
-def clone(sim: Simulation, seed: int | None) -> Simulation:
+def clone(sim: S, seed: int | None) -> S:
     """See `Simulation.clone`."""
-    return rebuild(*parts(sim, seed))
+    copy: S = rebuild(*parts(sim, seed))
+    return copy
 
 
-def parts(sim: Simulation, seed: int | None = None) -> tuple[Any, ...]:
+def parts(sim: Restorable, seed: int | None = None) -> tuple[Any, ...]:
     """What `rebuild` makes a simulation of; scene and models once."""
     loose = [act for act in sim._before if not any(act == mine for _, mine in sim._programs.values())]
     if loose:
@@ -614,14 +672,14 @@ def parts(sim: Simulation, seed: int | None = None) -> tuple[Any, ...]:
 
 
 def rebuild(
-    kind: type[Simulation],
+    kind: Callable[..., S],
     scene: Any,
     models: Sequence[RobotSpec],
     described: Any,
     options: Mapping[str, Any],
     state: bytes,
     seed: int,
-) -> Simulation:
+) -> S:
     """A simulation of `parts`."""
     sim = kind(scene, seed=seed, warn=_silent, **options)
     for model in (*models, *scene.boxes, described):
@@ -632,4 +690,4 @@ def rebuild(
     return sim
 
 
-__all__ = ["Known", "clone", "parts", "rebuild", "restore", "save"]
+__all__ = ["Known", "Restorable", "clone", "parts", "rebuild", "restore", "save"]

@@ -33,8 +33,7 @@ from botyard.model.scene import GeoReference, Scene
 from botyard.names import is_name
 from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS, DEVICE_SIMSTAT
 from botyard.protocols.pioneer.reports import CONFIG_MAXIMA
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 
 STEPS: Final = 8
 """So many steps are made of each run."""

@@ -19,8 +19,7 @@ from botyard.errors import WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
-from botyard.sim.robot import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits

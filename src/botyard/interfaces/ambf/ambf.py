@@ -40,7 +40,7 @@ from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import Types
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 IDLE: Final = 0.004
 BUSY: Final = 0.001

@@ -19,7 +19,7 @@ from botyard.model.objects import Offer
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 NOWHERE: Final = (0.0, 0.0, 0.0)
 

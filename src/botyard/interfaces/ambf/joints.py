@@ -16,7 +16,7 @@ from botyard.model.robot import Drive
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
-    from botyard.sim.robot import Robot
+    from botyard.sim.simulation import Robot
 
 GAIN: Final = 5.0
 """A wheel goes to a commanded angle with so much of the error as its speed, 1/s."""

@@ -58,7 +58,7 @@ from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
 from botyard.protocols.webgui.session import Answer, Viewer
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 from botyard.version import __version__
 
 SOURCE: Final = "page"

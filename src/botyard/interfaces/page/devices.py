@@ -11,7 +11,7 @@ from botyard.devices.view import DeviceReader
 from botyard.model.devices import MAX_DEVICES, Field
 from botyard.names import shown
 from botyard.protocols.webgui.messages import DeviceReading
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 MAX_ROWS: Final = 20
 """So many rows of a reading are shown."""

@@ -21,7 +21,7 @@ from botyard.names import shown
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
 from botyard.protocols.webgui.messages import BodyInfo, Group, LaserShape, MapChanged, Model, Schema, View
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 U4 = np.uint32
 T = TypeVar("T", bound=np.generic)

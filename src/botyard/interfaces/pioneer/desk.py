@@ -46,7 +46,7 @@ from botyard.protocols.pioneer.events import (
     StepsRequested,
 )
 from botyard.sim.port import Port
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 SOURCE: Final = "pioneer"
 """In whose name clients command robots."""
@@ -191,7 +191,7 @@ class PioneerPort(Port):
     """A robot for a client's session: what changes more than its driving passes the control surface, in its order among the commands."""
 
     def __init__(self, robot: Robot, control: Control) -> None:
-        super().__init__(robot, SOURCE)
+        super().__init__(robot, SOURCE, robot.simulation.fleet)
         self._control = control
 
     def _do(self, operation: Operation[Any]) -> None:

@@ -48,7 +48,7 @@ from botyard.protocols.ros_messages.reconfigure import LIMIT, PARAMETERS, Reconf
 from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 SOURCE: Final = "ros"
 """In whose name ROS commands robots and reads sensors."""

@@ -63,7 +63,7 @@ from botyard.protocols.ros_messages.simulation_interfaces import (
     Time,
 )
 from botyard.protocols.ros_messages.types import Types
-from botyard.sim.robot import Robot
+from botyard.sim.simulation import Robot
 
 FRAMES: Final = frozenset(["", "map", "world"])
 """Frames in which poses can be given."""

@@ -1,0 +1,284 @@
+"""What robots, their sensors and the fleet know of the simulation that they are in: engine, devices, queue of commands, journal.
+
+`Simulation` is a `Core` with robots, files, states and pictures. It stands in a file of its own so that what a simulation is made of
+need not know what it is made into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+
+from botyard import arguments
+from botyard.devices.ranging import RangeDevices
+from botyard.engine import commands as cmd
+from botyard.engine.crowd import Crowd
+from botyard.engine.layout import F8
+from botyard.engine.simulation import Engine
+from botyard.engine.snapshot import Snapshot
+from botyard.engine.tables import Row, Table
+from botyard.errors import UnknownNameError
+from botyard.feed import Feed
+from botyard.geometry import Pose
+from botyard.handle import Handle
+from botyard.model.beams import Bundle
+from botyard.model.robot import RobotSpec
+from botyard.model.robotport import Timing
+from botyard.model.scene import Scene
+from botyard.sim.journal import Change, Entry, Journal, Submit, SubmitVelocities, WriteDevice
+
+_TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
+_COUNTED = (*_TELEPORTS, cmd.Hold)
+"""Commands of which the simulation itself keeps account."""
+_HOLDING = "hold"
+"""The engine's source of holds: whether a body is held takes effect in the order in which it changed, whoever changed it."""
+
+
+class Member(Handle):
+    """A robot, as far as its commands and sensors know it; see `botyard.sim.robot.BaseRobot`.
+
+    Parameters
+    ----------
+    core : Core
+        The simulation that it is in.
+    name, spec, start
+        See `botyard.sim.simulation.Robot`.
+    """
+
+    name: str
+    """Its unique name."""
+    spec: RobotSpec
+    """Its model."""
+    start: Pose
+    """True pose at which it was added."""
+
+    def __init__(self, core: Core, name: str, spec: RobotSpec, start: Pose) -> None:
+        vars(self).update(name=name, spec=spec, start=start)
+        self._sim = core
+        self._teleports = 0
+
+    @property
+    def _is_removed(self) -> bool:
+        return isinstance(self._sim, _Removed)
+
+    def _remove(self) -> None:
+        """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
+        vars(self)["_sim"] = _Removed(self.name)
+
+
+class _Removed:
+    """Stands in for the simulation of a robot that was removed: whatever is asked of it, it says so."""
+
+    def __init__(self, robot: str) -> None:
+        self._robot = robot
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UnknownNameError(f'robot "{self._robot}" was removed from its simulation; add_robot makes another one')
+
+
+class Core(Handle):
+    """The engine with its devices, and the ways into it: every command and every change passes here, so that the journal has it.
+
+    Parameters
+    ----------
+    scene : Scene
+        The static world.
+    engine, devices
+        What moves it, and its range sensors.
+    sensor_noise, range_step
+        See `Simulation`.
+    """
+
+    scene: Scene
+    """The static world."""
+    sensor_noise: bool
+    """False: sensors are exact."""
+    _robots: Mapping[str, Member]
+
+    def __init__(
+        self, scene: Scene, engine: Engine, devices: RangeDevices, *, sensor_noise: bool, range_step: float
+    ) -> None:
+        self._set_scene(scene)
+        vars(self)["sensor_noise"] = sensor_noise
+        self.range_step = range_step
+        step = engine.clock.dt
+        self.timing = Timing(sim=step, real=step, last=step)
+        self._engine = engine
+        self._devices = devices
+        self.crowd = Crowd(engine)
+        """For those who may put robots anywhere and are not the user."""
+        self._holds: dict[str, list[str]] = {}
+        """Sources that hold a body, by its name."""
+        self._configured: dict[tuple[str, int], Bundle] = {}
+        """Beams of lasers whose rays are not their model's, by robot and number."""
+        self._journal = Journal()
+        for table in engine.tables.values():
+            self._watch(table)
+        engine.on_table = self._watch
+
+    @property
+    def engine(self) -> Engine:
+        """The engine underneath, for those who want to look into it; only the simulation changes it."""
+        return self._engine
+
+    @property
+    def feed(self) -> Feed:
+        """Tells what has changed of what changes seldom, see `botyard.feed`."""
+        return self._engine.feed
+
+    @property
+    def box_names(self) -> tuple[str, ...]:
+        """Names of the bodies of the map's boxes, in the order of `Scene.boxes`.
+
+        They are those of the map as `botyard.names.shown` shows them; a box gets another name where that one is taken.
+        """
+        return self._engine.box_names
+
+    @property
+    def time(self) -> float:
+        """Simulated time, s."""
+        return self._engine.clock.time
+
+    @property
+    def tick(self) -> int:
+        """Steps done."""
+        return self._engine.clock.tick
+
+    @property
+    def dt(self) -> float:
+        """Simulated time of one step, s."""
+        return self._engine.clock.dt
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random draws."""
+        return self._engine.seed
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """State after the last step; valid until the step after the next."""
+        return self._engine.snapshot
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether commands wait for the next step, or for `settle`."""
+        return self._engine.is_pending
+
+    @property
+    def threads(self) -> int:
+        """Most threads that ray casting may use."""
+        return self._devices.threads
+
+    @property
+    def colors(self) -> dict[str, str]:
+        """Colour of each robot and thing of the map by its name."""
+        robots = {name: robot.spec.color for name, robot in self._robots.items()}
+        return robots | {n: box.color for n, box in zip(self.box_names, self.scene.boxes, strict=True)}
+
+    def submit(self, name: str, command: cmd.Command, source: str = "api") -> None:
+        """Queue a command to a robot or a box for the next step; see `botyard.engine.commands`.
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has that name.
+        """
+        engine = self._engine
+        if name not in engine.rows:
+            self._check_there(name)
+        if type(command) in _COUNTED:
+            if isinstance(command, cmd.Hold):
+                self.hold(name, command.on, source)
+                return
+            if name in self._robots:
+                self._robots[name]._teleports += 1
+        engine.submit(name, command, source)
+        if self._journal.is_read:  # asked here, too: most commands are noted by nobody, and there are many
+            self._note(source, Submit, name, command)
+
+    def submit_velocities(self, command: cmd.SetVelocities, source: str = "api") -> None:
+        """Queue velocities of many bodies for the next step; its rows are those of the engine. Its arrays are copied.
+
+        Raises
+        ------
+        CommandError
+            Rows are not whole numbers, are not there or are there twice, or other arrays have not as many numbers.
+        """
+        command = command.checked(len(self._engine.specs))
+        self._note(source, SubmitVelocities, command)
+        self._engine.submit_velocities(command, source)
+
+    def hold(self, name: str, on: bool = True, source: str = "api") -> None:
+        """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told.
+
+        A body is held as long as any source holds it: a source lets go of its own hold alone (`holders`).
+
+        Raises
+        ------
+        UnknownNameError
+            A KeyError: nothing has that name.
+        ArgumentError
+            `on` is neither True nor False.
+        """
+        self._check_there(name)
+        command = cmd.Hold(arguments.flag(on, "on"))
+        holders = [one for one in self._holds.pop(name, ()) if one != source]
+        if on:
+            holders.append(source)
+        if holders:
+            self._holds[name] = holders
+        self._engine.submit(name, cmd.Hold(bool(holders)), _HOLDING)
+        self._note(source, Submit, name, command)
+
+    def holders(self, name: str) -> tuple[str, ...]:
+        """Sources that hold a robot or a box, see `hold`. UnknownNameError (a KeyError) when nothing has that name."""
+        self._check_there(name)
+        return tuple(self._holds.get(name, ()))
+
+    def journal(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
+        """Call `listener` for every change of the world from outside, whoever makes it, when it is made.
+
+        Parameters
+        ----------
+        listener : callable
+            Given a `botyard.sim.journal.Entry`: tick, number, source and change.
+
+        Returns
+        -------
+        callable
+            Unregisters the listener.
+        """
+        return self._journal.listen(arguments.function(listener, "listener"))
+
+    def _note(self, source: str | None, kind: Callable[..., Change], *values: object) -> None:
+        """Tell the journal of a change, if anybody reads it. `source`: None is who acts, see `botyard.sim.journal.acting`."""
+        if self._journal.is_read:
+            self._journal.note(self.tick, source, kind(*values))
+
+    def _watch(self, table: Table) -> None:
+        """The journal is told of what is written to a table."""
+        table.on_write = self._note_device
+
+    def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
+        if values and self._journal.is_read:
+            self._journal.note(self.tick, None, WriteDevice(row.table.name, row.number, dict(values)))
+
+    def _rounded(self, ranges: F8) -> F8:
+        if self.range_step <= 0.0:
+            return ranges
+        rounded: F8 = np.rint(ranges / self.range_step) * self.range_step
+        return rounded
+
+    def _check_there(self, *names: str) -> None:
+        """Raise UnknownNameError, a KeyError, for what is the name of no robot or box."""
+        for name in names:
+            if not isinstance(name, str) or name not in self._engine.rows:
+                raise arguments.unknown(name, self._engine.rows)
+
+    def _set_scene(self, scene: Scene) -> None:
+        object.__setattr__(self, "scene", scene)
+
+
+__all__ = ["Core", "Member"]
