@@ -7,13 +7,13 @@ import pytest
 
 from botyard.controllers.crew import employ
 from botyard.controllers.wander import Wander
-from botyard.devices.gripper import Action
 from botyard.engine.build import build_grid
 from botyard.errors import StateError
 from botyard.feed import SAVED, Feed, Subject
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
+from botyard.model.readings import Action
 from botyard.model.scene import Scene
 from botyard.model.world import Program
 from botyard.sim.simulation import Simulation

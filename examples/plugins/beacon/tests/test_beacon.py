@@ -12,8 +12,7 @@ from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.scene import Scene
-from botyard.sim.simulation import Robot
-from botyard.sim.simulation import Simulation
+from botyard.sim.simulation import Robot, Simulation
 from botyard.testing import check_device
 
 
