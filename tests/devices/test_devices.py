@@ -218,3 +218,31 @@ def test_beams_that_clients_have_given_up_are_forgotten() -> None:
         laser.configure(-1.0, 1e-5, 3000 + k)
         assert len(laser.read().ranges) == 3000 + k
     assert sum(len(kind.sector) for _, kind in sim._devices._kinds.values()) < SPARE_BEAMS + 2 * 3040
+
+
+def test_reading_begins_and_ends_between_steps() -> None:
+    """While nobody reads a sensor, steps pass them over; who begins is served from the next step on, whoever came and went before."""
+    sim = Simulation(seed=1)
+    ann, bob = (sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0)) for k, name in enumerate(("ann", "bob")))
+    sim.step(2)
+    assert not sim.fleet.taken.any()
+    bob.laser.subscribe("test")
+    sim.step()
+    assert sim.fleet.taken.sum() == 1
+    sim.remove_robot("ann")
+    sim.step()
+    assert sim.fleet.taken.sum() == 1
+    late = sim.add_robot("p3dx", "eve", pose=(0.0, 5.0, 0.0))
+    late.laser.subscribe("test")
+    sim.step()
+    assert sim.fleet.taken.sum() == 2
+    sim.remove_robots(["bob", "eve"])
+    ann = sim.add_robot("p3dx", "ann")
+    sim.step(2)
+    assert not sim.fleet.taken.any()
+    ann.laser.subscribe("test")
+    sim.step()
+    assert sim.fleet.taken.sum() == 1
+    ann.laser.subscribe("test", False)
+    sim.step()
+    assert not sim.fleet.taken.any()

@@ -225,7 +225,9 @@ class RangeDevices:
         """Take the readings of all devices that somebody subscribes to."""
         self._out.reverse()  # those of the last step stay readable
         self._taken[:] = False
-        if not self.table.readers.any():
+        if self._active is None and not self.table.readers.any():
+            self._active = np.zeros(0, np.int64)
+        if self._active is not None and not len(self._active):
             return  # nor are the arrays built that nobody needs yet
         fans, active = self._built(engine)
         if len(active) >= SORTED_DEVICES:  # neighbours look at the same cells, which are then still in the cache

@@ -21,6 +21,8 @@ from botyard.model.obstacles import Visible
 from botyard.model.robot import Axes
 from botyard.names import shown
 
+_NO_MASS: Final = int(Control.NONE)
+"""A plain number: comparing a NumPy scalar with a member of an enumeration takes 4 µs, as long as all the rest of a command."""
 FARTHEST = 1e7
 """Largest coordinate of a true pose, m; beyond it neither bins nor the wire's integers mean anything."""
 
@@ -171,7 +173,7 @@ class SetVelocities:
                 state.target[where, axis] = values[which]
                 if mode is not None:
                     mode[where] = Mode.VELOCITY
-        massive = state.control[where] != Control.NONE
+        massive = state.control[where] != _NO_MASS
         state.control[rows[which][massive]] = Control.MOTORS
 
 
@@ -401,7 +403,7 @@ class SetVisible:
 
     def apply(self, state: State, row: int) -> None:
         """Set the class mask; what has mass stays what is pushed and does not stop others."""
-        has_mass = state.control[row] != Control.NONE
+        has_mass = _has_mass(state, row)
         state.mask[row] = int(self.mask.with_mass() if has_mass else self.mask)
 
 
@@ -422,7 +424,7 @@ class SetOdometryErrors:
 
     def apply(self, state: State, row: int) -> None:
         """Set mode and errors; odometry that is perfect by its model stays so."""
-        if state.err_mode[row] == OdometryErrorMode.PERFECT:
+        if int(state.err_mode[row]) == OdometryErrorMode.PERFECT:
             return
         set_error_mode(state, row, self.mode, self.seed)
 
@@ -466,7 +468,7 @@ class Demand:
 
     def apply(self, state: State, row: int) -> None:
         """Set the demand."""
-        if state.control[row] != Control.NONE:
+        if _has_mass(state, row):
             state.control[row] = self.control
             state.demand[row] = self.values
 
@@ -474,13 +476,17 @@ class Demand:
 def _put(state: State, row: int) -> None:
     """A body was put elsewhere: nothing touches it any more, and what has mass is at rest."""
     state.contact[row] = 0
-    if state.control[row] != Control.NONE:
+    if _has_mass(state, row):
         state.vel[row] = 0.0
+
+
+def _has_mass(state: State, row: int) -> bool:
+    return bool(state.control[row] != _NO_MASS)
 
 
 def _engage(state: State, row: int) -> None:
     """From now on a body with mass is driven by its motors."""
-    if state.control[row] != Control.NONE:
+    if _has_mass(state, row):
         state.control[row] = Control.MOTORS
 
 

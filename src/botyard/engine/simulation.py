@@ -673,6 +673,7 @@ class Engine:
 
     def step(self, n: int = 1) -> Snapshot:
         """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one."""
+        dt = self.clock.dt
         for _ in range(n):
             self._drain()
             for plan in self._plans:
@@ -687,7 +688,7 @@ class Engine:
             self.clock.tick += 1
             self._carry()
             for act in self._acts:
-                act(self, self.clock.dt)
+                act(self, dt)
             for sense in self._senses:
                 sense.sense(self)
             self._publish()

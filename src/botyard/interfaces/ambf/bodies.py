@@ -275,7 +275,7 @@ class EngineBody(Body):
         state = sim.engine.state
         if state.control[row] == control and tuple(state.demand[row].tolist()) == values:
             return
-        if control is Control.FORCE and not any(values) and state.control[row] == Control.MOTORS:
+        if control is Control.FORCE and not any(values) and int(state.control[row]) == Control.MOTORS:
             return  # clients that do not push it say this all the time
         sim.submit(self.body, cmd.Demand(control, values), SOURCE)
 
@@ -308,7 +308,7 @@ class EngineBody(Body):
         self.acts("twist", None)
         sim = self.ambf.sim
         row = sim.engine.rows.get(self.body)
-        if row is not None and sim.engine.state.control[row] in (Control.FORCE, Control.POSE, Control.TWIST):
+        if row is not None and int(sim.engine.state.control[row]) in (Control.FORCE, Control.POSE, Control.TWIST):
             sim.push(self.body, 0.0, 0.0, 0.0, SOURCE)
 
 
