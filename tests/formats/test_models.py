@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import botyard
+from botyard.control.bodies import library_model
 from botyard.errors import BotyardError, ModelError, ModelFileError
+from botyard.formats.base import Source
 from botyard.formats.models import default_map, find_robot, folders_without_models, model_names, user_models
-from botyard.formats.registry import find_map
+from botyard.formats.registry import find_map, read_world
 from botyard.sim.simulation import Simulation
 
 
@@ -36,6 +39,17 @@ def test_definitions_in_the_users_folders(home: Path, folder: str) -> None:
     assert not {"sensor", "leftover", "hidden"} & set(model_names())
     assert find_robot("mine").color == "blue"
     assert Simulation().add_robot("MINE").spec.name == "Mine"
+
+
+def test_every_way_finds_the_users_models(home: Path) -> None:
+    include(home, ".botyard", "mine.toml", 'extends = "p3dx"\ncolor = "blue"\n')
+    spec = find_robot("mine")
+    assert (spec.name, spec.color) == ("mine", "blue")
+    assert botyard.load_robot("Mine") == spec
+    assert Simulation().add_robot("mine").spec == spec
+    assert library_model("mine") == spec  # pages, ROS and Pioneer clients
+    world = read_world(Source("s.yaml", b"botyard: 1\nrobots: [{model: mine}]\n"))
+    assert [r.spec for r in world.robots] == [spec]
 
 
 def test_toml_and_parameter_files_too(home: Path) -> None:

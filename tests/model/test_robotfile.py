@@ -136,9 +136,19 @@ def test_degrees_of_a_file_come_back(angle: float) -> None:
 
 
 def test_degrees_are_short_where_they_can_be() -> None:
-    assert [degrees_of(from_deg(d)) for d in (99.7, -180.0, 0.1, 1e-9)] == [99.7, -180.0, 0.1, 1e-9]
+    short = [99.7, -180.0, 0.1, 1e-9, *(round(k * 0.123, 3) for k in range(1000))]
+    assert [degrees_of(from_deg(d)) for d in short] == short
     assert [degrees_of(a) for a in (math.inf, -0.0)] == [math.inf, 0.0]
     assert math.copysign(1.0, degrees_of(-0.0)) == 1.0
+
+
+def test_a_transducer_with_one_limit_of_its_own() -> None:
+    ring = SonarSpec(
+        type_name="ring", transducers=(Transducer(pose=Pose(), range_min=0.5), Transducer(pose=Pose(), range_max=3.0))
+    )
+    again = through_a_file(RobotSpec(name="r", sonar=ring)).sonar
+    assert again is not None
+    assert [again.limits_of(t) for t in again.transducers] == [(0.5, 5.0), (0.1, 3.0)]
 
 
 def test_every_field_of_a_robot_stands_in_its_file() -> None:
