@@ -148,6 +148,30 @@ def gripping() -> Iterable[float]:
         yield longest
 
 
+def steps() -> Iterable[float]:
+    """1000 steps of one robot whose sensors nobody reads."""
+    sim = fleet(1)
+    for _ in range(ROUNDS):
+        yield timed(lambda: [sim.step() for _ in range(1000)])
+
+
+def commands() -> Iterable[float]:
+    """1000 velocities for one robot, queued for the next step."""
+    sim = fleet(1)
+    (robot,) = sim.robots.values()
+    for _ in range(ROUNDS):
+        yield timed(lambda: [robot.command(0.1, 0.0) for _ in range(1000)])
+        sim.step()
+
+
+def commanded_steps() -> Iterable[float]:
+    """1000 steps of one robot, each with a velocity."""
+    sim = fleet(1)
+    (robot,) = sim.robots.values()
+    for _ in range(ROUNDS):
+        yield timed(lambda: [(robot.command(0.1, 0.0), sim.step()) for _ in range(1000)])
+
+
 CASES: Final[tuple[tuple[str, Measured, float], ...]] = (
     ("adding one robot to 1000", adding, 1.0),
     ("removing one from the middle of 1000", removing, 1.0),
@@ -158,6 +182,9 @@ CASES: Final[tuple[tuple[str, Measured, float], ...]] = (
     ("a step: 200 idle equipped robots", idle, 0.3),
     ("a step: 100 closing grippers", closing, 3.0),
     ("a step: 100 things gripped at once", gripping, 8.0),
+    ("1000 steps of one robot", steps, 9.0),
+    ("1000 commands to one robot", commands, 3.0),
+    ("1000 steps of one robot, each with a command", commanded_steps, 16.0),
 )
 """What is measured, and the limit that was set for it, ms."""
 
