@@ -142,6 +142,7 @@ compatibility: $(VENV)/.all
 	$(BIN)/python tools/ros_reference.py
 	$(BIN)/python tools/control_reference.py
 	$(BIN)/python tools/options_reference.py
+	$(BIN)/python tools/interfaces_reference.py
 
 clean:
 	rm -rf web/node_modules src/botyard/ui/static $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .hypothesis-fuzz .mutants .coverage dist

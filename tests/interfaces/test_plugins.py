@@ -17,7 +17,8 @@ import pytest
 import botyard
 from botyard import Simulation
 from botyard.app.compose import Parts, compose
-from botyard.app.plugins import begin_plugins
+from botyard.app.interfaces import Run, begin_interfaces
+from botyard.app.options import RunOptions
 from botyard.control import AddRobot, Drive, Level
 from botyard.errors import CommandLineError, PortError, WorldError
 from botyard.interfaces import registry
@@ -105,7 +106,8 @@ def test_a_package_that_is_installed_is_found(textproto: ModuleType) -> None:
     assert "textproto" in interface_names()
     assert find_interface("textproto") is textproto.interface
     assert textproto.interface in plug_ins()
-    assert parse_choice("textproto") == (textproto.interface, {"port": 7717, "timeout": 1.0})
+    assert parse_choice("textproto") == (textproto.interface, {})
+    assert textproto.interface.chosen({}) == {"port": 7717, "timeout": 1.0}
     assert parse_choice("textproto:port=0,timeout=2.5")[1] == {"port": 0, "timeout": 2.5}
 
 
@@ -118,7 +120,12 @@ def test_a_package_that_is_installed_is_found(textproto: ModuleType) -> None:
         ("textproto:port=70000", "expected a whole number from 0 to 65535, found '70000'"),
         ("textproto:timeout=soon", "expected a number from 0 to 3600, found 'soon'"),
         ("textproto:timeout=nan", "expected a number"),
-        ("pioneer", "comes with botyard"),
+        ("textproto:port=1,port=2", 'option "port" is said twice'),
+        ("vda5050", "interface vda5050: botyard traffic vda5050 runs it"),
+        ("ros2:domain=233", "interface ros2: domain: expected a whole number from 0 to 232, found '233'"),
+        ("ros2:ros_domain_id=1", 'interface ros2: no option "ros_domain_id"'),
+        ("ambf:generation=3", "interface ambf: generation: expected one of master, 1.0, 2.0, found"),
+        ("discovery:port=1", 'interface discovery: no option "port"'),
     ],
 )
 def test_what_cannot_be_chosen_is_told(textproto: ModuleType, said: str, told: str) -> None:
@@ -173,7 +180,7 @@ def test_what_is_not_installed_is_told_with_how_to_have_it() -> None:
         install="pip install nosuch",
     )
     assert one.lacks() == "interface x needs no_such_module, which is not installed: pip install nosuch"
-    assert BUILT_IN["pioneer"].lacks() == ""
+    assert find_interface("pioneer").lacks() == ""
 
 
 def test_every_interface_that_a_simulator_offers_is_in_the_registry(textproto: ModuleType) -> None:
@@ -186,20 +193,22 @@ def test_every_interface_that_a_simulator_offers_is_in_the_registry(textproto: M
         o = options_of({"port": 0, "interfaces": ["textproto:port=0"], "page": False})
         parts = assemble(sim, World(scene=sim.scene), o, None)
         async with contextlib.AsyncExitStack() as stack:
-            doors = await open_doors(stack, parts, o, {})
-            assert parts.yard.interfaces["textproto"].on
-            assert doors.plugins["textproto"].pump is not None
+            await open_doors(stack, parts, o, {})
+            one = parts.yard.interfaces["textproto"]
+            assert one.on and one.address() is not None
             await parts.yard.switch("textproto", False)
-            assert doors.plugins["textproto"].pump is None
+            assert one.address() is None
             await parts.yard.switch("textproto", True)
-            assert doors.plugins["textproto"].pump is not None
-        assert doors.plugins["textproto"].pump is None, "the stack has ended it"
+            assert one.address() is not None
+        assert one.address() is None, "the stack has ended it"
+        assert not any(i.on for i in parts.yard.interfaces.values()), "and all others"
         parts.close()
         return set(parts.yard.interfaces)
 
     offered = asyncio.run(main())
     assert offered <= set(interface_names())
-    assert {"pioneer", "discovery", "ros1", "ros2", "zenoh", "textproto"} <= offered
+    started = {name for name in BUILT_IN if not find_interface(name).command}
+    assert offered == (started | {"textproto"}) - {"ambf"}, "ambf is there with --ambf"
 
 
 # -- the example
@@ -255,7 +264,7 @@ def test_a_robot_stops_when_nothing_more_comes(textproto: ModuleType) -> None:
     async def main() -> None:
         async with carried(textproto.interface) as (parts, pump, connect):
             one = await connect()
-            parts.control.do(pump.session(pump.clients[0]).door.caller, Drive(robot="ann", v=0.3, timeout=0.01))  # type: ignore[attr-defined]
+            parts.control.do(pump.made("x", pump.clients[0]).door.caller, Drive(robot="ann", v=0.3, timeout=0.01))
             await until(lambda: "ann" not in parts.control.driven)
             assert await one.ask("list") == "ok ann bob"
 
@@ -427,8 +436,11 @@ def test_a_flood_waits_for_itself() -> None:
 def test_a_port_that_is_taken_is_told() -> None:
     async def main() -> None:
         async with carried(echo()) as (parts, pump, _):
-            with pytest.raises(PortError, match="echo: cannot listen on port"):
-                await pump_of(echo(), {}, parts.hub, parts.control).start("127.0.0.1", pump.address[1])
+            other = pump_of(echo(), {}, parts.hub, parts.control)
+            with pytest.raises(PortError, match="interface echo: cannot listen on port"):
+                await other.start("127.0.0.1", pump.address[1])
+            await other.start("127.0.0.1", 0)
+            await other.stop()
 
     asyncio.run(main())
 
@@ -497,7 +509,7 @@ def test_an_interface_with_servers_of_its_own_has_no_pump() -> None:
     async def main() -> None:
         parts = compose(Simulation())
         with pytest.raises(WorldError, match="its own servers"):
-            pump_of(BUILT_IN["pioneer"], {}, parts.hub, parts.control)
+            pump_of(find_interface("pioneer"), {}, parts.hub, parts.control)
 
     asyncio.run(main())
 
@@ -509,8 +521,9 @@ def test_one_that_cannot_be_started_says_why(textproto: ModuleType, monkeypatch:
     async def main() -> None:
         parts = compose(Simulation())
         async with contextlib.AsyncExitStack() as stack:
+            o = RunOptions(interface=("textproto:port=0",), port=0, no_gui=True, no_network_discovery=True)
             with pytest.raises(WorldError, match="needs serial"):
-                await begin_plugins(stack, parts, ["textproto:port=0"])
+                await begin_interfaces(stack, Run(parts, o))
             assert not parts.yard.interfaces["textproto"].on
         parts.close()
 

@@ -17,8 +17,7 @@ from botyard.control import Drive
 from botyard.errors import BotyardError, PortError
 from botyard.interfaces.registry import Carrier, Door, Interface, Request, Response
 from botyard.servers import webpump
-from botyard.servers.pump import pump_of
-from botyard.servers.webpump import WebPump
+from botyard.servers.pump import Pump, pump_of
 from botyard.testing import check_protocol
 from tests.waiting import PATIENCE
 
@@ -81,12 +80,12 @@ ANSWERS = Interface(name="answers", about="", carrier=Carrier.HTTP, session=Answ
 
 
 @contextlib.asynccontextmanager
-async def carried(interface: Interface) -> AsyncIterator[tuple[Parts, WebPump]]:
+async def carried(interface: Interface) -> AsyncIterator[tuple[Parts, Pump]]:
     sim = Simulation()
     sim.add_robot("p3dx", "ann")
     parts = compose(sim, interval=0.002)
     pump = pump_of(interface, interface.chosen({}), parts.hub, parts.control)
-    assert isinstance(pump, WebPump)
+    assert isinstance(pump, Pump)
     await pump.start("127.0.0.1", 0)
     run = asyncio.create_task(parts.hub.run())
     try:
@@ -99,7 +98,7 @@ async def carried(interface: Interface) -> AsyncIterator[tuple[Parts, WebPump]]:
         parts.close()
 
 
-def url(pump: WebPump) -> str:
+def url(pump: Pump) -> str:
     return f"ws://127.0.0.1:{pump.address[1]}/"
 
 
@@ -130,9 +129,9 @@ def test_messages_come_and_go(caplog: pytest.LogCaptureFixture) -> None:
 def test_steps_are_told() -> None:
     async def main() -> None:
         async with carried(WORDS) as (_, pump), connect(url(pump)):
-            while not pump.sockets:
+            while not pump.clients:
                 await asyncio.sleep(0.001)
-            session: Any = pump.sockets[0]._session
+            session: Any = pump.clients[0]._session
             while session.snapshots < 3:
                 await asyncio.sleep(0.001)
 
@@ -163,7 +162,7 @@ def test_pages_of_other_sites_are_refused() -> None:
     asyncio.run(main())
 
 
-async def ask(pump: WebPump, text: bytes) -> tuple[int, bytes]:
+async def ask(pump: Pump, text: bytes) -> tuple[int, bytes]:
     reader, writer = await asyncio.open_connection(*pump.address)
     writer.write(text)
     head = await reader.readuntil(b"\r\n\r\n")

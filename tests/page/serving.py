@@ -14,6 +14,7 @@ from botyard.app.compose import compose
 from botyard.app.page import STATIC
 from botyard.interfaces.page.desk import PageDesk
 from botyard.interfaces.page.viewsource import ViewSource
+from botyard.interfaces.registry import Switch
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.aside import JobLimits
 from botyard.servers.hub import Hub
@@ -64,6 +65,7 @@ class Served:
         self._loop = asyncio.get_running_loop()
         parts = compose(self.sim, interval=self.interval, folders=self.folders, limits=self.limits, port=self.port + 1)
         self.hub, self.yard = parts.hub, parts.yard
+        self.yard.interfaces["pioneer"] = Switch("robots' ports", True, self.yard.open_ports, self.yard.close_ports)
         if self.paused:
             self.hub.pause()
         for robot in self.sim.robots.values():

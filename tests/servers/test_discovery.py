@@ -16,11 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botyard import Simulation
+from botyard.app.compose import compose
+from botyard.app.interfaces import _start
+from botyard.app.options import RunOptions
 from botyard.clients.discovery import find_hosts, probe
 from botyard.clients.pioneer import PioneerClient
+from botyard.errors import PortError
+from botyard.interfaces.discovery import Discovery, interface
+from botyard.interfaces.registry import Switch
 from botyard.protocols.discovery import PORT, REPLY, REQUEST, is_reply, is_request
 from botyard.protocols.tokenbucket import RateLimit
-from botyard.servers.discovery import DiscoveryServer
+from botyard.servers.pump import Pump, pump_of
 from tests.ports import free_port
 from tests.running import BOTYARD, running
 from tests.waiting import PATIENCE, Stalls
@@ -61,19 +68,24 @@ def test_memory_of_the_limit_is_bounded() -> None:
     assert len(limit._buckets) == 10
 
 
+def discovery(everybody: bool) -> Pump:
+    parts = compose(Simulation())
+    return pump_of(interface, {"everybody": everybody}, parts.hub, parts.control)
+
+
 def served(everybody: bool, act: Callable[[int], None]) -> None:
     """Run `act` with the port of a discovery server, in a thread beside its loop."""
 
     async def main() -> None:
-        server = DiscoveryServer(everybody)
+        server = discovery(everybody)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
-        assert await server.listen(port)
+        await server.start("127.0.0.1", port)
         try:
             await asyncio.to_thread(act, port)
         finally:
-            server.close()
+            await server.stop()
 
     asyncio.run(main())
 
@@ -118,9 +130,9 @@ def test_the_port_can_be_shared() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             client.bind(("0.0.0.0", 0))
-            server = DiscoveryServer(False)
-            assert await server.listen(client.getsockname()[1])
-            server.close()
+            server = discovery(False)
+            await server.start("127.0.0.1", client.getsockname()[1])
+            await server.stop()
 
     asyncio.run(main())
 
@@ -129,28 +141,27 @@ def test_a_port_that_is_taken_is_only_a_warning(caplog: pytest.LogCaptureFixture
     async def main() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as selfish:
             selfish.bind(("0.0.0.0", 0))
-            assert not await DiscoveryServer(False).listen(selfish.getsockname()[1])
+            port = selfish.getsockname()[1]
+            with pytest.raises(PortError, match=f"interface discovery: cannot listen on port {port} of"):
+                await discovery(False).start("127.0.0.1", port)
+            parts = compose(Simulation())
+
+            async def start() -> None:
+                await discovery(False).start("127.0.0.1", port)
+
+            parts.yard.interfaces["discovery"] = Switch("", False, start, start)
+            await _start(parts.yard, "discovery", RunOptions())
+            assert not parts.yard.interfaces["discovery"].on
 
     asyncio.run(main())
     assert "network discovery is off" in caplog.text
 
 
 def test_others_are_answered_only_if_they_can_connect() -> None:
-    """The rule for loopback (decisions, "Discovery"), with the sender's address as the transport reports it."""
+    """The rule for loopback (decisions, "Discovery")."""
 
-    class Transport(asyncio.DatagramTransport):
-        def __init__(self) -> None:
-            super().__init__()
-            self.sent: list[tuple[bytes, object]] = []
-
-        def sendto(self, data: bytes, addr: object = None) -> None:  # type: ignore[override]
-            self.sent.append((data, addr))
-
-    async def answers(everybody: bool, host: str) -> int:
-        server, transport = DiscoveryServer(everybody), Transport()
-        server.connection_made(transport)
-        server.datagram_received(REQUEST, (host, 30718))
-        return len(transport.sent)
+    def answers(everybody: bool, host: str) -> int:
+        return len(Discovery(everybody).receive_datagram(REQUEST, host, 0.0))
 
     for everybody, host, expected in (
         (False, "127.0.0.1", 1),
@@ -158,7 +169,7 @@ def test_others_are_answered_only_if_they_can_connect() -> None:
         (True, "192.168.1.5", 1),
         (True, "127.3.2.1", 1),
     ):
-        assert asyncio.run(answers(everybody, host)) == expected
+        assert answers(everybody, host) == expected
 
 
 @pytest.mark.peer

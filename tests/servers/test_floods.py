@@ -15,14 +15,11 @@ from botyard.control.fence import Fence
 from botyard.errors import MapError, WorldError
 from botyard.formats.budget import Budget
 from botyard.formats.occupancy import message_to_scene
-from botyard.protocols.ambf.link import FrameReader, Kind, frame
+from botyard.protocols.ambf.link import FrameReader
 from botyard.protocols.ros_messages.limits import MAX_WAITING
 from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
-from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import types
-from botyard.servers import ambflink as link
 from botyard.servers import vda5050
-from botyard.servers.ambflink import Link
 from botyard.servers.ros2zenoh import _Inbox
 from botyard.servers.seldom import Seldom
 from botyard.servers.timeshare import TimeShare
@@ -127,74 +124,6 @@ def test_one_busy_topic_of_dds_holds_up_no_other() -> None:
 
 
 # -- AMBF's link
-
-
-class Peers:
-    """A link, and clients of it."""
-
-    async def __aenter__(self) -> Peers:
-        self.link = Link(TYPES, "2.0")
-        self.taken: list[Any] = []
-        self.link.listen("/n", Input("/cmd", "std_msgs/Bool", self.taken.append, ""))
-        await self.link.start("127.0.0.1", 0)
-        self.writers: list[asyncio.StreamWriter] = []
-        return self
-
-    async def come(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.link.port)
-        self.writers.append(writer)
-        return reader, writer
-
-    async def __aexit__(self, *_: object) -> None:
-        for writer in self.writers:
-            writer.transport.abort()
-        await self.link.close()
-        await asyncio.sleep(0.01)
-
-
-def test_a_flood_on_the_link_is_worked_off_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "TURN", 0.0)
-
-    async def main() -> None:
-        async with Peers() as peers:
-            turns = 0
-
-            async def others() -> None:
-                nonlocal turns
-                while True:
-                    turns += 1
-                    await asyncio.sleep(0)
-
-            task = asyncio.ensure_future(others())
-            _, writer = await peers.come()
-            data = frame(Kind.MESSAGE, 1, TYPES.encode_ros1(TYPES["std_msgs/Bool"](data=True), "std_msgs/Bool"))
-            writer.write(data * 500)
-            await until(lambda: peers.taken)
-            before, taken = turns, len(peers.taken)
-            await until(lambda: len(peers.taken) == 500)
-            assert turns - before >= 500 - taken, "between each two of them others have had their turn"
-            task.cancel()
-            writer.write(data)
-            await until(lambda: len(peers.taken) == 501)
-
-    asyncio.run(main())
-
-
-def test_clients_of_the_link_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "MAX_EACH", 3)
-
-    async def main() -> None:
-        async with Peers() as peers:
-            for _ in range(3):
-                reader, _ = await peers.come()
-                assert await reader.read(5)
-            reader, _ = await peers.come()
-            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-                await reader.readexactly(5)
-            assert len(peers.link.clients) == 3
-            assert peers.link.topics() is peers.link.topics(), "it is the same for all who come"
-
-    asyncio.run(main())
 
 
 def test_frames_that_announce_much_are_refused_before_they_come() -> None:

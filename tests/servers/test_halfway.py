@@ -192,7 +192,7 @@ def test_an_interface_is_switched_by_one_at_a_time() -> None:
 def test_ports_of_robots_are_opened_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     async def act(parts: Parts) -> None:
         yard = parts.yard
-        yard.interfaces["pioneer"].on = False
+        yard.interfaces["pioneer"] = Switch("of a test", False, yard.open_ports, yard.close_ports)
 
         async def taken(host: str, port: int) -> None:
             raise PortError("taken")
@@ -200,7 +200,7 @@ def test_ports_of_robots_are_opened_all_or_none(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(yard.servers["bob"], "listen", taken)
         with pytest.raises(PortError):
             await yard.switch("pioneer", True)
-        assert not yard.interfaces["pioneer"].on
+        assert not yard.interfaces["pioneer"].on and not yard.is_serving
         assert not any(server.is_open for server in yard.all_servers)
 
     run(act)

@@ -215,7 +215,7 @@ def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
 
 def test_a_host_whose_loop_has_ended_needs_no_answer() -> None:
     from botyard.servers.hub import Hub
-    from botyard.servers.tcp import LoopHost
+    from botyard.servers.threads import LoopHost
 
     async def begin() -> None:
         host = LoopHost(Hub(Simulation()))

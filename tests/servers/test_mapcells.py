@@ -16,7 +16,7 @@ from botyard.model.raster import RasterAnswer, rasterise
 from botyard.model.scene import Scene
 from botyard.servers.aside import Job, JobLimits
 from botyard.servers.hub import Hub
-from botyard.servers.tcp import LoopHost
+from botyard.servers.threads import LoopHost
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
 

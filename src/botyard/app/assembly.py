@@ -7,23 +7,21 @@ import itertools
 import logging
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from botyard.app.compose import Parts, compose
+from botyard.app.interfaces import Run, begin_interfaces
 from botyard.app.options import RobotChoice, RunOptions
-from botyard.app.plugins import PlugIn, begin_plugins
-from botyard.app.ros import RosInterfaces, begin_ros
 from botyard.formats.models import resource_folders
 from botyard.geometry import Pose
-from botyard.interfaces.registry import switched
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program, World
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.safefile import is_device
 from botyard.servers.addresses import is_loopback
 from botyard.servers.aside import MIB, JobLimits
-from botyard.servers.discovery import DiscoveryServer
 from botyard.servers.tcp import RobotPortServer
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
@@ -130,80 +128,32 @@ def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, inde
     return sim.random_free_place(spec, index)
 
 
-@dataclass(frozen=True, slots=True)
-class Doors:
-    """What programs connect to, beside the ports of robots.
-
-    Attributes
-    ----------
-    ros : RosInterfaces
-        ROS, and AMBF's objects.
-    metrics : (str, int), optional
-        Host and port that answer ``/metrics``, where that has a port of its own.
-    plugins : mapping of str to PlugIn
-        Interfaces of other packages, on or off.
-    """
-
-    ros: RosInterfaces
-    metrics: tuple[str, int] | None
-    plugins: Mapping[str, PlugIn]
-
-
 async def open_doors(
-    stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions, ports: Mapping[RobotPortServer, int]
-) -> Doors:
-    """Open the ports of the robots, and what else programs connect to, until the stack is left; `ports`: where some were before."""
-    yard = parts.yard
+    stack: contextlib.AsyncExitStack,
+    parts: Parts,
+    o: RunOptions,
+    ports: Mapping[RobotPortServer, int],
+    kept: Sequence[Any] = (),
+) -> Run:
+    """Open all that programs and people connect to, until the stack is left.
+
+    Parameters
+    ----------
+    ports, kept
+        See `Run`.
+    """
     if not is_loopback(o.bind_to_address):
         logging.getLogger("botyard").warning(
             "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
             o.bind_to_address,
         )
-    await yard.open(ports)
-    await _announce(stack, yard, o)
-    ros = await begin_ros(stack, parts, o)
-    plugins = await begin_plugins(stack, parts, o.interface)
-    return Doors(ros, await _watch_over(stack, yard, o), plugins)
-
-
-async def _announce(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> None:
-    """Discovery, which can be switched off and on, and multicast DNS, until the stack is left."""
-    discovery = DiscoveryServer(everybody=not is_loopback(o.bind_to_address))
-    stack.callback(discovery.close)
-
-    async def start() -> None:
-        if not await discovery.listen():
-            yard.interfaces["discovery"].on = False
-
-    async def stop() -> None:
-        discovery.close()
-
-    on = not o.no_network_discovery
-    yard.interfaces["discovery"] = switched("discovery", start, stop, on=on)
-    if on:
-        await start()
-    if o.mdns:
-        from botyard.servers.mdns import Announcement
-
-        announcement = Announcement()
-        stack.push_async_callback(announcement.end)
-        await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in yard.servers.values())
-
-
-async def _watch_over(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions) -> tuple[str, int] | None:
-    """Tell how the simulator fares, until the stack is left; host and port of the metrics, if they have one of their own."""
-    if o.log_timing_stats is None and o.metrics_port is None:
-        return None
-    from botyard.servers.metrics import TimingLog, serve_metrics
-
+    run = Run(parts, o, ports, kept)
     if o.log_timing_stats is not None:
-        stack.callback(TimingLog(yard, o.log_timing_stats).close)
-    if o.metrics_port is not None:
-        server, port = serve_metrics(yard, o.bind_to_address, o.metrics_port)
-        stack.push_async_callback(server.close)
-        logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", o.bind_to_address, port)
-        return o.bind_to_address, port
-    return None
+        from botyard.servers.metrics import TimingLog
+
+        stack.callback(TimingLog(parts.yard, o.log_timing_stats).close)
+    await begin_interfaces(stack, run)
+    return run
 
 
 def about(yard: Yard) -> str:
@@ -214,4 +164,4 @@ def about(yard: Yard) -> str:
     return f"botyard {__version__} ({system}), map {sim.scene.source or 'none'}, robots: {robots or 'none'}, seed {sim.seed}"
 
 
-__all__ = ["Doors", "about", "add_robots", "assemble", "open_doors"]
+__all__ = ["about", "add_robots", "assemble", "open_doors"]

@@ -53,6 +53,11 @@ def check_options(o: RunOptions) -> None:
         needs.add_file(name)
     needs.check()
     _check_ros(o)
+    if o.interface:
+        from botyard.interfaces.registry import parse_choice
+
+        for text in o.interface:
+            parse_choice(text)
     if o.controller:
         from botyard.controllers.registry import find_controller
 

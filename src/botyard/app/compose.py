@@ -23,7 +23,7 @@ from botyard.servers.lockstep import Lockstep
 from botyard.servers.maploading import MapLoader
 from botyard.servers.masskernels import mass_kernels
 from botyard.servers.pictures import Pictures
-from botyard.servers.tcp import LoopHost
+from botyard.servers.threads import LoopHost
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
 

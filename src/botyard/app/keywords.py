@@ -30,6 +30,11 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
             raise ArgumentError(f"serve: {_no_keyword(word)}")
         given[option.name] = option.of(value)
     o = RunOptions(**given, noninteractive=True)  # nobody is asked, nothing is opened on a screen
+    if o.interface:
+        from botyard.app.builtin import with_interfaces
+
+        with python_words():
+            o = with_interfaces(o)
     ports = o.port + len(o.robots) + len(o.factories) - 1
     if o.port and ports > 65535:
         raise ArgumentError(

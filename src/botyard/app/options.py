@@ -525,7 +525,8 @@ class RunOptions:
     # -- Log and operation
     interface: tuple[str, ...] = option(
         OPERATION, "--interface", many=True, world=False, serve="interfaces", metavar="NAME[:OPTION=VALUE,…]",
-        help="Start an interface of another package (entry-point group botyard.interfaces), with its options; all have port. Repeatable.",
+        help='Start an interface, with its options: one of botyard ("botyard interfaces" lists them) or of another package. Repeatable.',
+        about="Start these interfaces, with their options: of botyard (`botyard interfaces` lists them) or of other packages.",
     )
     cwd: str | None = option(
         OPERATION, "--cwd", "-cwd", world=False, serve=False, metavar="FOLDER",

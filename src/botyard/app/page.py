@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from botyard import __version__
 from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.errors import ExitCode, PortError
@@ -19,33 +18,13 @@ from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.web import PageServer, new_token
-from botyard.version import __version__
 
 STATIC: Final = Path(__file__).parents[1] / "ui" / "static"
 """The built page."""
 
 
-@dataclass(frozen=True, slots=True)
 class Page:
-    """A page that is served.
-
-    Attributes
-    ----------
-    desk : PageDesk
-        Carries out what viewers ask for.
-    url : str
-        Its address, with the token of those who may steer.
-    kept : (int, str, str)
-        Its port and tokens, which a simulator that is started again gives it once more.
-    """
-
-    desk: PageDesk
-    url: str
-    kept: tuple[int, str, str]
-
-
-async def begin_page(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions, kept: Sequence[Any] = ()) -> Page:
-    """Serve the page until the stack is left.
+    """The page of a run, which can be stopped and started; it keeps its port and its tokens.
 
     Parameters
     ----------
@@ -56,40 +35,72 @@ async def begin_page(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptio
     kept : sequence
         Port and tokens that the page had before the simulator was started again.
 
-    Raises
-    ------
-    PortError
-        It cannot have its port.
+    Attributes
+    ----------
+    desk : PageDesk
+        Carries out what viewers ask for.
     """
-    yard = parts.yard
-    port, full, audience = kept or (None, _token(o), new_token())
-    tokens = Tokens(full, audience, o.read_only)
-    source = ViewSource(yard.hub, yard.port_of)
-    graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
-    desk = PageDesk(yard.hub, yard, parts.maps, source, audience=audience if tokens.full else "", graphics=graphics)
-    missing = missing_folders()
-    if missing:  # who is noninteractive has ended before
-        desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
-    server = PageServer(yard, desk, source, tokens, STATIC, o.gui_host)
-    await _listen(server, o, port)
-    stack.push_async_callback(server.close)
-    sim = yard.hub.sim
-    about = f"botyard {__version__} started: map {shown(sim.scene.name)}, {len(sim.robots)} robots, seed {sim.seed}"
-    desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
-    return Page(desk, server.url(), (server.address[1], full, audience))
 
+    def __init__(self, parts: Parts, o: RunOptions, kept: Sequence[Any] = ()) -> None:
+        self._parts, self._o = parts, o
+        yard = parts.yard
+        before: Sequence[Any] = kept or (None, _token(o), new_token())
+        self._port: int | None = before[0]
+        self._full: str = before[1]
+        self._audience: str = before[2]
+        tokens = Tokens(self._full, self._audience, o.read_only)
+        source = ViewSource(yard.hub, yard.port_of)
+        graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
+        audience = self._audience if tokens.full else ""
+        self.desk = PageDesk(yard.hub, yard, parts.maps, source, audience=audience, graphics=graphics)
+        missing = missing_folders()
+        if missing:  # who is noninteractive has ended before
+            self.desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
+        self._server = PageServer(yard, self.desk, source, tokens, STATIC, o.gui_host)
+        sim = yard.hub.sim
+        about = f"botyard {__version__} started: map {shown(sim.scene.name)}, {len(sim.robots)} robots, seed {sim.seed}"
+        self.desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
 
-async def _listen(server: PageServer, o: RunOptions, before: int | None) -> None:
-    """On the port that was asked for; else on the one that it had before, if that is free, or any that is."""
-    if o.gui_port is None and before is not None:
-        with contextlib.suppress(PortError):
-            await server.listen(o.gui_address, before)
-            return
-    await server.listen(o.gui_address, o.gui_port)
+    @property
+    def url(self) -> str:
+        """Its address, with the token of those who may steer."""
+        return self._server.url()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        return self._server.address
+
+    @property
+    def kept(self) -> tuple[int, str, str]:
+        """Its port and tokens, which a simulator that is started again gives it once more."""
+        return self._server.address[1], self._full, self._audience
+
+    async def start(self) -> None:
+        """Serve: on the port that was asked for; else on the one that it had before, if that is free, or any that is.
+
+        Raises
+        ------
+        PortError
+            It cannot have its port.
+        """
+        o, before = self._o, self._port
+        if before is None or (o.gui_port is not None and o.gui_port != before):
+            await self._server.listen(o.gui_address, o.gui_port)
+        else:
+            try:
+                await self._server.listen(o.gui_address, before)
+            except PortError:
+                await self._server.listen(o.gui_address, o.gui_port)
+        self._port = self._server.address[1]
+
+    async def stop(self) -> None:
+        """Serve no longer; viewers are told."""
+        await self._server.close()
 
 
 def _token(o: RunOptions) -> str:
     return "" if o.gui_token == "off" else o.gui_token or new_token()
 
 
-__all__ = ["STATIC", "Page", "begin_page"]
+__all__ = ["STATIC", "Page"]

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from botyard.app.checks import EMBEDDED
 from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
-from botyard.errors import BotyardError, CommandLineError, PeerError, PortError, RosMasterError
-from botyard.interfaces.registry import switched
+from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterError
+from botyard.interfaces.registry import Interface, Switch
 from botyard.names import shown
 from botyard.protocols.tcpros.master import MASTER_PORT
 from botyard.waits import telling
 
 if TYPE_CHECKING:
     from botyard.interfaces.ambf import Ambf
+    from botyard.interfaces.ambf.link import Link
     from botyard.interfaces.ros.graph import RosGraph, Transport
     from botyard.model.scene import Scene
     from botyard.protocols.ros_messages.types import Types
-    from botyard.servers.ambflink import Link
+    from botyard.servers.pump import TcpPump
     from botyard.servers.ros1 import Ros1
     from botyard.servers.ros1master import Ros1Master
     from botyard.servers.ros2 import Ros2
@@ -56,29 +57,41 @@ class RosInterfaces:
         self._master: Ros1Master | None = None
         self._is_master = False
         self._ambf: Ambf | None = None
-        self._link: Link | None = None
+        self._link: tuple[Link, TcpPump] | None = None
+        self._ros1_was_on = False
         self._ros2: Ros2 | None = None
         self._zenoh: Ros2Zenoh | None = None
 
-    def register(self) -> None:
-        """Let them be switched on the page."""
-        self._yard.interfaces |= {
-            "ros1": switched(
-                "ros1",
-                self.start_ros1,
-                self.stop_ros1,
-                about=f"ROS 1 (TCPROS), master {self._master_name()}",
-                problem=self._masterless,
-            ),
-            "rosmaster": switched(
-                "rosmaster",
-                self.start_master,
-                self.stop_master,
-                about=f"a ROS 1 master in the simulator, port {self._master_port()}",
-            ),
-            "ros2": switched("ros2", self.start_ros2, self.stop_ros2),
-            "zenoh": switched("zenoh", self.start_zenoh, self.stop_zenoh),
-        }
+    # -- what turns them on and off
+
+    def ros1_switch(self, interface: Interface) -> Switch:
+        """ROS 1."""
+        about = f"ROS 1 (TCPROS), master {self._master_name()}"
+        return Switch(about, False, self.begin_ros1, self.stop_ros1, self._masterless)
+
+    def master_switch(self, interface: Interface) -> Switch:
+        """A master of our own."""
+        about = f"{interface.about}, port {self._master_port()}"
+        return Switch(about, False, self.start_master, self.stop_master)
+
+    def ros2_switch(self, interface: Interface) -> Switch:
+        """ROS 2 over DDS."""
+        return Switch(interface.about, False, self.start_ros2, self.stop_ros2)
+
+    def zenoh_switch(self, interface: Interface) -> Switch:
+        """ROS 2 over Zenoh."""
+        return Switch(interface.about, False, self.start_zenoh, self.stop_zenoh)
+
+    def link_switch(self, interface: Interface) -> Switch:
+        """AMBF's objects without ROS."""
+
+        async def start() -> None:
+            await self.start_link(interface)
+
+        def address() -> tuple[str, int] | None:
+            return None if self._link is None else self._link[1].address
+
+        return Switch(interface.about, False, start, self.stop_link, address=address)
 
     def graph(self) -> RosGraph:
         """The graph, made once.
@@ -144,6 +157,14 @@ class RosInterfaces:
         self._is_master = False
         if was_on and not (self._o.ros_master or "").startswith(EMBEDDED):
             await self.start_ros1()
+
+    async def begin_ros1(self) -> None:
+        """Connect to the master that was named; if AMBF's objects alone ask for ROS, to any that is there, or be it."""
+        if self._o.ambf is None or self._o.ros1 or self._o.ros_master is not None or self._ros1_was_on:
+            await self.start_ros1()
+        else:
+            await self.connect_or_be_master()
+        self._ros1_was_on = True
 
     async def start_ros1(self) -> None:
         """Connect to the master, or be it.
@@ -236,7 +257,7 @@ class RosInterfaces:
             )
         return self._ambf
 
-    async def start_link(self) -> None:
+    async def start_link(self, interface: Interface) -> None:
         """Offer AMBF's objects to clients without ROS.
 
         Raises
@@ -244,19 +265,26 @@ class RosInterfaces:
         PortError
             The port is taken.
         """
-        from botyard.servers.ambflink import Link
+        from botyard.interfaces.ambf.link import Link
+        from botyard.servers.pump import TcpPump
 
         o = self._o
         assert o.ambf is not None
-        self._link = Link(self.graph().types, o.ambf)
-        await self._link.start(o.bind_to_address, o.ambf_port)
-        self._objects().add(self._link)
-        log.info("AMBF %s without ROS: port %d (botyard.clients.ambf)", o.ambf, self._link.port)
+        link = Link(self.graph().types, o.ambf)
+        pump = TcpPump(replace(interface, session=link.session), {}, self._yard.hub, self._yard.control)
+        await pump.start(o.bind_to_address, o.ambf_port)
+        self._link = link, pump
+        self._objects().add(link)
+        log.info("AMBF %s without ROS: port %d (botyard.clients.ambf)", o.ambf, pump.address[1])
 
-    @property
-    def link_address(self) -> tuple[str, int] | None:
-        """Host and port where clients without ROS find AMBF's objects; None: nowhere."""
-        return None if self._link is None else (self._o.bind_to_address, self._link.port)
+    async def stop_link(self) -> None:
+        """Offer them there no longer."""
+        found, self._link = self._link, None
+        if found is not None:
+            link, pump = found
+            if self._ambf is not None:
+                self._ambf.remove(link)
+            await pump.stop()
 
     async def _leave(self, transport: Ros1 | Ros2 | Ros2Zenoh | None) -> None:
         """Offer nothing there any more, and close it."""
@@ -334,8 +362,7 @@ class RosInterfaces:
 
     async def close(self) -> None:
         """Leave all."""
-        if self._link is not None:
-            await self._link.close()
+        await self.stop_link()
         if self._ambf is not None:
             self._ambf.close()
             self._ambf = None
@@ -434,27 +461,4 @@ def map_from_ros(name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Sc
         raise RosMasterError(f"-m {name}: {error}") from None
 
 
-async def begin_ros(stack: contextlib.AsyncExitStack, parts: Parts, o: RunOptions) -> RosInterfaces:
-    """Register the ROS interfaces, and start those that are asked for, until the stack is left."""
-    interfaces = RosInterfaces(parts, o)
-    interfaces.register()
-    stack.push_async_callback(interfaces.close)
-    ros2, zenoh = o.ros2 or o.ros_domain_id is not None, bool(o.zenoh or o.zenoh_router)
-    if o.ambf is not None and o.ambf_port >= 0:
-        from botyard.protocols.ambf.link import PORT
-
-        try:
-            await interfaces.start_link()
-        except PortError as error:
-            if o.ambf_port != PORT:  # somebody wants just that one
-                raise
-            log.warning("%s; --ambf-port chooses another one", error)
-    if o.ros1 or o.ros_master is not None:
-        await interfaces.start_ros1()
-    elif o.ambf is not None and not (ros2 or zenoh):
-        await interfaces.connect_or_be_master()
-    if ros2:
-        await interfaces.start_ros2()
-    if zenoh:
-        await interfaces.start_zenoh()
-    return interfaces
+__all__ = ["DEFAULT_MASTER", "MAX_URI", "RosInterfaces", "embedded_master", "map_from_ros"]

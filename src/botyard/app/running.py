@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from botyard import arguments
-from botyard.app.assembly import Doors, add_robots, assemble, open_doors
+from botyard.app.assembly import add_robots, assemble, open_doors
 from botyard.app.compose import Parts
+from botyard.app.interfaces import Run
 from botyard.app.keywords import python_words
 from botyard.app.options import RunOptions
-from botyard.app.page import begin_page
 from botyard.control import USER, Arrived, Control, Operation, Pause, Resume, StepNow
 from botyard.control.later import promise, settled
 from botyard.control.time import MAX_STEPS, MAX_STEPS_AT_ONCE
@@ -45,8 +45,13 @@ class Opened:
     """A simulator with all its ports open."""
 
     parts: Parts
-    doors: Doors
-    page: str | None
+    run: Run
+
+    def address(self, interface: str) -> Address | None:
+        """Where an interface listens; None: it is off, or listens nowhere."""
+        found = self.parts.yard.interfaces.get(interface)
+        address = found.address() if found is not None and found.on else None
+        return None if address is None else Address(*address)
 
 
 _served: Final[set[int]] = set()
@@ -81,11 +86,8 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
                     stack.callback(parts.yard.desk.packet_log.close)
                 parts.yard.adopt()
                 add_robots(parts.yard, place, o, o.robots)
-                doors = await open_doors(stack, parts, o, {})
-                page = None
-                if not o.no_gui:
-                    page = (await begin_page(stack, parts, o)).url
-            yield Opened(parts, doors, page)
+                run = await open_doors(stack, parts, o, {})
+            yield Opened(parts, run)
         finally:
             parts.close()
             await asyncio.sleep(0)  # let the last bytes go
@@ -122,25 +124,25 @@ class Offers:
     @property
     def page(self) -> str | None:
         """Address of the page, with its token; None: there is none."""
-        return self._there.page
+        now = self._there
+        return now.run.page().url if now.address("page") is not None else None
 
     @property
     def metrics(self) -> Address | None:
         """Where ``/metrics`` and ``/healthz`` are answered, with `metrics_port`; the page answers them, too."""
-        found = self._there.doors.metrics
-        return None if found is None else Address(*found)
+        return self._there.address("metrics")
 
     @property
     def ambf(self) -> Address | None:
         """Where AMBF's objects are offered without ROS."""
-        found = self._there.doors.ros.link_address
-        return None if found is None else Address(*found)
+        return self._there.address("ambf")
 
     @property
     def interfaces(self) -> dict[str, Address]:
-        """Where interfaces of other packages listen, with `interfaces`, by their names."""
-        pumps = {name: plugin.pump for name, plugin in self._there.doors.plugins.items()}
-        return {name: Address(*pump.address) for name, pump in pumps.items() if pump is not None}
+        """Where interfaces listen that are on and have one port, by their names."""
+        now = self._there
+        found = {name: now.address(name) for name in tuple(now.parts.yard.interfaces)}
+        return {name: address for name, address in found.items() if address is not None}
 
     @property
     def is_paused(self) -> bool:

@@ -19,7 +19,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     **{
         name: f"{name}:command"
         for name in (
-            "run", "models", "maps", "convert", "scenario", "discover", "doctor", "packets", "drive", "traffic", "warmup",
+            "run", "models", "maps", "convert", "scenario", "discover", "doctor", "packets", "drive", "traffic", "warmup", "interfaces",
         )
     },
     "convertBitmapToArMap": "convert:bitmap_tool",
@@ -51,6 +51,7 @@ VERSIONS: Final = frozenset({"--version", "-version", "-v"})
 OTHER_WORDS: Final[Mapping[str, str]] = {
     "serve": "run", "server": "run", "start": "run", "simulate": "run", "sim": "run", "robots": "models", "list": "maps", "world": "maps",
     "worlds": "maps", "check": "scenario check", "generate": "maps generate", "info": "doctor", "compile": "warmup", "teleop": "drive",
+    "plugins": "interfaces",
 }  # fmt: skip
 """What people type for a command, who do not know its name."""
 

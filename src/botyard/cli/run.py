@@ -57,7 +57,8 @@ Examples:
   botyard -m lab.map -R p3at               a robot for every client of port 8101
 
 \b
-Other commands: botyard models | maps | convert | scenario | traffic | discover | drive HOST:PORT | packets | doctor | warmup
+Other commands: botyard models | maps | convert | scenario | traffic | discover | drive HOST:PORT | packets | interfaces | doctor |
+warmup
 (each has --help); --version
 """
 
@@ -77,6 +78,7 @@ def command(context: click.Context, /, **options: Any) -> int:
 
 def run(o: RunOptions, context: click.Context) -> int:
     """Set the world up, serve it, return the exit status."""
+    o = _with_interfaces(o)
     if o.daemonize:
         from botyard.cli.daemon import daemonize
 
@@ -98,6 +100,7 @@ def run(o: RunOptions, context: click.Context) -> int:
         check_options(o)
     typed = o
     world, o = _load_world(o, context, remarks.append)
+    o = o if o is typed else _with_interfaces(o)
     if o.print_config:
         click.echo(config_text(o, context, world.options, world.scene.source), nl=False)
         return 0
@@ -122,6 +125,15 @@ def run(o: RunOptions, context: click.Context) -> int:
             return _simulate(world, o, remarks, logs.rotate if o.log_file is not None else None, saved)
     finally:
         logs.close()
+
+
+def _with_interfaces(o: RunOptions) -> RunOptions:
+    """The options together with what ``--interface`` says of interfaces of the package."""
+    if not o.interface:
+        return o
+    from botyard.app.builtin import with_interfaces
+
+    return with_interfaces(o)
 
 
 def _is_supervised(o: RunOptions) -> bool:
@@ -324,15 +336,14 @@ async def _serve(
         try:
             if yard.desk.packet_log is not None:
                 stack.callback(yard.desk.packet_log.close)
-            await open_doors(stack, parts, o, ports)
+            page, kept = None, saved.page if saved is not None else ()
+            doors = await open_doors(stack, parts, o, ports, kept)
             if o.joystick is not None:
                 _plug_joystick(stack, hub, o.joystick)
-            page, kept = None, saved.page if saved is not None else ()
             if not o.no_gui:
-                from botyard.app.page import begin_page
                 from botyard.cli.page import greet
 
-                served = await begin_page(stack, parts, o, kept)
+                served = doors.page()
                 page, kept = served.url, served.kept
                 greet(stack, served, yard, o, asks, lambda: _ready(yard, o.json, served.url))
             interrupts.ready(hub.stop)

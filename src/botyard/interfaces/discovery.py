@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 
-from botyard.protocols.discovery import REPLY, is_request
+from botyard.control import Level
+from botyard.interfaces.registry import Carrier, Door, Interface, Option
+from botyard.protocols.discovery import PORT, REPLY, is_request
 from botyard.protocols.tokenbucket import RateLimit
 
 
@@ -21,6 +23,11 @@ class Discovery:
         self._everybody = everybody
         self._limit = RateLimit()
 
+    @classmethod
+    def of(cls, door: Door) -> Discovery:
+        """What answers, by the option ``everybody``."""
+        return cls(bool(door.options["everybody"]))
+
     def receive_datagram(self, data: bytes, source: str, now: float) -> tuple[bytes, ...]:
         """A datagram has come; the answers to it."""
         if not is_request(data) or not (self._everybody or ipaddress.ip_address(source).is_loopback):
@@ -28,4 +35,10 @@ class Discovery:
         return (REPLY,) if self._limit.allows(source, now) else ()
 
 
-__all__ = ["Discovery"]
+interface = Interface(
+    name="discovery", about=f"answers programs that look for robots (UDP {PORT})", carrier=Carrier.UDP, session=Discovery.of, port=PORT,
+    is_port_fixed=True, is_broadcast=True, level=Level.WATCH, rate=1000.0,  # far fewer are answered
+    options=(Option("everybody", bool, False, "answer other machines; by default when robots can be reached from there"),),
+)  # fmt: skip
+
+__all__ = ["Discovery", "interface"]

@@ -30,6 +30,10 @@ MAX_TEXT: Final = 300
 log = logging.getLogger("botyard.interfaces")
 
 
+def _nothing() -> None:
+    """Nobody is to be woken."""
+
+
 class Carrier(Enum):
     """What carries the sessions of an interface."""
 
@@ -42,7 +46,7 @@ class Carrier(Enum):
     HTTP = "http"
     """Requests: one `Requests` for all."""
     OWN = "own"
-    """The interface brings its own servers."""
+    """The interface brings its own servers (`Interface.server`)."""
 
 
 class Session(Protocol):
@@ -135,11 +139,18 @@ class Door:
         Who the client is.
     options : mapping of str to object
         The interface's options, all of them.
+    wake : callable
+        There is something to send although nothing has come and no step is done, such as the result of a future: `data_to_send` is
+        called soon.
+    warn : callable
+        Writes a line for people into the log; of very many only some, so that no client fills it.
     """
 
     control: Control
     caller: Caller
     options: Mapping[str, Any]
+    wake: Callable[[], None] = _nothing
+    warn: Callable[[str], None] = log.warning
 
     @property
     def sim(self) -> Simulation:
@@ -175,6 +186,8 @@ class Option:
         What it is, with its unit.
     low, high : float
         The range of a number.
+    words : tuple of str
+        Of a text: what it may be; empty: anything.
     """
 
     name: str
@@ -183,6 +196,7 @@ class Option:
     help: str
     low: float = -math.inf
     high: float = math.inf
+    words: tuple[str, ...] = ()
 
     def of(self, value: object, where: str) -> Any:
         """The value of what was said, a text or a value of its type.
@@ -198,8 +212,8 @@ class Option:
         is_right = type(found) is self.type
         if is_right and isinstance(found, (int, float)) and self.type is not bool:
             is_right = self.low <= found <= self.high  # never true of what is not a number
-        if not is_right:
-            raise CommandLineError(f"{where}: {self.name}: expected {self._expected()}, found {shown(repr(value))}")
+        if not is_right or (self.words and found not in self.words):
+            raise CommandLineError(f"{where}: {self.name}: expected {self.expected}, found {shown(repr(value))}")
         return found
 
     def _read(self, text: str) -> object:
@@ -212,7 +226,11 @@ class Option:
         except ValueError:
             return None
 
-    def _expected(self) -> str:
+    @property
+    def expected(self) -> str:
+        """What values it takes, for people."""
+        if self.words:
+            return f"one of {', '.join(self.words)}"
         what = {bool: "yes or no", int: "a whole number", float: "a number", str: "a text"}[self.type]
         bounds = [f"from {self.low:g}"] if self.low > -math.inf else []
         bounds += [f"to {self.high:g}"] if self.high < math.inf else []
@@ -232,9 +250,16 @@ class Interface:
     carrier : Carrier
         What carries it.
     session : callable, optional
-        Makes a `Session` for a client, or the one `Datagrams` or `Requests`, of a `Door`. None: the interface brings its own servers.
+        Makes a `Session` for a client, or the one `Datagrams` or `Requests`, of a `Door`.
+    server : callable, optional
+        Makes the `Switch` that serves it, of the run (`botyard.app.interfaces.Run`) and this: for interfaces of botyard itself that no pump
+        carries, or whose session needs more than a `Door`.
+    command : str
+        The command that runs it, if it is no part of a running simulator.
     port : int
         Where it listens unless the option ``port`` says otherwise; 0: any free port, which the log names.
+    is_port_fixed : bool
+        Clients look for it there and nowhere else: there is no option ``port``.
     options : tuple of Option
         What can be chosen, beside ``port``.
     level : Level
@@ -243,6 +268,12 @@ class Interface:
         So many at a time; half of them from one address.
     rate : float
         Of UDP: datagrams of one address that are looked at, 1/s; others are lost.
+    is_broadcast : bool
+        Of UDP: it listens on all addresses and shares its port with others, so that broadcasts reach it.
+    byte_rate : float
+        Of TCP: bytes of one client that are worked off as they come, 1/s. Beyond that they wait, and share what all clients have together.
+    work_share : float
+        Of TCP: part of the time that these may take.
     text : bool
         Messages of a WebSocket are sent as text (UTF-8), else as bytes.
     extras : tuple of str
@@ -257,11 +288,17 @@ class Interface:
     about: str
     carrier: Carrier
     session: Callable[[Door], Any] | None = None
+    server: Callable[[Any, Interface], Switch] | None = None
+    command: str = ""
     port: int = 0
+    is_port_fixed: bool = False
     options: tuple[Option, ...] = ()
     level: Level = Level.CHANGE
     clients: int = 64
     rate: float = 50.0
+    is_broadcast: bool = False
+    byte_rate: float = 4096.0
+    work_share: float = 0.01
     text: bool = False
     extras: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
@@ -277,7 +314,8 @@ class Interface:
             A name is none, or appears twice; the carrier needs a session.
         """
         port = Option("port", int, self.port, "where it listens; 0: any free port", 0, 65535)
-        offered = (*(() if self.carrier is Carrier.OWN else (port,)), *self.options)
+        has_port = self.carrier is not Carrier.OWN and not self.is_port_fixed and self.server is None
+        offered = (*((port,) if has_port else ()), *self.options)
         names = [o.name for o in offered]
         for name in (self.name, *names):
             if not (name.isidentifier() and name.isascii() and name == name.lower()):
@@ -286,9 +324,14 @@ class Interface:
                 )
         if len(set(names)) < len(names):
             raise WorldError(f"interface {self.name}: two options have the same name: {', '.join(sorted(names))}")
-        if self.carrier is not Carrier.OWN and self.session is None:
+        if self.carrier is not Carrier.OWN and self.session is None and self.server is None:
             raise WorldError(f"interface {self.name}: {self.carrier.name} carries sessions, and it has none")
         object.__setattr__(self, "_known", {o.name: o for o in offered})
+
+    @property
+    def known_options(self) -> Mapping[str, Option]:
+        """All that can be chosen, by name."""
+        return self._known
 
     def chosen(self, said: Mapping[str, object]) -> dict[str, Any]:
         """All options, with their defaults.
@@ -327,6 +370,10 @@ def _is_there(module: str) -> bool:
         return False
 
 
+def _nowhere() -> None:
+    """It listens nowhere."""
+
+
 @dataclass(slots=True)
 class Switch:
     """Something that serves clients and can be switched off and on.
@@ -341,6 +388,8 @@ class Switch:
         Switch it; `start` may raise a `PortError`.
     problem : callable
         Why it is on but serves nobody, for people; empty: it does.
+    address : callable
+        Host and port where it listens; None: it listens nowhere, or on many ports.
     """
 
     about: str
@@ -348,51 +397,28 @@ class Switch:
     start: Callable[[], Awaitable[None]]
     stop: Callable[[], Awaitable[None]]
     problem: Callable[[], str] = str
+    address: Callable[[], tuple[str, int] | None] = _nowhere
 
 
-def _own(name: str, about: str, *extras: str, level: Level = Level.CHANGE, port: int = 0) -> Interface:
-    return Interface(name=name, about=about, carrier=Carrier.OWN, extras=extras, level=level, port=port)
-
-
-BUILT_IN: Final[Mapping[str, Interface]] = {
-    i.name: i
-    for i in (
-        _own("pioneer", "Pioneer protocol (ARIA, p2os) over TCP", port=8101),
-        _own("discovery", "answers programs that look for robots (UDP 30718)", level=Level.WATCH, port=30718),
-        _own("page", "the page", level=Level.OWN),
-        _own("metrics", "figures for Prometheus over HTTP", level=Level.WATCH),
-        _own("ros1", "ROS 1 (TCPROS)", "ros"),
-        _own("rosmaster", "a ROS 1 master in the simulator", "ros", port=11311),
-        _own("ros2", "ROS 2 (DDS)", "ros2"),
-        _own("zenoh", "ROS 2 (Zenoh)", "zenoh"),
-        _own("ambf", "AMBF's objects without ROS, over TCP", "ros"),
-        _own("vda5050", "AGVs of VDA 5050 over MQTT (botyard traffic)", "vda5050"),
-        _own("trafficros", "a traffic task over ROS (botyard traffic)", "ros"),
+BUILT_IN: Final[Mapping[str, str]] = {
+    name: f"botyard.app.builtin:{name.upper()}"
+    for name in (
+        "pioneer", "discovery", "mdns", "lockstep", "ambf", "rosmaster", "ros1", "ros2", "zenoh", "metrics", "page", "vda5050",
+        "trafficros",
     )
-}
-"""Interfaces of the package. They bring their own servers; their options are those of ``botyard run``."""
-
-
-def switched(
-    name: str,
-    start: Callable[[], Awaitable[None]],
-    stop: Callable[[], Awaitable[None]],
-    *,
-    on: bool = False,
-    about: str = "",
-    problem: Callable[[], str] = str,
-) -> Switch:
-    """The switch of an interface of the registry; `about` says more than the registry does."""
-    return Switch(about or find_interface(name).about, on, start, stop, problem)
+}  # fmt: skip
+"""Interfaces of the package, by entries like those of other packages; a run starts them in this order, and others after them."""
 
 
 def _entries() -> dict[str, EntryPoint]:
-    return {e.name: e for e in entry_points(group=GROUP) if e.name not in BUILT_IN}
+    found = [EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()]
+    found += [e for e in entry_points(group=GROUP) if e.name not in BUILT_IN]
+    return {e.name: e for e in found}
 
 
 def interface_names() -> list[str]:
     """Names of all interfaces, sorted; no package is loaded for that."""
-    return sorted({*BUILT_IN, *_entries()})
+    return sorted(_entries())
 
 
 def find_interface(name: str) -> Interface:
@@ -405,19 +431,21 @@ def find_interface(name: str) -> Interface:
     WorldError
         Its package cannot be loaded, or offers something else under that name.
     """
-    if name in BUILT_IN:
-        return BUILT_IN[name]
     entry = _entries().get(name)
     if entry is None:
         known = interface_names()
         raise CommandLineError(f'no interface "{shown(name)}"{did_you_mean(name, known)} (known: {", ".join(known)})')
     try:
         found = entry.load()
-    except Exception as error:  # whatever a stranger's module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever a stranger's module does when it is imported
         raise WorldError(f"interface {name}: {entry.value} cannot be loaded: {shown(repr(error), MAX_TEXT)}") from error
     if not isinstance(found, Interface) or found.name != name:
         raise WorldError(
             f"interface {name}: expected an Interface of that name in {entry.value}, found {shown(repr(found))}"
+        )
+    if (found.server is not None or found.carrier is Carrier.OWN) and name not in BUILT_IN:
+        raise WorldError(
+            f"interface {name}: {entry.value} brings its own servers, which only interfaces of botyard may: choose a carrier"
         )
     return found
 
@@ -425,7 +453,7 @@ def find_interface(name: str) -> Interface:
 def plug_ins() -> list[Interface]:
     """The interfaces of other packages; one that cannot be loaded is told of in the log, and left out."""
     found = []
-    for name in sorted(_entries()):
+    for name in sorted(_entries().keys() - BUILT_IN.keys()):
         try:
             found.append(find_interface(name))
         except WorldError as error:
@@ -434,28 +462,31 @@ def plug_ins() -> list[Interface]:
 
 
 def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
-    """An interface and its options, as they are said in one text: ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE``.
+    """An interface and those of its options that are said in one text: ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE``.
 
     Raises
     ------
     CommandLineError
-        There is no such interface or option, it needs no such choice, or an option cannot have the value.
+        There is no such interface or option, another command runs it, or an option cannot have the value.
     WorldError
         Its package cannot be loaded.
     """
     name, _, rest = text.partition(":")
     interface = find_interface(name)
-    if interface.name in BUILT_IN:
-        raise CommandLineError(
-            f'--interface: "{name}" comes with botyard and has options of its own: botyard run --help'
-        )
+    if interface.command:
+        raise CommandLineError(f"interface {name}: {interface.command} runs it")
     said: dict[str, object] = {}
     for part in filter(None, rest.split(",")):
         option, equals, value = part.partition("=")
         if not equals:
             raise CommandLineError(f'interface {name}: expected OPTION=VALUE, found "{shown(part)}"')
+        if option in said:
+            raise CommandLineError(f'interface {name}: option "{shown(option)}" is said twice')
         said[option] = value
-    return interface, interface.chosen(said)
+    interface.chosen(said)
+    return interface, {
+        name: interface.known_options[name].of(value, f"interface {interface.name}") for name, value in said.items()
+    }
 
 
 def caller_of(interface: Interface, peer: str, key: object) -> Caller:
@@ -467,5 +498,5 @@ def caller_of(interface: Interface, peer: str, key: object) -> Caller:
 
 __all__ = [
     "BUILT_IN", "GROUP", "Carrier", "Datagrams", "Door", "Interface", "Option", "Request", "Requests", "Response", "Session", "Switch",
-    "caller_of", "find_interface", "interface_names", "parse_choice", "plug_ins", "switched",
+    "caller_of", "find_interface", "interface_names", "parse_choice", "plug_ins",
 ]  # fmt: skip

@@ -134,6 +134,10 @@ class Hub:
                 fence.run(act)
         return True
 
+    def unwatch(self, changed: Callable[[], None]) -> None:
+        """Call it no longer."""
+        self._watchers = [entry for entry in self._watchers if entry[0] != changed]
+
     def stop(self, status: int = 0, crash: bool = False) -> None:
         """End `run` soon, on purpose or as if the simulator had died; what is said first counts."""
         if not self._stop.is_set():

@@ -90,6 +90,8 @@ class Inlet:
         Whether the client has hung up; asked while nothing is read from it, so that nothing else tells.
     cut : callable
         Ends the connection to a client that is gone, or whose bytes cannot be worked off.
+    rate, cost : float
+        Bytes a second that are worked off as they come, and the part of the time that they may take.
     """
 
     def __init__(
@@ -100,6 +102,9 @@ class Inlet:
         resume: Callable[[], None],
         is_gone: Callable[[], bool] = lambda: False,
         cut: Callable[[], None] = lambda: None,
+        *,
+        rate: float = RATE,
+        cost: float = COST,
     ) -> None:
         self._intake = intake
         self._work = work
@@ -107,7 +112,8 @@ class Inlet:
         self._is_gone, self._cut = is_gone, cut
         self._waiting = b""
         self._is_closed = False
-        self._own = _Allowance(RATE, BURST, COST, COST_BURST, asyncio.get_running_loop().time())
+        burst = BURST * rate / RATE
+        self._own = _Allowance(rate, burst, cost, COST_BURST, asyncio.get_running_loop().time())
         self._fence = Fence(log, "what a client has sent", self._end)
 
     def take(self, data: bytes) -> None:

@@ -76,6 +76,13 @@ class Lockstep:
         if stepping is not None and stepping.throttled:
             self._free()
 
+    def let_go(self) -> None:
+        """No client holds the world any longer."""
+        for client in tuple(self._clients):
+            self.leave(client)
+        if self._rest is not None:
+            self._rest.cancel()
+
     def close(self) -> None:
         """Make no more steps for clients: the simulation ends."""
         self._clients.clear()

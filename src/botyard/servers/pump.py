@@ -1,8 +1,8 @@
 """Carries the sans-I/O sessions of an interface over TCP and UDP (`botyard.interfaces.registry`): limits, budgets, back pressure.
 
 What a client has sent passes an inlet (`botyard.servers.intake`): one that floods waits for itself. Sessions are called through a fence:
-an exception ends that connection and nothing else. A client that does not read is not read from, and is told of no further steps, until
-it has read; one that lets too much lie, or for too long, is cut off.
+an exception ends that connection and nothing else. A client that does not read is not read from, and its session is asked for nothing and
+told of no further steps, until it has read; one that lets too much lie, or for too long, is cut off.
 """
 
 from __future__ import annotations
@@ -10,61 +10,77 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+import math
+import socket
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, Protocol, cast
 
 from botyard.control import Control
 from botyard.control.driving import leave
 from botyard.control.fence import Fence, end_all
-from botyard.errors import PortError, WorldError
+from botyard.errors import NotNowError, PortError, WorldError
 from botyard.interfaces.registry import Carrier, Datagrams, Door, Interface, Session, caller_of
+from botyard.names import shown
 from botyard.protocols.tokenbucket import RateLimit
 from botyard.servers.gate import source_of
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
 from botyard.servers.outlet import Outlet
 from botyard.servers.seldom import Seldom
-from botyard.servers.tcp import MAX_STUCK, has_hung_up, keep_alive
+from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, reason_of
 
 MAX_UNREAD: Final = 1 << 20
 """A client that lets more bytes lie unread than so many is cut off."""
-SHORTEST_TIMER: Final = 0.001
-"""A session's timer ends no earlier than so long from when it is looked at, s."""
+MIN_TIMER_S: Final = 0.001
+"""A session's timer ends no earlier than so long from when it is looked at, s: one that is always due takes no time from others."""
 MAX_DATAGRAM: Final = 8192
 """Longer datagrams are lost, bytes."""
 MAX_ANSWERS: Final = 16
 """Datagrams that answer one."""
-
-VISITS: Final = 20
+MAX_VISIT_LINES: Final = 20
 """Lines of the log about clients that come, at once; then one a second."""
 
 log = logging.getLogger("botyard.interfaces")
 
 
-class Pump(Protocol):
-    """Carries an interface."""
+class Client(Protocol):
+    """A connection, as its pump sees it."""
 
     @property
-    def address(self) -> tuple[str, int]:
-        """Where it listens."""
+    def source(self) -> str:
+        """Its address."""
         ...
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen; PortError when the port cannot be had."""
+    def stepped(self, now: float) -> None:
+        """A step is done."""
         ...
 
-    async def stop(self) -> None:
-        """Listen no longer; clients are disconnected."""
+    def cut(self) -> None:
+        """End it at once."""
         ...
 
 
-class TcpPump:
-    """A TCP port, and a session for each client.
+class _Faults(logging.LoggerAdapter[logging.Logger]):
+    """Faults of sessions, of which clients may cause any number: the first with its trace, then one line a second."""
+
+    def __init__(self) -> None:
+        super().__init__(log, {})
+        self._seldom = Seldom(log)
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        error = sys.exc_info()[1] if kwargs.get("exc_info") else None
+        self._seldom.log(level, str(msg), *args, exc_info=error)
+
+
+class Pump(ABC):
+    """Carries an interface on one port.
 
     Parameters
     ----------
     interface : Interface
-        Whose sessions.
+        What is carried.
     options : mapping of str to object
         All of its options (`Interface.chosen`).
     hub, control : Hub, Control
@@ -75,52 +91,116 @@ class TcpPump:
         self.interface = interface
         self.hub = hub
         self.control = control
-        self.visits = Seldom(log, VISITS)
+        self.visits = Seldom(log, MAX_VISIT_LINES)
         """Connections that come: anybody can make any number of them …"""
         self.refusals = Seldom(log)
-        """… and those that are refused, or cut off."""
-        self.clients: list[_Client] = []
+        """… those that are refused, or cut off …"""
+        self.faults = _Faults()
+        """… and exceptions of sessions."""
+        self.clients: list[Client] = []
         self.address = ("", 0)
+        """Where it listens."""
+        self.is_open = False
         self._options = options
-        self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> None:
-        """Listen.
+        """Listen; closed again if it is stopped meanwhile.
 
         Raises
         ------
+        NotNowError
+            It listens already.
         PortError
             The port cannot be had.
+        WorldError
+            What answers cannot be made.
         """
+        name = self.interface.name
+        if self.is_open:
+            raise NotNowError(f"interface {name}: it is started already, on port {self.address[1]}")
+        self.is_open = True
         try:
-            self._server = await asyncio.get_running_loop().create_server(lambda: _Client(self), host, port)
+            address = await self._listen(host, port)
         except OSError as error:
-            raise PortError(
-                f"{self.interface.name}: cannot listen on port {port} of {host}: {error.strerror}"
-            ) from None
-        self.address = self._server.sockets[0].getsockname()[:2]
+            self.is_open = False
+            raise PortError(f"interface {name}: cannot listen on port {port} of {host}: {reason_of(error)}") from None
+        except BaseException:
+            self.is_open = False
+            raise
+        if not self.is_open:
+            await self._close()
+            return
+        self.address = address
         self.hub.attach(self)
 
     async def stop(self) -> None:
         """Listen no longer; clients are disconnected."""
+        if not self.is_open:
+            return
+        self.is_open = False
         self.hub.detach(self)
-        if self._server is not None:
-            self._server.close()
         for client in tuple(self.clients):
             client.cut()
+        await self._close()
         self.address = ("", 0)
-        await asyncio.sleep(0)  # connections hear of their end
 
-    def session(self, client: _Client) -> Session:
-        """A new client's session."""
+    @abstractmethod
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        """Open the port; host and port that it has."""
+
+    @abstractmethod
+    async def _close(self) -> None:
+        """Close it."""
+
+    def made(self, peer: str, key: object, wake: Callable[[], None] = lambda: None) -> Any:
+        """A session, or what answers all."""
         assert self.interface.session is not None
-        caller = caller_of(self.interface, client.peer, client)
-        return cast(Session, self.interface.session(Door(self.control, caller, self._options)))
+        door = Door(self.control, caller_of(self.interface, peer, key), self._options, wake, self.warn)
+        return self.interface.session(door)
+
+    def answerer(self, kind: str) -> Any:
+        """What answers all.
+
+        Raises
+        ------
+        WorldError
+            It cannot be made.
+        """
+        try:
+            return self.made(kind, self)
+        except Exception as error:  # whatever a stranger's code does
+            raise WorldError(
+                f"interface {self.interface.name}: cannot be started: {shown(repr(error), 300)}"
+            ) from error
+
+    def warn(self, text: str) -> None:
+        """Write a line into the log, in the interface's name."""
+        self.refusals.log(logging.WARNING, "%s: %s", self.interface.name, shown(text, 300))
+
+    def fence(self, what: str, end: Callable[[], object] | None = None) -> Fence:
+        """Through which what belongs to the interface is called."""
+        return Fence(self.faults, f"interface {self.interface.name}: {what}", end)
 
     def has_room(self, source: str) -> bool:
         """Whether a client of an address may come."""
         most = self.interface.clients
-        return len(self.clients) < most and sum(c.source == source for c in self.clients) < max(1, most // 2)
+        return (
+            self.is_open
+            and len(self.clients) < most
+            and sum(c.source == source for c in self.clients) < max(1, most // 2)
+        )
+
+    def refused(self, peer: str) -> None:
+        """A client was not let in."""
+        self.warn(f"client {peer} refused: there are too many")
+
+    def over(self, client: Client, session: Session | None) -> None:
+        """Nothing of a client is left, whatever its session does."""
+        with contextlib.suppress(ValueError):
+            self.clients.remove(client)
+        if session is not None:
+            self.fence("the end of a client").run(session.close)
+        leave(self.control, cast(Hashable, client))
 
     def on_snapshot(self, now: float) -> None:
         """A step is done."""
@@ -128,18 +208,66 @@ class TcpPump:
             client.stepped(now)
 
 
-class _Client(asyncio.Protocol):
+def bytes_of(session: Session) -> bytes:
+    """What a session has to send.
+
+    Raises
+    ------
+    TypeError
+        It says something else.
+    """
+    found = session.data_to_send()
+    if not isinstance(found, (bytes, bytearray, memoryview)):
+        raise TypeError(f"data_to_send: expected bytes, found {shown(repr(found), 100)}")
+    return bytes(found)
+
+
+def timer_of(session: Session, now: float) -> float | None:
+    """When a session is to be called again, on the clock of the event loop, s; None: never.
+
+    Raises
+    ------
+    TypeError
+        It says something else, such as a number that is none: the loop sorts by these times.
+    """
+    when = session.next_timer()
+    if when is None or when == math.inf:
+        return None
+    if not isinstance(when, (int, float)) or math.isnan(when):
+        raise TypeError(f"next_timer: expected a time or None, found {shown(repr(when), 100)}")
+    return max(float(when), now + MIN_TIMER_S)
+
+
+class TcpPump(Pump):
+    """A TCP port, and a session for each client."""
+
+    _server: asyncio.Server | None = None
+
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        self._server = await asyncio.get_running_loop().create_server(lambda: TcpClient(self), host, port)
+        address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+        return address
+
+    async def _close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+        await asyncio.sleep(0)  # connections hear of their end
+
+
+class TcpClient(asyncio.Protocol):
     """One connection."""
 
     def __init__(self, pump: TcpPump) -> None:
         self._pump = pump
         self._loop = asyncio.get_running_loop()
-        self._fence = Fence(log, f"a client of {pump.interface.name}", self.cut)
+        self._fence = pump.fence("a client", self.cut)
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
         self._inlet: Inlet | None = None
         self._outlet: Outlet | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._is_woken = False
         self._pauses: set[str] = set()
         """Why nothing is read from it."""
         self.peer = self.source = "?"
@@ -147,22 +275,28 @@ class _Client(asyncio.Protocol):
     # -- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
         self._transport = cast(asyncio.Transport, transport)
         self._fence.run(self._made)
 
     def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
         if self._inlet is not None:
             self._inlet.take(data)
 
     def pause_writing(self) -> None:
+        """See `asyncio.Protocol`."""
         if self._outlet is not None:
             self._outlet.pause()
 
     def resume_writing(self) -> None:
+        """See `asyncio.Protocol`."""
         if self._outlet is not None and self._outlet.resume():
             self._resume("unread")
+            self._fence.run(self._flush)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
         self._pump.hub.intake.soon(self._leave)
 
     # -- inside the fence
@@ -174,9 +308,8 @@ class _Client(asyncio.Protocol):
         self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
         self.source = source_of(str(peer[0])) if peer else "?"
         if not pump.has_room(self.source):
-            pump.refusals.log(
-                logging.WARNING, "%s: client %s refused: there are too many", pump.interface.name, self.peer
-            )
+            if pump.is_open:  # else it was accepted in the moment of its end
+                pump.refused(self.peer)
             transport.abort()
             return
         keep_alive(transport.get_extra_info("socket"))
@@ -184,15 +317,29 @@ class _Client(asyncio.Protocol):
         pump.visits.log(logging.INFO, "%s: client %s connected", pump.interface.name, self.peer)
         self._outlet = Outlet(transport)
         self._inlet = Inlet(
-            pump.hub.intake, self._work, lambda: self._pause("intake"), lambda: self._resume("intake"), self._has_hung_up, self.cut
+            pump.hub.intake, self._work, lambda: self._pause("intake"), lambda: self._resume("intake"), self._has_hung_up, self.cut,
+            rate=pump.interface.byte_rate, cost=pump.interface.work_share,
         )  # fmt: skip
-        self._session = pump.session(self)
+        self._session = pump.made(self.peer, self, self.wake)
         self._flush()
 
     def _work(self, data: bytes) -> None:
+        self._fence.run(self._receive, data)
+
+    def _receive(self, data: bytes) -> None:
         if self._session is not None and not self._session.is_closed:
             self._session.receive_data(data, self._loop.time())
             self._flush()
+
+    def wake(self) -> None:
+        """The session has something to send."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call_soon(self._fence.run, self._woken)
+
+    def _woken(self) -> None:
+        self._is_woken = False
+        self._flush()
 
     def stepped(self, now: float) -> None:
         """A step is done."""
@@ -205,7 +352,8 @@ class _Client(asyncio.Protocol):
             if self._outlet.stuck(now) > MAX_STUCK:
                 self._cut_off(f"it has not read for {MAX_STUCK:g} s")
             return
-        self._session.on_snapshot(now)
+        if not self._session.is_closed:
+            self._session.on_snapshot(now)
         self._flush()
 
     def _flush(self) -> None:
@@ -213,22 +361,24 @@ class _Client(asyncio.Protocol):
         session, outlet, transport = self._session, self._outlet, self._transport
         if session is None or outlet is None or transport is None or transport.is_closing():
             return
-        outlet.write(session.data_to_send())
-        if outlet.unread > MAX_UNREAD:
-            self._cut_off(f"{outlet.unread} bytes lie unread")
-            return
-        if session.is_closed:
-            self._stop_timer()
-            outlet.finish()
-            return
+        self._stop_timer()
+        if not outlet.is_full:
+            outlet.write(bytes_of(session))
+            if outlet.unread > MAX_UNREAD:
+                self._cut_off(f"{outlet.unread} bytes lie unread")
+                return
+            if session.is_closed:
+                outlet.finish()
+                return
+            self._hold_up(outlet)
+        when = timer_of(session, self._loop.time())
+        if when is not None:
+            self._timer = self._loop.call_at(when, self._fence.run, self._on_timer)
+
+    def _hold_up(self, outlet: Outlet) -> None:
+        """Nothing is read from one that does not read."""
         if outlet.is_full:
             self._pause("unread")
-        self._stop_timer()
-        when = session.next_timer()
-        if when is not None:
-            self._timer = self._loop.call_at(
-                max(when, self._loop.time() + SHORTEST_TIMER), self._fence.run, self._on_timer
-            )
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -253,9 +403,7 @@ class _Client(asyncio.Protocol):
     # -- the end
 
     def _cut_off(self, why: str) -> None:
-        self._pump.refusals.log(
-            logging.WARNING, "%s: client %s is cut off: %s", self._pump.interface.name, self.peer, why
-        )
+        self._pump.warn(f"client {self.peer} is cut off: {why}")
         self.cut()
 
     def _stop_timer(self) -> None:
@@ -271,64 +419,48 @@ class _Client(asyncio.Protocol):
         """Nothing of it is left, whatever its session does."""
         self._stop_timer()
         session, self._session = self._session, None
-        with contextlib.suppress(ValueError):
-            self._pump.clients.remove(self)
         if self._inlet is not None:
             self._inlet.close()
-        if session is not None:
-            Fence(log, f"the end of a client of {self._pump.interface.name}").run(session.close)
-        leave(self._pump.control, self)
+        self._pump.over(self, session)
 
 
-class UdpPump(asyncio.DatagramProtocol):
-    """A UDP port, and one for all who send to it.
+class UdpPump(Pump, asyncio.DatagramProtocol):
+    """A UDP port, and one for all who send to it."""
 
-    Parameters
-    ----------
-    name : str
-        Whose, for the log.
-    datagrams : Datagrams
-        What answers.
-    rate : float
-        Datagrams of one address that are looked at, 1/s; others are lost.
-    """
+    _transport: asyncio.DatagramTransport | None = None
 
-    def __init__(self, name: str, datagrams: Datagrams, rate: float) -> None:
-        self._name = name
-        self._datagrams = datagrams
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        self._datagrams: Datagrams = self.answerer("UDP")
+        rate = self.interface.rate
         self._limit = RateLimit(rate, max(1.0, rate))
-        self._fence = Fence(log, f"a datagram to {name}")
-        self._transport: asyncio.DatagramTransport | None = None
-        self.address = ("", 0)
+        self._fence = self.fence("a datagram")
+        loop = asyncio.get_running_loop()
+        if not self.interface.is_broadcast:
+            transport, _ = await loop.create_datagram_endpoint(lambda: self, (host, port))
+        else:
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            try:
+                sock.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+                )  # a client on this machine binds the port too
+                sock.setblocking(False)
+                sock.bind(("0.0.0.0", port))
+                transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=sock)
+            except BaseException:
+                sock.close()
+                raise
+        address: tuple[str, int] = transport.get_extra_info("socket").getsockname()[:2]
+        return address
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen.
-
-        Raises
-        ------
-        PortError
-            The port cannot be had.
-        """
-        try:
-            await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, (host, port))
-        except OSError as error:
-            raise PortError(f"{self._name}: cannot listen on UDP port {port} of {host}: {error.strerror}") from None
-
-    async def stop(self) -> None:
-        """Listen no longer."""
-        self.close()
-
-    def close(self) -> None:
-        """Listen no longer."""
-        if self._transport is not None:
-            self._transport.close()
-            self._transport, self.address = None, ("", 0)
+    async def _close(self) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+            await asyncio.sleep(0)  # its port is free then
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self._transport = cast(asyncio.DatagramTransport, transport)
-        sock = transport.get_extra_info("socket")
-        self.address = sock.getsockname()[:2] if sock is not None else ("", 0)
 
     def datagram_received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         """Answer one."""
@@ -356,14 +488,29 @@ def pump_of(interface: Interface, options: Mapping[str, Any], hub: Hub, control:
     """
     if interface.carrier is Carrier.TCP:
         return TcpPump(interface, options, hub, control)
-    if interface.carrier is Carrier.UDP and interface.session is not None:
-        door = Door(control, caller_of(interface, "UDP", interface.name), options)
-        return UdpPump(interface.name, interface.session(door), interface.rate)
-    if interface.carrier in (Carrier.HTTP, Carrier.WEBSOCKET):
-        from botyard.servers.webpump import WebPump
+    if interface.carrier is Carrier.UDP:
+        return UdpPump(interface, options, hub, control)
+    if interface.carrier is Carrier.HTTP:
+        from botyard.servers.webpump import HttpPump
 
-        return WebPump(interface, options, hub, control)
+        return HttpPump(interface, options, hub, control)
+    if interface.carrier is Carrier.WEBSOCKET:
+        from botyard.servers.webpump import WebSocketPump
+
+        return WebSocketPump(interface, options, hub, control)
     raise WorldError(f"interface {interface.name} brings its own servers")
 
 
-__all__ = ["MAX_ANSWERS", "MAX_DATAGRAM", "MAX_UNREAD", "Pump", "TcpPump", "UdpPump", "pump_of"]
+__all__ = [
+    "MAX_ANSWERS",
+    "MAX_DATAGRAM",
+    "MAX_UNREAD",
+    "Client",
+    "Pump",
+    "TcpClient",
+    "TcpPump",
+    "UdpPump",
+    "bytes_of",
+    "pump_of",
+    "timer_of",
+]

@@ -7,13 +7,8 @@ import contextlib
 import errno
 import logging
 import os
-import select
-import socket
-import sys
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import ClassVar, TypeVar, cast
+from typing import cast
 
 from botyard.control.fence import Fence, end_all
 from botyard.errors import PortError
@@ -25,13 +20,11 @@ from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
 from botyard.servers.seldom import Seldom
+from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, reason_of
 from botyard.sim.simulation import Robot
 
-T = TypeVar("T")
 MAX_UNSENT = 256 * 1024
 """A client that leaves this many bytes unread gets no further reports until it has caught up."""
-EXIT_DELAY = 1.5
-"""SIM_EXIT takes effect after so long, s, so that its sender can say goodbye (pioneer-protocol §4.2)."""
 REFUSAL = 1.0
 """A refused client that does not close its side is disconnected after so long, s."""
 FAREWELL = 3.0
@@ -50,73 +43,8 @@ MAX_READ_ON = 16 * 1024 * 1024
 """… and in so many bytes."""
 MAX_EARLY = 16 * 1024
 """So is one that has sent so many bytes without one."""
-SWITCH_INTERVAL = 1e-4
-"""While a map is read beside the steps: a thread that computes gives the interpreter up when it is asked for so long, s (usual: 5 ms)."""
-ASIDE = 5.0
-"""At the end, a thread that reads or sorts a map is waited for so long, s."""
 VISITS = 50
 """So many lines about clients that come and go are logged at once; beyond that one a second, which counts the others."""
-MAX_STUCK = 30.0
-"""A client that has not caught up for so long, s, is disconnected."""
-
-
-class LoopHost:
-    """The event loop as a host."""
-
-    # of the process: several simulators may run in it, each in a thread of its own
-    _lock: ClassVar = threading.Lock()
-    _aside: ClassVar[int] = 0
-    _usual: ClassVar[float] = 0.0
-
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-        self._threads: set[threading.Thread] = set()
-
-    def run_aside(self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]) -> None:
-        """Run `job` in a thread, and `done` in the loop; if the loop ends first, nobody waits for the thread."""
-        loop = asyncio.get_running_loop()
-
-        def work() -> None:
-            result, problem = None, None
-            try:
-                with self._giving_way():
-                    result = job()
-            except Exception as error:
-                problem = error
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(done, result, problem)
-
-        self._threads = {t for t in self._threads if t.is_alive()}
-        thread = threading.Thread(target=work, name="aside", daemon=True)
-        self._threads.add(thread)
-        thread.start()
-
-    async def ended(self) -> None:
-        """Wait until no thread works any more; one that cannot be ended is left after `ASIDE`."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(ASIDE):
-                while any(t.is_alive() for t in self._threads):
-                    await asyncio.sleep(0.002)
-
-    @contextlib.contextmanager
-    def _giving_way(self) -> Iterator[None]:
-        """In a thread: the loop lets go of the interpreter at every packet and kernel, and gets it back after at most this time."""
-        with LoopHost._lock:
-            if not LoopHost._aside:
-                LoopHost._usual = sys.getswitchinterval()
-                sys.setswitchinterval(SWITCH_INTERVAL)
-            LoopHost._aside += 1
-        try:
-            yield
-        finally:
-            with LoopHost._lock:
-                LoopHost._aside -= 1
-                if not LoopHost._aside:
-                    sys.setswitchinterval(LoopHost._usual)
-
-    def end_soon(self, status: int, crash: bool) -> None:
-        """End the run after `EXIT_DELAY`."""
-        asyncio.get_running_loop().call_later(EXIT_DELAY, self._hub.stop, status, crash)
 
 
 class RobotPortServer(ABC):
@@ -199,11 +127,8 @@ class RobotPortServer(ABC):
                 server.close()
                 raise
         except OSError as error:
-            reason = error.strerror or str(error)
-            if reason.startswith("error while attempting"):  # asyncio puts the address in front, we do so ourselves
-                reason = reason.rpartition(": ")[2]
             hint = "; choose another first port with -p" if error.errno == errno.EADDRINUSE else ""
-            raise PortError(f"cannot listen on {host}:{port} for robot {self.name}: {reason}{hint}") from None
+            raise PortError(f"cannot listen on {host}:{port} for robot {self.name}: {reason_of(error)}{hint}") from None
         if self._server is not None or closings != self._closings:
             server.close()
             return
@@ -597,23 +522,4 @@ class RobotClient(asyncio.Protocol):
         end_all(self._leave, lambda: self._transport.abort() if self._transport is not None else None)
 
 
-def has_hung_up(fd: int) -> bool:
-    """Whether the other end of a socket has closed its side, although bytes may still be unread; False where the system cannot tell."""
-    if fd < 0:
-        return True
-    if not hasattr(select, "POLLRDHUP"):
-        return False
-    look = select.poll()
-    look.register(fd, select.POLLRDHUP)
-    return bool(look.poll(0))
-
-
-def keep_alive(sock: socket.socket | None) -> None:
-    """Let the system notice within two minutes that a silent client's machine is gone, so that its robot becomes free."""
-    if sock is None:
-        return
-    with contextlib.suppress(OSError):  # it has been reset meanwhile
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-            if hasattr(socket, option):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+__all__ = ["PioneerServer", "RobotClient", "RobotPortServer"]

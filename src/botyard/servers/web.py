@@ -345,7 +345,8 @@ class PageServer:
         hub.watch(self._changed)
 
     async def close(self) -> None:
-        """Say goodbye to all viewers and end."""
+        """Say goodbye to all viewers and end; `listen` may begin anew."""
+        self.hub.unwatch(self._changed)
         if self._handler is not None:
             logging.getLogger("botyard").removeHandler(self._handler)
         if self._ticker is not None:

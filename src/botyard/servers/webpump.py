@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
@@ -20,17 +19,14 @@ from starlette.responses import Response as WebResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from botyard.control import Control
-from botyard.control.driving import leave
-from botyard.control.fence import Fence
-from botyard.errors import PortError
-from botyard.interfaces.registry import Carrier, Door, Interface, Request, Requests, Session, caller_of
+from botyard.interfaces.registry import Request, Requests, Response, Session
+from botyard.names import shown
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback
 from botyard.servers.gate import Caller
 from botyard.servers.http import HttpServer, listening
-from botyard.servers.hub import Hub
-from botyard.servers.tcp import MAX_STUCK
+from botyard.servers.pump import MAX_UNREAD, Pump, bytes_of, timer_of
+from botyard.servers.sockets import MAX_STUCK
 from botyard.servers.web import Guard
 
 MAX_BODY: Final = 1 << 20
@@ -39,79 +35,39 @@ MAX_MESSAGE: Final = 1 << 16
 """Longest message of a WebSocket, bytes."""
 MAX_REPLIES: Final = 1000
 """Messages that are sent at once; others wait for the next turn of the loop."""
+MAX_ANSWER: Final = 16 << 20
+"""Longest content of an answer to an HTTP request, bytes."""
 TOO_MANY: Final = 1013
 """A WebSocket's closing status: try again later (RFC 6455, registry of close codes)."""
 
-log = logging.getLogger("botyard.interfaces")
 
+class _WebPump(Pump):
+    """A port of an HTTP server."""
 
-class WebPump:
-    """A port for HTTP requests or WebSockets.
+    _server: HttpServer | None = None
 
-    Parameters
-    ----------
-    interface : Interface
-        Whose sessions, or answers.
-    options : mapping of str to object
-        All of its options (`Interface.chosen`).
-    hub, control : Hub, Control
-        The running simulator, and the door to it.
-    """
-
-    def __init__(self, interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control) -> None:
-        self.interface = interface
-        self.hub = hub
-        self.control = control
-        self.sockets: list[_Socket] = []
-        self.address = ("", 0)
-        self._options = options
-        self._server: HttpServer | None = None
-        self._fence = Fence(log, f"a request to {interface.name}")
-        self._requests: Requests | None = None
-
-    async def start(self, host: str, port: int) -> None:
-        """Listen.
-
-        Raises
-        ------
-        PortError
-            The port cannot be had.
-        """
-        try:
-            bound = listening(host, [port])
-        except OSError as error:
-            raise PortError(
-                f"{self.interface.name}: cannot listen on port {port} of {host}: {error.strerror}"
-            ) from None
-        self.address = bound.getsockname()[:2]
-        sockets = self.interface.carrier is Carrier.WEBSOCKET
-        routes: list[Any] = [WebSocketRoute("/{path:path}", self._socket)]
-        if not sockets:
-            self._requests = cast(Requests, self.made("HTTP", self))
-            routes = [Route("/{path:path}", self._request, methods=["GET", "POST", "PUT", "DELETE"])]
+    async def _serve(self, host: str, port: int, route: Any, **settings: Any) -> tuple[str, int]:
+        bound = listening(host, [port])
         hosts = {"localhost", "127.0.0.1", "::1", host.strip("[]").lower()}
-        app = Guard(Starlette(routes=routes), hosts, not is_loopback(host), Tokens(""))
-        self._server = HttpServer(app, bound, websockets=sockets, ws_max_size=MAX_MESSAGE, ws_per_message_deflate=False)
-        self.hub.attach(self)
+        app = Guard(Starlette(routes=[route]), hosts, not is_loopback(host), Tokens(""))
+        self._server = HttpServer(app, bound, **settings)
+        address: tuple[str, int] = bound.getsockname()[:2]
+        return address
 
-    async def stop(self) -> None:
-        """Listen no longer; clients are disconnected."""
-        self.hub.detach(self)
-        for one in tuple(self.sockets):
-            one.end()
-        if self._server is not None:
-            await self._server.close()
-        self.address = ("", 0)
+    async def _close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close()
 
-    def made(self, peer: str, key: object) -> Any:
-        """A session, or what answers requests."""
-        assert self.interface.session is not None
-        return self.interface.session(Door(self.control, caller_of(self.interface, peer, key), self._options))
 
-    def on_snapshot(self, now: float) -> None:
-        """A step is done."""
-        for one in tuple(self.sockets):
-            one.stepped(now)
+class HttpPump(_WebPump):
+    """A port for HTTP requests, and one for all who ask."""
+
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        self._requests: Requests = self.answerer("HTTP")
+        self._fence = self.fence("a request")
+        route = Route("/{path:path}", self._request, methods=["GET", "POST", "PUT", "DELETE"])
+        return await self._serve(host, port, route)
 
     async def _request(self, request: WebRequest) -> WebResponse:
         body = b""
@@ -122,55 +78,72 @@ class WebPump:
                     return PlainTextResponse(f"expected at most {MAX_BODY} bytes", 413)
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # nobody is there to read it
-        assert self._requests is not None
         asked = Request(request.method, request.url.path, dict(request.query_params), body)
-        now = asyncio.get_running_loop().time()
-        found = self._fence.call(self._requests.answer, asked, now, otherwise=None)
-        if found is None:
-            return PlainTextResponse("internal error", 500)
+        found = self._fence.call(self._answer, asked, otherwise=None)
+        return found or PlainTextResponse("internal error", 500)
+
+    def _answer(self, asked: Request) -> WebResponse:
+        found = self._requests.answer(asked, asyncio.get_running_loop().time())
+        if not isinstance(found, Response) or not isinstance(found.body, bytes):
+            raise TypeError(f"answer: expected a Response with bytes, found {shown(repr(found), 100)}")
+        if len(found.body) > MAX_ANSWER:
+            raise ValueError(f"answer: expected at most {MAX_ANSWER} bytes, found {len(found.body)}")
+        if not 200 <= found.status <= 599:
+            raise ValueError(f"answer: expected a status from 200 to 599, found {found.status}")
         return WebResponse(found.body, found.status, media_type=found.content_type)
+
+
+class WebSocketPump(_WebPump):
+    """A port for WebSockets, and a session for each client."""
+
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        route = WebSocketRoute("/{path:path}", self._socket)
+        return await self._serve(
+            host, port, route, websockets=True, ws_max_size=MAX_MESSAGE, ws_per_message_deflate=False
+        )
 
     async def _socket(self, socket: WebSocket) -> None:
         try:
             await socket.accept()
             source = str(socket.state.caller.source)
-            if len(self.sockets) >= self.interface.clients or self._of(source) >= max(1, self.interface.clients // 2):
+            if not self.has_room(source):
+                self.refused(source)
                 await socket.close(TOO_MANY, "there are too many clients")
                 return
             one = _Socket(self, socket, source)
-            self.sockets.append(one)
+            self.clients.append(one)
             try:
                 await one.serve()
             finally:
-                self.sockets.remove(one)
                 one.left()
         except (RuntimeError, OSError, WebSocketDisconnect):
             return  # it has gone
-
-    def _of(self, source: str) -> int:
-        return sum(one.source == source for one in self.sockets)
 
 
 class _Socket:
     """One client: reading and writing are two tasks; while it does not read what it was sent, nothing is read from it."""
 
-    def __init__(self, pump: WebPump, socket: WebSocket, source: str) -> None:
+    def __init__(self, pump: WebSocketPump, socket: WebSocket, source: str) -> None:
         self._pump = pump
         self._socket = socket
         self.source = source
         self._loop = asyncio.get_running_loop()
-        self._fence = Fence(log, f"a client of {pump.interface.name}", self.end)
+        self._fence = pump.fence("a client", self.cut)
         self._caller: Caller = socket.state.caller
         self._caller.shows(True, self._loop.time())
         self._caller.stays()
         self._wake, self._idle = asyncio.Event(), asyncio.Event()
         self._busy_since = self._loop.time()
         self._ended = asyncio.Event()
-        self._session: Session | None = self._fence.call(pump.made, source, self, otherwise=None)
+        self._session: Session | None = self._fence.call(pump.made, source, self, self._wake.set, otherwise=None)
 
-    def end(self) -> None:
+    def cut(self) -> None:
         """End the connection."""
         self._ended.set()
+
+    def _cut_off(self, why: str) -> None:
+        self._pump.warn(f"client {self.source} is cut off: {why}")
+        self.cut()
 
     async def serve(self) -> None:
         """Until one side ends it."""
@@ -188,9 +161,13 @@ class _Socket:
     def left(self) -> None:
         """Nothing of it is left."""
         session, self._session = self._session, None
-        if session is not None:
-            Fence(log, f"the end of a client of {self._pump.interface.name}").run(session.close)
-        leave(self._pump.control, self)
+        self._pump.over(self, session)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether its session wants nothing more."""
+        session = self._session
+        return session is None or self._fence.call(lambda: bool(session.is_closed), otherwise=True)
 
     async def _read(self) -> None:
         while self._session is not None:
@@ -201,11 +178,15 @@ class _Socket:
             if data is None:
                 data = (message.get("text") or "").encode()
             await asyncio.sleep(0)
-            while wait := self._caller.budget.wait(self._loop.time()):
-                await asyncio.sleep(wait)
+            await self._afford()
             await self._idle.wait()
-            if self._session is not None and not self._session.is_closed:
+            if self._session is not None and not self._is_over:
                 self._do(self._session.receive_data, data, self._loop.time())
+
+    async def _afford(self) -> None:
+        """Wait until there is time for its work."""
+        while wait := self._caller.budget.wait(self._loop.time()):
+            await asyncio.sleep(wait)
 
     def _do(self, act: Callable[..., object], *args: object) -> None:
         """Let the session do something, at its own cost, and see what there is to send."""
@@ -218,39 +199,47 @@ class _Socket:
 
     def stepped(self, now: float) -> None:
         """A step is done."""
-        if self._session is None or self._session.is_closed:
+        if self._session is None or self._is_over:
             return
         if self._idle.is_set():
             self._do(self._session.on_snapshot, now)
         elif now - self._busy_since > MAX_STUCK:
-            log.warning(
-                "%s: client %s has not read for %g s: cut off", self._pump.interface.name, self.source, MAX_STUCK
-            )
-            self.end()
+            self._cut_off(f"it has not read for {MAX_STUCK:g} s")
 
     async def _write(self) -> None:
         while (session := self._session) is not None:
-            when = self._fence.call(session.next_timer, otherwise=None)
+            when = self._fence.call(timer_of, session, self._loop.time(), otherwise=None)
             try:
-                async with asyncio.timeout_at(None if when is None else max(when, self._loop.time() + 0.001)):
+                async with asyncio.timeout_at(when):
                     await self._wake.wait()
             except TimeoutError:
                 self._do(session.handle_timer, self._loop.time())
             self._wake.clear()
-            for _ in range(MAX_REPLIES):
-                data = self._fence.call(session.data_to_send, otherwise=b"")
-                if not data:
-                    self._idle.set()
-                    break
-                if self._pump.interface.text:
-                    await self._socket.send_text(bytes(data).decode("utf-8", "replace"))
-                else:
-                    await self._socket.send_bytes(bytes(data))
-            else:
-                self._wake.set()
-                await asyncio.sleep(0)
-            if session.is_closed and self._idle.is_set():
+            if not await self._send_some(session):
+                return
+            if self._is_over and self._idle.is_set():
                 return
 
+    async def _send_some(self, session: Session) -> bool:
+        """Send what there is, as far as there is time for it; False: it was cut off."""
+        for _ in range(MAX_REPLIES):
+            began = time.thread_time()
+            data = self._fence.call(bytes_of, session, otherwise=b"")
+            self._caller.budget.spend(self._loop.time(), time.thread_time() - began)
+            if not data:
+                self._idle.set()
+                return True
+            if len(data) > MAX_UNREAD:
+                self._cut_off(f"a message of {len(data)} bytes is for it, and at most {MAX_UNREAD} are sent")
+                return False
+            if self._pump.interface.text:
+                await self._socket.send_text(data.decode("utf-8", "replace"))
+            else:
+                await self._socket.send_bytes(data)
+        self._wake.set()
+        await asyncio.sleep(0)
+        await self._afford()
+        return True
 
-__all__ = ["MAX_BODY", "MAX_MESSAGE", "MAX_REPLIES", "WebPump"]
+
+__all__ = ["MAX_ANSWER", "MAX_BODY", "MAX_MESSAGE", "MAX_REPLIES", "HttpPump", "WebSocketPump"]

@@ -20,7 +20,7 @@ from botyard.feed import Subject
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.interfaces.pioneer.desk import PioneerDesk
-from botyard.interfaces.registry import Switch, switched
+from botyard.interfaces.registry import Switch
 from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.names import shown
@@ -85,9 +85,10 @@ class Yard:
         self.port = port
         self.servers: dict[str, PioneerServer] = {}
         self.factories: list[FactoryServer] = []
-        self.interfaces: dict[str, Switch] = {
-            "pioneer": switched("pioneer", self._open_ports, self._close_ports, on=True)
-        }
+        self.interfaces: dict[str, Switch] = {}
+        """What serves clients, by name, and can be stopped and started."""
+        self.is_serving = True
+        """Robots get ports."""
         self._patient = patient
         self._equip = equip
         self._program = program
@@ -337,7 +338,7 @@ class Yard:
         PortError
             A port is taken.
         """
-        if not self.interfaces["pioneer"].on:
+        if not self.is_serving:
             return
         for server, port in wanted.items():
             try:
@@ -380,7 +381,7 @@ class Yard:
         PortError
             None is.
         """
-        if not self.interfaces["pioneer"].on:
+        if not self.is_serving:
             return
         if wanted:
             with contextlib.suppress(PortError):
@@ -399,15 +400,24 @@ class Yard:
                 if port == last:
                     raise
 
-    async def _open_ports(self) -> None:
-        self.interfaces["pioneer"].on = True  # `open` looks at it
+    async def open_ports(self, wanted: Mapping[RobotPortServer, int] = MappingProxyType({})) -> None:
+        """Robots get ports from now on: all that can have them do, or none.
+
+        Raises
+        ------
+        PortError
+            A port is taken.
+        """
+        self.is_serving = True
         try:
-            await self.open()
+            await self.open(wanted)
         except BaseException:
-            self.close()  # all or none
+            await self.close_ports()
             raise
 
-    async def _close_ports(self) -> None:
+    async def close_ports(self) -> None:
+        """Robots have no ports from now on."""
+        self.is_serving = False
         self.close()
 
     def close(self) -> None:
@@ -418,10 +428,14 @@ class Yard:
 
     def switch_interface(self, interface: str, on: bool) -> Future[None]:
         """Start or stop an interface; see `switch`."""
-        return self.hub.background.future(self.switch(interface, on), f"interface {shown(interface)}")
+        return self.hub.background.future(self._switch(interface, on), f"interface {shown(interface)}")
 
-    async def switch(self, name: str, on: bool) -> None:
-        """Start or stop an interface.
+    async def _switch(self, name: str, on: bool) -> None:
+        if await self.switch(name, on):
+            log.info("interface %s %s", name, "started" if on else "stopped")
+
+    async def switch(self, name: str, on: bool) -> bool:
+        """Start or stop an interface; whether it was not as it is now.
 
         Raises
         ------
@@ -435,11 +449,11 @@ class Yard:
             raise WorldError(f'there is no interface "{shown(name)}"; there are: {", ".join(self.interfaces)}')
         async with self._switching:  # one that is half open is neither opened nor closed by others
             if interface.on == on:
-                return
+                return False
             interface.on = on
             try:
                 await (interface.start() if on else interface.stop())
             except BaseException:
                 interface.on = False
                 raise
-            log.info("interface %s %s", name, "started" if on else "stopped")
+            return True

@@ -99,7 +99,9 @@ class FrameReader:
     """Takes bytes apart into frames."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
+        self._needed = 0
+        """Bytes of the frame that has begun, as far as they are known."""
 
     def receive(self, data: bytes) -> Iterator[Frame]:
         """Frames that are complete now.
@@ -109,14 +111,20 @@ class FrameReader:
         PeerError
             These are no frames.
         """
-        data = self._rest + data if self._rest else data
+        if self._rest:
+            self._rest += data
+            if len(self._rest) < self._needed:  # a long frame comes in many pieces
+                return
+            data = bytes(self._rest)
+            self._rest.clear()
         at, end = 0, len(data)
-        self._rest = b""
+        self._needed = 4
         while end - at >= 4:
             (length,) = _NUMBER.unpack_from(data, at)
             if not 1 <= length <= LONGEST:
                 raise PeerError(f"link: expected a frame of 1 … {LONGEST} bytes, found {length}")
             if end - at < 4 + length:
+                self._needed = 4 + length
                 break
             kind, begin = data[at + 4], at + 5
             at += 4 + length
@@ -130,7 +138,7 @@ class FrameReader:
                 raise PeerError(f"link: expected a number in a frame of kind {kind}, found {length - 1} bytes")
             else:
                 yield Frame(Kind(kind), _NUMBER.unpack_from(data, begin)[0], data[begin + 4 : at])
-        self._rest = data[at:]
+        self._rest += data[at:]
 
 
 __all__ = ["LONGEST", "PORT", "Frame", "FrameReader", "Kind", "LinkTopic", "frame", "parse_topics", "topics_frame"]

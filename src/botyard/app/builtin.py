@@ -1,0 +1,241 @@
+"""The interfaces of the package: what each is, which options of a run are its own, and how a run serves it.
+
+`botyard.interfaces.registry` names them by entries, like those of other packages. Options of theirs are options of
+the run (`botyard.app.options`) under shorter names: ``--interface ros2:domain=7`` is ``--ros2 --ros-domain-id 7``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from botyard.app.kinds import Flag, OneOf, Real, Whole
+from botyard.app.options import OPTIONS, RunOptions
+from botyard.control import Level
+from botyard.interfaces import discovery
+from botyard.interfaces.registry import BUILT_IN, Carrier, Interface, Option, Switch, parse_choice
+from botyard.protocols.ambf.link import PORT as AMBF_PORT
+from botyard.protocols.tcpros.master import MASTER_PORT
+
+if TYPE_CHECKING:
+    from botyard.app.interfaces import Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How the options of a run ask for an interface.
+
+    Attributes
+    ----------
+    is_asked : callable
+        Whether they do.
+    asking : mapping of str to object
+        Options (by field) that do so, where nothing else is said.
+    fields : mapping of str to str
+        The interface's options, and the fields of the run's that they are.
+    tolerated : callable
+        Its port cannot be had: what is said of that if it is only worth a warning; None: the run cannot begin.
+    """
+
+    is_asked: Callable[[RunOptions], bool] = lambda _o: False
+    asking: Mapping[str, Any] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+    tolerated: Callable[[RunOptions], str | None] = lambda _o: None
+
+
+WISHES: Final[dict[str, Wish]] = {}
+"""By the names of interfaces."""
+
+
+def _option(name: str, of: str) -> Option:
+    """An option of an interface that is one of the run's."""
+    option = OPTIONS[of]
+    kind = option.kind
+    value = (
+        bool if isinstance(kind, Flag) else int if isinstance(kind, Whole) else float if isinstance(kind, Real) else str
+    )
+    low, high = -float("inf"), float("inf")
+    if isinstance(kind, (Whole, Real)):
+        low, high = (x if y is None else float(y) for x, y in ((low, kind.low), (high, kind.high)))
+    words = kind.words if isinstance(kind, OneOf) else ()
+    default = option.default
+    return Option(name, value, default, option.about or option.help, low, high, words)
+
+
+def _built_in(
+    name: str,
+    about: str,
+    *extras: str,
+    serve: Callable[[Run, Interface], Switch] | None = None,
+    carrier: Carrier = Carrier.OWN,
+    level: Level = Level.CHANGE,
+    port: int = 0,
+    **wish: Any,
+) -> Interface:
+    WISHES[name] = Wish(**wish)
+    options = tuple(_option(n, of) for n, of in WISHES[name].fields.items())
+    return Interface(
+        name=name, about=about, carrier=carrier, server=serve, extras=extras, level=level, port=port, options=options
+    )
+
+
+# -- what serves each: imported when it is wanted
+
+
+def _pioneer(run: Run, interface: Interface) -> Switch:
+    ports = run.take_ports
+    return Switch(interface.about, False, lambda: run.parts.yard.open_ports(ports()), run.parts.yard.close_ports)
+
+
+def _mdns(run: Run, interface: Interface) -> Switch:
+    from botyard.app.interfaces import Announced
+
+    announced = Announced(run.parts.yard)
+    return Switch(interface.about, False, announced.start, announced.stop)
+
+
+def _lockstep(run: Run, interface: Interface) -> Switch:
+    parts = run.parts
+
+    async def start() -> None:
+        parts.control.stepper = parts.lockstep
+
+    async def stop() -> None:
+        parts.lockstep.let_go()
+        parts.control.stepper = None
+
+    return Switch(interface.about, False, start, stop)
+
+
+def _metrics(run: Run, interface: Interface) -> Switch:
+    from botyard.app.interfaces import Figures
+
+    figures = Figures(run.parts.yard, run.o)
+    return Switch(interface.about, False, figures.start, figures.stop, address=lambda: figures.address)
+
+
+def _page(run: Run, interface: Interface) -> Switch:
+    async def start() -> None:
+        await run.page().start()
+
+    async def stop() -> None:
+        await run.page().stop()
+
+    return Switch(interface.about, False, start, stop, address=lambda: run.page().address if run.has_page else None)
+
+
+PIONEER: Final = _built_in(
+    "pioneer", "Pioneer protocol (ARIA, p2os) over TCP, a port for each robot", serve=_pioneer, port=8101,
+    is_asked=lambda _o: True,
+    fields={
+        "port": "port", "robot_name": "robot_name", "warn_unsupported": "warn_unsupported_commands", "gripper_layout": "gripper_layout",
+        "srisim_compat": "srisim_compat",
+    },
+)  # fmt: skip
+WISHES["discovery"] = Wish(
+    is_asked=lambda o: not o.no_network_discovery,
+    asking={"no_network_discovery": False},
+    tolerated=lambda _o: "network discovery is off",
+)
+DISCOVERY: Final = discovery.interface
+MDNS: Final = _built_in(
+    "mdns", "announces the robots by multicast DNS", "discovery", serve=_mdns, level=Level.WATCH,
+    is_asked=lambda o: o.mdns, asking={"mdns": True},
+)  # fmt: skip
+LOCKSTEP: Final = _built_in(
+    "lockstep", "clients step the world, whatever their protocol", serve=_lockstep,
+    is_asked=lambda _o: True, fields={"watchdog": "ambf_watchdog"},
+)  # fmt: skip
+
+
+AMBF: Final = replace(
+    _built_in(
+        "ambf", "AMBF's objects without ROS", "ros", serve=lambda run, it: run.ros.link_switch(it), carrier=Carrier.TCP, port=AMBF_PORT,
+        is_asked=lambda o: o.ambf is not None and o.ambf_port >= 0, asking={"ambf": "2.0"},
+        fields={
+            "generation": "ambf", "port": "ambf_port", "namespace": "ambf_namespace", "min_freq": "ambf_min_freq",
+            "max_freq": "ambf_max_freq",
+        },
+        tolerated=lambda o: "--ambf-port chooses another one" if o.ambf_port == AMBF_PORT else None,  # else somebody wants just that one
+    ),
+    clients=64,
+    byte_rate=16.0 * 2**20,  # states and commands of many objects at 1000 Hz
+    work_share=0.5,
+)  # fmt: skip
+ROSMASTER: Final = _built_in(
+    "rosmaster",
+    "a ROS 1 master in the simulator",
+    "ros",
+    serve=lambda run, it: run.ros.master_switch(it),
+    port=MASTER_PORT,
+)
+ROS1: Final = _built_in(
+    "ros1", "ROS 1 (TCPROS)", "ros", serve=lambda run, it: run.ros.ros1_switch(it),
+    is_asked=lambda o: o.ros1 or o.ros_master is not None
+    or (o.ambf is not None and not (o.ros2 or o.ros_domain_id is not None or o.zenoh or o.zenoh_router)),
+    asking={"ros1": True},
+    fields={"master": "ros_master", "wait": "ros_wait", "names": "ros_names", "time": "ros_time", "cmd_vel_timeout": "cmd_vel_timeout"},
+)  # fmt: skip
+ROS2: Final = _built_in(
+    "ros2", "ROS 2 (DDS)", "ros2", serve=lambda run, it: run.ros.ros2_switch(it),
+    is_asked=lambda o: o.ros2 or o.ros_domain_id is not None, asking={"ros2": True},
+    fields={
+        "domain": "ros_domain_id", "distro": "ros_distro", "names": "ros_names", "time": "ros_time", "cmd_vel_timeout": "cmd_vel_timeout",
+    },
+)  # fmt: skip
+ZENOH: Final = _built_in(
+    "zenoh", "ROS 2 (Zenoh)", "zenoh", serve=lambda run, it: run.ros.zenoh_switch(it),
+    is_asked=lambda o: o.zenoh or o.zenoh_router, asking={"zenoh": True},
+    fields={
+        "router": "zenoh_router", "domain": "ros_domain_id", "distro": "ros_distro", "names": "ros_names", "time": "ros_time",
+        "cmd_vel_timeout": "cmd_vel_timeout",
+    },
+)  # fmt: skip
+METRICS: Final = _built_in(
+    "metrics", "figures for Prometheus over HTTP", serve=_metrics, level=Level.WATCH,
+    is_asked=lambda o: o.metrics_port is not None, asking={"metrics_port": 0}, fields={"port": "metrics_port"},
+)  # fmt: skip
+PAGE: Final = _built_in(
+    "page", "the page", serve=_page, level=Level.OWN, port=8100,
+    is_asked=lambda o: not o.no_gui, asking={"no_gui": False},
+    fields={
+        "port": "gui_port", "address": "gui_address", "token": "gui_token", "lite_graphics": "lite_graphics", "no_graphics": "no_graphics",
+    },
+)  # fmt: skip
+VDA5050: Final = Interface(
+    name="vda5050",
+    about="AGVs of VDA 5050 over MQTT",
+    carrier=Carrier.OWN,
+    extras=("vda5050",),
+    command="botyard traffic vda5050",
+)
+TRAFFICROS: Final = Interface(
+    name="trafficros",
+    about="a traffic task over ROS",
+    carrier=Carrier.OWN,
+    extras=("ros",),
+    command="botyard traffic run",
+)
+
+
+def with_interfaces(o: RunOptions) -> RunOptions:
+    """The options of a run, with those that ``--interface`` says of interfaces of the package.
+
+    Raises
+    ------
+    CommandLineError
+        One has no such option, or it cannot have the value.
+    """
+    for text in o.interface:
+        name = text.partition(":")[0]
+        if name not in BUILT_IN:
+            continue
+        _, said = parse_choice(text)
+        wish = WISHES[name]
+        changed = replace(o, **{wish.fields[option]: value for option, value in said.items() if option in wish.fields})
+        o = changed if wish.is_asked(changed) else replace(changed, **wish.asking)
+    return o
+
+
+__all__ = ["WISHES", "Wish", "with_interfaces"]

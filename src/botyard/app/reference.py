@@ -1,0 +1,55 @@
+"""What interfaces there are and what can be chosen of each, as rows of tables: for ``botyard interfaces`` and the reference."""
+
+from __future__ import annotations
+
+from botyard.app.builtin import WISHES
+from botyard.app.options import RunOptions
+from botyard.errors import WorldError
+from botyard.interfaces.registry import BUILT_IN, Interface, find_interface, interface_names
+from botyard.names import shown
+
+
+def _row(interface: Interface) -> tuple[str, ...]:
+    wish = WISHES.get(interface.name)
+    started = "yes" if wish is not None and wish.is_asked(RunOptions()) else "no"
+    carrier = {"own": "its own servers"}.get(interface.carrier.value, interface.carrier.name)
+    return (
+        interface.name,
+        carrier,
+        str(interface.port) if interface.port else "",
+        interface.command or started,
+        interface.lacks() or "yes",
+        shown(interface.about, 200),
+    )
+
+
+def interface_rows(built_in: bool = False) -> list[tuple[str, ...]]:
+    """Of each interface: name, carrier, usual port, whether a run starts it by itself (or the command that runs it), what it lacks, about.
+
+    Parameters
+    ----------
+    built_in : bool
+        Those of the package alone.
+    """
+    rows = []
+    for name in BUILT_IN if built_in else [*BUILT_IN, *(n for n in interface_names() if n not in BUILT_IN)]:
+        try:
+            rows.append(_row(find_interface(name)))
+        except WorldError as error:  # a package that cannot be loaded: the others are listed all the same
+            rows.append((name, "", "", "no", shown(str(error), 200), ""))
+    return rows
+
+
+def option_rows(name: str) -> list[tuple[str, ...]]:
+    """Of each option of an interface: name, value, default, meaning.
+
+    Raises
+    ------
+    CommandLineError, WorldError
+        See `find_interface`.
+    """
+    options = find_interface(name).known_options.values()
+    return [(o.name, o.expected, "" if o.default is None else str(o.default), shown(o.help, 300)) for o in options]
+
+
+__all__ = ["interface_rows", "option_rows"]

@@ -1,0 +1,43 @@
+"""What all servers ask of sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+from typing import Final
+
+MAX_STUCK: Final = 30.0
+"""A client that has not read what it was sent for so long, s, is disconnected."""
+
+
+def reason_of(error: OSError) -> str:
+    """Why a port cannot be had, for people."""
+    reason = error.strerror or str(error)
+    # asyncio puts the address in front, we do so ourselves
+    return reason.rpartition(": ")[2] if reason.startswith("error while attempting") else reason
+
+
+def has_hung_up(fd: int) -> bool:
+    """Whether the other end of a socket has closed its side, although bytes may still be unread; False where the system cannot tell."""
+    if fd < 0:
+        return True
+    if not hasattr(select, "POLLRDHUP"):
+        return False
+    look = select.poll()
+    look.register(fd, select.POLLRDHUP)
+    return bool(look.poll(0))
+
+
+def keep_alive(sock: socket.socket | None) -> None:
+    """Let the system notice within two minutes that a silent client's machine is gone, so that its robot becomes free."""
+    if sock is None:
+        return
+    with contextlib.suppress(OSError):  # it has been reset meanwhile
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+            if hasattr(socket, option):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+__all__ = ["MAX_STUCK", "has_hung_up", "keep_alive", "reason_of"]
