@@ -31,12 +31,15 @@ from botyard.errors import ModelError, StateError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model import devices
+from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec, Field, find_device, parameter, register
 from botyard.model.library import parse_robot, robot_of
 from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.robot import BatterySpec
 from botyard.model.robotfile import to_table
 from botyard.model.scene import GeoReference, Scene
+from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip
 from botyard.sim.simulation import Simulation
 from botyard.testing import check_device
@@ -132,10 +135,21 @@ def beacon(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 # -- those of the package
 
 
+USUAL = ["battery", "sonar", "laser", "gps"]
+"""Devices of a p3dx."""
 NOT_THE_USUAL: dict[str, DeviceSpec] = {
     "blob_finder": BlobFinderSpec(colors=("red", "blue")),
     "bumpers": BumperSpec(front=5, rear=5),
     "fiducial_finder": FiducialFinderSpec(pose=Pose(0.1, 0.0, 0.5), range_min=0.5),
+    "battery": BatterySpec(capacity_wh=0.02, charge=60.0),
+    "gripper": GripperSpec(reach=0.2),
+    "laser": LaserSpec(type_name="mine", pose=Pose(0.1, 0.0, 0.3), samples=20, range_noise=0.01, angle_noise=0.001),
+    "sonar": SonarSpec(
+        type_name="ring",
+        transducers=(Transducer(pose=Pose(0.1, 0.1, 0.5)), Transducer(pose=Pose())),
+        noise=0.01,
+        rays=3,
+    ),
     "gps": GpsSpec(x=0.1, y=-0.2, dop=1.5),
 }
 """Devices with which a kind can show what it does; of the others, those with the usual parameters."""
@@ -194,13 +208,13 @@ def test_devices_without_parameters_are_switched_on_and_off_in_robot_files() -> 
 def test_every_robot_has_the_standard_devices_and_models_list_unusual_ones() -> None:
     usual = find_robot("p3dx")
     assert usual.gps == GpsSpec() and not usual.devices
-    assert usual.equipment == (GpsSpec(),)
+    assert usual.equipment[-1] == GpsSpec() and usual.equipment[0] is usual.battery
     own = parse_robot('extends = "p3dx"\n[gps]\nposition = [0.2, 0.1]\ndop = 3', "r")
-    assert own.devices == own.equipment == (GpsSpec(x=0.2, y=0.1, dop=3.0),)
+    assert own.devices == own.equipment[-1:] == (GpsSpec(x=0.2, y=0.1, dop=3.0),)
     assert own.fitted(GpsSpec()) == replace(own, devices=())
     for spec in (usual, own):
         assert robot_of(to_table(spec), spec.name).devices == spec.devices
-        assert [*Simulation().add_robot(spec).devices] == ["gps"]
+        assert [*Simulation().add_robot(spec).devices] == USUAL
 
 
 def test_robot_files_name_devices_in_tables_of_their_own_or_in_a_list() -> None:
@@ -213,7 +227,7 @@ def test_robot_files_name_devices_in_tables_of_their_own_or_in_a_list() -> None:
         "r",
     )
     robot = Simulation().add_robot(long)
-    assert [*robot.devices] == [*devices.STANDARD, "fiducial_finder", "fiducial_finder_2"]
+    assert [*robot.devices] == [*USUAL, "fiducial_finder", "fiducial_finder_2"]
     for spec in (short, long):
         assert robot_of(to_table(spec), "r").devices == spec.devices
 
@@ -289,7 +303,7 @@ def test_a_sensor_that_remembers(known: None) -> None:
     state, digest = sim.save_state(), sim.digest()
     sim.remove_robot("r")
     assert "way" not in sim.engine.tables, "it goes with the last of its kind"
-    assert [*plain.devices] == [*devices.STANDARD]
+    assert [*plain.devices] == USUAL
     sim.restore(state)
     assert (sim.digest(), sim.robots["r"].devices["way_meter"].read()) == (digest, way)
 
@@ -317,7 +331,7 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(k
             f"{r} {n}": d.read().tolist()
             for r in sim.robots
             for n, d in sim.robots[r].devices.items()
-            if n not in devices.STANDARD
+            if n not in USUAL
         }
 
     one, other = readings("1", "2"), readings("2", "1")

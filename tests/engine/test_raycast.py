@@ -17,10 +17,9 @@ from botyard.engine.kernels.raycast import SECTORS, sector_of
 from botyard.engine.simulation import Engine
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose, compose
-from botyard.model.beams import Bundle
+from botyard.model.beams import Bundle, ReflectorRule
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.scene import Scene
-from botyard.model.sensors import ReflectorRule
 from botyard.model.tracing import squares_to_segments
 from botyard.sim.simulation import Simulation
 from tests import naive

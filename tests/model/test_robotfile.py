@@ -22,6 +22,7 @@ from botyard.errors import ModelError
 from botyard.formats import scenario
 from botyard.geometry import Pose
 from botyard.model.accessories import GripperSpec, TableIrSpec
+from botyard.model.beams import ReflectorRule
 from botyard.model.devices import DeviceSpec
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
 from botyard.model.filetables import FileTable, TableError, checked, degrees_of, file_table
@@ -30,7 +31,7 @@ from botyard.model.obstacles import Returns
 from botyard.model.parameters import parameter
 from botyard.model.robot import Axes, BatterySpec, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.robotfile import to_table
-from botyard.model.sensors import LaserSpec, ReflectorRule, SonarSpec, Transducer
+from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.units import from_deg
 
 # -- any description

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
 from botyard.engine.layout import F8, I1, I8
 from botyard.engine.tables import NOBODY, Column, Row, Table, cell
+from botyard.model.devices import Device, Field, PioneerFields, RosMessage
 from botyard.model.readings import ChargeState
 from botyard.model.robot import BatterySpec
-from botyard.units import TWO_PI
+from botyard.units import TWO_PI, to_int_saturated
 
 if TYPE_CHECKING:
+    from botyard.devices.view import View
     from botyard.engine.simulation import Engine
     from botyard.model.scene import Place, Scene
 
@@ -218,4 +220,93 @@ class Battery(Row[Batteries]):
         self.table.advance(np.array([self.number]), dt, np.array([effort]), np.array([on_dock], np.int8))
 
 
-__all__ = ["Batteries", "Battery", "docked"]
+class BatteryReading(NamedTuple):
+    """What is told of a battery.
+
+    Attributes
+    ----------
+    volts : float
+        Terminal voltage, V.
+    charge : float
+        State of charge, %.
+    charge_state : ChargeState
+        What the charger does.
+    on_dock : bool
+        Charger power is there.
+    is_low : bool
+        Too low to drive.
+    """
+
+    volts: float
+    charge: float
+    charge_state: ChargeState
+    on_dock: bool
+    is_low: bool
+
+
+def _read(_: BatterySpec, view: View) -> BatteryReading:
+    battery: Battery = view.part_of_robot
+    return BatteryReading(battery.volts, battery.charge, battery.charge_state, battery.on_dock, battery.is_low)
+
+
+def _bits(spec: BatterySpec, found: BatteryReading) -> dict[str, int]:
+    """Voltage in 1/10 V, or the state of charge in %, and the charger (pioneer-protocol §5)."""
+    decivolts = 0 if spec.by_charge else to_int_saturated(found.volts * 10.0, 0, 0xFFFF)
+    return {
+        "battery": min(decivolts, 0xFF),
+        "battery10": decivolts,
+        "charge_state": int(found.charge_state),
+        "soc": to_int_saturated(found.charge, 0, 100) if spec.by_charge else 0,
+        "flags": (found.on_dock and spec.capacity_wh > 0.0) << 10,
+    }
+
+
+_CHARGING, _DISCHARGING, _FULL = 1, 2, 4  # sensor_msgs/BatteryState
+_STATUS: Final = {ChargeState.NOT_CHARGING: _DISCHARGING, ChargeState.FLOAT: _FULL}
+
+
+def _message(spec: BatterySpec, found: BatteryReading) -> dict[str, Any]:
+    """sensor_msgs/BatteryState; what is not measured is NaN."""
+    nan, capacity = math.nan, spec.capacity_wh
+    return {
+        "voltage": found.volts, "temperature": nan, "current": nan, "charge": nan, "capacity": nan,
+        "design_capacity": capacity / found.volts if capacity and found.volts else nan, "percentage": found.charge / 100.0,
+        "power_supply_status": _STATUS.get(found.charge_state, _CHARGING), "present": True,
+    }  # fmt: skip
+
+
+_ARIA: Final = ("default", "rosaria")
+BATTERY: Final = Device(
+    name="battery",
+    about="the battery",
+    spec=BatterySpec,
+    read=_read,
+    fields=(
+        Field("volts", "V"), Field("charge", "%"), Field("charge_state", kind=int), Field("on_dock", kind=bool), Field("is_low", kind=bool),
+    ),
+    rows=lambda found: [tuple(found)],
+    table=Batteries,
+    ros=(
+        RosMessage(
+            topic="battery_voltage", type_name="std_msgs/Float64", fields=lambda _, found: {"data": found.volts},
+            about="battery voltage, V", period=1.0, profiles=_ARIA,
+        ),
+        RosMessage(
+            topic="battery_state_of_charge", type_name="std_msgs/Float32", fields=lambda _, found: {"data": found.charge / 100.0},
+            about="state of charge, 0 … 1", period=1.0, profiles=_ARIA,
+        ),
+        RosMessage(
+            topic="battery_recharge_state", type_name="std_msgs/Int8", fields=lambda _, found: {"data": int(found.charge_state)},
+            about="what the charger does", version=lambda found: int(found.charge_state), profiles=_ARIA,
+        ),
+        RosMessage(
+            topic="battery_state", type_name="sensor_msgs/BatteryState", fields=_message, about="the battery in ROS's own terms",
+            period=1.0, frame=None,
+        ),
+    ),
+    pioneer=PioneerFields(report=_bits, is_steady=lambda spec: spec.capacity_wh <= 0.0),
+    on_page=False,
+)  # fmt: skip
+
+
+__all__ = ["BATTERY", "Batteries", "Battery", "BatteryReading", "docked"]

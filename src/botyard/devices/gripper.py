@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from botyard.devices.ranging import RangeDevices
 from botyard.engine.layout import F8, I1, I8
 from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
+from botyard.model.devices import Device, Field, PioneerFields
 from botyard.model.obstacles import Visible
 from botyard.model.readings import Action, GripperState
 from botyard.model.robot import Drive, RobotSpec
 
 if TYPE_CHECKING:
+    from botyard.devices.ranging import RangeDevices
     from botyard.engine.simulation import Engine
 
 STREAM: Final = 64
@@ -390,4 +391,17 @@ class Gripper(Row[Grippers]):
         )
 
 
-__all__ = ["Gripper", "Grippers", "extents", "open_paddles"]
+GRIPPER: Final = Device(
+    name="gripper",
+    about="switches of the gripper",
+    spec=GripperSpec,
+    read=lambda _spec, view: view.part_of_robot.state(),
+    fields=tuple(Field(name, kind=bool) for name in GripperState._fields),
+    rows=lambda state: [tuple(map(bool, state))],
+    table=Grippers,
+    pioneer=PioneerFields(config=lambda _: {"has_gripper": 1}),
+    on_page=False,
+)
+
+
+__all__ = ["GRIPPER", "Gripper", "Grippers", "extents", "open_paddles"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from botyard.model.beams import Bundle
+from botyard.model.devices import Device, Field
 from botyard.model.sensors import LaserSpec
 
 STREAM = 16
@@ -22,3 +25,16 @@ def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
         a_noise=spec.angle_noise if noise else 0.0,
         reflector=spec.reflector,
     )
+
+
+LASER: Final = Device(
+    name="laser",
+    about="ranges around a scanning laser",
+    spec=LaserSpec,
+    read=lambda _spec, view: view.part_of_robot.read(),
+    fields=(Field("bearing", "rad"), Field("range", "m"), Field("intensity", kind=int)),
+    rows=lambda scan: zip(scan.angles.tolist(), scan.ranges.tolist(), scan.intensities.tolist(), strict=True),
+    beams=lambda spec, errs: [laser_bundle(spec, errs)],
+    on_page=False,
+)
+"""Everybody gets a laser's readings out of the arrays of the step: the page's layers, ROS's LaserScan, Pioneer's packets of readings."""

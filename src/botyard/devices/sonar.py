@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from botyard.model.beams import Bundle
+from botyard.model.devices import Device, Field, PioneerFields
+from botyard.model.obstacles import Visible
 from botyard.model.sensors import SonarSpec
 
 STREAM = 8
@@ -33,3 +37,18 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
             )
         )
     return bundles
+
+
+SONAR: Final = Device(
+    name="sonar",
+    about="ranges of the sonar ring",
+    spec=SonarSpec,
+    read=lambda _spec, view: view.part_of_robot.read(),
+    fields=(Field("transducer", kind=int), Field("range", "m")),
+    rows=lambda readings: enumerate(readings.ranges.tolist()),
+    beams=sonar_bundles,
+    senses=Visible.SONAR,
+    pioneer=PioneerFields(config=lambda _: {"front_sonar": 1, "rear_sonar": 1}),
+    on_page=False,
+)
+"""Everybody gets its readings out of the arrays of the step: the page's layers, ROS's clouds, Pioneer's reports."""

@@ -79,6 +79,8 @@ class View:
         self.name = name
         self.errs = errs
         self.memory: Row[Any] | None = None
+        self.part_of_robot: Any = None
+        """Of the kinds in `CARRIED`: what the robot has of it, such as `Laser`, `Gripper` or `Battery`."""
         self.models: list[tuple[Errors[Any], DeviceSpec, View]] = []
         """The error models of what the device measures."""
         self._stream = name

@@ -22,6 +22,7 @@ from botyard.formats.models import find_robot
 from botyard.formats.worldoptions import WorldOptions, as_mapping, refusal
 from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Outline, Pose
+from botyard.model.beams import ReflectorRule
 from botyard.model.dynamics import DynamicsSpec, PoseController
 from botyard.model.filetables import FileTable, Pair, Strict, TableError, Triple, file_table, pose_of
 from botyard.model.library import load_laser, robot_of
@@ -29,7 +30,6 @@ from botyard.model.obstacles import BoxObject, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
 from botyard.model.robotfile import LASER_MOUNT, DynamicsTable, LaserMount, ReturnsTable, mounted_laser
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
-from botyard.model.sensors import ReflectorRule
 from botyard.model.tracing import closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 from botyard.names import check_name, is_name, shown

@@ -11,16 +11,11 @@ from botyard.formats.stageprops import Notes, merged, note_unused, pose, positiv
 from botyard.formats.stageworld import Entity, Property
 from botyard.geometry import Pose, compose
 from botyard.model.accessories import GripperSpec
+from botyard.model.beams import ReflectorRule
 from botyard.model.devices import DeviceSpec, make_spec
 from botyard.model.library import load_laser
 from botyard.model.robot import RobotSpec
-from botyard.model.sensors import (
-    MAX_SONAR_RAYS,
-    LaserSpec,
-    ReflectorRule,
-    SonarSpec,
-    Transducer,
-)
+from botyard.model.sensors import MAX_SONAR_RAYS, LaserSpec, SonarSpec, Transducer
 from botyard.units import from_deg
 
 LASERS: Final = {"sicklms200": "lms200", "sicklms100": "lms100", "sicks300": "s300", "sicktim510": "tim510"}

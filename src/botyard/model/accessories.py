@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from botyard.errors import ModelError
+from botyard.model.devices import DeviceSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GripperSpec:
+class GripperSpec(DeviceSpec):
     """A two-paddle gripper with a lift, in front of the body.
 
     Attributes
@@ -23,6 +24,7 @@ class GripperSpec:
         Time of a full travel, s.
     """
 
+    type: str = field(default="gripper", init=False)
     reach: float = 0.11
     opening: float = 0.22
     thickness: float = 0.015

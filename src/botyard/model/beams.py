@@ -1,11 +1,36 @@
-"""Beams of range sensors."""
+"""Beams of range sensors, and how they see reflectors."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 from botyard.geometry import IDENTITY, Pose
-from botyard.model.sensors import ReflectorRule
+from botyard.model.parameters import parameter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectorRule:
+    """How a laser reports retro-reflectors (objects whose laser return is greater than 1).
+
+    Attributes
+    ----------
+    max_range : float
+        Beyond this range, m, a reflector looks like any other surface.
+    max_incidence : float
+        Neither is it recognised when the beam meets it more than this angle off its normal, rad.
+    strength : int
+        The laser return reported for a reflector of return 2; others are reported as they are.
+    """
+
+    max_range: float = parameter(math.inf, unit="m", is_brief=True)
+    max_incidence: float = parameter(math.pi, unit="rad", is_brief=True)
+    strength: int = parameter(2, is_brief=True)
+
+
+USUAL_RULE: Final = ReflectorRule()
+"""Every reflector is recognised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ and what they need of the engine comes with the `botyard.devices.view.View` that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -33,23 +33,32 @@ from botyard.names import is_name, shown
 
 if TYPE_CHECKING:
     from botyard.engine.tables import Table
+    from botyard.model.beams import Bundle
 
 View = Any
 """A `botyard.devices.view.View`, which stands above the model; functions of a device say so in their own annotations."""
 GROUP: Final = "botyard.devices"
 """Entry-point group of packages that bring devices along."""
 BUILT_IN: Final = (
+    EntryPoint("battery", "botyard.devices.battery:BATTERY", GROUP),
     EntryPoint("blob_finder", "botyard.devices.blobs:BLOB_FINDER", GROUP),
     EntryPoint("bumpers", "botyard.devices.bumpers:BUMPERS", GROUP),
     EntryPoint("compass", "botyard.devices.compass:COMPASS", GROUP),
     EntryPoint("fiducial_finder", "botyard.devices.fiducials:FIDUCIAL_FINDER", GROUP),
     EntryPoint("gps", "botyard.devices.gps:GPS", GROUP),
+    EntryPoint("gripper", "botyard.devices.gripper:GRIPPER", GROUP),
+    EntryPoint("laser", "botyard.devices.laser:LASER", GROUP),
     EntryPoint("normal_errors", "botyard.devices.errors:NORMAL_ERRORS", GROUP),
+    EntryPoint("sonar", "botyard.devices.sonar:SONAR", GROUP),
     EntryPoint("wandering_odometry", "botyard.devices.errors:WANDERING_ODOMETRY", GROUP),
 )
 """The devices of the package. They are named as those of other packages are."""
 STANDARD: Final = ("gps",)
 """Kinds of which every robot has one. Models list theirs only where it is not the usual one."""
+CARRIED: Final[Mapping[str, str]] = MappingProxyType(
+    {"battery": "battery", "gripper": "gripper", "sonar": "sonar", "laser": "lasers"}
+)
+"""Kinds that have a field of their own in `RobotSpec`, and which. Robots put them into the engine: `View.part_of_robot`."""
 MAX_DEVICES: Final = 100
 """Most devices of a robot, besides its lasers and its sonar ring."""
 MAX_ITEMS: Final = 10_000
@@ -141,21 +150,27 @@ class RosMessage(Generic[S, R]):
         ``header`` is filled in. None: no message.
     definitions : mapping of str to str
         Definitions of the types that are not ROS's own, those that others use first.
-    frame : str
-        Frame of the sensor, without the robot's prefix; empty: the robot's own.
+    frame : str or None
+        Frame of the sensor, without the robot's prefix; empty: the robot's own; None: the header names none.
     profiles : tuple of str
         The profiles of names that have it.
     period : float
         There is at most one message in this simulated time, s; 0: one in every step.
+    about : str
+        One line for people; empty: that of the kind.
+    version : callable or None
+        The topic is latched: there is a new message only when this is another one, for a reading.
     """
 
     topic: str
     type_name: str
     fields: Callable[[S, R], Mapping[str, Any] | None]
     definitions: Mapping[str, str] = field(default_factory=dict)
-    frame: str = ""
+    frame: str | None = ""
     profiles: tuple[str, ...] = ("default",)
     period: float = 0.0
+    about: str = ""
+    version: Callable[[R], Hashable] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +186,8 @@ class PioneerFields(Generic[S, R]):
         Fields of the CONFIG packet, by their names (`botyard.protocols.pioneer.reports.Config`).
     simstat : callable or None
         Fields of the SIMSTAT packet, by their names (`botyard.protocols.pioneer.reportbuilder.DEVICE_SIMSTAT`).
+    is_steady : callable or None
+        Whether a device changes reports only when it is written to from outside; reports of many such robots are made together.
     is_by_touch : bool
         Its bits are in the field ``stall_bumpers`` alone, and only while the robot is touched: reports of many such robots are
         made together.
@@ -179,12 +196,12 @@ class PioneerFields(Generic[S, R]):
     report: Callable[[S, R], Mapping[str, int]] | None = None
     config: Callable[[S], Mapping[str, int]] | None = None
     simstat: Callable[[S, R], Mapping[str, float]] | None = None
+    is_steady: Callable[[S], bool] | None = None
     is_by_touch: bool = False
 
-    @property
-    def changes_reports(self) -> bool:
-        """Whether a reading shows in reports, also while nothing touches the robot."""
-        return self.report is not None and not self.is_by_touch
+    def changes_reports(self, spec: S) -> bool:
+        """Whether readings show in reports and change by themselves, also while nothing touches the robot."""
+        return not (self.report is None or self.is_by_touch or (self.is_steady is not None and self.is_steady(spec)))
 
 
 class AriaKey(NamedTuple):
@@ -266,8 +283,10 @@ class Device(Generic[S, R]):
         ``act(engine, dt)`` it acts in every step.
     errors : Errors or None
         It is an error model.
-    ros, pioneer : RosMessage, PioneerFields, or None
-        What ROS and Pioneer clients get.
+    ros : RosMessage, tuple of RosMessage, or None
+        What ROS gets: one topic, or several.
+    pioneer : PioneerFields or None
+        What Pioneer clients get.
     marks : callable or None
         What the page marks in the world.
     on_page : bool
@@ -288,7 +307,7 @@ class Device(Generic[S, R]):
     senses: Visible = Visible.LASER
     table: type[Table] | None = None
     errors: Errors[S] | None = None
-    ros: RosMessage[S, R] | None = None
+    ros: RosMessage[S, R] | tuple[RosMessage[S, R], ...] | None = None
     pioneer: PioneerFields[S, R] | None = None
     marks: Callable[[S, R], Sequence[Mark]] | None = None
     on_page: bool = True
@@ -307,6 +326,11 @@ class Device(Generic[S, R]):
         """Where a device of this kind is in the robot's frame, m and rad."""
         pose = getattr(spec, "pose", IDENTITY)
         return pose if isinstance(pose, Pose) else IDENTITY
+
+    @property
+    def ros_messages(self) -> tuple[RosMessage[S, R], ...]:
+        """Its topics."""
+        return () if self.ros is None else self.ros if isinstance(self.ros, tuple) else (self.ros,)
 
     @property
     def channel(self) -> Channel:
@@ -488,6 +512,10 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
         name = table.get("type")
         if not isinstance(name, str):
             raise ModelError('devices: expected a "type"')
+        if name in CARRIED:
+            raise ModelError(
+                f'devices: expected what has no table of its own, found "{name}", which stands in "{CARRIED[name]}"'
+            )
         spec = spec_of(name, {k: v for k, v in table.items() if k != "type"})
         if not spec.is_empty and not is_usual(spec):
             found.append(spec)
@@ -501,6 +529,7 @@ def is_usual(spec: DeviceSpec) -> bool:
 
 __all__ = [
     "BUILT_IN",
+    "CARRIED",
     "GROUP",
     "STANDARD",
     "AriaKey",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botyard.errors import ModelError
 from botyard.geometry import Outline
 from botyard.model.accessories import GripperSpec, TableIrSpec
-from botyard.model.devices import STANDARD, DeviceSpec, is_device, is_usual, standard_device
+from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_device, is_usual, standard_device
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import parameter
@@ -134,7 +134,7 @@ class PioneerSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatterySpec:
+class BatterySpec(DeviceSpec):
     """A battery: how it is reported, and, if its capacity is given, how it drains and charges.
 
     Attributes
@@ -157,6 +157,7 @@ class BatterySpec:
         Below this state of charge, %, the motors switch themselves off.
     """
 
+    type: str = field(default="battery", init=False)
     by_charge: bool = parameter(False, key="kind", words={"voltage": False, "charge": True})
     volts: float = 13.0
     charge: float = 100.0
@@ -243,6 +244,9 @@ class RobotSpec:
 
     def __post_init__(self) -> None:
         check_name(self.name, "robot model", ModelError)
+        for device in self.devices:
+            if device.type in CARRIED:
+                raise ModelError(f"robot {self.name}: devices: a {device.type} belongs to {CARRIED[device.type]}")
         if len(self.outline) < 3:
             raise ModelError(f"robot {self.name}: outline needs at least 3 corners, found {len(self.outline)}")
         for part in (self.outline, *self.parts):
@@ -253,7 +257,13 @@ class RobotSpec:
 
     def device(self, kind: str) -> Any:
         """The first device of a kind, or None."""
+        if kind in CARRIED:
+            return next(iter(self._carried(kind)), None)
         return next((d for d in self.devices if d.type == kind), standard_device(kind) if kind in STANDARD else None)
+
+    def _carried(self, kind: str) -> tuple[DeviceSpec, ...]:
+        has = getattr(self, CARRIED[kind])
+        return has if isinstance(has, tuple) else () if has is None else (has,)
 
     if not TYPE_CHECKING:
 
@@ -265,12 +275,17 @@ class RobotSpec:
 
     @property
     def equipment(self) -> tuple[DeviceSpec, ...]:
-        """All devices: those that every robot has, and `devices`."""
+        """All devices: those with a field of their own, `lasers` and so on, those that every robot has, and `devices`."""
         own = {d.type for d in self.devices}
-        return (*(standard_device(kind) for kind in STANDARD if kind not in own), *self.devices)
+        carried = (device for kind in CARRIED for device in self._carried(kind))
+        return (*carried, *(standard_device(kind) for kind in STANDARD if kind not in own), *self.devices)
 
     def fitted(self, device: DeviceSpec) -> RobotSpec:
         """The same robot with this device in place of those of its kind."""
+        if device.type in CARRIED:
+            name = CARRIED[device.type]
+            changes: dict[str, Any] = {name: (device,) if isinstance(getattr(self, name), tuple) else device}
+            return replace(self, **changes)
         others = tuple(d for d in self.devices if d.type != device.type)
         return replace(self, devices=others if device.is_empty or is_usual(device) else (*others, device))
 

@@ -7,11 +7,13 @@ counter-clockwise from its forward axis.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose
+from botyard.model.beams import USUAL_RULE, ReflectorRule
+from botyard.model.devices import DeviceSpec
 from botyard.model.parameters import parameter
 from botyard.names import check_name
 
@@ -22,26 +24,7 @@ MAX_SONAR_RAYS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectorRule:
-    """How a laser reports retro-reflectors (objects whose laser return is greater than 1).
-
-    Attributes
-    ----------
-    max_range : float
-        Beyond this range, m, a reflector looks like any other surface.
-    max_incidence : float
-        Neither is it recognised when the beam meets it more than this angle off its normal, rad.
-    strength : int
-        The laser return reported for a reflector of return 2; others are reported as they are.
-    """
-
-    max_range: float = parameter(math.inf, unit="m", is_brief=True)
-    max_incidence: float = parameter(math.pi, unit="rad", is_brief=True)
-    strength: int = parameter(2, is_brief=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaserSpec:
+class LaserSpec(DeviceSpec):
     """A scanning laser range finder.
 
     Attributes
@@ -68,6 +51,7 @@ class LaserSpec:
         Treatment of bright returns.
     """
 
+    type: str = field(default="laser", init=False)
     type_name: str
     pose: Pose = IDENTITY
     size: tuple[float, float] = parameter((0.0, 0.0), unit="m")
@@ -78,7 +62,7 @@ class LaserSpec:
     flipped: bool = False
     range_noise: float = 0.0
     angle_noise: float = 0.0
-    reflector: ReflectorRule = ReflectorRule()
+    reflector: ReflectorRule = USUAL_RULE
 
     def __post_init__(self) -> None:
         check_name(self.type_name, "laser model", ModelError)
@@ -120,7 +104,7 @@ class Transducer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SonarSpec:
+class SonarSpec(DeviceSpec):
     """A ring of sonar transducers.
 
     Attributes
@@ -140,6 +124,7 @@ class SonarSpec:
         A transducer with a cone of its own has as many as keep their spacing.
     """
 
+    type: str = field(default="sonar", init=False)
     type_name: str
     transducers: tuple[Transducer, ...]
     fov: float = parameter(math.radians(30), unit="rad")

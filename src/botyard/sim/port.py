@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,7 @@ class Port:
         self.gripper = robot.gripper
         self.fleet = fleet
         self.n_lasers = len(robot.lasers)
+        self._reporting: list[tuple[DeviceReader[Any], Callable[[Any, Any], dict[str, int]]]] | None = None
 
     @property
     def time_us(self) -> int:
@@ -167,14 +168,17 @@ class Port:
 
     def report_bits(self) -> Mapping[str, int]:
         """Bits that they set in fields of the standard information packet."""
-        if not self.spec.devices:
-            return {}
         bits: dict[str, int] = {}
-        for reader in self._robot.devices.values():
-            pioneer = reader.kind.pioneer
-            if pioneer is not None and pioneer.report is not None:
-                for name, value in (reader.shown("pioneer.report", partial(_bits, pioneer)) or {}).items():
-                    bits[name] = bits.get(name, 0) | value
+        if self._reporting is None:
+            self._reporting = [
+                (reader, partial(_bits, pioneer))
+                for reader in self._robot.devices.values()
+                for pioneer in [reader.kind.pioneer]
+                if pioneer is not None and pioneer.report is not None
+            ]
+        for reader, make in self._reporting:
+            for name, value in (reader.shown("pioneer.report", make) or {}).items():
+                bits[name] = bits.get(name, 0) | value
         return bits
 
     def set_ghost(self, on: bool) -> None:

@@ -19,7 +19,12 @@ from botyard.engine.tables import NOBODY
 from botyard.errors import WorldError
 from botyard.feed import Subject
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
+<<<<<<< HEAD
 from botyard.model.devices import find_device, is_device, names_of
+=======
+from botyard.handle import Handle
+from botyard.model.devices import CARRIED, find_device, is_device, names_of
+>>>>>>> 1a81484 (Lasers, sonar, grippers and batteries are kinds of devices; what ROS and Pioneer clients get of a battery is declared in its file)
 from botyard.model.obstacles import Visible
 from botyard.model.readings import GripperState
 from botyard.model.robot import Axes, RobotSpec
@@ -33,8 +38,36 @@ if TYPE_CHECKING:
     from botyard.devices.gps import Fix
 
 
+<<<<<<< HEAD
 class BaseRobot(Member):
     """All of a robot but its way to interfaces and to its simulation; see `botyard.sim.simulation.Robot`."""
+=======
+class Robot(Handle):
+    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
+
+    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``, ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All
+    commands take effect at the beginning of the next `Simulation.step`.
+
+    Read it:
+
+    ================  ==================================================================================
+    `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
+    `lasers`          all of them
+    `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
+    `odom`            pose by odometry, which errs, in a frame that begins where the robot started (OdomPose)
+    `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
+    `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
+    `stalled`         whether something blocks its way
+    `devices`         all that it carries by their names: ``robot.devices["fiducial_finder"].read()``
+    `gps`, `gripper_state`, `digital_inputs`, `electrics`
+                      what else it carries; None where the model has none
+    `state`           everything about its motion at once; `describe` says it in words
+    ================  ==================================================================================
+
+    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`, `port` and `clients` are for interfaces that drive it.
+    After it was removed from its simulation, each use of the handle says so (UnknownNameError).
+    """
+>>>>>>> 1a81484 (Lasers, sonar, grippers and batteries are kinds of devices; what ROS and Pioneer clients get of a battery is declared in its file)
 
     _instead: ClassVar[Mapping[str, str]] = {
         "name": "a robot keeps its name; remove it and add another one",
@@ -75,13 +108,14 @@ class BaseRobot(Member):
         self.gripper = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
         self._devices: Mapping[str, DeviceReader[Any]] | None = None
         if spec.devices and any(map(has_columns, spec.devices)):
-            for reader in self.devices.values():
+            own = [reader for reader in self.devices.values() if reader.spec.type not in CARRIED]
+            for reader in own:
                 reader._install(engine.rows[name])
-            attach_errors(self.devices.values(), len(spec.lasers), spec.sonar is not None, engine, sim._devices)
+            attach_errors(own, len(spec.lasers), spec.sonar is not None, engine, sim._devices)
 
     @property
     def devices(self) -> Mapping[str, DeviceReader[Any]]:
-        """Further sensors by their names: that of their kind, and ``_2`` behind it for the second of a kind, and so on."""
+        """All that it carries by their names: that of their kind, and ``_2`` behind it for the second of a kind, and so on."""
         if self._devices is None:
             self._devices = MappingProxyType(self._make_devices())
         return self._devices
@@ -89,6 +123,9 @@ class BaseRobot(Member):
     def _make_devices(self) -> dict[str, DeviceReader[Any]]:
         sim, made = self._sim, {}
         equipment = self.spec.equipment
+        carried: dict[str, list[Any]] = {
+            "battery": [self.electrics.battery], "gripper": [self.gripper], "sonar": [self.sonar], "laser": [*self.lasers],
+        }  # fmt: skip
         for name, spec in zip(names_of(equipment), equipment, strict=True):
             mounting = find_device(spec.type).mounting(spec)
             view = View(
@@ -100,6 +137,9 @@ class BaseRobot(Member):
                 colors=lambda: sim.colors,
                 ranging=sim._devices,
             )
+            if spec.type in CARRIED:
+                view.part_of_robot = carried[spec.type].pop(0)
+                view.key = getattr(view.part_of_robot, "_key", view.key)
             made[name] = DeviceReader[Any](spec, view)
         return made
 
@@ -264,7 +304,7 @@ class BaseRobot(Member):
         ]
         read = [f"laser {i}" for i, laser in enumerate(self.lasers) if laser.is_read]
         read += ["sonar"] if self.sonar is not None and self.sonar.is_read else []
-        read += [name for name, device in self.devices.items() if device.is_read]
+        read += [name for name, d in self.devices.items() if d.is_read and d.spec.type not in CARRIED]
         lines.append(f"sensors in use: {', '.join(read) or 'none'}")
         if self.gripper is not None:
             lines.append(f"gripper holds {self.gripper.holding or 'nothing'}")

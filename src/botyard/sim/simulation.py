@@ -110,7 +110,7 @@ class Robot(BaseRobot):
     `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
     `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
     `stalled`         whether something blocks its way
-    `devices`         further sensors by their names: ``robot.devices["fiducial_finder"].read()``
+    `devices`         all that it carries by their names: ``robot.devices["fiducial_finder"].read()``
     `gps`, `gripper_state`, `digital_inputs`, `electrics`
                       what else it carries; None where the model has none
     `state`           everything about its motion at once; `describe` says it in words

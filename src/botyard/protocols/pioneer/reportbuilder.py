@@ -32,6 +32,7 @@ FRONT_BITS, REAR_BITS = 0xFE00, 0x00FE
 """Contact switches of each side, in the same field."""
 DEVICE_BITS: Final = {
     "stall_bumpers": FRONT_BITS | REAR_BITS, "flags": 0xFFFF, "gripper": 0xFF, "faults": 0xFFFF, "compass": 0xFF,
+    "battery": 0xFF, "battery10": 0xFFFF, "charge_state": 0xFF, "soc": 0xFF,
 }  # fmt: skip
 """Fields of the report in which devices may set bits, and which ones (`PioneerFields.report`)."""
 DEVICE_SIMSTAT: Final = frozenset({"flags", "lat_e7", "lon_e7", "alt_cm", "gps_quality"})
@@ -102,18 +103,12 @@ def build_sip(
     """
     p, e = port.spec.pioneer, port.electrics
     forward, turn = units.mm(state.twist.vx), state.twist.w / p.diff_conv
-    by_charge = e.battery.by_charge
-    decivolts = 0 if by_charge else _u16(e.volts * 10.0)
     digin = port.digital_inputs()[0]
     grip = port.gripper_state()
     if grip is not None and gripper_layout == "p2os":
         digin = gripperbits.p2os_inputs(grip, digin)
     flags = (
-        (1 if state.motors else 0)
-        | (SONAR_BITS if sonar_on else 0)
-        | e.estop_pressed << 5
-        | e.joystick.button1 << 9
-        | (e.battery.on_dock and e.battery.drains) << 10
+        (1 if state.motors else 0) | (SONAR_BITS if sonar_on else 0) | e.estop_pressed << 5 | e.joystick.button1 << 9
     )
     bits = port.report_bits()
     sip = Sip(
@@ -122,7 +117,6 @@ def build_sip(
         th=_i16(state.pose_odom.th / p.angle_conv),
         left_vel=_i16((forward - turn) / p.vel_conv),
         right_vel=_i16((forward + turn) / p.vel_conv),
-        battery=min(decivolts, 0xFF),
         stall_bumpers=_stalls(state.stalled, bits.get("stall_bumpers", 0), bumpstall),
         flags=flags,
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
@@ -131,13 +125,10 @@ def build_sip(
         analog=e.analog[e.analog_port] >> 2,
         digin=digin,
         digout=e.digout,
-        battery10=decivolts,
-        charge_state=int(e.battery.charge_state),
         rot_vel10=_i16(units.deg(state.twist.w) * 10.0),
         faults=2 if e.temperature_warning else 0,
         lat_vel=_i16(units.mm(state.twist.vy)),
         temperature=units.to_int_saturated(e.temperature, -128, 127),
-        soc=units.to_int_saturated(e.charge, 0, 100) if by_charge else 0,
     )
     for name in bits.keys() & DEVICE_BITS.keys() - {"stall_bumpers"}:
         setattr(sip, name, getattr(sip, name) | bits[name] & DEVICE_BITS[name])
@@ -147,7 +138,6 @@ def build_sip(
 def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -> Config:
     """CONFIGpac with the model's true limits as maxima, and the settings in force."""
     top, top_acc = spec.limits.max_speed, spec.limits.top_accel
-    has_sonar = 1 if spec.sonar else 0
     omni = top.y > 0.0
     config = Config(
         class_name=spec.pioneer.class_name,
@@ -158,9 +148,6 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
         trans_vel_top=_u16(units.mm(top.x)),
         rot_acc_top=_u16(units.deg(top_acc.a)),
         trans_acc_top=_u16(units.mm(top_acc.x)),
-        has_gripper=1 if spec.gripper else 0,
-        front_sonar=has_sonar,
-        rear_sonar=has_sonar,
         has_gyro=1 if spec.gyro else 0,
         ticks_mm=_u16(spec.pioneer.ticks_per_mm),
         watchdog_ms=_u16(spec.pioneer.watchdog * 1000.0),
@@ -176,7 +163,7 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
         lat_acc=_u16(units.mm(state.accel.y)),
         lat_decel=_u16(units.mm(state.decel.y)),
     )
-    for device in spec.devices:
+    for device in spec.equipment:
         shown = find_device(device.type).pioneer
         if shown is None or shown.config is None:
             continue

@@ -102,7 +102,7 @@ class Session(Conversation):
             settings.log_movement
             or spec.gripper is not None
             or spec.table_ir.positions
-            or not all(self._is_plain_device(device) for device in spec.devices)
+            or not all(self._is_plain_device(device) for device in spec.equipment)
             or (spec.sonar is not None and len(spec.sonar.transducers) > READINGS_PER_PACKET)
         )
         self._silent = False
@@ -343,12 +343,12 @@ class Session(Conversation):
     def _is_plain_device(spec: DeviceSpec) -> bool:
         """Whether it changes nothing in reports, or only while the robot is touched."""
         pioneer = find_device(spec.type).pioneer
-        return pioneer is None or not pioneer.changes_reports
+        return pioneer is None or not pioneer.changes_reports(spec)
 
     @property
     def is_plain(self) -> bool:
         """Whether its reports can be made together with those of others, by array code (see `batch`)."""
-        return self._has_plain_model and not self._silent and not self.port.electrics.battery.drains
+        return self._has_plain_model and not self._silent
 
     @property
     def report_version(self) -> int:

@@ -26,13 +26,15 @@ class Shown(NamedTuple):
 def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
     """The devices of a robot that a profile of names has topics for."""
     for name, reader in port.devices.items():
-        ros = reader.kind.ros
-        if ros is not None and names.profile.name in ros.profiles:
-            yield Shown(reader, ros, name.removeprefix(reader.kind.name))
+        for ros in reader.kind.ros_messages:
+            if names.profile.name in ros.profiles:
+                yield Shown(reader, ros, name.removeprefix(reader.kind.name))
 
 
 def frame_of(one: Shown, names: Names) -> str:
-    """Its frame."""
+    """Its frame; empty for a message that is of no frame."""
+    if one.ros.frame is None:
+        return ""
     return names.frame_id(f"{one.ros.frame}{one.tail}" if one.ros.frame else "base_link")
 
 
@@ -60,17 +62,19 @@ def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
     """Learn the types of the messages of a robot's devices: names of those that cannot be shown, and why."""
     problems = {}
     for name, reader in port.devices.items():
-        ros = reader.kind.ros
-        if ros is None:
-            continue
         try:
-            if not all(part.isidentifier() and part.isascii() for part in ros.topic.split("/")):
-                raise WorldError(f'expected a topic of letters, digits and _, found "{shown(ros.topic)}"')
-            types.learn(ros.definitions)
-            types[ros.type_name]
+            for ros in reader.kind.ros_messages:
+                _learn(ros, types)
         except WorldError as error:
             problems[name] = str(error)
     return problems
+
+
+def _learn(ros: RosMessage[Any, Any], types: Types) -> None:
+    if not all(part.isidentifier() and part.isascii() for part in ros.topic.split("/")):
+        raise WorldError(f'expected a topic of letters, digits and _, found "{shown(ros.topic)}"')
+    types.learn(ros.definitions)
+    types[ros.type_name]
 
 
 __all__ = ["Shown", "device_message", "device_transforms", "frame_of", "learn_types", "shown_devices"]

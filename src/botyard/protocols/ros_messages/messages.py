@@ -161,19 +161,6 @@ class Messages:
         """A type of std_msgs that holds one value."""
         return self._types(f"std_msgs/{name}")(value)
 
-    def battery(self, stamp: Stamp, volts: float, share: float, status: int, capacity_wh: float) -> Any:
-        """sensor_msgs/BatteryState; what is not measured is NaN. `share`: state of charge, 0 … 1; `status`: by its constants."""
-        nan = math.nan
-        kind = self._types("sensor_msgs/BatteryState")
-        known: dict[str, Any] = {
-            "header": self.header(stamp, ""), "voltage": volts, "temperature": nan, "current": nan, "charge": nan, "capacity": nan,
-            "design_capacity": capacity_wh / volts if capacity_wh and volts else nan, "percentage": share,
-            "power_supply_status": status, "power_supply_health": 0, "power_supply_technology": 0, "present": True,
-            "cell_voltage": _EMPTY, "cell_temperature": _EMPTY, "location": "", "serial_number": "",
-        }  # fmt: skip
-        names = [f for f in kind.__dataclass_fields__ if not f.startswith("__")]
-        return kind(**{n: known[n] for n in names if n in known})
-
     def map(self, stamp: Stamp, raster: Raster, frame: str) -> Any:
         """nav_msgs/OccupancyGrid: 100 solid, 0 free."""
         rows, columns = raster.solid.shape

@@ -82,7 +82,6 @@ class Profile:
 _ARIA: Final = frozenset(
     {"cmd_vel", "pose", "sonar", "sonar_pointcloud2", "motors_state", "enable_motors", "disable_motors"}
 )
-_BATTERY: Final = frozenset({"battery_voltage", "battery_state_of_charge", "battery_recharge_state"})
 _STAGE: Final = frozenset({"cmd_vel", "odom", "base_pose_ground_truth", "scan"})
 
 PROFILES: Final[Mapping[str, Profile]] = {
@@ -95,8 +94,8 @@ PROFILES: Final[Mapping[str, Profile]] = {
             prefix="/{name}/",
             prefix_alone="/{name}/",
             frame_alone="{name}/",
-            robot=_ARIA | _BATTERY | _STAGE
-            | {"battery_state", "limits", "cmd_vel_stamped", "enable_motors_cmd", "set_pose"},
+            robot=_ARIA | _STAGE
+            | {"limits", "cmd_vel_stamped", "enable_motors_cmd", "set_pose"},
             world=frozenset({"clock", "map", "diagnostics", "control", "reset_positions"}),
             covariance=True,
             open_scans=True,
@@ -131,7 +130,7 @@ PROFILES: Final[Mapping[str, Profile]] = {
             node_alone="/RosAria",
             prefix="/{name}/RosAria/",
             prefix_alone="/RosAria/",
-            robot=_ARIA | _BATTERY | {"scan", "limits"},
+            robot=_ARIA | {"scan", "limits"},
             scans=("{type}_{number}_laserscan",) * 3,
             sonar_frame="sonar",
             far_echoes=True,

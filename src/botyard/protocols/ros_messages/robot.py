@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.geometry import Pose
-from botyard.model.readings import ChargeState
 from botyard.model.robotport import RobotPort
 from botyard.protocols.ros_messages.devices import (
     Shown,
@@ -29,8 +28,7 @@ from botyard.protocols.ros_messages.stepdata import StepData, ring_of
 from botyard.protocols.ros_messages.types import Types
 
 SLOW: Final = 1.0
-"""Period of what changes slowly, s of simulated time: battery, diagnostics."""
-_CHARGING, _DISCHARGING, _FULL = 1, 2, 4  # sensor_msgs/BatteryState
+"""Period of what changes slowly, s of simulated time: diagnostics."""
 
 
 @dataclass(slots=True, eq=False)
@@ -184,12 +182,6 @@ class RobotTopics:
         if n.offers("scan"):
             found += [self._scan_topic(i) for i in range(self.port.n_lasers)]
         add("motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=self._motors_on)
-        add("battery_voltage", "std_msgs/Float64", self._volts, "battery voltage, V", period=SLOW)
-        add("battery_state_of_charge", "std_msgs/Float32", self._share, "state of charge, 0 … 1", period=SLOW)
-        add(
-            "battery_recharge_state", "std_msgs/Int8", self._recharge, "what the charger does", version=lambda: self._charge_state
-        )  # fmt: skip
-        add("battery_state", "sensor_msgs/BatteryState", self._battery, "the battery in ROS's own terms", period=SLOW)
         names = {topic.name for topic in found}
         for one in shown_devices(self.port, n):
             topic = self._device_topic(one)
@@ -201,12 +193,13 @@ class RobotTopics:
         return found
 
     def _device_topic(self, one: Shown) -> Topic:
-        frame = frame_of(one, self.names)
+        frame, version = frame_of(one, self.names), one.ros.version
         return Topic(
             self.names.topic(f"{one.ros.topic}{one.tail}"),
             one.ros.type_name,
             lambda stamp: device_message(one, self._types, self._m, stamp, frame),
-            one.reader.kind.about,
+            one.ros.about or one.reader.kind.about,
+            version=None if version is None else lambda: version(one.reader.read()),
             period=one.ros.period,
             wanted=lambda on: self.port.subscribe_device(one.reader.name, on),
         )
@@ -343,32 +336,6 @@ class RobotTopics:
 
     def _motors_state(self, stamp: Stamp) -> Any:
         return self._m.value("Bool", self._motors_on())
-
-    def _volts(self, stamp: Stamp) -> Any:
-        return self._m.value("Float64", self.port.electrics.volts)
-
-    def _share(self, stamp: Stamp) -> Any:
-        return self._m.value("Float32", self.port.electrics.charge / 100.0)
-
-    @property
-    def _charge_state(self) -> int:
-        return int(self.port.electrics.battery.charge_state)
-
-    def _recharge(self, stamp: Stamp) -> Any:
-        return self._m.value("Int8", self._charge_state)
-
-    def _battery(self, stamp: Stamp) -> Any:
-        electrics = self.port.electrics
-        charging = electrics.battery.charge_state
-        status = (
-            _DISCHARGING
-            if charging is ChargeState.NOT_CHARGING
-            else _FULL
-            if charging is ChargeState.FLOAT
-            else _CHARGING
-        )
-        capacity = self.port.spec.battery.capacity_wh
-        return self._m.battery(stamp, electrics.volts, electrics.charge / 100.0, status, capacity)
 
     def diagnostics(self) -> tuple[str, int, str, list[tuple[str, str]]]:
         """Name, level, message and values for /diagnostics."""

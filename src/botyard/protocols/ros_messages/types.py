@@ -25,7 +25,7 @@ from botyard.protocols.ros_messages import simulation_interfaces as simulation
 
 EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
-    **{name: text for device in built_in_devices() if device.ros for name, text in device.ros.definitions.items()},
+    **{name: text for d in built_in_devices() for ros in d.ros_messages for name, text in ros.definitions.items()},
 }
 """Types that rosbags does not bring along: of ROS packages by their definitions, and those of our devices."""
 SERVICES: Final = {
