@@ -43,6 +43,7 @@ from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip
 from botyard.sim.simulation import Simulation
 from botyard.testing import check_device
+from botyard.testing.devices import _room, _world
 
 BEACON = Path(__file__).resolve().parents[2] / "examples/plugins/beacon"
 
@@ -159,6 +160,23 @@ NOT_THE_USUAL: dict[str, DeviceSpec] = {
 def test_the_devices_of_the_package_keep_to_the_rules(name: str) -> None:
     """All of the registry: a new one cannot be forgotten."""
     assert check_device(find_device(name), NOT_THE_USUAL.get(name)) == []
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in devices.BUILT_IN])
+def test_channels_of_recordings_hold_what_devices_read(name: str) -> None:
+    """Every column is in the schema with its unit; a real reading has rows, of plain numbers and texts in all columns."""
+    kind = find_device(name)
+    sim, robot = _world(NOT_THE_USUAL.get(name) or kind.spec(), _room())
+    sim.step(3)
+    rows = robot.devices[name].record()
+    columns = kind.channel.schema["items"]["properties"]
+    assert rows and kind.channel.name == name
+    assert [*columns] == [f.name for f in kind.fields] == kind.channel.schema["items"]["required"]
+    for row in rows:
+        assert [*row] == [*columns]
+        assert {type(value) for value in row.values()} <= {float, int, bool, str, type(None)}, row
+    for column in kind.fields:
+        assert columns[column.name].get("description") == (f"in {column.unit}" if column.unit else None)
 
 
 def test_bumpers_count_as_many_sectors_as_the_engine() -> None:

@@ -284,7 +284,7 @@ BATTERY: Final = Device(
     fields=(
         Field("volts", "V"), Field("charge", "%"), Field("charge_state", kind=int), Field("on_dock", kind=bool), Field("is_low", kind=bool),
     ),
-    rows=lambda found: [tuple(found)],
+    rows=lambda found: [(found.volts, found.charge, int(found.charge_state), found.on_dock, found.is_low)],
     table=Batteries,
     ros=(
         RosMessage(

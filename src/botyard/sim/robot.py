@@ -19,12 +19,7 @@ from botyard.engine.tables import NOBODY
 from botyard.errors import WorldError
 from botyard.feed import Subject
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
-<<<<<<< HEAD
-from botyard.model.devices import find_device, is_device, names_of
-=======
-from botyard.handle import Handle
 from botyard.model.devices import CARRIED, find_device, is_device, names_of
->>>>>>> 1a81484 (Lasers, sonar, grippers and batteries are kinds of devices; what ROS and Pioneer clients get of a battery is declared in its file)
 from botyard.model.obstacles import Visible
 from botyard.model.readings import GripperState
 from botyard.model.robot import Axes, RobotSpec
@@ -38,36 +33,8 @@ if TYPE_CHECKING:
     from botyard.devices.gps import Fix
 
 
-<<<<<<< HEAD
 class BaseRobot(Member):
     """All of a robot but its way to interfaces and to its simulation; see `botyard.sim.simulation.Robot`."""
-=======
-class Robot(Handle):
-    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
-
-    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``, ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All
-    commands take effect at the beginning of the next `Simulation.step`.
-
-    Read it:
-
-    ================  ==================================================================================
-    `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
-    `lasers`          all of them
-    `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
-    `odom`            pose by odometry, which errs, in a frame that begins where the robot started (OdomPose)
-    `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
-    `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
-    `stalled`         whether something blocks its way
-    `devices`         all that it carries by their names: ``robot.devices["fiducial_finder"].read()``
-    `gps`, `gripper_state`, `digital_inputs`, `electrics`
-                      what else it carries; None where the model has none
-    `state`           everything about its motion at once; `describe` says it in words
-    ================  ==================================================================================
-
-    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`, `port` and `clients` are for interfaces that drive it.
-    After it was removed from its simulation, each use of the handle says so (UnknownNameError).
-    """
->>>>>>> 1a81484 (Lasers, sonar, grippers and batteries are kinds of devices; what ROS and Pioneer clients get of a battery is declared in its file)
 
     _instead: ClassVar[Mapping[str, str]] = {
         "name": "a robot keeps its name; remove it and add another one",
