@@ -14,9 +14,10 @@ import botyard
 from botyard import Simulation
 from botyard.app.assembly import assemble
 from botyard.app.builtin import WISHES, with_interfaces
-from botyard.app.interfaces import Run, begin_interfaces
+from botyard.app.interfaces import begin_interfaces
 from botyard.app.options import OPTIONS, RunOptions
 from botyard.app.reference import interface_rows
+from botyard.app.served import Run
 from botyard.clients.ambf import Client
 from botyard.control import USER, StepNow, SwitchInterface, Throttle
 from botyard.errors import ArgumentError, CommandLineError, PortError, WorldError

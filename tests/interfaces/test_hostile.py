@@ -19,7 +19,8 @@ from botyard.errors import NotNowError, PortError, WorldError
 from botyard.interfaces.registry import Carrier, Door, Interface, Request, Response
 from botyard.servers import pump as pump_module
 from botyard.servers import webpump
-from botyard.servers.pump import Pump, TcpClient, TcpPump, pump_of
+from botyard.servers.carriers import pump_of
+from botyard.servers.pump import Pump, TcpClient, TcpPump
 from tests.waiting import PATIENCE
 
 

@@ -17,8 +17,9 @@ import pytest
 import botyard
 from botyard import Simulation
 from botyard.app.compose import Parts, compose
-from botyard.app.interfaces import Run, begin_interfaces
+from botyard.app.interfaces import begin_interfaces
 from botyard.app.options import RunOptions
+from botyard.app.served import Run
 from botyard.control import AddRobot, Drive, Level
 from botyard.errors import CommandLineError, PortError, WorldError
 from botyard.interfaces import registry
@@ -35,7 +36,8 @@ from botyard.interfaces.registry import (
 )
 from botyard.protocols.discovery import REPLY, REQUEST
 from botyard.servers import pump as pump_module
-from botyard.servers.pump import TcpPump, pump_of
+from botyard.servers.carriers import pump_of
+from botyard.servers.pump import TcpPump
 from botyard.testing import check_protocol
 from tests.interfaces.installed import PLUGINS, install
 from tests.waiting import PATIENCE

@@ -17,7 +17,8 @@ from botyard.control import Drive
 from botyard.errors import BotyardError, PortError
 from botyard.interfaces.registry import Carrier, Door, Interface, Request, Response
 from botyard.servers import webpump
-from botyard.servers.pump import Pump, pump_of
+from botyard.servers.carriers import pump_of
+from botyard.servers.pump import Pump
 from botyard.testing import check_protocol
 from tests.waiting import PATIENCE
 

@@ -27,7 +27,8 @@ from botyard.interfaces.discovery import Discovery, interface
 from botyard.interfaces.registry import Switch
 from botyard.protocols.discovery import PORT, REPLY, REQUEST, is_reply, is_request
 from botyard.protocols.tokenbucket import RateLimit
-from botyard.servers.pump import Pump, pump_of
+from botyard.servers.carriers import pump_of
+from botyard.servers.pump import Pump
 from tests.ports import free_port
 from tests.running import BOTYARD, running
 from tests.waiting import PATIENCE, Stalls

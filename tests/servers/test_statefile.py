@@ -324,7 +324,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
 
     def begin() -> Yard:
         yard = compose(Simulation(seed=3)).yard
-        for name, y in (("a", 0.0), ("b", 3.0)):
+        for name, y in (("a", 0.0), ("b", 3.0), ("c", 6.0), ("d", 9.0)):
             yard.add("p3dx", name, Pose(0.0, y, 0.0))
         return yard
 
@@ -338,6 +338,9 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
         a.command(v=0.3, w=0.1)
         b.command(v=0.2)
         a.electrics.test_battery(115)
+        for source in ("api", "page"):
+            sim.hold("c", source=source)
+        sim.hold("d", source="page")
         sim.add_robot("amigo", "127.0.0.1", pose=(5.0, 5.0, 0.0))
         sim.step(20)
         write_state(state_of(yard), path)
@@ -353,7 +356,8 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
         restore(yard, state)
         a, b = sim.robots["a"], sim.robots["b"]
         assert (a.odom, a.state, a.electrics.volts, b.truth) == expected
-        assert sim.tick == 20 and list(sim.robots) == ["a", "b"] and not a.clients
+        assert sim.tick == 20 and list(sim.robots) == ["a", "b", "c", "d"] and not a.clients
+        assert (sim.holders("c"), sim.holders("d")) == (("api",), ()), "pages are gone, and hold nothing"
         sim.step(3)
         assert a.velocity.vx > 0.1, "it goes on"
         await asyncio.sleep(0)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from botyard.app.compose import Parts, compose
-from botyard.app.interfaces import Run, begin_interfaces
+from botyard.app.interfaces import begin_interfaces
 from botyard.app.options import RobotChoice, RunOptions
+from botyard.app.served import Run
 from botyard.formats.models import resource_folders
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec

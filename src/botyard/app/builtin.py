@@ -19,7 +19,7 @@ from botyard.protocols.ambf.link import PORT as AMBF_PORT
 from botyard.protocols.tcpros.master import MASTER_PORT
 
 if TYPE_CHECKING:
-    from botyard.app.interfaces import Run
+    from botyard.app.served import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def _pioneer(run: Run, interface: Interface) -> Switch:
 
 
 def _mdns(run: Run, interface: Interface) -> Switch:
-    from botyard.app.interfaces import Announced
+    from botyard.app.served import Announced
 
     announced = Announced(run.parts.yard)
     return Switch(interface.about, False, announced.start, announced.stop)
@@ -109,7 +109,7 @@ def _lockstep(run: Run, interface: Interface) -> Switch:
 
 
 def _metrics(run: Run, interface: Interface) -> Switch:
-    from botyard.app.interfaces import Figures
+    from botyard.app.served import Figures
 
     figures = Figures(run.parts.yard, run.o)
     return Switch(interface.about, False, figures.start, figures.stop, address=lambda: figures.address)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from botyard import __version__
 from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.errors import ExitCode, PortError
@@ -18,6 +17,7 @@ from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.web import PageServer, new_token
+from botyard.version import __version__
 
 STATIC: Final = Path(__file__).parents[1] / "ui" / "static"
 """The built page."""

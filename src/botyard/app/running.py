@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 from botyard import arguments
 from botyard.app.assembly import add_robots, assemble, open_doors
 from botyard.app.compose import Parts
-from botyard.app.interfaces import Run
 from botyard.app.keywords import python_words
 from botyard.app.options import RunOptions
+from botyard.app.served import Run
 from botyard.control import USER, Arrived, Control, Operation, Pause, Resume, StepNow
 from botyard.control.later import promise, settled
 from botyard.control.time import MAX_STEPS, MAX_STEPS_AT_ONCE

@@ -252,7 +252,7 @@ class Interface:
     session : callable, optional
         Makes a `Session` for a client, or the one `Datagrams` or `Requests`, of a `Door`.
     server : callable, optional
-        Makes the `Switch` that serves it, of the run (`botyard.app.interfaces.Run`) and this: for interfaces of botyard itself that no pump
+        Makes the `Switch` that serves it, of the run (`botyard.app.served.Run`) and this: for interfaces of botyard itself that no pump
         carries, or whose session needs more than a `Door`.
     command : str
         The command that runs it, if it is no part of a running simulator.

@@ -21,7 +21,7 @@ from botyard.control import Control
 from botyard.control.driving import leave
 from botyard.control.fence import Fence, end_all
 from botyard.errors import NotNowError, PortError, WorldError
-from botyard.interfaces.registry import Carrier, Datagrams, Door, Interface, Session, caller_of
+from botyard.interfaces.registry import Datagrams, Door, Interface, Session, caller_of
 from botyard.names import shown
 from botyard.protocols.tokenbucket import RateLimit
 from botyard.servers.gate import source_of
@@ -478,29 +478,6 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
         """A datagram of ours was not taken: nothing to be done."""
 
 
-def pump_of(interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control) -> Pump:
-    """What carries an interface.
-
-    Raises
-    ------
-    WorldError
-        It brings its own servers.
-    """
-    if interface.carrier is Carrier.TCP:
-        return TcpPump(interface, options, hub, control)
-    if interface.carrier is Carrier.UDP:
-        return UdpPump(interface, options, hub, control)
-    if interface.carrier is Carrier.HTTP:
-        from botyard.servers.webpump import HttpPump
-
-        return HttpPump(interface, options, hub, control)
-    if interface.carrier is Carrier.WEBSOCKET:
-        from botyard.servers.webpump import WebSocketPump
-
-        return WebSocketPump(interface, options, hub, control)
-    raise WorldError(f"interface {interface.name} brings its own servers")
-
-
 __all__ = [
     "MAX_ANSWERS",
     "MAX_DATAGRAM",
@@ -511,6 +488,5 @@ __all__ = [
     "TcpPump",
     "UdpPump",
     "bytes_of",
-    "pump_of",
     "timer_of",
 ]

@@ -1,0 +1,173 @@
+"""What serves the interfaces of a run, and what of the run that needs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from botyard.app.compose import Parts
+from botyard.app.options import RunOptions
+from botyard.app.ros import RosInterfaces
+from botyard.errors import WorldError
+from botyard.interfaces.registry import Interface, Switch
+from botyard.servers.carriers import pump_of
+from botyard.servers.pump import Pump
+from botyard.servers.tcp import RobotPortServer
+from botyard.servers.yard import Yard
+
+if TYPE_CHECKING:
+    from botyard.app.page import Page
+    from botyard.servers.http import HttpServer
+
+log = logging.getLogger("botyard.interfaces")
+
+
+class Run:
+    """A run, as what serves its interfaces sees it.
+
+    Parameters
+    ----------
+    parts : Parts
+        The simulator.
+    o : RunOptions
+        All options.
+    ports : mapping of RobotPortServer to int
+        Ports that robots had before the simulator was started again.
+    kept : sequence
+        Port and tokens that the page had then.
+    """
+
+    def __init__(
+        self, parts: Parts, o: RunOptions, ports: Mapping[RobotPortServer, int] = {}, kept: Sequence[Any] = ()
+    ) -> None:
+        self.parts, self.o = parts, o
+        self._ports = ports
+        self._kept = kept
+
+    @cached_property
+    def ros(self) -> RosInterfaces:
+        """ROS, and AMBF's objects."""
+        return RosInterfaces(self.parts, self.o)
+
+    @cached_property
+    def _page(self) -> Page:
+        from botyard.app.page import Page
+
+        return Page(self.parts, self.o, self._kept)
+
+    def page(self) -> Page:
+        """The page, made when it is first wanted."""
+        return self._page
+
+    @property
+    def has_page(self) -> bool:
+        """Whether it was."""
+        return "_page" in self.__dict__
+
+    def take_ports(self) -> Mapping[RobotPortServer, int]:
+        """The ports of before, once."""
+        ports, self._ports = self._ports, {}
+        return ports
+
+
+class Carried:
+    """An interface that a pump carries while it is on.
+
+    Parameters
+    ----------
+    interface : Interface
+        What it is.
+    options : mapping of str to object
+        All of its options (`Interface.chosen`).
+    port : int
+        Where it listens.
+    parts : Parts
+        The simulator.
+    """
+
+    def __init__(self, interface: Interface, options: Mapping[str, Any], port: int, parts: Parts) -> None:
+        self.interface = interface
+        self.pump: Pump | None = None
+        self._options, self._port, self._parts = options, port, parts
+
+    async def start(self) -> None:
+        """Serve clients.
+
+        Raises
+        ------
+        WorldError
+            Something that it needs is not installed.
+        PortError
+            Its port cannot be had.
+        """
+        lacks = self.interface.lacks()
+        if lacks:
+            raise WorldError(lacks)
+        pump = pump_of(self.interface, self._options, self._parts.hub, self._parts.control)
+        await pump.start(self._parts.yard.host, self._port)
+        self.pump = pump
+        log.info("%s: port %d of %s", self.interface.about, pump.address[1], pump.address[0])
+
+    async def stop(self) -> None:
+        """Serve nobody any more."""
+        pump, self.pump = self.pump, None
+        if pump is not None:
+            await pump.stop()
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Where it listens."""
+        return None if self.pump is None else self.pump.address
+
+    def switch(self) -> Switch:
+        """What turns it on and off."""
+        return Switch(self.interface.about, False, self.start, self.stop, self.interface.lacks, lambda: self.address)
+
+
+class Announced:
+    """The robots by multicast DNS, as they are when it is started."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._announcement: Any = None
+
+    async def start(self) -> None:
+        """Announce them. CommandLineError: the extra is not installed."""
+        from botyard.servers.mdns import Announcement
+
+        announcement = self._announcement = Announcement()
+        await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in self._yard.servers.values())
+
+    async def stop(self) -> None:
+        """Say that they are gone."""
+        announcement, self._announcement = self._announcement, None
+        if announcement is not None:
+            await announcement.end()
+
+
+class Figures:
+    """``/metrics`` on a port of its own."""
+
+    def __init__(self, yard: Yard, o: RunOptions) -> None:
+        self._yard, self._host, self._port = yard, o.bind_to_address, o.metrics_port or 0
+        self._server: HttpServer | None = None
+        self.address: tuple[str, int] | None = None
+
+    async def start(self) -> None:
+        """Answer. PortError: the port cannot be had."""
+        from botyard.servers.metrics import serve_metrics
+
+        self._server, port = serve_metrics(self._yard, self._host, self._port)
+        self.address = self._host, port
+        logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", *self.address)
+
+    async def stop(self) -> None:
+        """Answer no longer."""
+        server, self._server, self.address = self._server, None, None
+        if server is not None:
+            await server.close()
+
+
+__all__ = ["Announced", "Carried", "Figures", "Run"]

@@ -1,0 +1,38 @@
+"""Which pump carries an interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from botyard.control import Control
+from botyard.errors import WorldError
+from botyard.interfaces.registry import Carrier, Interface
+from botyard.servers.hub import Hub
+from botyard.servers.pump import Pump, TcpPump, UdpPump
+
+
+def pump_of(interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control) -> Pump:
+    """What carries an interface.
+
+    Raises
+    ------
+    WorldError
+        It brings its own servers.
+    """
+    if interface.carrier is Carrier.TCP:
+        return TcpPump(interface, options, hub, control)
+    if interface.carrier is Carrier.UDP:
+        return UdpPump(interface, options, hub, control)
+    if interface.carrier is Carrier.HTTP:
+        from botyard.servers.webpump import HttpPump
+
+        return HttpPump(interface, options, hub, control)
+    if interface.carrier is Carrier.WEBSOCKET:
+        from botyard.servers.webpump import WebSocketPump
+
+        return WebSocketPump(interface, options, hub, control)
+    raise WorldError(f"interface {interface.name} brings its own servers")
+
+
+__all__ = ["pump_of"]
