@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 from botyard.control.later import promise, settled
 from botyard.control.parts import Host
+from botyard.control.turns import Turns
 from botyard.controllers.registry import controller_names
 from botyard.engine.build import build_grid, crowding
 from botyard.engine.layout import Grid
@@ -31,7 +32,6 @@ from botyard.names import shown
 from botyard.servers.aside import Job, JobLimits
 from botyard.servers.background import GIVEN_UP
 from botyard.servers.masskernels import get_mass_kernels
-from botyard.servers.turns import Turns
 from botyard.sim.simulation import Simulation
 
 log = logging.getLogger("botyard.world")

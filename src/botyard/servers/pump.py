@@ -12,7 +12,6 @@ import contextlib
 import logging
 import math
 import socket
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, Protocol, cast
@@ -28,7 +27,7 @@ from botyard.servers.gate import source_of
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
 from botyard.servers.outlet import Outlet
-from botyard.servers.seldom import Seldom
+from botyard.servers.seldom import Seldom, SeldomLog
 from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, reason_of
 
 MAX_UNREAD: Final = 1 << 20
@@ -62,18 +61,6 @@ class Client(Protocol):
         ...
 
 
-class _Faults(logging.LoggerAdapter[logging.Logger]):
-    """Faults of sessions, of which clients may cause any number: the first with its trace, then one line a second."""
-
-    def __init__(self) -> None:
-        super().__init__(log, {})
-        self._seldom = Seldom(log)
-
-    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        error = sys.exc_info()[1] if kwargs.get("exc_info") else None
-        self._seldom.log(level, str(msg), *args, exc_info=error)
-
-
 class Pump(ABC):
     """Carries an interface on one port.
 
@@ -95,7 +82,7 @@ class Pump(ABC):
         """Connections that come: anybody can make any number of them …"""
         self.refusals = Seldom(log)
         """… those that are refused, or cut off …"""
-        self.faults = _Faults()
+        self.faults = SeldomLog(log)
         """… and exceptions of sessions."""
         self.clients: list[Client] = []
         self.address = ("", 0)

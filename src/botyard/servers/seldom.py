@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from typing import Any, Final
 
 from botyard.control.fence import Log
@@ -75,4 +76,17 @@ class Seldom:
         log.log(level, f"{text}%s", *args, more)
 
 
-__all__ = ["Seldom", "watch_over"]
+class SeldomLog(logging.LoggerAdapter[logging.Logger]):
+    """A log for faults that clients may cause any number of: the first with its trace, then one line a second."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        super().__init__(log, {})
+        self._seldom = Seldom(log)
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log a line, or count it."""
+        error = sys.exc_info()[1] if kwargs.get("exc_info") else None
+        self._seldom.log(level, str(msg), *args, exc_info=error)
+
+
+__all__ = ["Seldom", "SeldomLog", "watch_over"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from botyard.servers.turns import Turns
+from botyard.control.turns import Turns
 
 
 def served(turns: Turns[str], n: int = 99) -> list[str]:
