@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.engine.tables import Column, Table
 from botyard.errors import DeviceError, ModelError, UnknownNameError
 from botyard.formats.models import find_robot
@@ -307,9 +308,12 @@ def test_kinds_that_cannot_be_are_refused_where_they_are_made(changes: dict[str,
 def test_numbers_that_are_none_are_refused_in_descriptions() -> None:
     register(bad())
     with pytest.raises(ModelError, match="bad: pose: expected finite numbers"):
-        parse_robot('extends = "p3dx"\n[bad]\npose = [0.1, nan, 0]', "mine")
+        BadSpec(pose=Pose(0.1, math.nan, 0.0))
     with pytest.raises(ModelError, match="fiducial_finder: pose: expected finite numbers"):
-        parse_robot('extends = "p3dx"\n[fiducial_finder]\npose = [inf, 0, 0]', "mine")
+        FiducialFinderSpec(pose=Pose(math.inf, 0.0, 0.0))
+    for pose in ("[0.1, nan, 0]", "[inf, 0, 0]"):
+        with pytest.raises(ModelError, match=r"bad.*pose: expected"):
+            parse_robot(f'extends = "p3dx"\n[bad]\npose = {pose}', "mine")
 
 
 def topics(one: Robot) -> RobotTopics:
