@@ -99,6 +99,7 @@ class ChipmunkDynamics:
     def take_over(cls, engine: Engine) -> None:
         """Let Chipmunk move the bodies with mass of an engine from now on; no bodies may come or go."""
         dynamics = cls()
+        dynamics._engine = engine
         dynamics.rebuild(engine)
         engine.dynamics = dynamics  # type: ignore[assignment]
 
@@ -165,8 +166,9 @@ class ChipmunkDynamics:
 
     # -- a step
 
-    def begin(self, engine: Engine) -> None:
+    def begin(self, *_: object) -> None:
         """Before the others move: take over what commands have changed."""
+        engine = self._engine
         state, rows = engine.state, self._rows
         self._before = state.pose.copy()
         self._active = []
@@ -198,8 +200,9 @@ class ChipmunkDynamics:
                 mass.resting = False
             mass.pose, mass.vel, mass.control, mass.demand = pose, vel, control, tuple(demand)
 
-    def step(self, engine: Engine) -> None:
+    def step(self, *_: object) -> None:
         """After the others have moved: move bodies with mass, and set back what could not push them."""
+        engine = self._engine
         state, dt, active = engine.state, engine.clock.dt, self._active
         if not active:
             return

@@ -14,7 +14,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 def py(kernel):
     """The Python function behind a kernel, compiled or not."""
-    return getattr(kernel, "py_func", kernel)
+    return getattr(kernel, "function", kernel)
 
 
 # -- random numbers

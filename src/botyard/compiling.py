@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from numba.core import event
-
 QUIET_FOR: Final = 1.0
 """What is compiled in less than this, s, is not worth a word."""
 LINGER: Final = 1.0
@@ -26,8 +24,8 @@ TICK: Final = 0.2
 TEXT: Final = "botyard: compiling kernels"
 
 
-class Watch(event.Listener):
-    """Listens to Numba, and tells a person.
+class Watch:
+    """Is told what is compiled (`botyard.native.compiler.Listener`), and tells a person.
 
     Attributes
     ----------
@@ -57,17 +55,7 @@ class Watch(event.Listener):
         self._teller: threading.Thread | None = None
         self._over = threading.Event()
 
-    # -- what Numba tells
-
-    def on_start(self, found: Any) -> None:
-        """Numba begins to compile a function, perhaps in the middle of another one."""
-        if _is_ours(found):
-            self.begin()
-
-    def on_end(self, found: Any) -> None:
-        """It has ended, well or with an error."""
-        if _is_ours(found):
-            self.end(tuple(found.data["args"]) in found.data["dispatcher"].overloads)
+    # -- what is told to it
 
     def begin(self) -> None:
         """Something is being compiled from now on, here or in another process."""
@@ -149,11 +137,6 @@ class Watch(event.Listener):
                 _write(shown, f"botyard: {text}\n")
 
 
-def _is_ours(found: Any) -> bool:
-    function = getattr(found.data.get("dispatcher"), "py_func", None)
-    return str(getattr(function, "__module__", "")).partition(".")[0] == "botyard"
-
-
 def _is_interactive(stream: Any) -> bool:
     """Whether somebody looks on who sees a line change: a terminal, or a notebook's output."""
     if stream is None:
@@ -178,7 +161,6 @@ def _write(stream: Any, text: str) -> None:
 
 watch: Final = Watch()
 """The watch of this process."""
-event.register("numba:compile", watch)  # type: ignore[no-untyped-call]
 atexit.register(watch.finish)
 
 __all__ = ["LINGER", "QUIET_FOR", "Watch", "watch"]

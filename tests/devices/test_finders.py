@@ -198,9 +198,7 @@ def test_look_against_its_twin(seed: int) -> None:
     ranges, rows = np.zeros(30), np.zeros(30, np.int64)
     x, y, _ = robot.truth
     look(
-        engine.grid,
-        engine.bodies,
-        engine.state,
+        engine.packed,
         seen,
         engine.rows["eye"],
         x,

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 import pytest
 
@@ -222,12 +221,6 @@ def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
     assert stalls > 10
 
 
-@numba.njit
-def callable_gap(verts, edge, v0, v1, e0, turn, others, w0, w1, other_turn):
-    """An inner kernel may only be called by another one."""
-    return polygon_gap(verts, edge, v0, v1, e0, turn, others, w0, w1, other_turn)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_gaps_between_polygons(seed: int) -> None:
     """The gap is positive exactly where polygons are apart, and never more than the distance between them."""
@@ -236,7 +229,7 @@ def test_gaps_between_polygons(seed: int) -> None:
     b = e.bodies
     corners = [b.world[b.vert_start[i] : b.vert_start[i + 1]] for i in range(2)]
     args = [(int(b.vert_start[i]), int(b.vert_start[i + 1])) for i in range(2)]
-    gap = callable_gap(b.world, b.edge, *args[0], args[0][0], float(b.turn[0]), b.world, *args[1], float(b.turn[1]))
+    gap = polygon_gap(b.world, b.edge, *args[0], args[0][0], float(b.turn[0]), b.world, *args[1], float(b.turn[1]))
     apart = not naive.overlaps((corners[0],), Pose(0, 0, 0), np.zeros((0, 4)), [(corners[1], Pose(0, 0, 0))])
     assert (gap > 0) == apart
     if apart:

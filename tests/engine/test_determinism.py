@@ -73,18 +73,14 @@ def test_who_looks_does_not_matter() -> None:
 
 @pytest.mark.slow_without_jit
 def test_one_and_two_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    import numba
-
     from botyard.devices import ranging
 
     monkeypatch.setattr(ranging, "PARALLEL_BEAMS", 1)
     results = []
-    before = numba.get_num_threads()
     for threads in (1, 2):
         sim, names = build(FORWARD, threads=threads)
         results.append(digest(sim, names, 20))
         assert sim._devices._parallel == (threads > 1), "several threads were used"
-    numba.set_num_threads(before)
     assert results[0] == results[1]
 
 

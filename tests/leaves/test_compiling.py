@@ -7,16 +7,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from numba.core import event
 
 from botyard import compiling
 from botyard.compiling import Watch
-from botyard.jit import KernelCache
+from botyard.native import compiler
+from botyard.native.kernels import Entry, entry_kernels
+from botyard.native.packages import Package
 from tests.waiting import PATIENCE, wait
 
 pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
@@ -34,17 +35,14 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     monkeypatch.setattr(compiling, "TICK", 0.001)
     monkeypatch.setattr(compiling, "LINGER", PATIENCE)  # a busy machine may not come to the line for seconds
     made = Watch()
-    event.unregister(
-        "numba:compile", compiling.watch
-    )  # that of the process, which tests of the command line may have told to speak
-    event.register("numba:compile", made)
+    # that of the process does not listen: tests of the command line may have told it to speak
+    monkeypatch.setattr(compiler.LISTENER, "told", made)
+    monkeypatch.setenv("BOTYARD_KERNELS", "jit")
     yield made
-    event.unregister("numba:compile", made)
-    event.register("numba:compile", compiling.watch)
     made.finish()
 
 
-def kernel_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], int]:
+def kernel_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Entry[int]:
     """A kernel as botyard's are, with a cache of its own."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
 
@@ -53,7 +51,7 @@ def kernel_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
 
     twice.__module__ = "botyard.engine.kernels.twice"
     monkeypatch.setitem(sys.modules, twice.__module__, ModuleType(twice.__module__))  # code from a cache looks for it
-    return KernelCache([Path(__file__)]).decorator()(twice)
+    return entry_kernels(Package("twice", [Path(__file__)]))(twice)
 
 
 def test_it_speaks_when_something_is_compiled_and_only_then(
@@ -105,7 +103,7 @@ def test_an_interrupted_compilation_claims_nothing(
         wait(screen.getvalue)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernel._compiler, "compile", interrupted)  # type: ignore[attr-defined]
+    monkeypatch.setattr(compiler.dispatcher_of(kernel.function)._compiler, "compile", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kernel(3)
     watch.finish()
@@ -140,16 +138,18 @@ def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
 
     code = (
         "from botyard import compiling; compiling.QUIET_FOR = 0.0; compiling.TICK = 0.001; compiling.LINGER = 100.0\n"
-        "from botyard.engine.kernels.jit import kernel\n"
-        "def f(x): return x + 1\n"
+        "import sys, types\n"
+        "from botyard.engine.kernels.jit import entry_kernel\n"
+        "def f(x: int) -> int: return x + 1\n"
         "f.__module__ = 'botyard.f'\n"
-        "assert kernel(f)(1) == 2\n"
+        "sys.modules['botyard.f'] = types.ModuleType('botyard.f')\n"
+        "assert entry_kernel(f)(1) == 2\n"
         "while compiling.watch._teller is not None and not compiling.watch._told: pass\n"
         "compiling.watch.finish()\n"
     )
     (tmp_path / "program.py").write_text(code)
     line = [sys.executable, str(tmp_path / "program.py")]
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "BOTYARD_KERNELS": "jit"}
     ours, theirs = pty.openpty()
     subprocess.run(line, stderr=theirs, env=env, timeout=PATIENCE, check=True)
     os.close(theirs)

@@ -17,6 +17,7 @@ from botyard.control import USER, AddRobot, AddRobots, Arrived, CloneRobots, Loa
 from botyard.errors import BotyardError, NameTakenError
 from botyard.formats.models import find_robot
 from botyard.model.dynamics import DynamicsSpec
+from botyard.native.cache import Cache
 from botyard.servers import maploading, masskernels
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
@@ -144,14 +145,13 @@ def test_another_process_compiles_where_the_cache_has_none(monkeypatch: pytest.M
     monkeypatch.setattr(masskernels, "has_mass_kernels", lambda: False)
     monkeypatch.setattr(masskernels, "_compile_elsewhere", lambda: done.append("elsewhere"))
     monkeypatch.setattr(masskernels, "warm_up_masses", lambda: done.append("here"))
-    monkeypatch.setattr(masskernels, "CACHES", True)
-    monkeypatch.setattr(masskernels, "CACHE_FOLDER", tmp_path)
+    monkeypatch.setattr(masskernels, "cache_of", lambda _: Cache(tmp_path, True))
     masskernels.get_mass_kernels()
     assert done == ["elsewhere", "here"], "what the other has compiled is loaded here"
     (tmp_path / "masses.move_masses-1.py311.1.nbc").touch()
     masskernels.get_mass_kernels()
     assert done[2:] == ["here"], "it is in the cache"
-    monkeypatch.setattr(masskernels, "CACHES", False)
+    monkeypatch.setattr(masskernels, "cache_of", lambda _: Cache(tmp_path, False))
     masskernels.get_mass_kernels()
     assert done[3:] == ["here"], "what another process compiles would be lost"
 

@@ -20,8 +20,12 @@ _is_warm: set[bool] = set()
 
 def _warm_up(sim: Simulation) -> None:
     """Load or compile the kernels, once a process: ports are not to be silent for seconds after they were opened."""
+    from botyard.engine.kernels.jit import PACKAGE
+    from botyard.native.shipped import is_shipped
     from botyard.sim.warmup import warm_up
 
+    if is_shipped(PACKAGE):
+        return
     masses = any(r.spec.dynamics is not None for r in sim.robots.values()) or any(
         b.dynamics is not None for b in sim.scene.boxes
     )

@@ -63,8 +63,13 @@ def _of_extras() -> Iterator[Finding]:
 
 
 def _of_kernels() -> Iterator[Finding]:
-    from botyard.jit import cache_root
+    from botyard.engine.kernels.jit import PACKAGE
+    from botyard.native.cache import cache_root
+    from botyard.native.shipped import is_shipped, library
 
+    if is_shipped(PACKAGE):
+        yield Finding("ok", f"kernels come compiled for {library().target}")
+        return
     folder = cache_root()
     compiled = folder.is_dir() and any(folder.rglob("*.nbc"))
     if compiled:
@@ -72,7 +77,8 @@ def _of_kernels() -> Iterator[Finding]:
     else:
         yield Finding(
             "warn",
-            f'kernels are not compiled yet: the first run takes 10 to 20 s longer, or run "botyard warmup" ({folder})',
+            f"{library().why_not or 'compiled kernels are of other sources'}: "
+            f'the first run takes 10 to 20 s longer, or run "botyard warmup" ({folder})',
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

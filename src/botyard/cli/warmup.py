@@ -5,21 +5,28 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from botyard.native.cache import Cache
+
 WARM = "complete"
 """Empty file in the cache that says that all kernels are there."""
+OURS = re.compile(r"[0-9a-f]{16}(-[0-9.a-z]+)?")
+"""How folders of compiled kernels are called."""
 OLD_AFTER = 30 * 24 * 3600.0
 """Compiled kernels of other versions are deleted when they have not been used for so long, s."""
 
 
 def warm_up_with_progress(*, masses: bool) -> float:
-    """Load or compile the kernels; say so on stderr when some are compiled. Returns the seconds it took.
+    """Load or compile the kernels, unless they come with the package; say so on stderr when some are compiled. Returns the seconds it took.
 
     Parameters
     ----------
@@ -27,8 +34,12 @@ def warm_up_with_progress(*, masses: bool) -> float:
         Also those for bodies with mass, which take as long to compile as all others together.
     """
     from botyard.compiling import watch
+    from botyard.engine.kernels.jit import PACKAGE
+    from botyard.native.shipped import is_shipped
 
     began = time.monotonic()
+    if is_shipped(PACKAGE):
+        return 0.0
     watch.always = True
     gc.disable()  # compiling makes millions of objects that live on: looking through them again and again takes a tenth of the time
     try:
@@ -50,9 +61,8 @@ def _start_helper() -> subprocess.Popen[bytes] | None:
     Numba compiles one function at a time in a process; the two meet in the cache on disk. Should the other fail, its part is compiled
     here after all. It writes a line when it begins to compile, and ends with this process.
     """
-    from botyard.engine.kernels.jit import CACHE_FOLDER, CACHES
-
-    if not CACHES or (CACHE_FOLDER / WARM).exists() or (os.cpu_count() or 1) < 2:
+    cache = _cache()
+    if not cache.is_used or (cache.folder / WARM).exists() or (os.cpu_count() or 1) < 2:
         return None
     try:
         return subprocess.Popen(
@@ -90,19 +100,24 @@ def _help() -> None:
 
 def _mark_warm() -> None:
     """Note that the cache is complete, so that no run starts a helper for nothing."""
-    from botyard.engine.kernels.jit import CACHE_FOLDER, CACHES
-
-    if CACHES:
+    cache = _cache()
+    if cache.is_used:
         with contextlib.suppress(OSError):
-            (CACHE_FOLDER / WARM).touch()
+            (cache.folder / WARM).touch()
+
+
+def _cache() -> Cache:
+    from botyard.engine.kernels.jit import PACKAGE
+    from botyard.native.cache import cache_of
+
+    return cache_of(PACKAGE)
 
 
 def remove_old_caches() -> None:
     """Delete compiled kernels of other versions that nobody has used for a month."""
-    from botyard.engine.kernels.jit import CACHE_FOLDER
-
-    for folder in CACHE_FOLDER.parent.glob("*"):
-        if folder != CACHE_FOLDER and folder.is_dir() and len(folder.name) == len(CACHE_FOLDER.name):
+    kept = _cache().folder
+    for folder in kept.parent.glob("*"):
+        if folder != kept and folder.is_dir() and OURS.fullmatch(folder.name):
             newest = max((f.stat().st_atime for f in folder.rglob("*.nb*")), default=0.0)
             if time.time() - newest > OLD_AFTER:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -18,16 +18,15 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.engine.build import build_bins, build_bodies, build_grid
-from botyard.engine.kernels.packed import Sensors, cast, pack_sensors, pack_world
+from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
 from botyard.engine.kernels.raycast import LEAST_COMPONENT, SECTORS, Beams, Fans
-from botyard.engine.layout import F8, I2, I8, U2, U8, allocate_state
-from botyard.engine.simulation import Engine
+from botyard.engine.layout import F8, I2, I8, U2, U8
+from botyard.engine.simulation import Engine, empty_world
 from botyard.engine.tables import Column, Row, Table
 from botyard.feed import Subject
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
-from botyard.model.scene import Scene
+from botyard.native.kinds import Pack
 
 T = TypeVar("T", bound=np.generic)
 
@@ -138,12 +137,13 @@ class RangeDevices:
         self._shapes: dict[str, NDArray[Any]] | None = None
         self._fans: Fans | None = None
         self._known = -1
-        self._workspaces: list[Sensors] = []
-        self._out: list[tuple[F8, I2]] = []
+        self._workspaces: list[Pack[Sensors]] = []
+        self._out: list[Pack[Output]] = []
         self._bounds = np.zeros(1, np.int64)
         self._spans: list[tuple[int, int]] | None = None
         self._taken = np.zeros(0, np.bool_)
         self._active: I8 | None = None
+        self._last_chosen: Pack[Chosen] | None = None
         self._parallel = False
         self._pool: ThreadPoolExecutor | None = None
         self._distortions: dict[Hashable, list[Distortion]] = {}
@@ -247,14 +247,14 @@ class RangeDevices:
         if not self._taken[index]:
             self._cast(engine, np.array([index], np.int64))
         first, last = self._bounds[index], self._bounds[index + 1]
-        ranges, bright = self._out[0]
+        ranges, bright = self._out[0].value
         return Readings(engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last]))
 
     # -- all readings of a step at once, for those who serve many
 
     def latest(self) -> tuple[F8, I2]:
         """Ranges (m) and returns of all devices after the last step; `span` says where each one's are. Not to be written to."""
-        return self._out[0] if self._out else (np.zeros(0), np.zeros(0, np.int16))
+        return self._out[0].value if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
     def take(self, engine: Engine, numbers: NDArray[np.int64]) -> None:
         """Take the readings of the devices with these numbers in the present state, unless the step did; (n,) int64."""
@@ -304,27 +304,30 @@ class RangeDevices:
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
         """Take the readings of the devices with these indices."""
         self._built(engine)
-        ranges, bright = self._out[0]
-        seed, tick = engine.seed_word, engine.clock.tick
-
-        world = engine.packed
-
+        output, world, seed, tick = self._out[0], engine.packed, engine.seed_word, engine.clock.tick
         if self._parallel and len(chosen) > 1:
             # the kernel lets go of the interpreter, and devices write to places of their own: threads need nothing of each other
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads, "rays")
             parts = np.array_split(chosen, min(len(self._workspaces), len(chosen)))
             work = [
-                self._pool.submit(cast, world, sensors, part, seed, tick, ranges, bright)
+                self._pool.submit(cast, world, sensors, Pack(Chosen(part)), seed, tick, output)
                 for part, sensors in zip(parts, self._workspaces, strict=False)
             ]
             for part_done in work:
                 part_done.result()
         else:
-            cast(world, self._workspaces[0], chosen, seed, tick, ranges, bright)
+            cast(world, self._workspaces[0], self._packed(chosen), seed, tick, output)
         self._taken[chosen] = True
         if self._distortions:
-            self._distort(chosen, ranges)
+            self._distort(chosen, output.value.ranges)
+
+    def _packed(self, chosen: I8) -> Pack[Chosen]:
+        """Chosen devices as kernels take them; they are often the same as in the last step."""
+        last = self._last_chosen
+        if last is None or last.value.devices is not chosen:
+            last = self._last_chosen = Pack(Chosen(chosen))
+        return last
 
     def _distort(self, chosen: NDArray[np.int64], ranges: F8) -> None:
         """Let error models change what was measured."""
@@ -358,10 +361,14 @@ class RangeDevices:
         self._spans = None
         self._known = table.layout
         n_out = int(self._bounds[-1])
-        self._out = [(np.zeros(n_out), np.zeros(n_out, np.int16)) for _ in range(2)]
+        self._out = [Pack(Output(np.zeros(n_out), np.zeros(n_out, np.int16))) for _ in range(2)]
         self._taken = np.zeros(len(table), np.bool_)
         fans = _fans(table, self._bounds, self._shapes)
-        self._workspaces = [pack_sensors(fans, workspace(fans)) for _ in range(PARTS * self.threads)]
+        packed = Pack(fans)
+        self._workspaces = [
+            Pack(Sensors(packed, workspace(fans)))  # type: ignore[arg-type]  # packs stand for what they hold
+            for _ in range(PARTS * self.threads)
+        ]
         return fans
 
     def _make(self, device: _Device) -> None:
@@ -490,12 +497,10 @@ def _joined(kind: type[Any], arrays: Sequence[NDArray[Any]], width: int = 0) -> 
 
 def warm_up() -> None:
     """Compile the kernels of range sensors, or load them from the cache, without a world."""
-    state, _ = allocate_state(0)
     fans = _fans(Ranges(), np.zeros(1, np.int64), _arrays([]))
-    grid, bodies, bins = build_grid(Scene()), build_bodies(()), build_bins(0)
-    nobody = np.zeros(0, np.int64)
-    world, sensors = pack_world(state, bodies, bins, grid), pack_sensors(fans, workspace(fans))
-    cast(world, sensors, nobody, np.uint64(0), 0, np.zeros(0), np.zeros(0, np.int16))
+    nobody = Pack(Chosen(np.zeros(0, np.int64)))
+    sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]  # packs stand for what they hold
+    cast(empty_world(), sensors, nobody, 0, 0, Pack(Output(np.zeros(0), np.zeros(0, np.int16))))
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

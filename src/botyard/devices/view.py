@@ -19,7 +19,7 @@ from botyard.devices.ranging import RangeDevices
 from botyard.engine.kernels.sight import look
 from botyard.engine.layout import F8, I8, State
 from botyard.engine.rng import draws
-from botyard.engine.simulation import Engine
+from botyard.engine.simulation import Engine, empty_world
 from botyard.engine.tables import NOBODY, Row
 from botyard.errors import BotyardError, DeviceError, ModelError, UnknownNameError
 from botyard.geometry import Pose, compose
@@ -181,8 +181,7 @@ class View:
         bearings = np.ascontiguousarray(bearings, np.float64)
         ranges, rows = np.zeros(len(bearings)), np.zeros(len(bearings), np.int64)
         look(
-            engine.grid, engine.bodies, engine.state, np.ascontiguousarray(seen, np.uint8), self.row, at.x, at.y, bearings, float(reach),
-            int(walls), ranges, rows,
+            engine.packed, np.ascontiguousarray(seen, np.uint8), self.row, at.x, at.y, bearings, float(reach), int(walls), ranges, rows,
         )  # fmt: skip
         return ranges, rows
 
@@ -403,6 +402,12 @@ def has_columns(spec: DeviceSpec) -> bool:
     """Whether a device must be put into the engine before anybody reads it."""
     kind = find_device(spec.type)
     return kind.beams is not None or kind.table is not None or kind.errors is not None
+
+
+def warm_up() -> None:
+    """Compile the kernel of views, or load it, without a world."""
+    nothing = np.zeros(0)
+    look(empty_world(), np.zeros(0, np.uint8), -1, 0.0, 0.0, nothing, 0.0, 0, nothing, np.zeros(0, np.int64))
 
 
 __all__ = ["MAX_BEAMS", "MAX_ROWS", "DeviceReader", "View", "has_columns", "measured_by", "memory_key", "stream_of"]

@@ -409,7 +409,7 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
         return Grid(
             x0=0.0, y0=0.0, h=1.0, nx=0, ny=0, start=np.zeros(1, np.int32), seg=np.zeros((0, 4)),
             mask=np.zeros(0, np.uint16), bright=np.zeros(0, np.int16), plain=True, clear=np.zeros((4, 0, 0), np.uint8),
-            near=np.zeros(0, np.int32),
+            clear_flat=np.zeros(0, np.uint8), near=np.zeros(0, np.int32),
         )  # fmt: skip
     segments = np.ascontiguousarray(segments, np.float64)
     ends = segments.reshape(-1, 2)
@@ -440,5 +440,5 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     plain = bool((mask == int(Visible.ALL)).all() and (bright == 1).all())
     return Grid(
         x0=x0, y0=y0, h=h, nx=nx, ny=ny, start=start, seg=seg, mask=seg_mask, bright=seg_bright, plain=plain, clear=clear,
-        near=np.zeros(len(entries), np.int32),
+        clear_flat=clear.reshape(-1), near=np.zeros(len(entries), np.int32),
     )  # fmt: skip

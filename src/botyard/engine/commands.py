@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.engine.kernels.motion import wrap
-from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
+from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_row_errors
 from botyard.engine.layout import F8, I8, Control, Mode, OdometryErrorMode, State
 from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
@@ -438,7 +438,7 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -
         low, high = state.err_lo[row], state.err_hi[row]
         state.err[row] = np.where(low == -high, high, (low + high) / 2.0)
     elif mode is OdometryErrorMode.RANDOM_INIT:
-        draw_errors(state.uid, state.err_lo, state.err_hi, state.err, row, int(seed), BEFORE_ALL_TICKS)
+        draw_row_errors(state.uid, state.err_lo, state.err_hi, state.err, row, int(seed), BEFORE_ALL_TICKS)
 
 
 _MOST: Final = {Control.FORCE: 1e9, Control.POSE: FARTHEST, Control.TWIST: 1e5}

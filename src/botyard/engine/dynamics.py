@@ -36,6 +36,9 @@ from botyard.engine.masslayout import (
     Impulses,
     MassShapes,
     MassState,
+    Moving,
+    Walls,
+    Workspace,
     impulses,
     join_states,
     mass_state,
@@ -45,11 +48,24 @@ from botyard.engine.masslayout import (
 )  # fmt: skip
 from botyard.geometry import Outline
 from botyard.model.dynamics import area_moments
+from botyard.native.kinds import LastPack
 
 log = logging.getLogger("botyard.engine")
 FIRST_ROOM: Final = {MORE_SLOTS: 16, MORE_CORNERS: 256, MORE_PAIRS: 64, MORE_WALLS: 64, MORE_TOUCHES: 64}
 """Room for slots, corners, pairs, walls and contacts at first; it doubles when there is too little."""
 NO_WRENCH: Final = (0.0, 0.0, 0.0)
+
+
+class _Packs:
+    """What kernels take, packed anew when it is another object."""
+
+    def __init__(self) -> None:
+        self.moving: LastPack[Moving] = LastPack()
+        self.walls: LastPack[Walls] = LastPack()
+        self.shapes: LastPack[MassShapes] = LastPack()
+        self.state: LastPack[MassState] = LastPack()
+        self.table: LastPack[Impulses] = LastPack()
+        self.work: LastPack[Workspace] = LastPack()
 
 
 class Dynamics:
@@ -70,6 +86,7 @@ class Dynamics:
         self.state = mass_state(len(specs))
         self._room = dict(FIRST_ROOM)
         self._parts: tuple[State, Bodies, Bins, Grid] | None = None
+        self._packs = _Packs()
         self._make_room()
         self.table = impulses(len(self._work.touch))
 
@@ -161,7 +178,11 @@ class Dynamics:
     def step(self, dt: float, specs: Sequence[BodySpec]) -> None:
         """After the others have moved: move bodies with mass by `dt`, s, and set back what could not push them. `specs` names them."""
         while True:
-            answer = move_masses(self._moving, self._walls, self.shapes, self.state, self.table, self._work, dt)
+            p = self._packs
+            answer = move_masses(
+                p.moving(self._moving), p.walls(self._walls), p.shapes(self.shapes), p.state(self.state), p.table(self.table),
+                p.work(self._work), dt,
+            )  # fmt: skip
             if answer <= OK:
                 break
             self._room[answer] *= 2

@@ -276,6 +276,8 @@ class Grid(NamedTuple):
     clear : (4, ny, nx) uint8
         For each quadrant of directions (bit 0: towards +x, bit 1: towards +y) the edge, in cells, of the largest empty square
         that has this cell in its near corner; 0: the cell has entries.
+    clear_flat : (4·ny·nx,) uint8
+        The same array in one row.
     near : (k,) int32
         Workspace for the entries near a body that is being moved.
     """
@@ -291,6 +293,7 @@ class Grid(NamedTuple):
     bright: I2
     plain: bool
     clear: U1
+    clear_flat: U1
     near: I4
 
 
@@ -331,3 +334,12 @@ class Bins(NamedTuple):
     seen: U2
     cell: I8
     reach: F8
+
+
+class World(NamedTuple):
+    """All arrays of a world, which kernels take as one `Pack`."""
+
+    state: State
+    bodies: Bodies
+    bins: Bins
+    grid: Grid

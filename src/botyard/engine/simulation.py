@@ -35,8 +35,8 @@ from botyard.engine.clock import Clock
 from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import find_blocked
-from botyard.engine.kernels.packed import World, WorldPack
-from botyard.engine.layout import I1, I8, Grid, Mode, OdometryErrorMode
+from botyard.engine.kernels.packed import WorldPack, with_bodies
+from botyard.engine.layout import I1, I8, Grid, Mode, OdometryErrorMode, World, allocate_state
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
@@ -49,6 +49,7 @@ from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
 from botyard.names import MAX_NAME, body_name
+from botyard.native.kinds import Pack
 from botyard.units import TWO_PI, wrap_angle
 
 K = TypeVar("K", bound=Table)
@@ -548,12 +549,13 @@ class Engine:
         if without is not None:
             bins.classes[bins.slot[self.rows[without]]] = 0
 
+        world = with_bodies(self.packed, bodies, bins)
         row, blocked = np.array([n]), np.zeros(1, np.int8)
 
         def free(pose: Pose) -> bool:
             poses[n] = pose
             # the bins hold the bodies that are there, and need not know the one on trial
-            find_blocked(self.grid, poses, bodies, bins, row, blocked)
+            find_blocked(world, poses, row, blocked)
             return not blocked[0]
 
         return free
@@ -561,7 +563,7 @@ class Engine:
     def touching(self, rows: I8) -> NDArray[np.bool_]:
         """Which of the bodies in `rows`, (n,) int64, touch something solid where they are, (n,) bool."""
         found: I1 = np.zeros(len(rows), np.int8)
-        find_blocked(self.grid, self.state.pose, self.bodies, self.bins, rows, found)
+        find_blocked(self.packed, self.state.pose, rows, found)
         touching: NDArray[np.bool_] = (found != 0) & (self.state.mask[rows] != 0)  # nobody feels a ghost
         return touching
 
@@ -699,8 +701,8 @@ class Engine:
         advance(self.packed, clock.dt, self.seed_word, clock.tick, parts)
 
     @property
-    def packed(self) -> World:
-        """State, bodies, bins and grid as one reference for kernels, valid until one of them is another object."""
+    def packed(self) -> Pack[World]:
+        """State, bodies, bins and grid as kernels take them, valid until one of them is another object."""
         return self._pack(self.state, self.bodies, self.bins, self.grid)
 
     def settle(self) -> Snapshot:
@@ -735,3 +737,9 @@ def _check_masses(specs: Sequence[BodySpec]) -> None:
     for spec in specs:
         if spec.dynamics is not None:
             area_moments(spec.parts)
+
+
+def empty_world() -> Pack[World]:
+    """A world without anything, for kernels that are to be compiled."""
+    state, _ = allocate_state(0)
+    return WorldPack()(state, build_bodies(()), build_bins(0), build_grid(Scene()))

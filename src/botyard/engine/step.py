@@ -13,27 +13,25 @@ import numpy as np
 
 from botyard.engine.kernels.bins import fill_bins
 from botyard.engine.kernels.collide import move_all
-from botyard.engine.kernels.jit import entry_kernel, inner_kernel
+from botyard.engine.kernels.jit import entry_kernel
 from botyard.engine.kernels.motion import plan_velocities
 from botyard.engine.kernels.odometry import integrate_odometry
 from botyard.engine.kernels.outlines import place_outlines
-from botyard.engine.kernels.packed import World
-from botyard.engine.layout import Bins, Bodies, Grid, State
+from botyard.engine.layout import World
 
 PLACE, MOVE, FOLLOW = 0, 1, 2
 """Parts of `advance`: only put things where their poses are; move; follow moves with odometry."""
 
 
-@inner_kernel
-def advance_arrays(
-    state: State, bodies: Bodies, bins: Bins, grid: Grid, dt: float, seed: np.uint64, tick: int, parts: int
-) -> None:
+@entry_kernel
+def advance(world: World, dt: float, seed: np.uint64, tick: int, parts: int) -> None:
     """Advance all bodies by `dt` s. Writes `state`, `bins` and `bodies.world`; allocates nothing; one thread.
 
     `parts` is `MOVE` | `FOLLOW`, or one after the other: between them bodies with mass move. With `PLACE`, bins and outlines are made to
     fit the poses as they are: after bodies were added, removed or put elsewhere. One kernel does all of it, because compiling another
     one would take half a second.
     """
+    state, bodies, bins, grid = world.state, world.bodies, world.bins, world.grid
     if parts & 1:
         plan_velocities(state, dt)
     place_outlines(state, bodies, parts == 0)
@@ -42,9 +40,3 @@ def advance_arrays(
         move_all(grid, state, bodies, bins, dt)
     if parts & 2:
         integrate_odometry(state, seed, tick)
-
-
-@entry_kernel
-def advance(world: World, dt: float, seed: np.uint64, tick: int, parts: int) -> None:
-    """Advance all bodies; see `advance_arrays`."""
-    advance_arrays(world.state, world.bodies, world.bins, world.grid, dt, seed, tick, parts)

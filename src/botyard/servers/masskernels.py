@@ -16,7 +16,8 @@ from botyard.child import run_helper
 from botyard.compiling import watch
 from botyard.control.later import promise, settled
 from botyard.control.parts import Host
-from botyard.engine.kernels.jit import CACHE_FOLDER, CACHES
+from botyard.engine.kernels.jit import PACKAGE
+from botyard.native.cache import cache_of
 from botyard.sim.warmup import has_mass_kernels, warm_up_masses
 
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -37,7 +38,8 @@ def get_mass_kernels() -> None:
     with _ONE_AT_A_TIME:
         if has_mass_kernels():
             return
-        if CACHES and not any(CACHE_FOLDER.rglob("masses.move_masses-*.nbc")):
+        cache = cache_of(PACKAGE)
+        if cache.is_used and not any(cache.folder.rglob("masses.move_masses-*.nbc")):
             with contextlib.suppress(OSError), watch.elsewhere():
                 _compile_elsewhere()  # should it fail, they are compiled here after all
         warm_up_masses()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from botyard.devices.ranging import warm_up as warm_up_ranging
+from botyard.devices.view import warm_up as warm_up_views
 from botyard.engine.build import build_grid
 from botyard.engine.kernels.masses import move_masses
 from botyard.geometry import Pose
@@ -25,7 +26,7 @@ def warm_up(before_sensors: Callable[[], object] = lambda: None, *, masses: bool
     masses : bool
         Also those for bodies with mass.
     """
-    sim = Simulation()
+    sim = Simulation(odometry_error="random_init")
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
     sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
     sim.step()
@@ -34,12 +35,14 @@ def warm_up(before_sensors: Callable[[], object] = lambda: None, *, masses: bool
         warm_up_masses()
     before_sensors()
     robot.laser.read()
+    warm_up_views()
     sim.replace_scene(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]])))
 
 
 def warm_up_sensors_and_maps() -> None:
     """The part of `warm_up` that another process can do at the same time."""
     warm_up_ranging()
+    warm_up_views()
     build_grid(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0]])))
 
 
@@ -53,7 +56,7 @@ def warm_up_masses() -> None:
 
 def has_mass_kernels() -> bool:
     """Whether the kernels for bodies with mass are in this process, so that the first step with one takes no longer than others."""
-    return bool(getattr(move_masses, "overloads", True))  # without the compiler they are plain functions
+    return move_masses.is_at_hand
 
 
 __all__ = ["has_mass_kernels", "warm_up", "warm_up_masses", "warm_up_sensors_and_maps"]

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from botyard.native.kinds import Pack
 from botyard.traffic.kernels import events as k
 from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task
@@ -76,7 +77,7 @@ def stuck_robots(task: Task, leaves: bool = False) -> tuple[int, ...]:
     if not len(task):
         return ()
     w = Traffic(task, Nobody(), Rules(leaves=leaves), log=False).world
-    left = int(k.count_stuck(w))
+    left = int(k.count_stuck(Pack(w)))
     return tuple(np.flatnonzero(w.done == 0).tolist()) if left else ()
 
 

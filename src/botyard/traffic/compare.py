@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
+import numpy as np
+
 from botyard.errors import BotyardError
 from botyard.formats.budget import Budget
+from botyard.native.kinds import Pack
 from botyard.traffic.engine import Traffic
 from botyard.traffic.generate import generate
+from botyard.traffic.kernels.events import count_stuck, places
 from botyard.traffic.outcome import Ending
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.registry import find_supervisor
@@ -125,7 +129,12 @@ def _end_with_starter() -> None:
 
 def compile_kernels() -> None:
     """Compile the kernels of traffic, or load them, by a small run."""
-    run_case(Case("deadlock", 2, 1, "dummy"))
+    traffic = Traffic(generate("deadlock", 2, 1), find_supervisor("dummy"))
+    count_stuck(Pack(traffic.world))
+    traffic.start()
+    traffic.permit(0)
+    traffic.advance(0.0)
+    places(traffic.world, 0.0, np.zeros(0), np.zeros(0))
 
 
 def run_all(

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.errors import WorldError
+from botyard.native.kinds import LastPack
 from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import Decisions, Ending, Outcome, Robots, joined, who_waits
 from botyard.traffic.points import Points, points_from_start
@@ -76,6 +77,7 @@ class Traffic:
         self._mail: list[tuple[float, int, int, int, int]] = []
         self._sent = 0
         self._answers: list[tuple[int, int]] = []
+        self._pack: LastPack[k.World] = LastPack()
         self._build(log)
         supervisor.on_start(task, rules, self._answers.append)
         self._set_policy(supervisor.policy() if rules.compiled and rules.is_instant else Policy())
@@ -192,7 +194,7 @@ class Traffic:
         """A permission has come to a robot: for all sectors up to this one, or, if that is −1, for one more."""
         count = 1 if sector < 0 else sector - int(self._w.i[robot, k.ALLOWED])
         if count > 0:
-            k.allow(self._w, robot, count, self.now)
+            k.allow(self._pack(self._w), robot, count, self.now)
 
     # -- the run
 
@@ -214,7 +216,7 @@ class Traffic:
 
     def start(self) -> None:
         """Everything is ready: permissions that are there before the start count."""
-        k.begin(self._w)
+        k.begin(self._pack(self._w))
         self.now = -1.0
         while self._mail and self._mail[0][0] < 0.0:
             self._allow(heapq.heappop(self._mail)[3], -1)
@@ -253,10 +255,10 @@ class Traffic:
 
     def _advance(self, until: float, progress: Callable[[float, int], None] = lambda _t, _n: None) -> int:
         """Carry out what happens up to a time; why it ended there."""
-        w, mail = self._w, self._mail
+        w, packed, mail = self._w, self._pack(self._w), self._mail
         c, d, instant, advance, calls = w.c, w.d, self.rules.is_instant, k.advance, 0
         while True:
-            code = advance(w, min(mail[0][0], until) if mail else until)
+            code = advance(packed, min(mail[0][0], until) if mail else until)
             if code == k.NOTIFY:
                 self.now = float(d[0])
                 (self._tell if instant else self._send)(

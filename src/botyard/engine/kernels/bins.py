@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.jit import inner_kernel, merged_kernel
+from botyard.engine.kernels.jit import kernel, merged_kernel
 from botyard.engine.layout import Bins, Bodies, State
 
 MIN_CELL = 2.0
@@ -68,7 +68,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     start[nx * ny] = n
 
 
-@inner_kernel
+@kernel
 def bin_span(lo: float, hi: float, origin: float, inv: float, count: int) -> tuple[int, int]:
     """First and last bin along one axis that [`lo`, `hi`] touches, within 0 … count − 1; last < first when there is none."""
     a = (lo - origin) * inv

@@ -13,10 +13,10 @@ import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.grid import wall_distance
-from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, kernel, merged_kernel
+from botyard.engine.kernels.jit import entry_kernel, inline_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import arc, cosine_sine, turning, wrap
 from botyard.engine.kernels.outlines import place_corners
-from botyard.engine.layout import F8, I1, I4, I8, U2, Bins, Bodies, Grid, State
+from botyard.engine.layout import F8, I1, I4, I8, U2, Bins, Bodies, Grid, State, World
 
 OBSTACLE = 1  # Visible.OBSTACLE
 TRANSLATING = 2e-5
@@ -68,7 +68,7 @@ def point_in_polygon(verts: F8, v0: int, v1: int, x: float, y: float) -> bool:
     return inside
 
 
-@inner_kernel
+@kernel
 def segment_distance(px: float, py: float, ax: float, ay: float, bx: float, by: float) -> float:
     """Distance from the point p to the segment a–b."""
     ex, ey = bx - ax, by - ay
@@ -77,7 +77,7 @@ def segment_distance(px: float, py: float, ax: float, ay: float, bx: float, by: 
     return length(px - ax - u * ex, py - ay - u * ey)
 
 
-@inner_kernel
+@kernel
 def polygon_hits_segment(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, by: float) -> bool:
     """Whether the segment a–b touches the polygon verts[v0:v1] or lies inside it."""
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
@@ -89,7 +89,7 @@ def polygon_hits_segment(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: 
     return point_in_polygon(verts, v0, v1, 0.5 * (ax + bx), 0.5 * (ay + by))
 
 
-@inner_kernel
+@kernel
 def segment_gap(
     verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, ax: float, ay: float, bx: float, by: float
 ) -> float:
@@ -114,7 +114,7 @@ def segment_gap(
     return gap
 
 
-@inner_kernel
+@kernel
 def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int) -> float:  # fmt: skip
     """How far others[w0:w1] lies beyond the best edge of the convex polygon verts[v0:v1], m."""
     gap = -math.inf
@@ -132,7 +132,7 @@ def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, other
     return gap
 
 
-@inner_kernel
+@kernel
 def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int,
                 other_turn: float) -> float:  # fmt: skip
     """How far apart two polygons are along the best of their axes, m: positive if they do not touch.
@@ -165,7 +165,7 @@ def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, oth
     return CONTACT
 
 
-@inlined_kernel
+@inline_kernel
 def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float,
                   reach: float, near: I4) -> tuple[int, float]:  # fmt: skip
     """Note in `near` the solid segments within `reach` m of (x, y), as entries of the grid.
@@ -191,7 +191,7 @@ def near_segments(start: I4, seg: F8, classes: U2, x0: float, y0: float, h: floa
     return count, nearest * h
 
 
-@inlined_kernel
+@inline_kernel
 def near_bodies(rows: I8, at: F8, classes: U2, start: I8, frame: F8, shape: I8, widest: float, farthest: float,
                 i: int, x: float, y: float, reach: float, near: I8) -> int:  # fmt: skip
     """Note in `near` the other solid bodies whose circle is within `reach` m of (x, y); how many.
@@ -211,7 +211,7 @@ def near_bodies(rows: I8, at: F8, classes: U2, start: I8, frame: F8, shape: I8, 
     return count
 
 
-@inlined_kernel
+@inline_kernel
 def leeway_among(part_start: I8, vert_start: I8, world: F8, rows: I8, at: F8, classes: U2, start: I8,
                  frame: F8, shape: I8, widest: float, farthest: float, i: int, x: float, y: float, radius: float) -> float:  # fmt: skip
     """How far body `i`, whose corners stand in `world` for a place at (x, y), is from other solid bodies there, m: by its circle.
@@ -247,7 +247,7 @@ def leeway_among(part_start: I8, vert_start: I8, world: F8, rows: I8, at: F8, cl
     return found
 
 
-@inlined_kernel
+@inline_kernel
 def clear_of_segments(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, world: F8, v0: int,
                       v1: int) -> bool:  # fmt: skip
     """Whether the corners world[v0:v1] lie on one side of each of the first segments of `near_seg`, or before or behind it."""
@@ -266,7 +266,7 @@ def clear_of_segments(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_s
     return True
 
 
-@inlined_kernel
+@inline_kernel
 def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
          vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, cosine: float, sine: float,
          dx: float, dy: float, dth: float, enough: float, escaping: bool, placed: F8) -> float:  # fmt: skip
@@ -317,7 +317,7 @@ def room(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int,
     return gap
 
 
-@inlined_kernel
+@inline_kernel
 def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
                   vert_start: I8, turn: F8, edge: F8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, cosine: float,
                   sine: float, dx: float, dy: float, dth: float, inner: float, placed: F8) -> float:  # fmt: skip
@@ -380,14 +380,14 @@ def free_fraction(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segme
     return low
 
 
-@inner_kernel
+@kernel
 def sector(x: float, y: float) -> int:
     """Number of the sector of the bearing of (x, y) in a body's frame."""
     turn = math.atan2(y, x) / (2.0 * math.pi)
     return int(math.floor(turn * SECTORS)) % SECTORS
 
 
-@inner_kernel
+@kernel
 def chord_sectors(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, by: float, x: float, y: float,
                   c: float, s: float) -> np.uint64:  # fmt: skip
     """Sectors, as bits, of the part of the segment a–b that lies in the polygon verts[v0:v1], seen from the body's origin (x, y).
@@ -422,7 +422,7 @@ def chord_sectors(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, 
     return bits
 
 
-@inner_kernel
+@kernel
 def contact_sectors(seg: F8, x0: float, y0: float, h: float, near_seg: I4, n_segments: int, pose: F8, radii: F8, part_start: I8,
                     vert_start: I8, verts: F8, world: F8, near: I8, n_bodies: int, i: int, dx: float, dy: float,
                     dth: float, placed: F8) -> np.uint64:  # fmt: skip
@@ -480,11 +480,11 @@ def is_blocked(grid: Grid, pose: F8, bodies: Bodies, bins: Bins, row: int) -> bo
     return gap <= 0.0
 
 
-@kernel
-def find_blocked(grid: Grid, pose: F8, bodies: Bodies, bins: Bins, rows: I8, found: I1) -> None:
+@entry_kernel
+def find_blocked(world: World, pose: F8, rows: I8, found: I1) -> None:
     """`is_blocked` for each of the bodies `rows`, (n,), into `found`, (n,), as 0 or 1; for callers outside the step."""
     for i in range(rows.shape[0]):
-        found[i] = 1 if is_blocked(grid, pose, bodies, bins, rows[i]) else 0
+        found[i] = 1 if is_blocked(world.grid, pose, world.bodies, world.bins, rows[i]) else 0
 
 
 @merged_kernel

@@ -15,7 +15,7 @@ import numpy as np
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.collide import OBSTACLE, segment_distance
 from botyard.engine.kernels.grid import wall_distance
-from botyard.engine.kernels.jit import inner_kernel, merged_kernel
+from botyard.engine.kernels.jit import kernel, merged_kernel
 from botyard.engine.kernels.manifolds import KEEP, SKIP, at_joint, feature_key, manifold, touch_side
 from botyard.engine.kernels.noise import mix
 from botyard.engine.layout import F8, I4, I8, U1, U2, U8
@@ -105,7 +105,7 @@ TWELVE = np.uint64(12)
 # -- what is near
 
 
-@inner_kernel
+@kernel
 def heap_sort(key: F8, item: I8, n: int) -> None:
     """Sort the first `n` by key, then by item, in place (Williams, 1964)."""
     for turn in range(n // 2 + n):
@@ -130,7 +130,7 @@ def heap_sort(key: F8, item: I8, n: int) -> None:
         key[root], item[root] = k, i
 
 
-@inner_kernel
+@kernel
 def find_pairs(slots: F8, flags: I8, count: int, rank: F8, item: I8, pair: F8, pair_item: I8) -> int:
     """List the pairs of slots whose bounds are less than `SKIN` apart, at least one of them with mass, in the order of slots.
 
@@ -200,7 +200,7 @@ def wall_hash(bits: U8, k: int) -> np.uint64:
     return z >> TWELVE
 
 
-@inner_kernel
+@kernel
 def find_walls(start: I4, seg: F8, bits: U8, classes: U2, clear: U1, frame: tuple[float, float, float], shape: tuple[int, int],
                slots: F8, flags: I8, count: int, lists: tuple[F8, I8, F8, U8]) -> bool:  # fmt: skip
     """List the walls near each body with mass, each once, sorted by hash. False when there is no room for all.
@@ -290,7 +290,7 @@ def is_before(old: U8, o: int, first: np.uint64, second: np.uint64, feature: np.
     return old[o, 2] < feature
 
 
-@inner_kernel
+@kernel
 def add_touches(slots: F8, a: int, b: int, ids: tuple[np.uint64, np.uint64, np.uint64], point: F8, n: int, touch: F8, ends: I8, key: U8,
                 at: int, old_key: U8, old: F8, old_count: int, o: int, scale: float) -> int:  # fmt: skip
     """Write the `n` contacts of `point` between two slots from row `at` on; there is room for them.
@@ -316,7 +316,7 @@ def add_touches(slots: F8, a: int, b: int, ids: tuple[np.uint64, np.uint64, np.u
     return o
 
 
-@inner_kernel
+@kernel
 def touch_bodies(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corner_start: I8, corners: F8, pair: F8, pairs: int,
                  point: F8, touch: F8, ends: I8, key: U8, old_key: U8, old: F8, old_count: int,
                  scale: float) -> tuple[int, int]:  # fmt: skip
@@ -366,7 +366,7 @@ def touch_bodies(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, cor
     return int(at), int(o)
 
 
-@inner_kernel
+@kernel
 def touch_walls(slots: F8, flags: I8, count: int, uid: U8, piece_start: I8, corner_start: I8, corners: F8, wall: F8, wall_id: U8,
                 point: F8, touch: F8, ends: I8, key: U8, old_key: U8, old: F8, old_count: int, scale: float, at: int,
                 o: int) -> int:  # fmt: skip
@@ -437,7 +437,7 @@ def approach(slots: F8, a: int, b: int, touch: F8, t: int) -> tuple[float, float
     return vx, vy
 
 
-@inner_kernel
+@kernel
 def prepare(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float) -> None:
     """Before the impulses of a small step: what bounces, by the velocities before; forces; then the impulses of the step before."""
     part = (1.0 - math.exp(-PART_RATE * h)) / h
@@ -494,7 +494,7 @@ def order_touches(flags: I8, ends: I8, touches: int) -> None:
                 n += 1
 
 
-@inner_kernel
+@kernel
 def solve_touches(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
     """Go through all contacts once. Returns whether an impulse has changed a velocity."""
     changed = False
@@ -534,7 +534,7 @@ def solve_touches(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
     return changed
 
 
-@inner_kernel
+@kernel
 def solve_floor(slots: F8, flags: I8, count: int, h: float) -> bool:
     """Go through the friction of all bodies on the floor, or of their wheels, once. Returns whether an impulse has changed a velocity."""
     changed = False
@@ -556,7 +556,7 @@ def solve_floor(slots: F8, flags: I8, count: int, h: float) -> bool:
     return changed
 
 
-@inner_kernel
+@kernel
 def solve(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float) -> None:
     """Find the impulses of a small step, as well as `ITERATIONS` rounds can; then take overlaps back."""
     order_touches(flags, ends, touches)

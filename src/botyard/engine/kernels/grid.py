@@ -9,14 +9,14 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.jit import inlined_kernel, kernel
+from botyard.engine.kernels.jit import entry_kernel, inline_kernel
 from botyard.engine.layout import F8, I2, I4, U1, U2
 
 COVER_MARGIN = 1e-6
 """Segments are entered into cells this much beyond their edges, in cells, so that rounding cannot lose one at a border."""
 
 
-@kernel
+@entry_kernel
 def cover(seg: F8, x0: float, y0: float, h: float, nx: int, ny: int, start: I4, entries: I4, fill: bool) -> None:
     """Visit every cell that each segment touches.
 
@@ -56,7 +56,7 @@ def cover(seg: F8, x0: float, y0: float, h: float, nx: int, ny: int, start: I4, 
                     start[c + 1] += 1
 
 
-@kernel
+@entry_kernel
 def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
     """Write `clear` (see `Grid.clear`): the largest-empty-square recurrence, once for each quadrant of directions.
 
@@ -86,7 +86,7 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
                 clear[q, j, i] = side + 1
 
 
-@inlined_kernel
+@inline_kernel
 def wall_distance(clear: U1, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float) -> float:
     """So far, m, is the nearest segment from (`x`, `y`) at the least, by the free squares around its cell; may be negative."""
     cx, cy = (x - x0) / h, (y - y0) / h
@@ -97,7 +97,7 @@ def wall_distance(clear: U1, x0: float, y0: float, h: float, nx: int, ny: int, x
     return max(max(-cx, cx - nx), max(-cy, cy - ny)) * h if nx > 0 else math.inf
 
 
-@kernel
+@entry_kernel
 def gather(seg: F8, mask: U2, bright: I2, entries: I4, x0: float, y0: float, h: float,
            out: F8, out_mask: U2, out_bright: I2) -> None:  # fmt: skip
     """Copy each entry's segment into cell units beside its neighbours, so that a ray reads memory in one stretch."""
@@ -114,7 +114,7 @@ def gather(seg: F8, mask: U2, bright: I2, entries: I4, x0: float, y0: float, h: 
         out_bright[n] = bright[k]
 
 
-@kernel
+@entry_kernel
 def prefix_sum(start: I4) -> None:
     """Turn counts into offsets, in place: start[i] := start[0] + … + start[i]."""
     total = np.int64(0)

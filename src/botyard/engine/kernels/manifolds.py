@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from botyard.engine.kernels.jit import inner_kernel, kernel, merged_kernel
+from botyard.engine.kernels.jit import kernel, merged_kernel
 from botyard.engine.layout import F8
 
 PREFER = 5e-5
@@ -28,7 +28,7 @@ RIGHT, LEFT, KEEP, SKIP = 0, 1, 2, 3
 """What a contact at an end of a wall is; the first two are the edges of a wall, too."""
 
 
-@inner_kernel
+@kernel
 def best_edge(corners: F8, a0: int, a1: int, b0: int, b1: int) -> tuple[float, int]:
     """How far corners[b0:b1] lies beyond the best edge of corners[a0:a1], m, and which edge that is; ends early when they are apart."""
     best, edge = -math.inf, a0
@@ -106,7 +106,7 @@ def manifold(corners: F8, a0: int, a1: int, b0: int, b1: int, point: F8) -> tupl
     return count, turned, edge - r0, facing - o0
 
 
-@inner_kernel
+@kernel
 def touch_edge(corners: F8, edge: int, r0: int, r1: int, o0: int, o1: int, point: F8) -> tuple[int, int]:
     """Where the polygon corners[o0:o1] touches this edge of corners[r0:r1], beyond which none of it is: `point` as `manifold` has it.
 
@@ -144,7 +144,7 @@ def quarters(x: float, y: float) -> float:
     return part if y >= 0.0 else 4.0 + part
 
 
-@inner_kernel
+@kernel
 def at_joint(corners: F8, a0: int, a1: int, wall: F8, first: int, last: int, w: int, nx: float, ny: float) -> int:
     """Whether a contact of the polygon corners[a0:a1] with the end of a wall is none, because other walls go on there.
 

@@ -24,7 +24,7 @@ from botyard.engine.kernels.contacts import (
     touch_walls,
     wake,
 )
-from botyard.engine.kernels.jit import inner_kernel, kernel, merged_kernel
+from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine, wrap
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.masslayout import (
@@ -198,7 +198,7 @@ def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
     return control != POSE and demand[k, 0] == 0.0 and demand[k, 1] == 0.0 and demand[k, 2] == 0.0
 
 
-@inner_kernel
+@kernel
 def sort_rows(
     m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float
 ) -> tuple[int, bool, bool, float, float]:
@@ -233,7 +233,7 @@ def sort_rows(
     return masses, awake, moved, far, thin
 
 
-@inner_kernel
+@kernel
 def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bool:
     """Give the movers near bodies with mass, and those bodies, the slot 0 for the time being. Returns whether such a mover has moved."""
     moved = False
@@ -262,7 +262,7 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
     return moved
 
 
-@inner_kernel
+@kernel
 def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float) -> tuple[int, int, float]:
     """Number the slots in the order of `State.uid` and fill them.
 
@@ -317,7 +317,7 @@ def fill_common(slots: F8, s: int, values: F8, i: int) -> None:
     slots[s, X_HI] = slots[s, Y_HI] = -math.inf
 
 
-@inner_kernel
+@kernel
 def fill_mover(
     slots: F8,
     flags: I8,
@@ -345,7 +345,7 @@ def fill_mover(
     flags[s, STIRS] = 1 if put or slots[s, SPEED] > 0.0 else 0
 
 
-@inner_kernel
+@kernel
 def fill_mass(
     slots: F8,
     flags: I8,
@@ -407,7 +407,7 @@ def pd_speed(p: float, d: float, error: float, h: float) -> float:
     return p * error / (1.0 + d + h * p)
 
 
-@inner_kernel
+@kernel
 def drive(slots: F8, flags: I8, count: int, h: float) -> None:
     """What acts on bodies in a small step: forces, wheels, controllers, damping."""
     for s in range(count):
@@ -447,7 +447,7 @@ def drive(slots: F8, flags: I8, count: int, h: float) -> None:
             )
 
 
-@inner_kernel
+@kernel
 def place(slots: F8, flags: I8, s: int, piece_start: I8, corner_start: I8, local: F8, corners: F8) -> None:
     """Write the corners of a slot in the world, their normals, and its bounds."""
     row = flags[s, ROW]
@@ -474,7 +474,7 @@ def place_mover(slots: F8, s: int, part: float) -> None:
     slots[s, TH] = slots[s, STH] + part * slots[s, TTH]
 
 
-@inner_kernel
+@kernel
 def go(
     slots: F8, flags: I8, count: int, h: float, part: float, piece_start: I8, corner_start: I8, local: F8, corners: F8
 ) -> None:
@@ -526,7 +526,7 @@ def press(slots: F8, s: int, t: int, touch: F8, ax: float, ay: float, turn: floa
         slots[s, DEEP] = max(slots[s, DEEP], touch[t, DEEPNESS])
 
 
-@inner_kernel
+@kernel
 def feel(slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int, k: int, substeps: int) -> None:
     """After a small step: see who is touched where, and stop the movers that only press into what is stuck."""
     for s in range(count):
@@ -554,7 +554,7 @@ def feel(slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touche
 # -- the end of a step
 
 
-@inner_kernel
+@kernel
 def end_mass(
     slots: F8, flags: I8, s: int, pose: F8, vel: F8, disp: F8, i: int, drives: bool, mass: MassState, dt: float
 ) -> bool:
@@ -593,7 +593,7 @@ def end_mass(
     return wanted > 1e-3 and length(vx, vy) < STALLED * wanted
 
 
-@inner_kernel
+@kernel
 def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: int, dt: float) -> int:
     """Write what became of all who took part. Returns `OK`, or `LOST_SOME`."""
     slots, flags, bits, answer = work.slots, work.flags, work.bits, OK
@@ -629,7 +629,7 @@ def rest(m: Moving, mass: MassState, i: int) -> None:
         m.vel[i, k] = mass.wrench[i, k] = mass.floor[i, k] = 0.0
 
 
-@inner_kernel
+@kernel
 def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
     """Note where everybody stands now."""
     for i in range(m.pose.shape[0]):
@@ -644,7 +644,7 @@ def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
             mass.seen[i, k] = m.pose[i, k] if there else math.nan
 
 
-@inner_kernel
+@kernel
 def small_steps(
     m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, work: Workspace, count: int, substeps: int, dt: float
 ) -> int:
@@ -702,7 +702,7 @@ def small_steps(
     return OK
 
 
-@kernel
+@entry_kernel
 def move_masses(
     m: Moving, walls: Walls, shapes: MassShapes, mass: MassState, table: Impulses, work: Workspace, dt: float
 ) -> int:

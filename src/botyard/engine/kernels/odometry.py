@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from botyard.engine.kernels.jit import kernel, merged_kernel
+from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import arc, cosine_sine, wrap
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, U8, State
@@ -13,6 +13,12 @@ ODOMETRY_STREAM = 1
 """Device number of odometry in the random streams."""
 BEFORE_ALL_TICKS = (1 << 63) - 1
 """The tick under which errors for a robot's whole life are drawn: one that no run reaches."""
+
+
+@entry_kernel
+def draw_row_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: int, tick: int) -> None:
+    """`draw_errors`, for callers outside the step."""
+    draw_errors(uid, low, high, err, i, seed, tick)
 
 
 @kernel

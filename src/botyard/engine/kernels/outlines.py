@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from botyard.engine.kernels.jit import inlined_kernel, merged_kernel
+from botyard.engine.kernels.jit import inline_kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine
 from botyard.engine.layout import F8, Bodies, State
 
 
-@inlined_kernel
+@inline_kernel
 def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: float, into: F8, at: int) -> None:
     """Write the corners verts[v0:v1] of a body at (`x`, `y`) and a heading of cosine `c` and sine `s` to `into`, from row `at` on."""
     for v in range(v0, v1):

@@ -14,7 +14,7 @@ import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.grid import wall_distance
-from botyard.engine.kernels.jit import inline_kernel, inlined_kernel, inner_kernel, merged_kernel
+from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, I2, I4, I8, U2, U8, Bins, Bodies, Grid, State
@@ -237,7 +237,7 @@ def aim_beams(fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th
                 dir_x[j], dir_y[j] = away_from_zero(dx * ec - dy * es), away_from_zero(dx * es + dy * ec)
 
 
-@inner_kernel
+@kernel
 def nearest_seen(start: I4, seg: F8, classes: U2, wanted: np.uint16, cell: np.uint64, gx: float, gy: float, dx: float, dy: float,
                  best: float, hit: int) -> tuple[float, int]:  # fmt: skip
     """The nearest segment of the classes `wanted` in a cell on a ray, if it is nearer than `best`: range in cells, and entry."""
@@ -259,7 +259,7 @@ def walk_beams(grid: Grid, beams: Beams, count: int, mask: int) -> None:
     raw, bright, cosine = beams.raw, beams.bright, beams.cosine
     nx, ny, h, plain, x0, y0 = grid.nx, grid.ny, grid.h, grid.plain, grid.x0, grid.y0
     start, seg, classes, brights = grid.start, grid.seg, grid.mask, grid.bright
-    clear = grid.clear.reshape(4 * nx * ny)
+    clear = grid.clear_flat
     wanted = np.uint16(mask)
     inv = 1.0 / h
     for j in range(0, count, 2):
@@ -312,7 +312,7 @@ def walk_beams(grid: Grid, beams: Beams, count: int, mask: int) -> None:
                 cosine[j2] = abs(dx2 * seg[hit2, 3] - dy2 * seg[hit2, 2]) / math.hypot(seg[hit2, 2], seg[hit2, 3])
 
 
-@inlined_kernel
+@inline_kernel
 def shorten(beams: Beams, j: int, bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:
     """Shorten beam `j` to the first edge of the polygons `p0` … `p1` − 1 of a body that gives the laser return `bright`."""
     ox, oy, dx, dy, exact = beams.org_x[j], beams.org_y[j], beams.dir_x[j], beams.dir_y[j], beams.raw[j]
@@ -367,7 +367,7 @@ def sector_of(x: float, y: float) -> int:
     return min(int(part * (0.25 * SECTORS)), SECTORS - 1)
 
 
-@inlined_kernel
+@inline_kernel
 def longest(raw: F8, count: int) -> float:
     """The longest of the first `count` beams, m."""
     most = 0.0
@@ -406,7 +406,7 @@ def meets_circle(rx: float, ry: float, dx: float, dy: float, radius: float, r: f
     return (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < r)
 
 
-@inlined_kernel
+@inline_kernel
 def meet_by_bearing(fans: Fans, beams: Beams, b0: int, b: int, th: float, c: float, s: float, rx: float, ry: float, radius: float,
                     bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:  # fmt: skip
     """Shorten the beams of bundle `b` that meet the polygons `p0` … `p1` − 1 of a body, whose circle is at (`rx`, `ry`) from the origin.
@@ -448,7 +448,7 @@ def meet_by_bearing(fans: Fans, beams: Beams, b0: int, b: int, th: float, c: flo
                 shorten(beams, j, bright, world, vert_start, p0, p1)
 
 
-@inlined_kernel
+@inline_kernel
 def meet_by_all(beams: Beams, count: int, bx: float, by: float, radius: float, bright: int, world: F8, vert_start: I8,
                 p0: int, p1: int) -> None:  # fmt: skip
     """Shorten those of the first `count` beams that meet the polygons `p0` … `p1` − 1 of a body with its circle at (`bx`, `by`).
@@ -530,7 +530,7 @@ def cast_beams(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans,
             last_i0, last_i1, last_j0, last_j1 = i0, i1, j0, j1
 
 
-@inner_kernel
+@kernel
 def finish_reading(r: float, r_min: float, r_max: float, noise: float, key: int, j: int) -> float:
     """Range error and limits applied to the exact range `r`, m; a beam that met nothing stays without error."""
     if r < r_max and noise > 0.0:
@@ -538,7 +538,7 @@ def finish_reading(r: float, r_min: float, r_max: float, noise: float, key: int,
     return min(max(r, r_min), r_max)
 
 
-@inner_kernel
+@kernel
 def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_cos: float, strength: int) -> int:
     """Laser return reported: bright surfaces only within the device's range and incidence (SEN-007)."""
     if bright > 1:
@@ -573,7 +573,7 @@ def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: in
             bright[at] = 1 if nearest < r_max else 0
 
 
-@inner_kernel
+@kernel
 def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, beams: Beams, active: I8, seed: int, tick: int,
                 ranges: F8, bright: I2) -> None:  # fmt: skip
     """Take all readings of the devices listed in `active`, one after the other: write them to `ranges` (m) and `bright`.

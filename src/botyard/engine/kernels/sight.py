@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 
-from botyard.engine.kernels.jit import kernel
+from botyard.engine.kernels.jit import entry_kernel
 from botyard.engine.kernels.raycast import aim, away_from_zero, segment_range, stride
-from botyard.engine.layout import F8, I8, U1, Bodies, Grid, State
+from botyard.engine.layout import F8, I8, U1, World
 
 WALL = -1
 """In place of a body's row: a wall."""
 NOTHING = -2
 
 
-@kernel
-def look(grid: Grid, bodies: Bodies, state: State, seen: U1, eye: int, x: float, y: float, bearings: F8, reach: float, mask: int,
+@entry_kernel
+def look(world: World, seen: U1, eye: int, x: float, y: float, bearings: F8, reach: float, mask: int,
          ranges: F8, rows: I8) -> None:  # fmt: skip
     """The nearest thing in each of some directions.
 
@@ -37,16 +37,11 @@ def look(grid: Grid, bodies: Bodies, state: State, seen: U1, eye: int, x: float,
     rows : (k,) int64 array
         Output: row of the body that is met, `WALL` or `NOTHING`.
     """
+    grid, bodies, pose = world.grid, world.bodies, world.state.pose
     nx, ny, h = grid.nx, grid.ny, grid.h
-    start, seg, classes, clear = grid.start, grid.seg, grid.mask, grid.clear.reshape(4 * nx * ny)
+    start, seg, classes, clear = grid.start, grid.seg, grid.mask, grid.clear_flat
     gx, gy = (x - grid.x0) / h, (y - grid.y0) / h
-    world, part_start, vert_start, pose, radius = (
-        bodies.world,
-        bodies.part_start,
-        bodies.vert_start,
-        state.pose,
-        bodies.radius,
-    )
+    corners, part_start, vert_start, radius = bodies.world, bodies.part_start, bodies.vert_start, bodies.radius
     for k in range(bearings.shape[0]):
         dx, dy = away_from_zero(math.cos(bearings[k])), away_from_zero(math.sin(bearings[k]))
         best, hit = reach / h, NOTHING
@@ -73,9 +68,9 @@ def look(grid: Grid, bodies: Bodies, state: State, seen: U1, eye: int, x: float,
                 continue
             for p in range(part_start[other], part_start[other + 1]):
                 v0, v1 = vert_start[p], vert_start[p + 1]
-                ax, ay = world[v1 - 1, 0] - x, world[v1 - 1, 1] - y
+                ax, ay = corners[v1 - 1, 0] - x, corners[v1 - 1, 1] - y
                 for v in range(v0, v1):
-                    bx, by = world[v, 0] - x, world[v, 1] - y
+                    bx, by = corners[v, 0] - x, corners[v, 1] - y
                     r = segment_range(ax, ay, bx - ax, by - ay, dx, dy, best)
                     if r < best:
                         best, hit = r, other

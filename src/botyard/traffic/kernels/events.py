@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.traffic.kernels.jit import inlined_kernel, kernel
+from botyard.traffic.kernels.jit import entry_kernel, inline_kernel
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -108,7 +108,7 @@ class World(NamedTuple):
 # -- the queue: a heap of robots, four below each, by the time of their next event, then by number
 
 
-@inlined_kernel
+@inline_kernel
 def _move(w: World, k: int, due: float) -> None:
     """Put the robot at place k where an event at `due` belongs."""
     i = w.heap[k]
@@ -139,7 +139,7 @@ def _move(w: World, k: int, due: float) -> None:
     w.slot[i] = k
 
 
-@inlined_kernel
+@inline_kernel
 def _reach(w: World, i: int, place: float) -> float:
     """When a robot that goes is at a place ahead; it is there already if that is not ahead."""
     d = place - w.f[i, X]
@@ -154,7 +154,7 @@ def _reach(w: World, i: int, place: float) -> float:
     return w.f[i, T] + d / vmax
 
 
-@inlined_kernel
+@inline_kernel
 def _brake_place(w: World, i: int) -> float:
     """Where a robot that goes must begin to brake to stop at its limit."""
     v, vmax, acc, dec = w.f[i, V], w.f[i, VMAX], w.f[i, ACC], w.f[i, DEC]
@@ -164,7 +164,7 @@ def _brake_place(w: World, i: int) -> float:
     return late
 
 
-@inlined_kernel
+@inline_kernel
 def _speed_at(w: World, i: int, t: float) -> float:
     """Speed of a robot at a time, m/s."""
     dt = t - w.f[i, T]
@@ -173,7 +173,7 @@ def _speed_at(w: World, i: int, t: float) -> float:
     return max(0.0, w.f[i, V] - w.f[i, DEC] * dt)
 
 
-@inlined_kernel
+@inline_kernel
 def _place_at(w: World, i: int, t: float) -> float:
     """Place of a robot at a time, m along its path."""
     dt = t - w.f[i, T]
@@ -191,7 +191,7 @@ def _place_at(w: World, i: int, t: float) -> float:
     return w.f[i, X] + dt * (v - 0.5 * w.f[i, DEC] * dt)
 
 
-@inlined_kernel
+@inline_kernel
 def _plan(w: World, i: int, now: float) -> None:
     """Find a robot's next event and put it where it belongs in the queue."""
     p = w.i[i, POINT]
@@ -224,7 +224,7 @@ def _plan(w: World, i: int, now: float) -> None:
 # -- what happens
 
 
-@inlined_kernel
+@inline_kernel
 def _emit(w: World, t: float, robot: int, kind: int, sector: int) -> None:
     w.c[EVENTS] += 1
     if w.c[LOGS]:
@@ -239,7 +239,7 @@ def _emit(w: World, t: float, robot: int, kind: int, sector: int) -> None:
             w.c[LOST] += 1
 
 
-@inlined_kernel
+@inline_kernel
 def _brake(w: World, i: int, t: float) -> None:
     """Begin to brake."""
     v = _speed_at(w, i, t)
@@ -255,7 +255,7 @@ def _brake(w: World, i: int, t: float) -> None:
     _emit(w, t, i, STOP, w.i[i, HEAD])
 
 
-@inlined_kernel
+@inline_kernel
 def _go(w: World, i: int, t: float, limit: float) -> None:
     """Go on, as far as a limit."""
     if t == w.f[i, T]:  # it has just begun to brake: as if it had not, so that equal motions stay equal to the last bit
@@ -283,20 +283,20 @@ def _go(w: World, i: int, t: float, limit: float) -> None:
     _emit(w, t, i, START, w.i[i, HEAD])
 
 
-@inlined_kernel
+@inline_kernel
 def _usual_limit(w: World, i: int) -> float:
     """How far a robot may go that nothing holds back."""
     return w.ends[w.first[i + 1] - 1] if w.c[AT_END] else INFINITE
 
 
-@inlined_kernel
+@inline_kernel
 def _allow(w: World, i: int, t: float) -> None:
     """One more permission for a robot."""
     w.i[i, ALLOWED] += 1
     _emit(w, t, i, GRANT, w.i[i, ALLOWED])
 
 
-@inlined_kernel
+@inline_kernel
 def _set_off(w: World, i: int, t: float) -> None:
     """Go on as far as the permissions reach, after they have changed."""
     if w.i[i, DONE] or w.i[i, MODE] == GONE:
@@ -319,14 +319,14 @@ def _set_off(w: World, i: int, t: float) -> None:
 # -- policies that reserve sectors
 
 
-@inlined_kernel
+@inline_kernel
 def _ranks(w: World, i: int, j: int) -> bool:
     """Whether what robot i waits for is served before what robot j waits for."""
     a, b = w.rank[w.first[i] + w.i[i, ALLOWED] + 1], w.rank[w.first[j] + w.i[j, ALLOWED] + 1]
     return a < b or (a == b and i < j)
 
 
-@inlined_kernel
+@inline_kernel
 def _is_free(w: World, i: int, k: int) -> bool:
     """Whether nobody holds what conflicts with sectors k … of a robot, up to the end of their chain."""
     for g in range(w.first[i] + k, w.first[i] + w.chain[w.first[i] + k] + 1):
@@ -336,7 +336,7 @@ def _is_free(w: World, i: int, k: int) -> bool:
     return True
 
 
-@inlined_kernel
+@inline_kernel
 def _is_safe(w: World, i: int, k: int) -> bool:
     """Banker's test: can all robots end, one after the other, if robot i gets sector k now?
 
@@ -392,7 +392,7 @@ def _is_safe(w: World, i: int, k: int) -> bool:
     return left == 0
 
 
-@inlined_kernel
+@inline_kernel
 def _may(w: World, i: int) -> bool:
     """Whether the policy permits a robot its next sector."""
     k = w.i[i, ALLOWED] + 1
@@ -413,7 +413,7 @@ def _may(w: World, i: int) -> bool:
     return True
 
 
-@inlined_kernel
+@inline_kernel
 def _serve(w: World, i: int, t: float) -> bool:
     """Permit a robot the next sector that it waits for, if the policy does; whether it was. It sets off later."""
     if w.i[i, ALLOWED] >= w.i[i, ASKED] or not _may(w, i):
@@ -425,7 +425,7 @@ def _serve(w: World, i: int, t: float) -> bool:
     return True
 
 
-@inlined_kernel
+@inline_kernel
 def _freed(w: World, g: int, t: float) -> None:
     """A sector was given back: serve those who waited for it, by rank."""
     w.held[g] = 0
@@ -488,7 +488,7 @@ def _freed(w: World, g: int, t: float) -> None:
 # -- the loop
 
 
-@inlined_kernel
+@inline_kernel
 def _enter(w: World, i: int, sector: int, t: float) -> bool:
     """A robot's front is in the next sector; whether that is a collision."""
     g = w.first[i] + sector
@@ -510,7 +510,7 @@ def _enter(w: World, i: int, sector: int, t: float) -> bool:
     return hit
 
 
-@inlined_kernel
+@inline_kernel
 def _finish(w: World, i: int, t: float) -> None:
     w.i[i, DONE] = 1
     w.f[i, FINISHED] = t
@@ -522,7 +522,7 @@ def _finish(w: World, i: int, t: float) -> None:
         w.i[i, MODE] = GONE
 
 
-@kernel
+@entry_kernel
 def allow(w: World, i: int, count: int, t: float) -> None:
     """`count` permissions for robot i at time t; before the start (t < 0) they are only counted."""
     for _ in range(count):
@@ -531,7 +531,7 @@ def allow(w: World, i: int, count: int, t: float) -> None:
         _set_off(w, i, t)
 
 
-@kernel
+@entry_kernel
 def count_stuck(w: World) -> int:
     """How many robots could not end, one after the other, from the present state; `w.done` tells which could (Banker's test)."""
     for s in range(len(w.held)):
@@ -543,7 +543,7 @@ def count_stuck(w: World) -> int:
     return left
 
 
-@kernel
+@entry_kernel
 def begin(w: World) -> None:
     """Plan the first event of all robots."""
     n = len(w.heap)
@@ -554,7 +554,7 @@ def begin(w: World) -> None:
         _plan(w, i, 0.0)
 
 
-@kernel
+@entry_kernel
 def advance(w: World, until: float) -> int:
     """Carry out events up to and including time `until`; see the constants for why it returns. w.d[0] is the time of the last event."""
     room = len(w.et) - 4 * len(w.first) - 4096
@@ -626,7 +626,7 @@ def advance(w: World, until: float) -> int:
             return NOTIFY
 
 
-@kernel
+@entry_kernel
 def places(w: World, t: float, out_x: F8, out_v: F8) -> None:
     """Place (m) and speed (m/s) of all robots at a time after all events so far."""
     for i in range(len(out_x)):

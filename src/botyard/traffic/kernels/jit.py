@@ -1,18 +1,14 @@
-"""The decorators of the traffic kernels; see `botyard.jit`."""
+"""The decorators of the traffic kernels; see `botyard.native.kernels`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from botyard.jit import KernelCache
+from botyard.native.kernels import entry_kernels
+from botyard.native.packages import Package
 
-_CACHE = KernelCache(Path(__file__).resolve().parent.glob("*.py"))
+PACKAGE = Package("traffic", Path(__file__).resolve().parent.glob("*.py"))
 
+entry_kernel, inline_kernel = entry_kernels(PACKAGE), PACKAGE.inline_kernel
 
-kernel = _CACHE.decorator(_nrt=False)
-"""Compile a kernel that is called from Python."""
-
-inlined_kernel = _CACHE.decorator(no_cpython_wrapper=True, _nrt=False, forceinline=True)
-"""Compile one that becomes a part of its caller, and is never to be called from Python while it is compiled."""
-
-__all__ = ["inlined_kernel", "kernel"]
+__all__ = ["PACKAGE", "entry_kernel", "inline_kernel"]

@@ -1,0 +1,230 @@
+"""Makes a shared library of kernels: Numba's code of each entry, unoptimised, goes through LLVM for a named processor and to the linker.
+
+Any platform's library can be made on any other: kernels are the same on all 64-bit little-endian ones, and LLVM writes code for all. What
+is called with which kinds of arguments is found by calling each entry once (`tools.kernels`); so entries come here with their kinds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.native.kernels import Entry
+from botyard.native.shipped import TABLE, this_platform
+
+os.environ["NUMBA_OPT"] = "0"  # Numba's own passes look at this machine's processor; must be set before it is loaded
+os.environ["NUMBA_CPU_NAME"] = "generic"
+
+import llvmlite.binding as llvm
+from numba.core.compiler_lock import global_compiler_lock
+
+from botyard.native import compiler
+
+_llvm: Any = llvm
+compiler.is_building = True
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind of machine that a library is made for.
+
+    Attributes
+    ----------
+    platform : str
+        As `botyard.native.shipped.this_platform` says it.
+    triple : str
+        As LLVM says it.
+    cpu : str
+        Oldest processor that the code runs on, as LLVM calls it.
+    file : str
+        Name of the library.
+    zig : str
+        The platform as `zig cc` calls it.
+    """
+
+    platform: str
+    triple: str
+    cpu: str
+    file: str
+    zig: str
+
+
+TARGETS: Final = {
+    t.platform: t
+    for t in (
+        Target("linux-x86_64", "x86_64-unknown-linux-gnu", "x86-64-v3", "kernels.so", "x86_64-linux-gnu.2.17"),
+        Target("linux-aarch64", "aarch64-unknown-linux-gnu", "generic", "kernels.so", "aarch64-linux-gnu.2.17"),
+        Target("darwin-x86_64", "x86_64-apple-macosx11.0", "x86-64-v3", "kernels.dylib", "x86_64-macos"),
+        Target("darwin-aarch64", "arm64-apple-macosx11.0", "apple-m1", "kernels.dylib", "aarch64-macos"),
+        Target("win32-x86_64", "x86_64-pc-windows-msvc", "x86-64-v3", "kernels.dll", "x86_64-windows-gnu"),
+    )
+}
+"""All that there are libraries for. AArch64 is the oldest of its kind, because a Raspberry Pi 4 is no newer; it has no use for more."""
+
+
+PROCESSOR_FITS: Final = {
+    "x86-64-v3": """
+define i32 @botyard_processor_fits() "target-cpu"="x86-64" {
+begin:
+  %leaf0 = call {i32, i32, i32, i32} asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"(i32 0, i32 0)
+  %last = extractvalue {i32, i32, i32, i32} %leaf0, 0
+  %has7 = icmp uge i32 %last, 7
+  br i1 %has7, label %first, label %no
+first:
+  %leaf1 = call {i32, i32, i32, i32} asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"(i32 1, i32 0)
+  %c1 = extractvalue {i32, i32, i32, i32} %leaf1, 2
+  %m1 = and i32 %c1, 953692673 ; SSE3, SSSE3, FMA, CX16, SSE4.1, SSE4.2, MOVBE, POPCNT, OSXSAVE, AVX, F16C
+  %ok1 = icmp eq i32 %m1, 953692673
+  br i1 %ok1, label %second, label %no
+second:
+  %xcr = call {i32, i32} asm sideeffect "xgetbv", "={ax},={dx},{cx}"(i32 0)
+  %x = extractvalue {i32, i32} %xcr, 0
+  %mx = and i32 %x, 6 ; the system saves SSE and AVX registers
+  %okx = icmp eq i32 %mx, 6
+  %leaf7 = call {i32, i32, i32, i32} asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"(i32 7, i32 0)
+  %b7 = extractvalue {i32, i32, i32, i32} %leaf7, 1
+  %m7 = and i32 %b7, 296 ; BMI1, AVX2, BMI2
+  %ok7 = icmp eq i32 %m7, 296
+  %leafe = call {i32, i32, i32, i32} asm sideeffect "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}"(i32 -2147483647, i32 0)
+  %ce = extractvalue {i32, i32, i32, i32} %leafe, 2
+  %me = and i32 %ce, 32 ; LZCNT
+  %oke = icmp eq i32 %me, 32
+  %ok = and i1 %okx, %ok7
+  %all = and i1 %ok, %oke
+  %answer = zext i1 %all to i32
+  ret i32 %answer
+no:
+  ret i32 0
+}
+""",
+}
+"""Functions that say whether this processor runs the code: bits of CPUID (Intel, Software Developer's Manual, volume 2A) that make up a
+level of the x86-64 psABI. For other processors there is nothing to ask."""
+_ALWAYS: Final = "define i32 @botyard_processor_fits() { ret i32 1 }"
+
+
+def symbol_of(entry: Entry[Any]) -> str:
+    """What an entry is called in the library."""
+    return "botyard_" + entry.name.removeprefix("botyard.").replace(".", "_")
+
+
+def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target, folder: Path) -> Path:
+    """Make the library of these entries, and the table that says what is in it.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+        Each was called once.
+    modules : sequence of str
+        `module_of` each of them.
+    target : Target
+        For what machines.
+    folder : Path
+        Where both are put.
+
+    Raises
+    ------
+    RuntimeError
+        There is no linker, or it failed.
+    """
+    symbols = {entry.signature: symbol_of(entry) for entry in entries}
+    code = _object(modules, target, [*symbols.values(), "botyard_processor_fits"])
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        made = _link(code, target, Path(work))
+        packages = {entry.package.name: entry.package for entry in entries}
+        table = {
+            "platform": target.platform,
+            "cpu": target.cpu,
+            "file": target.file,
+            "sources": {name: package.digest() for name, package in packages.items()},
+            "entries": symbols,
+        }
+        (Path(work) / TABLE).write_text(json.dumps(table, indent=1), "utf-8")
+        # what runs keeps the old file, which has no name any more
+        os.replace(made, folder / target.file)
+        os.replace(Path(work) / TABLE, folder / TABLE)
+    return folder / target.file
+
+
+def module_of(entry: Entry[Any]) -> str:
+    """Unoptimised LLVM code of an entry and all that it calls, as text.
+
+    Raises
+    ------
+    ValueError
+        It was not called.
+    """
+    symbol = symbol_of(entry)
+    if entry.kinds is None:
+        raise ValueError(f"{entry.name} was not called: what it takes is not known")
+    with global_compiler_lock:
+        library = compiler.with_wrapper(entry.function, entry.kinds, entry.result, symbol)
+        return str(library.get_llvm_str())
+
+
+def _object(modules: Iterable[str], target: Target, exported: Sequence[str]) -> bytes:
+    """All modules as one object file, in which only `exported` can be seen from outside."""
+    _llvm.initialize_all_targets()
+    _llvm.initialize_all_asmprinters()
+    _llvm.initialize_native_asmparser()
+    machine = _llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, opt=3, reloc="pic", codemodel="small"
+    )
+    whole = _llvm.parse_assembly(PROCESSOR_FITS.get(target.cpu, _ALWAYS))
+    for text in modules:
+        whole.link_in(_llvm.parse_assembly(text))
+    whole.triple, whole.data_layout = target.triple, str(machine.target_data)
+    for value in (*whole.functions, *whole.global_variables):
+        if not value.is_declaration and value.name not in exported:
+            value.linkage = "internal"
+    options = _llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    passes = _llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(whole, passes)
+    code: bytes = machine.emit_object(whole)
+    return code
+
+
+def linker(target: Target) -> list[str]:
+    """The command that links for a target: the system's compiler for this machine, or that of the ``ziglang`` wheel for any.
+
+    Raises
+    ------
+    RuntimeError
+        There is neither.
+    """
+    system = shutil.which("cc")
+    if system and sys.platform == "linux" and target.platform == this_platform():
+        return [system]
+    try:
+        import ziglang
+    except ImportError:
+        raise RuntimeError(
+            f"no linker for {target.platform}: install a C compiler (cc), or the ziglang package"
+        ) from None
+    return [sys.executable, "-m", ziglang.__name__, "cc", "-target", target.zig]
+
+
+def _link(code: bytes, target: Target, work: Path) -> Path:
+    source, made = work / "kernels.o", work / target.file
+    source.write_bytes(code)
+    options = ["-shared", "-nostdlib", "-s"]
+    if target.platform.startswith("darwin"):
+        options = ["-dynamiclib", "-undefined", "dynamic_lookup"]
+    command = [*linker(target), *options, "-o", str(made), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[:3])} failed: {done.stderr.strip()}")
+    return made
+
+
+__all__ = ["TARGETS", "Target", "build", "linker", "module_of", "symbol_of"]

@@ -1,0 +1,60 @@
+"""Where kernels are kept that were compiled on this machine. Knows nothing of Numba but its version."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from botyard.compiling import watch
+from botyard.native.packages import Package
+
+
+def cache_root() -> Path:
+    """Where compiled kernels are kept: ``NUMBA_CACHE_DIR`` if it is set, else the user's cache folder."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    return Path(chosen) if chosen else user_cache_path("botyard") / "kernels"
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Compiled code of one package.
+
+    Attributes
+    ----------
+    folder : Path
+        Where it is: named after a hash of all sources.
+    is_used : bool
+        False where the user has no writable cache folder: kernels are then compiled in every process.
+    """
+
+    folder: Path
+    is_used: bool
+
+
+@functools.cache
+def cache_of(package: Package) -> Cache:
+    """The cache of a package's kernels; its folder is made."""
+    folder = cache_root() / f"{package.digest()}-{_numba_version()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        is_used = os.access(folder, os.W_OK)
+    except OSError:
+        is_used = False
+    if not is_used:
+        watch.lost = str(folder)
+    return Cache(folder, is_used)
+
+
+def _numba_version() -> str:
+    try:
+        return version("numba")
+    except PackageNotFoundError:
+        return "none"
+
+
+__all__ = ["Cache", "cache_of", "cache_root"]

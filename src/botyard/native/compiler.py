@@ -1,0 +1,252 @@
+"""Compiles kernels with Numba: for this machine, in this process or from the user's cache; and for libraries (`botyard.native.build`).
+
+`_nrt=False`: no counting of references to arrays. Kernels allocate nothing, and their callers keep what they hand over; counting, by
+atomic operations at each call of an inlined kernel and each array taken out of a tuple, was half the time of a step.
+`error_model="numpy"`: no division checks. No `fastmath`: results must be the same everywhere and every time. There is no parallel kernel:
+callers use threads, for kernels run without the interpreter's lock.
+
+Compiled code is cached per user, in a folder named after a hash of all kernel sources of a package. Numba itself looks only at the file
+of a function, so code of a kernel that was compiled into its caller would survive a change of its source.
+
+Importing this module imports Numba. Only `botyard.native.kernels` and builds do, where something must be compiled.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types as python_types
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import event, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.np import arrayobj
+
+from botyard.compiling import Watch, watch
+from botyard.native.cache import cache_of
+from botyard.native.kinds import ArrayKind, Kind, PackKind, ScalarKind
+from botyard.native.packages import Function, as_kernel
+
+_numba: Any = numba
+_types: Any = types
+_ir: Any = ir
+_arrayobj: Any = arrayobj
+
+_SCALARS: Final = {"q": _types.int64, "Q": _types.uint64, "d": _types.float64, "?": _types.boolean}
+_INT64: Final = _ir.IntType(64)
+
+
+class Listener(event.Listener):
+    """Tells a watch what Numba compiles for botyard."""
+
+    def __init__(self, told: Watch) -> None:
+        self.told = told
+
+    def on_start(self, found: Any) -> None:
+        """Numba begins to compile a function, perhaps in the middle of another one."""
+        if _is_ours(found):
+            self.told.begin()
+
+    def on_end(self, found: Any) -> None:
+        """It has ended, well or with an error."""
+        if _is_ours(found):
+            self.told.end(tuple(found.data["args"]) in found.data["dispatcher"].overloads)
+
+
+def _is_ours(found: Any) -> bool:
+    function = getattr(found.data.get("dispatcher"), "py_func", None)
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "botyard"
+
+
+LISTENER: Final = Listener(watch)
+"""That of this process."""
+event.register("numba:compile", LISTENER)  # type: ignore[no-untyped-call]
+
+
+# -- kernels as Numba knows them
+
+is_building = False
+"""Whether what is compiled is for a library: it is not optimised, and nothing of it is kept."""
+_DISPATCHERS: Final[dict[Function, Any]] = {}
+_GLOBALS: Final[dict[str, dict[str, Any]]] = {}
+
+
+def dispatcher_of(function: Function) -> Any:
+    """What Numba compiles in place of a kernel: the same code, that calls other kernels' dispatchers in place of Python functions."""
+    names = _globals_of(function.__module__)
+    if function not in _DISPATCHERS:
+        _DISPATCHERS[function] = _dispatcher(function, names)
+    return _DISPATCHERS[function]
+
+
+def _globals_of(module: str) -> dict[str, Any]:
+    """The names that kernels of a module see."""
+    names = _GLOBALS.get(module)
+    if names is None:
+        names = _GLOBALS[module] = dict(vars(importlib.import_module(module)))
+        for name, value in list(names.items()):
+            function = getattr(value, "function", value)  # of an entry
+            if as_kernel(function) is None:
+                continue
+            if function.__module__ == module:
+                _DISPATCHERS[function] = _dispatcher(function, names)
+            names[name] = dispatcher_of(function)
+    return names
+
+
+def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
+    how = as_kernel(function)
+    assert how is not None
+    twin = python_types.FunctionType(
+        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+    )
+    twin.__qualname__, twin.__module__ = function.__qualname__, function.__module__
+    options: dict[str, Any] = {
+        "_nrt": False,
+        "error_model": "numpy",
+        "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+    }
+    if how.inline == "machine":
+        options["forceinline"] = True
+    elif how.inline == "source":
+        options["inline"] = "always"
+    if is_building:
+        return _numba.njit(**options)(twin)
+    cache = cache_of(how.package)
+    before = _numba.config.CACHE_DIR
+    _numba.config.CACHE_DIR = str(cache.folder)  # read while decorating only; other users of Numba keep theirs
+    try:
+        return _numba.njit(cache=cache.is_used, **options)(twin)
+    finally:
+        _numba.config.CACHE_DIR = before
+
+
+# -- entries
+
+
+def type_of(kind: Kind) -> Any:
+    """Numba's type of a kind."""
+    if isinstance(kind, ArrayKind):
+        return _types.Array(_numba.from_dtype(np.dtype(kind.dtype)), kind.ndim, "C")
+    if isinstance(kind, ScalarKind):
+        return _SCALARS[kind.code]
+    if isinstance(kind, PackKind):
+        return type_of(kind.of)
+    return _types.NamedTuple([type_of(field) for field in kind.fields], kind.cls)
+
+
+def compile_kernel(function: Function, kinds: Sequence[Kind]) -> Any:
+    """Compile a kernel for these arguments, or load it from the cache; gives what Numba knows of it (``CompileResult``)."""
+    dispatcher = dispatcher_of(function)
+    signature = tuple(map(type_of, kinds))
+    dispatcher.compile(signature)
+    return dispatcher.overloads[signature]
+
+
+def add_wrapper(compiled: Any, kinds: Sequence[Kind], result: str, module: Any, symbol: str) -> None:
+    """Add to an LLVM module the function of that name that takes a kernel's words and calls its code.
+
+    Parameters
+    ----------
+    compiled : CompileResult
+        Of `compile_kernel`.
+    kinds : sequence of Kind
+        What it takes.
+    result : str
+        Code of the number that it returns, as in `ScalarKind`; "": none.
+    module : llvmlite.ir.Module
+        Where the function is put.
+    symbol : str
+        Its name.
+    """
+    context = compiled.target_context
+    returns = compiled.signature.return_type
+    kind = {"": _ir.VoidType(), "?": _ir.IntType(8), "d": _ir.DoubleType()}.get(result, _INT64)
+    function = _ir.Function(module, _ir.FunctionType(kind, [_INT64.as_pointer()]), name=symbol)
+    builder = _ir.IRBuilder(function.append_basic_block())
+    arguments, at = [], 0
+    for taken in kinds:
+        arguments.append(_value(context, builder, function.args[0], at, taken))
+        at += taken.words
+    callee = context.declare_function(module, compiled.fndesc)
+    _, value = context.call_conv.call_function(builder, callee, returns, compiled.signature.args, arguments)
+    if result == "":
+        builder.ret_void()
+    elif result == "?":
+        builder.ret(builder.zext(value, _ir.IntType(8)))
+    else:
+        builder.ret(value)
+
+
+def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
+    """The value whose words begin at number `at`."""
+
+    def word(k: int) -> Any:
+        return builder.load(builder.gep(words, [_INT64(k)]))
+
+    if isinstance(kind, ScalarKind):
+        if kind.code == "?":
+            return builder.trunc(word(at), _ir.IntType(1))
+        return builder.bitcast(word(at), _ir.DoubleType()) if kind.code == "d" else word(at)
+    if isinstance(kind, PackKind):
+        inside = builder.inttoptr(word(at), _INT64.as_pointer())
+        return _value(context, builder, inside, 0, kind.of)
+    if isinstance(kind, ArrayKind):
+        return _array(context, builder, [word(at + k) for k in range(kind.words)], kind)
+    values = []
+    for field in kind.fields:
+        values.append(_value(context, builder, words, at, field))
+        at += field.words
+    return context.make_tuple(builder, type_of(kind), values)
+
+
+def _array(context: Any, builder: Any, words: list[Any], kind: ArrayKind) -> Any:
+    """An array as kernels have it, of its address and its shape."""
+    array = context.make_array(type_of(kind))(context, builder)
+    size = np.dtype(kind.dtype).itemsize
+    shape = words[1:]
+    strides = [_INT64(size)]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    _arrayobj.populate_array(
+        array,
+        data=builder.inttoptr(words[0], array.data.type),
+        shape=shape,
+        strides=strides,
+        itemsize=_INT64(size),
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+WRAPPER: Final = "botyard_entry"
+"""What the wrapper is called in code that stays in this process."""
+_LIBRARIES: Final[list[Any]] = []
+"""Code that was compiled in this process, which must stay."""
+
+
+def address_of_compiled(function: Function, kinds: Sequence[Kind], result: str) -> int:
+    """Where the machine code of a kernel with its wrapper is, compiled now or loaded from the cache; see `add_wrapper`."""
+    with global_compiler_lock:
+        library = with_wrapper(function, kinds, result, WRAPPER)
+        _LIBRARIES.append(library)
+        return int(library.get_pointer_to_function(WRAPPER))
+
+
+def with_wrapper(function: Function, kinds: Sequence[Kind], result: str, symbol: str) -> Any:
+    """A code library of Numba's with a kernel and its wrapper. The caller holds Numba's lock."""
+    compiled = compile_kernel(function, kinds)
+    library = compiled.target_context.codegen().create_library(f"{function.__module__}.{function.__qualname__}")
+    module = library.create_ir_module(symbol)
+    add_wrapper(compiled, kinds, result, module, symbol)
+    library.add_ir_module(module)
+    library.add_linking_library(compiled.library)
+    library.finalize()
+    return library
+
+
+__all__ = ["LISTENER", "Listener", "address_of_compiled", "dispatcher_of", "type_of", "with_wrapper"]

@@ -1,0 +1,203 @@
+"""Kernels: functions over arrays that run as machine code, and how Python calls them.
+
+An *entry* is a kernel that Python calls. All others are called by kernels only; they are plain Python functions here, so that this module
+and those with kernels load without a compiler. Where the code of an entry comes from is decided at its first call:
+
+1. from the shared library that the installation ships (`botyard.native.shipped`), if it was made from these sources and fits the processor;
+2. else Numba compiles it now, or loads it from the user's cache (`botyard.native.compiler`);
+3. with ``NUMBA_DISABLE_JIT=1`` or ``BOTYARD_KERNELS=python`` it runs as the Python function that it is.
+
+The calling convention is the same for 1 and 2. An entry takes one pointer to a row of 64-bit words: a number is a word; an array is its
+address and its shape; a tuple of arrays is the words of its fields; a `Pack` is the address of such a row, written once when arrays are
+laid out. So a call from Python costs half a microsecond, whatever the number of arrays. Kernels allocate nothing, do not raise, and run
+without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar, get_type_hints
+
+import numpy as np
+
+from botyard.native.kinds import SCALARS, Kind, PackKind, ScalarKind, format_of, kind_of, words_of
+from botyard.native.packages import Function, Package, mode
+
+R = TypeVar("R")
+
+
+class Entry(Generic[R]):
+    """A kernel that Python calls.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel. Numbers among its arguments are annotated as int, float, bool or np.uint64; it returns None or one of them.
+
+    Attributes
+    ----------
+    function : callable
+        The same: what runs without the compiler.
+    package : Package
+        Which it belongs to.
+    name : str
+        Its full name.
+    kinds : tuple of Kind or None
+        What it was called with; None: not yet.
+    """
+
+    def __init__(self, function: Callable[..., R], package: Package) -> None:
+        self.function = function
+        self.package = package
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        self.kinds: tuple[Kind, ...] | None = None
+        self._call: Function = self._first
+        ENTRIES[self.name] = self
+
+    def __call__(self, *args: Any) -> R:
+        """Run it.
+
+        Raises
+        ------
+        TypeError
+            An argument is of another kind than in the first call.
+        """
+        result: R = self._call(*args)
+        return result
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its code is there, so that a call takes no longer than others."""
+        return self._call != self._first
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether nothing has to be compiled for it."""
+        if self.is_ready or mode() == "python":
+            return True
+        from botyard.native.shipped import is_shipped
+
+        return is_shipped(self.package)
+
+    @property
+    def signature(self) -> str:
+        """What it is called with, as text.
+
+        Raises
+        ------
+        ValueError
+            It was not called yet.
+        """
+        if self.kinds is None:
+            raise ValueError(f"{self.name} was not called yet")
+        return f"{self.name}({','.join(map(str, self.kinds))})"
+
+    @property
+    def result(self) -> str:
+        """Code of the number that it returns; "": none."""
+        hint = get_type_hints(self.function)["return"]
+        return "" if hint is type(None) else SCALARS[hint].code
+
+    def _first(self, *args: Any) -> R:
+        """The first call: find its code."""
+        with _LOCK:
+            if not self.is_ready:
+                self.kinds = self._kinds(args)
+                address = _address(self)
+                self._call = self._in_python() if address is None else self._as_machine_code(address)
+        return self(*args)
+
+    def _kinds(self, args: tuple[Any, ...]) -> tuple[Kind, ...]:
+        hints = list(get_type_hints(self.function).items())
+        count = self.function.__code__.co_argcount
+        if len(args) != count:
+            raise TypeError(f"{self.name} takes {count} arguments, found {len(args)}")
+        # numbers are of the type that is written there: a float parameter may be given an int
+        return tuple(SCALARS.get(hint) or kind_of(arg) for (_, hint), arg in zip(hints, args, strict=False))
+
+    def _in_python(self) -> Function:
+        assert self.kinds is not None
+        packs = [k for k, kind in enumerate(self.kinds) if isinstance(kind, PackKind)]
+        unsigned = [k for k, kind in enumerate(self.kinds) if kind == SCALARS[np.uint64]]
+        function = self.function
+
+        def call(*args: Any) -> Any:
+            values = list(args)
+            for k in packs:
+                values[k] = values[k].value
+            for k in unsigned:
+                values[k] = np.uint64(values[k])
+            return function(*values)
+
+        return call
+
+    def _as_machine_code(self, address: int) -> Function:
+        """A function that writes the words of its arguments and calls the code at an address."""
+        assert self.kinds is not None
+        native = ctypes.CFUNCTYPE(_RESULTS[self.result], ctypes.c_char_p)(
+            address
+        )  # it lets go of the interpreter's lock
+        names = [f"a{k}" for k in range(len(self.kinds))]
+        words = []
+        for name, kind in zip(names, self.kinds, strict=True):
+            if isinstance(kind, PackKind):
+                words.append(f"{name}.address")
+            elif isinstance(kind, ScalarKind):
+                words.append(name)
+            else:
+                words.append(f"*words({name}, kind_{name})")
+        known = {
+            "native": native,
+            "pack": struct.Struct("<" + format_of(self.kinds)).pack,
+            "words": words_of,
+            **{f"kind_{name}": kind for name, kind in zip(names, self.kinds, strict=True)},
+        }
+        call: Function = eval(f"lambda {', '.join(names)}: native(pack({', '.join(words)}))", known)
+        return call
+
+
+_LOCK: Final = threading.RLock()
+"""Numba compiles one function at a time, and an entry's code is looked for once."""
+ENTRIES: Final[dict[str, Entry[Any]]] = {}
+"""All entries of the modules that are loaded, by name."""
+_RESULTS: Final[dict[str, Any]] = {
+    "": None,
+    "q": ctypes.c_int64,
+    "Q": ctypes.c_uint64,
+    "d": ctypes.c_double,
+    "?": ctypes.c_bool,
+}
+
+
+def entry_kernels(package: Package) -> Callable[[Callable[..., R]], Entry[R]]:
+    """A decorator that makes kernels of a package entries: those that Python calls."""
+
+    def decorate(function: Callable[..., R]) -> Entry[R]:
+        return Entry(package.kernel(function), package)
+
+    return decorate
+
+
+def _address(entry: Entry[Any]) -> int | None:
+    """Where the machine code of an entry is; None: run it in Python."""
+    chosen = mode()
+    if chosen == "python":
+        return None
+    if chosen != "jit":
+        from botyard.native.shipped import library
+
+        address = library().address(entry.package, entry.signature)
+        if address is not None:
+            return address
+        if chosen == "native":
+            raise RuntimeError(f"{library().why_not or 'not in the library'}: {entry.signature}")
+    from botyard.native.compiler import address_of_compiled
+
+    assert entry.kinds is not None
+    return address_of_compiled(entry.function, entry.kinds, entry.result)
+
+
+__all__ = ["ENTRIES", "Entry", "entry_kernels"]

@@ -1,0 +1,263 @@
+"""What may be handed over to kernels, and how it is written down: a row of 64-bit words; see `botyard.native.kernels`."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayKind:
+    """A C-contiguous array.
+
+    Attributes
+    ----------
+    dtype : str
+        Type of its elements, as NumPy writes it ("f8").
+    ndim : int
+        Number of its dimensions.
+    """
+
+    dtype: str
+    ndim: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{self.ndim}]"
+
+    @property
+    def words(self) -> int:
+        """How many words it takes."""
+        return 1 + self.ndim
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarKind:
+    """A number: ``q`` int64, ``Q`` uint64, ``d`` float64 or ``?`` bool, each a word."""
+
+    code: str
+
+    def __str__(self) -> str:
+        return self.code
+
+    @property
+    def words(self) -> int:
+        """How many words it takes."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class TupleKind:
+    """A NamedTuple; its fields stand one behind the other."""
+
+    cls: type[Any]
+    fields: tuple[Kind, ...]
+
+    def __str__(self) -> str:
+        return f"{self.cls.__name__}({','.join(map(str, self.fields))})"
+
+    @property
+    def words(self) -> int:
+        """How many words it takes."""
+        return sum(field.words for field in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class PackKind:
+    """The address of a `Pack`."""
+
+    of: TupleKind
+
+    def __str__(self) -> str:
+        return f"*{self.of}"
+
+    @property
+    def words(self) -> int:
+        """How many words it takes."""
+        return 1
+
+
+Kind = ArrayKind | ScalarKind | TupleKind | PackKind
+
+_DTYPES: Final = {np.dtype(name): name for name in ("f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
+SCALARS: Final = {int: ScalarKind("q"), np.uint64: ScalarKind("Q"), float: ScalarKind("d"), bool: ScalarKind("?")}
+_NO_BYTES: Final = ctypes.c_char * 0
+
+
+def kind_of(value: Any) -> Kind:
+    """What kind a value is.
+
+    Raises
+    ------
+    TypeError
+        Kernels do not take it.
+    """
+    if isinstance(value, np.ndarray):
+        dtype = _DTYPES.get(value.dtype)
+        if dtype is None:
+            raise TypeError(f"kernels take no arrays of {value.dtype}")
+        return ArrayKind(dtype, value.ndim)
+    if isinstance(value, Pack):
+        return PackKind(value.kind)
+    if isinstance(value, tuple):
+        return _tuple_kind(value)
+    if isinstance(value, np.uint64):
+        return SCALARS[np.uint64]
+    for cls, number in ((bool | np.bool_, bool), (int | np.integer, int), (float, float)):
+        if isinstance(value, cls):
+            return SCALARS[number]
+    raise TypeError(f"kernels take arrays, numbers and named tuples of them, not {type(value).__name__}")
+
+
+def _tuple_kind(value: tuple[Any, ...]) -> TupleKind:
+    if not hasattr(value, "_fields"):
+        raise TypeError("kernels take named tuples only")
+    return TupleKind(type(value), tuple(map(kind_of, value)))
+
+
+def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
+    """The words of a value.
+
+    Raises
+    ------
+    TypeError
+        It is not of that kind, or an array has gaps in memory.
+    """
+    if isinstance(kind, ArrayKind):
+        if _DTYPES.get(value.dtype) != kind.dtype or value.ndim != kind.ndim:
+            raise TypeError(f"expected an array {kind}, found {value.dtype.name}[{value.ndim}]")
+        return (address_of(value), *value.shape)
+    if isinstance(kind, TupleKind):
+        if type(value) is not kind.cls:
+            raise TypeError(f"expected {kind.cls.__name__}, found {type(value).__name__}")
+        words: list[int | float] = []
+        for name, field, sort in zip(kind.cls._fields, value, kind.fields, strict=True):
+            try:
+                words += words_of(field, sort)
+            except TypeError as error:
+                raise TypeError(f"{kind.cls.__name__}.{name}: {error}") from None
+        return tuple(words)
+    if isinstance(kind, PackKind):
+        if not isinstance(value, Pack) or value.kind != kind.of:
+            raise TypeError(f"expected a pack of {kind.of}, found {value!r}")
+        return (value.address,)
+    return (value,)
+
+
+def address_of(array: Any) -> int:
+    """Where the elements of a C-contiguous array begin, or the bytes of a ``bytearray``.
+
+    Raises
+    ------
+    TypeError
+        It has gaps in memory.
+    """
+    try:
+        return ctypes.addressof(_NO_BYTES.from_buffer(array))
+    except TypeError:
+        if isinstance(array, np.ndarray) and array.flags.c_contiguous:  # it is read-only
+            return int(array.ctypes.data)
+        raise TypeError("an array must be contiguous in memory for kernels") from None
+
+
+def format_of(kinds: Iterable[Kind]) -> str:
+    """How `struct` writes the words of these kinds."""
+    codes = []
+    for kind in kinds:
+        if isinstance(kind, ScalarKind):
+            codes.append("?7x" if kind.code == "?" else kind.code)
+        elif isinstance(kind, ArrayKind):
+            codes.append("Q" + "q" * kind.ndim)
+        elif isinstance(kind, PackKind):
+            codes.append("Q")
+        else:
+            codes.append(format_of(kind.fields))
+    return "".join(codes)
+
+
+class Pack(Generic[T]):
+    """A named tuple of arrays whose words are written once; kernels get the address of these.
+
+    Parameters
+    ----------
+    value : NamedTuple
+        Arrays, numbers, and other packs. What it holds must not be replaced; elements of arrays may change.
+
+    Attributes
+    ----------
+    source : NamedTuple
+        What was handed over.
+    value : NamedTuple
+        The same with the values of packs in it: what a kernel sees.
+    kind : TupleKind
+        What it consists of.
+    address : int
+        Where its words stand.
+    """
+
+    __slots__ = ("_words", "address", "kind", "source", "value")
+
+    def __init__(self, value: T) -> None:
+        parts: tuple[Any, ...] = value  # type: ignore[assignment]
+        kind = _PACKED.get(type(value))
+        if kind is None:
+            kind = _tuple_kind(parts)
+        form = _FORMATS.get(kind)
+        if form is None:
+            form = _FORMATS[kind] = struct.Struct("<" + format_of([kind]))
+        self._words = bytearray(form.pack(*words_of(parts, kind)))
+        _PACKED[type(value)] = kind
+        self.source = value
+        self.kind = kind
+        self.address = address_of(self._words)
+        self.value: T = (
+            type(value)(*(part.value if isinstance(part, Pack) else part for part in parts))
+            if any(isinstance(part, Pack) for part in parts)
+            else value
+        )
+
+    def __repr__(self) -> str:
+        return f"<pack of {self.kind.cls.__name__}>"
+
+
+class LastPack(Generic[T]):
+    """The pack of a tuple that is replaced now and then: packed anew when it is another object."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self) -> None:
+        self._last: Pack[T] | None = None
+
+    def __call__(self, value: T) -> Pack[T]:
+        """The pack of `value`."""
+        last = self._last
+        if last is None or last.source is not value:
+            last = self._last = Pack(value)
+        return last
+
+
+_PACKED: Final[dict[type[Any], TupleKind]] = {}
+"""What each class of tuples consists of; it is always the same, so that kernels need not look."""
+_FORMATS: Final[dict[TupleKind, struct.Struct]] = {}
+
+
+__all__ = [
+    "SCALARS",
+    "ArrayKind",
+    "Kind",
+    "LastPack",
+    "Pack",
+    "PackKind",
+    "ScalarKind",
+    "TupleKind",
+    "address_of",
+    "format_of",
+    "kind_of",
+    "words_of",
+]

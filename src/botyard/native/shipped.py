@@ -1,0 +1,97 @@
+"""The shared library of kernels that an installation ships: compiled when it was built, for processors of a named kind."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.native.packages import Package, mode
+
+FOLDER: Final = Path(__file__).parent / "lib"
+"""Where the library and its table of contents are."""
+TABLE: Final = "kernels.json"
+"""What is in the library: see `botyard.native.build`."""
+
+
+class Library:
+    """Machine code of entries.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is.
+
+    Attributes
+    ----------
+    why_not : str
+        Why nothing of it can be used; "": it can.
+    """
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._table: dict[str, Any] = {}
+        self._code: ctypes.CDLL | None = None
+        self._fits: dict[str, bool] = {}
+        self.why_not = self._load(folder)
+
+    @property
+    def target(self) -> str:
+        """What it was made for, such as "x86-64-v3"; "": nothing can be used."""
+        return "" if self.why_not else str(self._table["cpu"])
+
+    def _load(self, folder: Path) -> str:
+        try:
+            self._table = json.loads((folder / TABLE).read_text("utf-8"))
+        except FileNotFoundError:
+            return "this installation has no compiled kernels"
+        if self._table["platform"] != this_platform():
+            return f"compiled kernels are for {self._table['platform']}, this is {this_platform()}"
+        try:
+            self._code = ctypes.CDLL(str(folder / self._table["file"]))
+        except OSError as error:
+            return f"compiled kernels cannot be loaded: {error}"
+        if not self._code.botyard_processor_fits():
+            self._code = None
+            return f"compiled kernels need a processor of kind {self._table['cpu']}"
+        return ""
+
+    def fits(self, package: Package) -> bool:
+        """Whether it was made of these sources."""
+        fits = self._fits.get(package.name)
+        if fits is None:
+            made_of = self._table["sources"].get(package.name) if self._code is not None else ""
+            fits = self._fits[package.name] = made_of == package.digest()
+        return fits
+
+    def has(self, name: str) -> bool:
+        """Whether the code of an entry is there, for the arguments that it was made for."""
+        return any(text.startswith(f"{name}(") for text in self._table["entries"])
+
+    def address(self, package: Package, signature: str) -> int | None:
+        """Where the code of an entry of a package is; None: it is not there, or was made of other sources."""
+        symbol = self._table["entries"].get(signature) if self.fits(package) else None
+        return ctypes.cast(self._code[symbol], ctypes.c_void_p).value if self._code is not None and symbol else None
+
+
+@functools.cache
+def library() -> Library:
+    """That of this installation."""
+    return Library()
+
+
+def is_shipped(package: Package) -> bool:
+    """Whether the kernels of a package come from the library, so that nothing has to be compiled."""
+    return mode() in ("auto", "native") and library().fits(package)
+
+
+def this_platform() -> str:
+    """System and processor of this interpreter, as in "linux-x86_64"."""
+    machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    return f"{sys.platform}-{machine}"
+
+
+__all__ = ["FOLDER", "TABLE", "Library", "is_shipped", "library", "this_platform"]

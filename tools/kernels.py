@@ -1,0 +1,99 @@
+"""``python -m tools.kernels``: compile all kernels into the shared library that comes with the package (`botyard.native.build`).
+
+Small worlds run first without the compiler, so that each entry is called once: that says which kinds of arguments it takes. Then each is
+compiled, several at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Final
+
+os.environ["BOTYARD_KERNELS"] = "python"
+
+from botyard.native.kernels import ENTRIES
+from botyard.native.shipped import FOLDER, TABLE, Library, this_platform
+
+LONGEST: Final = ("move_masses", "allow", "cast", "advance")
+"""Begun first, so that no process is left with a long one at the end."""
+
+
+def call_all() -> None:
+    """Call each entry once."""
+    from botyard.sim.warmup import warm_up
+    from botyard.traffic.compare import compile_kernels
+
+    warnings.simplefilter("ignore", RuntimeWarning)  # 64-bit products of NumPy's integers wrap around, as they should
+    warm_up()
+    compile_kernels()
+
+
+def code_of(name: str) -> str:
+    """In a process of its own: the code of an entry, for LLVM."""
+    from botyard.native.build import module_of
+
+    return module_of(ENTRIES[name])
+
+
+def is_current(folder: Path, platform: str) -> bool:
+    """Whether the library in a folder was made of these sources for this platform."""
+    import botyard.sim.warmup
+    import botyard.traffic.compare  # noqa: F401  # all entries
+
+    library = Library(folder)
+    return platform == this_platform() and all(
+        library.fits(e.package) and library.has(e.name) for e in ENTRIES.values()
+    )
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tools.kernels", description=__doc__)
+    parser.add_argument("--target", default=this_platform(), help="platform, such as linux-aarch64; default: this one")
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where the library is put; default: into the package"
+    )
+    parser.add_argument("--force", action="store_true", help="also if it is there and current")
+    parser.add_argument("--if-possible", action="store_true", help="where it cannot be made, say so and succeed")
+    asked = parser.parse_args()
+    if not asked.force and is_current(asked.folder, asked.target):
+        return 0
+    began = time.monotonic()
+    call_all()
+    from botyard.native.build import TARGETS, build, linker
+
+    if asked.target not in TARGETS:
+        print(f"{asked.target}: expected one of {', '.join(TARGETS)}", file=sys.stderr)
+        return 0 if asked.if_possible else 2
+    target = TARGETS[asked.target]
+    try:
+        linker(target)
+    except RuntimeError as error:
+        print(f"kernels: {error}; they are compiled at the first start", file=sys.stderr)
+        return 0 if asked.if_possible else 1
+    names = sorted(ENTRIES, key=lambda name: not name.endswith(LONGEST))
+    modules = []
+    processes = min(os.cpu_count() or 1, len(LONGEST))
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), call_all) as pool:
+        for name, code in zip(names, pool.map(code_of, names), strict=True):
+            modules.append(code)
+            print(
+                f"\rkernels: {len(modules)} of {len(names)} compiled, {name.removeprefix('botyard.'):40}",
+                end="",
+                flush=True,
+            )
+    print(f"\rkernels: optimising for {target.platform}, {target.cpu}" + " " * 40, end="", flush=True)
+    made = build([ENTRIES[name] for name in names], modules, target, asked.folder)
+    print(f"\rkernels: {made.name} and {TABLE} in {made.parent} ({time.monotonic() - began:.0f} s)" + " " * 20)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
