@@ -7,22 +7,34 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from botyard.errors import ArgumentError, UnknownNameError, did_you_mean
 from botyard.geometry import Pose
 from botyard.names import shown
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def _is_numpys(value: object, *names: str) -> bool:
+    """Whether it is of one of these types of NumPy, which is not loaded for that: whoever has such a value has done so."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, tuple(getattr(numpy, name) for name in names))
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool) or _is_numpys(value, "bool_")
+
 
 def found(value: object) -> str:
     """What was found instead, in a few words: value and type; of arrays the shape."""
-    if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape} and type {value.dtype}"
+    if _is_numpys(value, "ndarray"):
+        return f"an array of shape {value.shape} and type {value.dtype}"  # type: ignore[attr-defined]
     return f"{shown(repr(value), 60)} ({type(value).__name__})"
 
 
@@ -57,7 +69,7 @@ def number(
     ArgumentError
         It is something else.
     """
-    if not isinstance(value, (bool, np.bool_, str, bytes)):
+    if not (_is_bool(value) or isinstance(value, (str, bytes))):
         try:
             x = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
@@ -75,7 +87,7 @@ def whole(value: object, what: str, *, low: int | None = None, high: int | None 
     ArgumentError
         It is something else.
     """
-    if not isinstance(value, (bool, np.bool_)):
+    if not _is_bool(value):
         try:
             n = operator.index(value)  # type: ignore[arg-type]
         except TypeError:
@@ -110,7 +122,7 @@ def flag(value: object, what: str) -> bool:
     ArgumentError
         It is something else.
     """
-    if isinstance(value, (bool, np.bool_)):
+    if _is_bool(value):
         return bool(value)
     raise ArgumentError(f"{what}: expected True or False, found {found(value)}")
 
@@ -177,7 +189,7 @@ def pose(value: object, what: str = "pose") -> Pose:
     ArgumentError
         It is something else.
     """
-    ordered = isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    ordered = isinstance(value, (tuple, list)) or (_is_numpys(value, "ndarray") and value.ndim == 1)  # type: ignore[attr-defined]
     values = tuple(value) if ordered else ()  # type: ignore[arg-type]
     if len(values) != 3:
         raise ArgumentError(f"{what}: expected three numbers x (m), y (m), th (rad), found {found(value)}")
@@ -204,6 +216,8 @@ def poses(value: object, what: str = "poses") -> list[Pose]:
     ArgumentError
         It is something else, or holds numbers that are not finite; the first wrong one is named.
     """
+    import numpy as np
+
     if isinstance(value, np.ndarray) and value.ndim == 2 and value.shape[1] == 3 and value.dtype.kind in "fiu":
         wrong = np.flatnonzero(~np.isfinite(value).all(axis=1))
         if not len(wrong):
@@ -224,6 +238,8 @@ def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
     ArgumentError
         Another shape, no numbers, or some that are not finite; the first wrong row is named.
     """
+    import numpy as np
+
     try:
         values = np.ascontiguousarray(value, np.float64)
     except (TypeError, ValueError):

@@ -90,7 +90,7 @@ def test_real_faults_end_with_our_status(fault: str, traced: bool, tmp_path: Pat
     (tmp_path / "a.log").write_text("line\n" * 50_000)
     (tmp_path / "precious").write_text("precious")
     code = (
-        "import ctypes, faulthandler, sys, threading, time\nfrom botyard.cli.fatal import exit_at_fatal_signals\n"
+        "import ctypes, faulthandler, sys, threading, time\nfrom botyard.native.fatal import exit_at_fatal_signals\n"
         f"restore = exit_at_fatal_signals(236, 'a.log')\n{TRACE if traced else ''}\n{FAULTS[fault]}"
     )
     done = subprocess.run(
@@ -107,7 +107,7 @@ def test_real_faults_end_with_our_status(fault: str, traced: bool, tmp_path: Pat
 
 
 def test_what_was_before_comes_back() -> None:
-    code = "import ctypes\nfrom botyard.cli.fatal import exit_at_fatal_signals\nexit_at_fatal_signals(236, None)()\nctypes.string_at(0)"
+    code = "import ctypes\nfrom botyard.native.fatal import exit_at_fatal_signals\nexit_at_fatal_signals(236, None)()\nctypes.string_at(0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, check=False)
     assert done.returncode == -signal.SIGSEGV
 

@@ -51,7 +51,7 @@ def crash_handler(logs: Logs, file: str | None, *, traces: bool = True, alone: b
     with contextlib.ExitStack() as stack:
         if not faulthandler.is_enabled():  # else somebody debugs this process
             if alone:
-                from botyard.cli.fatal import exit_at_fatal_signals  # brings LLVM, which is needed soon anyway
+                from botyard.native.fatal import exit_at_fatal_signals  # brings LLVM, which is needed soon anyway
 
                 stack.callback(exit_at_fatal_signals(int(ExitCode.CRASH), file))
             if traces:

@@ -154,6 +154,11 @@ def hand_over() -> None:
     _state.action, _state.is_settled = _nothing, True
 
 
+def is_own_program() -> bool:
+    """Whether this process is the command line's own, and no program that calls `botyard.cli.main.main`."""
+    return _state.has_begun
+
+
 def was_interrupted() -> bool:
     """Whether a signal has come to end the program before the simulator was ready."""
     return _state.since is not None
@@ -265,6 +270,6 @@ def _ignore() -> None:
 
 
 __all__ = [
-    "Interrupted", "begin", "check", "command", "during", "hand_over", "leave", "leave_interrupted", "ready", "run_loop", "terminate_too",
-    "was_interrupted",
+    "Interrupted", "begin", "check", "command", "during", "hand_over", "is_own_program", "leave", "leave_interrupted", "ready",
+    "run_loop", "terminate_too", "was_interrupted",
 ]  # fmt: skip

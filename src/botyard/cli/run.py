@@ -5,7 +5,6 @@ The options of AMRISim keep their names and meanings, in all its spellings (feat
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import json
@@ -84,13 +83,14 @@ def run(o: RunOptions, context: click.Context) -> int:
 
         return daemonize(context.meta[ARGUMENTS], o.log_file)
     if _is_supervised(o):
-        from botyard.servers.supervise import supervise
+        from botyard.servers.supervise import become_supervisor, supervise
 
         here = Path.cwd()
         if o.cwd is not None:
             _change_folder(o.cwd)
         interrupts.hand_over()
-        return supervise(context.meta[ARGUMENTS], o.log_file, o.state_file, here)
+        look_after = become_supervisor if interrupts.is_own_program() else supervise
+        return look_after(context.meta[ARGUMENTS], o.log_file, o.state_file, here)
     interrupts.terminate_too()
     _raise_file_limit()
     if o.cwd is not None:
@@ -315,6 +315,8 @@ async def _serve(
     sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None, saved: SavedState | None
 ) -> int:
     """Open the ports, say "ready", run until told to end."""
+    import asyncio
+
     from botyard.app.assembly import about, add_robots, assemble, open_doors
     from botyard.servers.seldom import watch_over
 

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from botyard.native.fatal import CODE as FATAL
 from botyard.native.kernels import Entry
+from botyard.native.packages import CONVENTION, digest_of
 from botyard.native.shipped import TABLE, this_platform
 
 os.environ["NUMBA_OPT"] = "0"  # Numba's own passes look at this machine's processor; must be set before it is loaded
@@ -136,7 +138,9 @@ def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target,
         There is no linker, or it failed.
     """
     symbols = {entry.signature: symbol_of(entry) for entry in entries}
-    code = _object(modules, target, [*symbols.values(), "botyard_processor_fits"])
+    code = _object(
+        modules, target, [*symbols.values(), "botyard_processor_fits", "botyard_fatal", "botyard_fatal_handler"]
+    )
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as work:
         made = _link(code, target, Path(work))
@@ -145,6 +149,7 @@ def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target,
             "platform": target.platform,
             "cpu": target.cpu,
             "file": target.file,
+            "convention": digest_of(CONVENTION),
             "sources": {name: package.digest() for name, package in packages.items()},
             "entries": symbols,
         }
@@ -180,7 +185,7 @@ def _object(modules: Iterable[str], target: Target, exported: Sequence[str]) -> 
         cpu=target.cpu, opt=3, reloc="pic", codemodel="small"
     )
     whole = _llvm.parse_assembly(PROCESSOR_FITS.get(target.cpu, _ALWAYS))
-    for text in modules:
+    for text in (FATAL, *modules):
         whole.link_in(_llvm.parse_assembly(text))
     whole.triple, whole.data_layout = target.triple, str(machine.target_data)
     for value in (*whole.functions, *whole.global_variables):

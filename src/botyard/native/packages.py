@@ -11,8 +11,16 @@ from typing import Any, Final
 
 Function = Callable[..., Any]
 
-CONVENTION: Final = [Path(__file__).with_name(name) for name in ("kinds.py", "compiler.py")]
-"""Files that say how kernels are called: with others, machine code is of no use."""
+CONVENTION: Final = [Path(__file__).with_name(name) for name in ("kinds.py", "compiler.py", "fatal.py", "build.py")]
+"""Files that say how kernels are called, and what else is in a library: with others, machine code is of no use."""
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """A hash of the names and contents of files, 16 characters."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +82,7 @@ class Package:
 
     def digest(self) -> str:
         """A hash of all sources, and of how they are called: with another one, machine code is of no use. 16 characters."""
-        digest = hashlib.blake2b(digest_size=8)
-        for path in [*CONVENTION, *self.sources]:
-            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-        return digest.hexdigest()
+        return digest_of([*CONVENTION, *self.sources])
 
     def kernel(self, function: Function) -> Function:
         """A kernel that other kernels call. From Python it is the function that it was."""
@@ -115,4 +120,4 @@ def mode() -> str:
     return chosen
 
 
-__all__ = ["Function", "Kernel", "Package", "as_kernel", "mode"]
+__all__ = ["CONVENTION", "Function", "Kernel", "Package", "as_kernel", "digest_of", "mode"]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from botyard.native.packages import Package, mode
+from botyard.native.packages import CONVENTION, Package, digest_of, mode
 
 FOLDER: Final = Path(__file__).parent / "lib"
 """Where the library and its table of contents are."""
@@ -28,13 +28,15 @@ class Library:
 
     Attributes
     ----------
+    code : CDLL or None
+        The library.
     why_not : str
         Why nothing of it can be used; "": it can.
     """
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._table: dict[str, Any] = {}
-        self._code: ctypes.CDLL | None = None
+        self.code: ctypes.CDLL | None = None
         self._fits: dict[str, bool] = {}
         self.why_not = self._load(folder)
 
@@ -50,12 +52,14 @@ class Library:
             return "this installation has no compiled kernels"
         if self._table["platform"] != this_platform():
             return f"compiled kernels are for {self._table['platform']}, this is {this_platform()}"
+        if self._table.get("convention") != digest_of(CONVENTION):
+            return "compiled kernels are of another version"
         try:
-            self._code = ctypes.CDLL(str(folder / self._table["file"]))
+            self.code = ctypes.CDLL(str(folder / self._table["file"]))
         except OSError as error:
             return f"compiled kernels cannot be loaded: {error}"
-        if not self._code.botyard_processor_fits():
-            self._code = None
+        if not self.code.botyard_processor_fits():
+            self.code = None
             return f"compiled kernels need a processor of kind {self._table['cpu']}"
         return ""
 
@@ -63,7 +67,7 @@ class Library:
         """Whether it was made of these sources."""
         fits = self._fits.get(package.name)
         if fits is None:
-            made_of = self._table["sources"].get(package.name) if self._code is not None else ""
+            made_of = self._table["sources"].get(package.name) if self.code is not None else ""
             fits = self._fits[package.name] = made_of == package.digest()
         return fits
 
@@ -74,7 +78,7 @@ class Library:
     def address(self, package: Package, signature: str) -> int | None:
         """Where the code of an entry of a package is; None: it is not there, or was made of other sources."""
         symbol = self._table["entries"].get(signature) if self.fits(package) else None
-        return ctypes.cast(self._code[symbol], ctypes.c_void_p).value if self._code is not None and symbol else None
+        return ctypes.cast(self.code[symbol], ctypes.c_void_p).value if self.code is not None and symbol else None
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -19,7 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from botyard.errors import DaemonError, ExitCode, TempFileError
+from botyard.errors import BotyardError, DaemonError, ExitCode, TempFileError
+from botyard.names import escaped
 from botyard.safefile import PRIVATE, copy_own, is_device, is_ours, open_own, remove_own
 
 MAX_CRASHES: Final = 5
@@ -79,6 +81,38 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
             if time.monotonic() - begin < 2 * PAUSE:
                 time.sleep(PAUSE)
             more = ["--restarting-after-crash"]
+
+
+def become_supervisor(args: Sequence[str], log_file: str | None, state_file: str | None, folder: Path) -> int:
+    """`supervise` in this process, but in an interpreter that has loaded nothing else: it stays as long as the simulator.
+
+    Parameters and errors are those of `supervise`. Where a program cannot be replaced by another one (Windows), it is done here.
+    """
+    if os.name != "posix":
+        return supervise(args, log_file, state_file, folder)
+    work = os.getcwd()
+    what = json.dumps([list(args), log_file, state_file, str(folder), work])
+    with _blocked():  # what comes meanwhile waits for the handlers of the new program
+        os.chdir(folder)  # modules are found from where this program was started
+        code = "from botyard.servers.supervise import main; main()"
+        try:
+            os.execv(sys.executable, [sys.executable, "-c", code, what])
+        except OSError as error:
+            os.chdir(work)
+            raise DaemonError(f"the simulator cannot be started: {error.strerror}") from None
+
+
+def main() -> None:
+    """The program that looks after a simulator: what `become_supervisor` hands over is its argument."""
+    args, log_file, state_file, folder, work = json.loads(sys.argv[1])
+    os.chdir(work)
+    try:
+        status = supervise(args, log_file, state_file, Path(folder))
+    except BotyardError as error:
+        _say(f"botyard: error: {escaped(str(error))}")
+        status = int(error.exit_code)
+    sys.stdout.flush()
+    os._exit(status)
 
 
 def _say(text: str) -> None:
@@ -176,6 +210,8 @@ class _Worker:
             self._pass_on()
 
         old = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)  # `become_supervisor` has blocked them
         try:
             yield
         finally:
@@ -203,4 +239,4 @@ def _is_crash(status: int) -> bool:
     return status == ExitCode.CRASH or status >= 0x8000_0000  # an exception on Windows
 
 
-__all__ = ["keep_log", "supervise"]
+__all__ = ["become_supervisor", "keep_log", "main", "supervise"]

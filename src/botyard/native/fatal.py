@@ -1,0 +1,154 @@
+"""Fatal signals (a fault in compiled code) end the program with a status of ours, and leave a copy of the log (CRS-001, EXIT-012).
+
+Python cannot do that: when such a signal comes, no Python code can run any more, and `faulthandler` writes its traces and lets the process
+die of the signal. So the handler is machine code, a few dozen instructions. It stands in the library that comes with the package
+(`botyard.native.shipped`); where there is none, LLVM makes it when the program starts. It calls only what POSIX allows in a handler: open,
+read, write, _exit. `faulthandler`, enabled afterwards, hands on to it, because it takes what it finds for the handler before it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Callable
+from typing import Any, Final
+
+from botyard.names import escaped
+from botyard.native.packages import mode
+from botyard.native.shipped import library
+
+SIGNALS: Final = tuple(
+    getattr(signal, n) for n in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT") if hasattr(signal, n)
+)
+"""Those that `faulthandler` knows."""
+_BLOCK: Final = 65536
+"""Bytes that are copied at a time."""
+WORDS: Final = (
+    "open", "read", "write", "_exit", "log", "copy", "read_flags", "write_flags", "block", "block_size", "message", "message_size",
+    "status",
+)  # fmt: skip
+"""What the handler is told, each a word of 64 bits: addresses of functions and of texts, flags, sizes; `log` is 0 where there is none."""
+
+
+def _load(word: str) -> str:
+    at = WORDS.index(word)
+    return f"  %{word} = load i64, ptr getelementptr ([{len(WORDS)} x i64], ptr @botyard_fatal, i64 0, i64 {at})"
+
+
+CODE: Final = f"""
+@botyard_fatal = global [{len(WORDS)} x i64] zeroinitializer
+
+define void @botyard_fatal_handler(i32 %number) {{
+begin:
+{chr(10).join(map(_load, WORDS))}
+  %do_open = inttoptr i64 %open to ptr
+  %do_read = inttoptr i64 %read to ptr
+  %do_write = inttoptr i64 %write to ptr
+  %do_exit = inttoptr i64 %_exit to ptr
+  %text = inttoptr i64 %message to ptr
+  %code = trunc i64 %status to i32
+  %has_log = icmp ne i64 %log, 0
+  br i1 %has_log, label %open_both, label %leave
+open_both:
+  %log_name = inttoptr i64 %log to ptr
+  %copy_name = inttoptr i64 %copy to ptr
+  %flags0 = trunc i64 %read_flags to i32
+  %flags1 = trunc i64 %write_flags to i32
+  %bytes = inttoptr i64 %block to ptr
+  %source = call i32 (ptr, i32, ...) %do_open(ptr %log_name, i32 %flags0)
+  %target = call i32 (ptr, i32, ...) %do_open(ptr %copy_name, i32 %flags1, i32 384) ; 0600
+  br label %again
+again:
+  %count = call i64 %do_read(i32 %source, ptr %bytes, i64 %block_size)
+  %more = icmp sgt i64 %count, 0
+  br i1 %more, label %keep, label %leave
+keep:
+  %kept = call i64 %do_write(i32 %target, ptr %bytes, i64 %count)
+  br label %again
+leave:
+  %said = call i64 %do_write(i32 2, ptr %text, i64 %message_size)
+  call void %do_exit(i32 %code)
+  unreachable
+}}
+"""
+"""``void botyard_fatal_handler(int number)``, and the words that it is told; for LLVM."""
+
+
+def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], None]:
+    """From now on, end with `status` at a fatal signal, and copy the log file to ``FILE-crash`` before.
+
+    Parameters
+    ----------
+    status : int
+        Exit status, 0 … 255.
+    log_file : str, optional
+        The log file. Its name is looked up when the signal comes, as it is begun anew now and then.
+
+    Returns
+    -------
+    callable
+        Restores what was before. Does nothing where the system has no POSIX signals, or where there is neither the library nor LLVM.
+    """
+    code = _code() if os.name == "posix" else None
+    if code is None:
+        return lambda: None
+    words, handler, keep = code
+    system = ctypes.CDLL(None)
+    told: dict[str, Any] = {name: getattr(system, name) for name in ("open", "read", "write", "_exit")}
+    if log_file is not None:
+        safe = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        told |= {
+            "log": ctypes.create_string_buffer(os.fsencode(os.path.abspath(log_file))),
+            "copy": ctypes.create_string_buffer(os.fsencode(os.path.abspath(log_file) + "-crash")),
+            "read_flags": os.O_RDONLY | safe,
+            "write_flags": os.O_WRONLY | os.O_CREAT | os.O_TRUNC | safe,
+            "block": ctypes.create_string_buffer(_BLOCK),
+            "block_size": _BLOCK,
+        }
+    message = _last_words(log_file).encode()
+    told |= {"message": ctypes.create_string_buffer(message), "message_size": len(message), "status": status}
+    for k, name in enumerate(WORDS):
+        value = told.get(name, 0)
+        words[k] = value if isinstance(value, int) else ctypes.cast(value, ctypes.c_void_p).value or 0
+    system.signal.restype = ctypes.c_void_p
+    system.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    before = {number: system.signal(number, handler) for number in SIGNALS}
+    keep += [told]
+
+    def restore() -> None:
+        for number, old in before.items():
+            system.signal(number, old)
+        keep.clear()
+
+    return restore
+
+
+def _code() -> tuple[Any, int, list[Any]] | None:
+    """The words that the handler reads, its address, and what must live as long."""
+    kind = ctypes.c_int64 * len(WORDS)
+    shipped = library().code if mode() in ("auto", "native") else None
+    if shipped is not None:
+        handler = ctypes.cast(shipped.botyard_fatal_handler, ctypes.c_void_p).value
+        assert handler is not None
+        return kind.in_dll(shipped, "botyard_fatal"), handler, []
+    try:
+        from llvmlite import binding
+    except ImportError:
+        return None
+    llvm: Any = binding
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(CODE), machine)
+    engine.finalize_object()
+    words = kind.from_address(engine.get_global_value_address("botyard_fatal"))
+    return words, engine.get_function_address("botyard_fatal_handler"), [engine]
+
+
+def _last_words(log_file: str | None) -> str:
+    kept = f"; the log is kept as {escaped(log_file)}-crash" if log_file is not None else ""
+    return f"botyard: error: a fatal signal in compiled code{kept}\n"
+
+
+__all__ = ["CODE", "SIGNALS", "WORDS", "exit_at_fatal_signals"]
