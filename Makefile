@@ -1,6 +1,6 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make test-layers | test-long | coverage | mutants | lint | fuzz | bench | web | venv | lock | audit | dist | maps | compatibility | clean
+# Also: make test-layers | test-long | coverage | mutants | kernels | lint | fuzz | bench | web | venv | lock | audit | dist | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ EXE :=
 endif
 ARGS ?=
 
-.PHONY: run test test-layers test-long coverage mutants venv lock lint fuzz dist bench bench-peers audit maps compatibility web peers clean
+.PHONY: run kernels test test-layers test-long coverage mutants venv lock lint fuzz dist bench bench-peers audit maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python$(EXE):
@@ -22,9 +22,10 @@ $(BIN)/python$(EXE):
 	  { echo "botyard needs Python 3.11 or later; try: make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# the core: what a user gets from "pip install botyard"
+# the core: what a user gets from "pip install botyard", and the compiler of the kernels that a wheel brings along
 $(VENV)/.core: pyproject.toml | $(BIN)/python$(EXE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jit]"
+	@command -v cc >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check "ziglang>=0.13" || true
 	@touch $@
 
 # every extra but the torch-based training example, and the tools of the developers
@@ -48,7 +49,11 @@ venv: $(VENV)/.all
 web: $(VENV)/.core
 	$(BIN)/python tools/build_web.py --install-node
 
-run: web
+# the library of kernels, when their sources have changed; without a linker they are compiled at the first start
+kernels: $(VENV)/.core
+	@$(BIN)/python -m tools.kernels --if-possible
+
+run: web kernels
 	$(BIN)/botyard run --map office --robot p3dx --robot amigo:bob --controller wander $(ARGS)
 
 # programs of the system that tests talk to: a browser and a display for it, and ROS 1
@@ -75,6 +80,7 @@ export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 
 # give the same results.
 test: $(VENV)/.all web peers
 	$(BIN)/python tools/build_web.py --install-node test
+	$(BIN)/python -m tools.kernels --if-possible
 	$(BIN)/botyard warmup
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow_without_jit" tests/engine tests/devices $(ARGS)

@@ -1,18 +1,36 @@
-"""Puts the built page into wheels and source archives."""
+"""Puts what is built, and not committed, into wheels and source archives: the page, and the shared library of kernels.
+
+A wheel with a library is one for a platform. ``BOTYARD_TARGET=linux-aarch64`` (see `botyard.native.build.TARGETS`) makes one for another
+than this; ``BOTYARD_TARGET=any`` one without a library, which compiles kernels where it runs.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+ROOT = Path(__file__).parent
+TAGS = {
+    "linux-x86_64": "manylinux_2_17_x86_64.manylinux2014_x86_64",
+    "linux-aarch64": "manylinux_2_17_aarch64.manylinux2014_aarch64",
+    "darwin-x86_64": "macosx_11_0_x86_64",
+    "darwin-aarch64": "macosx_11_0_arm64",
+    "win32-x86_64": "win_amd64",
+}
+"""What wheels for a platform are called; the library needs nothing of the system but the functions that every process has."""
+
 
 def _build_web() -> ModuleType | None:
     """``tools/build_web.py``; None in a source archive, which brings the page along."""
-    path = Path(__file__).with_name("tools") / "build_web.py"
+    path = ROOT / "tools" / "build_web.py"
     if not path.is_file():
         return None
     spec = importlib.util.spec_from_file_location("build_web", path)
@@ -23,18 +41,47 @@ def _build_web() -> ModuleType | None:
     return module
 
 
+def _target() -> str:
+    """What platform a wheel is made for; "any": for none."""
+    machine = os.uname().machine if hasattr(os, "uname") else "x86_64"
+    here = f"{sys.platform}-{'aarch64' if machine == 'arm64' else machine}"
+    target = os.environ.get("BOTYARD_TARGET", here)
+    return target if target in TAGS else "any"
+
+
 class CustomBuildHook(BuildHookInterface):
-    """Builds the page first."""
+    """Builds both first."""
 
     def dependencies(self) -> list[str]:
-        """Node as a Python package, where the system has none and the page must be built."""
+        """What building needs: the package's own libraries and Numba, a linker, and Node, where the system has none."""
         web = _build_web()
-        if web is None or web.is_built() or web.system_node() is not None:
-            return []
-        return [web.NODE_PACKAGE]
+        needed = [] if web is None or web.is_built() or web.system_node() is not None else [web.NODE_PACKAGE]
+        if self.target_name == "wheel" and _target() != "any":
+            project = self.metadata.core_raw_metadata
+            needed += [*project["dependencies"], *project["optional-dependencies"]["jit"]]
+            if shutil.which("cc") is None or "BOTYARD_TARGET" in os.environ:
+                needed.append("ziglang>=0.13")
+        return needed
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called before files are collected. For an installation in place, ``make web`` builds the page."""
+        """Called before files are collected. For an installation in place, ``make`` builds both."""
+        if version == "editable":
+            return
         web = _build_web()
-        if version != "editable" and web is not None:
+        if web is not None:
             web.build()
+        if self.target_name != "wheel":
+            return
+        target = _target()
+        folder = ROOT / "src" / "botyard" / "native" / "lib"
+        if target == "any":
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        subprocess.run(
+            [sys.executable, "-m", "tools.kernels", "--target", target],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            check=True,
+        )
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{TAGS[target]}"

@@ -48,6 +48,10 @@ class BotyardError(Exception):
     exit_code: ExitCode = ExitCode.WORLD_INIT
 
 
+class KernelsError(BotyardError):
+    """There are no compiled kernels for this machine, and nothing that compiles them."""
+
+
 class FormatError(BotyardError):
     """A file could not be read.
 

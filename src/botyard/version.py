@@ -1,5 +1,3 @@
-"""The version of this package; `pyproject.toml` takes it from here."""
+"""The version of this package; hatchling reads it from here, as it stands, when it builds the package."""
 
-from typing import Final
-
-__version__: Final = "0.1.0"
+__version__ = "0.1.0"

@@ -23,6 +23,8 @@ from typing import Any, Final, Generic, TypeVar, get_type_hints
 
 import numpy as np
 
+from botyard.errors import KernelsError
+from botyard.extras import lacking
 from botyard.native.kinds import SCALARS, Kind, PackKind, ScalarKind, format_of, kind_of, words_of
 from botyard.native.packages import Function, Package, mode
 
@@ -194,7 +196,16 @@ def _address(entry: Entry[Any]) -> int | None:
             return address
         if chosen == "native":
             raise RuntimeError(f"{library().why_not or 'not in the library'}: {entry.signature}")
-    from botyard.native.compiler import address_of_compiled
+    try:
+        from botyard.native.compiler import address_of_compiled
+    except ModuleNotFoundError as error:
+        if error.name not in ("numba", "llvmlite"):
+            raise
+        from botyard.native.shipped import library
+
+        raise KernelsError(
+            f"{library().why_not or 'compiled kernels are of other sources'}; {lacking('compiling them', 'jit')}"
+        ) from None
 
     assert entry.kinds is not None
     return address_of_compiled(entry.function, entry.kinds, entry.result)
