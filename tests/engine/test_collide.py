@@ -7,7 +7,7 @@ import pytest
 
 from botyard.engine import commands as cmd
 from botyard.engine.build import BodySpec
-from botyard.engine.kernels.collide import polygon_gap
+from botyard.engine.kernels.polygons import polygon_gap
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.simulation import Engine
 from botyard.geometry import Pose

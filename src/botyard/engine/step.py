@@ -31,12 +31,12 @@ def advance(world: World, dt: float, seed: np.uint64, tick: int, parts: int) -> 
     fit the poses as they are: after bodies were added, removed or put elsewhere. One kernel does all of it, because compiling another
     one would take half a second.
     """
-    state, bodies, bins, grid = world.state, world.bodies, world.bins, world.grid
+    state, bodies, bins = world.state, world.bodies, world.bins
     if parts & 1:
         plan_velocities(state, dt)
     place_outlines(state, bodies, parts == 0)
     fill_bins(state, bodies, bins, dt if parts & 1 else -1.0 if parts & 2 else 0.0)
     if parts & 1:
-        move_all(grid, state, bodies, bins, dt)
+        move_all(world, dt)
     if parts & 2:
         integrate_odometry(state, seed, tick)

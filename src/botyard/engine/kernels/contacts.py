@@ -13,11 +13,12 @@ import math
 import numpy as np
 
 from botyard.engine.kernels.bins import bin_span
-from botyard.engine.kernels.collide import OBSTACLE, segment_distance
+from botyard.engine.kernels.broadphase import OBSTACLE
 from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.jit import kernel, merged_kernel
 from botyard.engine.kernels.manifolds import KEEP, SKIP, at_joint, feature_key, manifold, touch_side
 from botyard.engine.kernels.noise import mix
+from botyard.engine.kernels.polygons import segment_distance
 from botyard.engine.layout import F8, I4, I8, U1, U2, U8
 from botyard.engine.masslayout import (
     ASLEEP,

@@ -13,7 +13,8 @@ import numpy as np
 
 from botyard.engine.commands import FARTHEST
 from botyard.engine.kernels.bins import bin_span
-from botyard.engine.kernels.collide import OBSTACLE, SECTORS, length
+from botyard.engine.kernels.broadphase import OBSTACLE
+from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.kernels.contacts import (
     find_pairs,
     find_walls,
@@ -26,6 +27,7 @@ from botyard.engine.kernels.contacts import (
 )
 from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import cosine_sine, wrap
+from botyard.engine.kernels.polygons import length
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.masslayout import (
     A1,
