@@ -221,6 +221,23 @@ def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
     assert stalls > 10
 
 
+def test_one_that_only_turns_knows_that_others_come_nearer() -> None:
+    """It had looked when nobody was near, and turned while another one drove up to it; then it drove through that."""
+    e = engine(np.zeros((0, 4)), [(0, 0, 0), (3, 0, math.pi)], **PERFECT)
+    e.submit("r0", cmd.SetVelocity(v=0.1))
+    e.step(5)
+    e.submit("r0", cmd.SetVelocity(v=0.0, w=1.0))
+    e.submit("r1", cmd.SetVelocity(v=0.5, w=0.0))
+    e.step(75)
+    assert e.state.stall.tolist() == [0, 1], "the other one is beside it"
+    e.submit("r0", cmd.SetVelocity(v=0.5, w=0.0))
+    e.submit("r1", cmd.SetVelocity(v=0.0))
+    assert abs(e.state.pose[0, 2]) < 1.0, "it looks at the other one"
+    e.step(5)
+    assert e.state.stall[0] == 1
+    assert e.state.pose[0, 0] < 0.06
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_gaps_between_polygons(seed: int) -> None:
     """The gap is positive exactly where polygons are apart, and never more than the distance between them."""

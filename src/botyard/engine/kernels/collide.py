@@ -314,8 +314,9 @@ def move_body(world: World, row: int, dt: float) -> None:
     translates = abs(vel[row, 0]) > TRANSLATING or abs(vel[row, 1]) > TRANSLATING
     if translates and int(state.mask[row]) & OBSTACLE:
         fraction = travel(world, Sweep(row, x, y, c, s, dx, dy, dth, 0, 0), to_x, to_y)
-    else:
+    else:  # nothing stops it, but the others may come nearer
         state.contact[row] = np.uint64(0)
+        bodies.leeway[row] -= bins.reach[2]
     state.stall[row] = 0
     disp[row, 0], disp[row, 1], disp[row, 2] = dx * fraction, dy * fraction, dth * fraction
     if fraction < 1.0:  # it is left where it met something, and turns there
