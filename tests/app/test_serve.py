@@ -266,6 +266,41 @@ def test_a_world_is_served_by_one() -> None:
         pass
 
 
+CHANGES = {
+    "step": lambda sim: sim.step(),
+    "settle": lambda sim: sim.settle(),
+    "command": lambda sim: sim.robots["ann"].command(v=0.1),
+    "fleet": lambda sim: sim.fleet.command(v=0.1),
+    "hold": lambda sim: sim.hold("ann"),
+    "put": lambda sim: sim.put("ann", (1.0, 1.0, 0.0)),
+    "add_robot": lambda sim: sim.add_robot("p3dx", "eve"),
+    "remove_robot": lambda sim: sim.remove_robot("bob"),
+    "replace_scene": lambda sim: sim.replace_scene(botyard.load_scene("office")),
+    "restore": lambda sim: sim.restore(b""),
+    "set_dynamics": lambda sim: sim.set_dynamics("ann", None),
+    "attach": lambda sim: sim.attach("ann", "bob"),
+    "detach": lambda sim: sim.detach("bob"),
+    "save_state": lambda sim: sim.save_state(),
+    "clone": lambda sim: sim.clone(),
+    "digest": lambda sim: sim.digest(),
+}
+
+
+def test_no_other_thread_may_change_or_save_a_world_that_is_served() -> None:
+    """Bodies that come and go move the arrays that a kernel of the simulator's thread is in."""
+    sim = world()
+    sim.attach("ann", "bob")
+    with serve(sim) as running:
+        for change in CHANGES.values():
+            with pytest.raises(NotNowError, match="another thread"):
+                change(sim)
+        running.call(CHANGES["detach"], sim)
+        running.call(CHANGES["add_robot"], sim)
+        assert sim.time >= 0.0 and set(sim.robots) == {"ann", "bob", "eve"}
+    for name in ("command", "step", "remove_robot"):
+        CHANGES[name](sim)
+
+
 def test_what_is_read_or_drawn_beside_the_steps_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fixture sees to it that neither its thread nor its process is left."""
     monkeypatch.chdir(tmp_path)

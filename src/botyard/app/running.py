@@ -65,9 +65,11 @@ def _alone(sim: Simulation) -> Iterator[None]:
         if id(sim) in _served:
             raise NotNowError("this simulation is served already")
         _served.add(id(sim))
+    sim.belong_to(threading.get_ident())
     try:
         yield
     finally:
+        sim.belong_to(None)
         with _serving:
             _served.discard(id(sim))
 

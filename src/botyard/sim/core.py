@@ -7,6 +7,7 @@ need not know what it is made into.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,7 +20,7 @@ from botyard.engine.layout import F8
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import Row, Table
-from botyard.errors import UnknownNameError
+from botyard.errors import NotNowError, UnknownNameError
 from botyard.feed import Feed
 from botyard.geometry import Pose
 from botyard.handle import Handle
@@ -113,6 +114,8 @@ class Core(Handle):
         """Sources that hold a body, by its name."""
         self._configured: dict[tuple[str, int], Bundle] = {}
         """Beams of lasers whose rays are not their model's, by robot and number."""
+        self._thread: int | None = None
+        """The one thread that may change the world, see `belong_to`."""
         self._journal = Journal()
         for table in engine.tables.values():
             self._watch(table)
@@ -177,6 +180,20 @@ class Core(Handle):
         robots = {name: robot.spec.color for name, robot in self._robots.items()}
         return robots | {n: box.color for n, box in zip(self.box_names, self.scene.boxes, strict=True)}
 
+    def belong_to(self, thread: int | None) -> None:
+        """Let one thread alone step and change the world from now on (`threading.get_ident`); None: whoever does so, one at a time.
+
+        Arrays are laid out anew when bodies come and go, and a kernel that another thread has called would go on in the old ones.
+        """
+        self._thread = thread
+
+    def _check_thread(self) -> None:
+        """Raise NotNowError if the world belongs to another thread."""
+        if self._thread is not None and self._thread != get_ident():
+            raise NotNowError(
+                "this simulation is served, and another thread runs it: change and save it by `call` or `do` of what botyard.serve has given"
+            )
+
     def submit(self, name: str, command: cmd.Command, source: str = "api") -> None:
         """Queue a command to a robot or a box for the next step; see `botyard.engine.commands`.
 
@@ -184,7 +201,11 @@ class Core(Handle):
         ------
         UnknownNameError
             A KeyError: nothing has that name.
+        NotNowError
+            The world belongs to another thread, see `belong_to`; all methods that change it raise that.
         """
+        if self._thread is not None:  # asked here, too: it is called very often
+            self._check_thread()
         engine = self._engine
         if name not in engine.rows:
             self._check_there(name)
@@ -206,6 +227,7 @@ class Core(Handle):
         CommandError
             Rows are not whole numbers, are not there or are there twice, or other arrays have not as many numbers.
         """
+        self._check_thread()
         command = command.checked(len(self._engine.specs))
         self._note(source, SubmitVelocities, command)
         self._engine.submit_velocities(command, source)
@@ -222,6 +244,7 @@ class Core(Handle):
         ArgumentError
             `on` is neither True nor False.
         """
+        self._check_thread()
         self._check_there(name)
         command = cmd.Hold(arguments.flag(on, "on"))
         holders = [one for one in self._holds.pop(name, ()) if one != source]

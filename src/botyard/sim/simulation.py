@@ -315,6 +315,7 @@ class Simulation(Restorable):
 
     def unserve(self, names: Sequence[str]) -> None:
         """Clients are not to reach these robots, which are moved by programs alone; names of others are passed over."""
+        self._check_thread()
         names = [name for name in names if name in self._robots and name not in self._unserved]
         if names:
             self._note(None, Unserve, tuple(names))
@@ -467,6 +468,7 @@ class Simulation(Restorable):
             raise WorldError(f"names: expected one for each of {len(starts)} poses, found {n}")
         for name in names:
             check_name(name)
+        self._check_thread()
         with self._journal:
             robots = self._put_in(spec, names, starts)
         self._note(None, AddRobots, spec, tuple(names), tuple(starts))
@@ -521,6 +523,7 @@ class Simulation(Restorable):
         ArgumentError
             It is no scene.
         """
+        self._check_thread()
         arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
         for name in self.box_names:
             self._holds.pop(name, None)
@@ -552,6 +555,7 @@ class Simulation(Restorable):
         UnknownNameError
             A KeyError: one is not there; then nothing is removed.
         """
+        self._check_thread()
         if isinstance(names, str):
             raise arguments.unknown([names], self._robots, "robot")
         for name in names:
@@ -583,6 +587,7 @@ class Simulation(Restorable):
 
     def remove_box(self, name: str) -> None:
         """Take a box of the map out of the world, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
+        self._check_thread()
         if name not in self.box_names:
             raise arguments.unknown(name, self.box_names, "box")
         self._note(None, RemoveBox, name)
@@ -636,6 +641,7 @@ class Simulation(Restorable):
         ModelError
             Its outline has no area.
         """
+        self._check_thread()
         self._check_there(name)
         if spec is not None:
             arguments.instance(spec, "spec", DynamicsSpec)
@@ -681,6 +687,7 @@ class Simulation(Restorable):
 
     def describe(self, described: Described) -> None:
         """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
+        self._check_thread()
         for sensor in described.sensors:
             self._check_there(sensor.parent)
         self._note(None, Describe, described)
@@ -717,6 +724,7 @@ class Simulation(Restorable):
         WorldError
             It carries itself, one of them is carried already, or the other one carries something.
         """
+        self._check_thread()
         self._check_there(carrier, name)
         engine = self._engine
         if name == carrier or engine.carrier_of(name) is not None or engine.carrier_of(carrier) is not None:
@@ -728,6 +736,7 @@ class Simulation(Restorable):
 
     def detach(self, name: str) -> None:
         """Let a carried body go, where it is. Nothing happens if nobody carries it."""
+        self._check_thread()
         if self._engine.carrier_of(name) is not None:
             self._note(None, Detach, name)
             self._engine.detach(name)
@@ -819,6 +828,8 @@ class Simulation(Restorable):
         ArgumentError
             `n` is no whole number of at least 0.
         """
+        if self._thread is not None:
+            self._check_thread()
         if type(n) is not int or n < 0:  # written out, because this is called in every step
             n = arguments.whole(n, "n", low=0)
         if not self._before:
@@ -858,6 +869,7 @@ class Simulation(Restorable):
 
     def settle(self) -> Snapshot:
         """Let queued commands that place things take effect without letting time pass."""
+        self._check_thread()
         self._note(None, Settle)
         return self._engine.settle()
 
@@ -899,6 +911,7 @@ class Simulation(Restorable):
             It is no state, is damaged, too large, of another version of botyard, of another map, or of models that are not here. Then
             nothing has changed, unless a controller refuses its own state.
         """
+        self._check_thread()
         arguments.instance(budget, "budget", Budget)
         tick, models = self.tick, list[object]()
         try:

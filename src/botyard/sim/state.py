@@ -297,6 +297,7 @@ def digest(sim: Restorable) -> int:
 
 
 def _head(sim: Restorable, controllers: list[_Controller]) -> _Head:
+    sim._check_thread()  # a state that changes meanwhile is none
     engine, dynamics = sim.engine, sim.engine.dynamics
     return _Head(
         version=VERSION,
