@@ -286,6 +286,32 @@ def test_nobody_holds_a_body_because_one_of_its_name_was_held(control: Control) 
     assert not control.held
 
 
+def test_who_takes_a_robot_over_from_another_interface_leaves_no_claim(control: Control) -> None:
+    one = dataclasses.replace(CHANGER, source="one", key="one")
+    other = dataclasses.replace(CHANGER, source="other", key="other")
+    robot = control.sim.robots["ann"]
+    control.do(one, Drive(robot="ann", v=0.3))
+    control.do(other, Drive(robot="ann", v=0.2))
+    control.do(one, Drive(robot="ann", on=False))
+    control.sim.step(10)
+    assert robot.velocity.vx == pytest.approx(0.2), "who does not drive it any more does not stop it"
+    leave(control, "one")
+    assert robot._claims == ["other"]
+    leave(control, "other")
+    assert robot._claims == [], "programs from within go on"
+    assert not control.driven
+
+
+def test_a_robot_that_gets_the_name_of_a_driven_one_is_claimed_too(control: Control) -> None:
+    control.do(CHANGER, Drive(robot="ann", v=0.3))
+    control.sim.remove_robot("ann")
+    robot = control.sim.add_robot("p3dx", "ann")
+    control.do(CHANGER, Drive(robot="ann", v=0.3))
+    assert robot._claims == [CHANGER.source]
+    control.do(CHANGER, Drive(robot="ann", on=False))
+    assert robot._claims == []
+
+
 def test_too_many_on_one_place(control: Control) -> None:
     control.sim.add_robots("p3dx", [(20.0 + i, 0.0, 0.0) for i in range(6)])
     names = list(control.sim.robots)

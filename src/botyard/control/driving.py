@@ -37,7 +37,7 @@ class TakeRobot(Operation[Port]):
 
 @dataclass(frozen=True, kw_only=True)
 class Drive(Operation[None]):
-    """Drive a robot by hand (m/s, rad/s): it stops when nothing more comes for `timeout`. `on` False lets go of it."""
+    """Drive a robot by hand (m/s, rad/s): it stops when nothing more comes for `timeout`. `on` False lets go of it, if nobody else drives it by now."""
 
     robot: str = argument(name)
     v: float = argument(real(), 0.0)
@@ -51,12 +51,16 @@ class Drive(Operation[None]):
     def perform(self, control: Site, caller: Caller) -> None:
         """Do it."""
         robot = control.robot(self.robot)
+        driver = control.driven[self.robot][0] if self.robot in control.driven else None
         if not self.on:
-            let_go(control, self.robot)
+            if driver is not None and driver.key == caller.key:
+                let_go(control, self.robot)
             return
         port = robot.port(caller.source)
-        if self.robot not in control.driven:
-            robot.claim(caller.source)
+        if driver is not None and driver.source != caller.source:
+            robot.release(driver.source)  # another one has taken it over, and lets go of its own claim alone
+        robot.claim(caller.source)  # each time: it may be another robot that has got the name
+        if driver is None or driver.key != caller.key:
             hold(control, self.robot, False, caller)
         if not robot.motors_on and robot.electrics.may_drive:
             port.submit(cmd.EnableMotors(True))  # a client that left has switched them off
