@@ -191,7 +191,8 @@ class Core(Handle):
         """Raise NotNowError if the world belongs to another thread."""
         if self._thread is not None and self._thread != get_ident():
             raise NotNowError(
-                "this simulation is served, and another thread runs it: change and save it by `call` or `do` of what botyard.serve has given"
+                "this simulation is served, and another thread runs it: change and save it by `call` or `do` of what "
+                "botyard.serve has given"
             )
 
     def submit(self, name: str, command: cmd.Command, source: str = "api") -> None:
