@@ -37,7 +37,7 @@ class TakeRobot(Operation[Port]):
 
 @dataclass(frozen=True, kw_only=True)
 class Drive(Operation[None]):
-    """Drive a robot by hand (m/s, rad/s): it stops when nothing more comes for `timeout`. `on` False lets go of it, if nobody else drives it by now."""
+    """Drive a robot by hand (m/s, rad/s): it stops when nothing more comes for `timeout`. `on` False lets go, if it drives it."""
 
     robot: str = argument(name)
     v: float = argument(real(), 0.0)
