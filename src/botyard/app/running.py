@@ -65,7 +65,8 @@ def _alone(sim: Simulation) -> Iterator[None]:
         if id(sim) in _served:
             raise NotNowError("this simulation is served already")
         _served.add(id(sim))
-    sim.belong_to(threading.get_ident())
+    mine = threading.get_ident()
+    sim.belong_to(lambda: threading.get_ident() == mine)
     try:
         yield
     finally:

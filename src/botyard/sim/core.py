@@ -7,7 +7,6 @@ need not know what it is made into.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -114,8 +113,8 @@ class Core(Handle):
         """Sources that hold a body, by its name."""
         self._configured: dict[tuple[str, int], Bundle] = {}
         """Beams of lasers whose rays are not their model's, by robot and number."""
-        self._thread: int | None = None
-        """The one thread that may change the world, see `belong_to`."""
+        self._is_ours: Callable[[], bool] | None = None
+        """Whether the calling thread may change the world, see `belong_to`."""
         self._journal = Journal()
         for table in engine.tables.values():
             self._watch(table)
@@ -180,16 +179,21 @@ class Core(Handle):
         robots = {name: robot.spec.color for name, robot in self._robots.items()}
         return robots | {n: box.color for n, box in zip(self.box_names, self.scene.boxes, strict=True)}
 
-    def belong_to(self, thread: int | None) -> None:
-        """Let one thread alone step and change the world from now on (`threading.get_ident`); None: whoever does so, one at a time.
+    def belong_to(self, is_ours: Callable[[], bool] | None) -> None:
+        """Let one thread alone step, change and save the world from now on.
 
         Arrays are laid out anew when bodies come and go, and a kernel that another thread has called would go on in the old ones.
+
+        Parameters
+        ----------
+        is_ours : callable or None
+            Whether the calling thread is that one; None: whoever steps the world, one at a time.
         """
-        self._thread = thread
+        self._is_ours = is_ours
 
     def _check_thread(self) -> None:
         """Raise NotNowError if the world belongs to another thread."""
-        if self._thread is not None and self._thread != get_ident():
+        if self._is_ours is not None and not self._is_ours():
             raise NotNowError(
                 "this simulation is served, and another thread runs it: change and save it by `call` or `do` of what "
                 "botyard.serve has given"
@@ -205,7 +209,7 @@ class Core(Handle):
         NotNowError
             The world belongs to another thread, see `belong_to`; all methods that change it raise that.
         """
-        if self._thread is not None:  # asked here, too: it is called very often
+        if self._is_ours is not None:  # asked here, too: it is called very often
             self._check_thread()
         engine = self._engine
         if name not in engine.rows:

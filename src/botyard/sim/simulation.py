@@ -828,7 +828,7 @@ class Simulation(Restorable):
         ArgumentError
             `n` is no whole number of at least 0.
         """
-        if self._thread is not None:
+        if self._is_ours is not None:
             self._check_thread()
         if type(n) is not int or n < 0:  # written out, because this is called in every step
             n = arguments.whole(n, "n", low=0)
