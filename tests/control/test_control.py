@@ -1,4 +1,4 @@
-"""The door: who may do what, what is checked, what is settled, logged and told."""
+"""The door: who may do what, what is checked, what is resolve, logged and told."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from botyard.control import (
     bodies,
 )
 from botyard.control.control import Done
-from botyard.control.driving import DEAD_MAN, leave, look_after_driven
-from botyard.control.later import promise, settled
+from botyard.control.driving import DEADMAN_TIMEOUT_S, client_left, stop_expired_drivers
+from botyard.control.later import promise, resolve
 from botyard.control.world import LogFiles, RotateLog
 from botyard.errors import (
     ArgumentError,
@@ -145,8 +145,8 @@ def test_an_argument_without_a_check_is_a_mistake_of_the_table() -> None:
         (lambda: SetSpeed(speed=float("nan")), "speed: expected 0"),
         (lambda: Drive(robot="ann", v=float("inf")), "v: expected a number"),
         (lambda: Drive(robot=7), "robot: expected a text"),
-        (lambda: Hold(names="ann", on=True), "names: expected at most 5000 in a list"),
-        (lambda: Hold(names=("a",) * 5001, on=True), "names: expected at most 5000 in a list"),
+        (lambda: Hold(names="ann", on=True), "names: expected a list of at most 5000 items"),
+        (lambda: Hold(names=("a",) * 5001, on=True), "names: expected a list of at most 5000 items"),
         (lambda: Hold(names=("ann",), on="yes"), "on: expected True or False"),
         (lambda: Place(to=(("ann", (0.0, 1.0)),)), "to: expected three numbers"),
         (lambda: HoldTime(steps=-1), "steps: expected a whole number"),
@@ -253,9 +253,9 @@ def test_one_client_does_not_let_go_of_what_another_one_holds(control: Control) 
     control.do(other, Hold(names=("ann", "crate"), on=False))
     assert held() == [1, 1], "it lets go of its own hold, and of nothing that it does not hold"
     control.do(other, Hold(names=("ann",), on=True))
-    leave(control, "one")
+    client_left(control, "one")
     assert held() == [1, 0], "what goes with the first is the first one's"
-    leave(control, "other")
+    client_left(control, "other")
     assert held() == [0, 0]
     assert not control.held
 
@@ -282,7 +282,7 @@ def test_nobody_holds_a_body_because_one_of_its_name_was_held(control: Control) 
     assert control.sim.holders("ann") == ()
     control.do(one, Hold(names=("ann",), on=True))
     control.sim.remove_robot("ann")
-    leave(control, "one")
+    client_left(control, "one")
     assert not control.held
 
 
@@ -315,7 +315,7 @@ def test_a_robot_that_gets_the_name_of_a_driven_one_is_claimed_too(control: Cont
 def test_too_many_on_one_place(control: Control) -> None:
     control.sim.add_robots("p3dx", [(20.0 + i, 0.0, 0.0) for i in range(6)])
     names = list(control.sim.robots)
-    wild = dataclasses.replace(CHANGER, is_tame=False)
+    wild = dataclasses.replace(CHANGER, ignores_crowd_limit=False)
     with pytest.raises(WorldError, match="others stand on that place already"):
         control.do(wild, Place(to=tuple((n, Pose(50.0, 50.0, 0.0)) for n in names)))
     control.do(OWNER, Place(to=tuple((n, Pose(60.0, 50.0, 0.0)) for n in names)))
@@ -338,11 +338,11 @@ def test_the_dead_mans_switch(control: Control) -> None:
     control.sim.step(20)
     assert robot.velocity.vx > 0.3
     assert robot.clients == ("page",)
-    now += DEAD_MAN
-    look_after_driven(control)
+    now += DEADMAN_TIMEOUT_S
+    stop_expired_drivers(control)
     assert control.driven
     now += 0.01
-    look_after_driven(control)
+    stop_expired_drivers(control)
     control.sim.step(40)
     assert robot.velocity.vx == 0.0
     assert robot.clients == ()
@@ -408,7 +408,7 @@ class Grounds:
             while True:
                 next(portions)
         except StopIteration as over:
-            settled(done, over.value)
+            resolve(done, over.value)
         return done
 
     def switch_interface(self, interface: str, on: bool) -> Future[None]:
@@ -503,12 +503,12 @@ def test_everybody_is_told_of_what_was_done_and_of_nothing_else(
     painter = control.painter = Painter()
     later = control.do(CHANGER, WritePicture())
     assert len(heard) == 1, "not done yet"
-    settled(painter.done, tmp_path)
+    resolve(painter.done, tmp_path)
     assert later.result() == tmp_path
     assert heard[-1].result == tmp_path
     painter.done = promise()
     control.do(CHANGER, WritePicture())
-    settled(painter.done, error=WorldError("no disk"))
+    resolve(painter.done, error=WorldError("no disk"))
     assert len(heard) == 2, "it failed"
     quiet()
     control.do(CHANGER, FreeMaps())
@@ -541,15 +541,15 @@ class Patient(Grounds):
                 if not done.done():
                     next(portions)
             except StopIteration as over:
-                settled(done, over.value)
+                resolve(done, over.value)
             except BotyardError as error:
-                settled(done, error=error)
+                resolve(done, error=error)
         return not all(done.done() for _, done in self.begun)
 
 
 def test_many_who_add_at_once_add_no_more_than_that(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "MAX_ROBOTS", 30)
-    monkeypatch.setattr(bodies, "PORTION", 5)
+    monkeypatch.setattr(bodies, "ROBOTS_PER_BATCH", 5)
     grounds = control.grounds = Patient(control.sim)
     added = [control.do(CHANGER, AddRobots(model="p3dx", number=20)) for _ in range(3)]
     added.append(control.do(OWNER, CloneRobots(robots=("ann", "bob"))))
@@ -565,7 +565,7 @@ def test_many_who_add_at_once_add_no_more_than_that(control: Control, monkeypatc
 def test_portions_that_were_added_stay_when_a_later_one_fails(
     control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "PORTION", 5)
+    monkeypatch.setattr(bodies, "ROBOTS_PER_BATCH", 5)
     grounds = control.grounds = Patient(control.sim)
     added = control.do(CHANGER, AddRobots(model="p3dx", number=20))
     grounds.go_on()

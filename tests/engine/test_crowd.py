@@ -13,7 +13,7 @@ import pytest
 from botyard.app.compose import compose
 from botyard.control import USER, AddRobot, Caller
 from botyard.control.control import Control
-from botyard.control.later import now
+from botyard.control.later import resolved
 from botyard.engine.crowd import MOST, RADIUS
 from botyard.errors import CommandError
 from botyard.geometry import Pose
@@ -90,9 +90,9 @@ def test_a_restored_world_is_looked_at_anew() -> None:
 def test_who_may_be_added_where() -> None:
     sim = world(MOST)
     control = Control(sim)
-    parts = SimpleNamespace(equip=lambda spec: spec, add_robots=sim.add_robots, serve=lambda robots: now(None))
+    parts = SimpleNamespace(equip=lambda spec: spec, add_robots=sim.add_robots, serve=lambda robots: resolved(None))
     control.grounds = parts  # type: ignore[assignment]
-    wild = Caller("ros", is_tame=False)
+    wild = Caller("ros", ignores_crowd_limit=False)
     for _ in range(MOST - 1):
         control.do(wild, AddRobot(model="p3dx", pose=Pose(0.1, 0.0, 0.0)))
     before = len(sim.robots)

@@ -16,7 +16,7 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.pictures import canvas, draw, still
-from botyard.pictures.canvas import MAX_PIXELS, MAX_WIDTH, TALLEST, Canvas, cut_line, cut_polygon
+from botyard.pictures.canvas import MAX_ASPECT, MAX_PIXELS, MAX_WIDTH, Canvas, clip_line, clip_polygon
 from botyard.sim.simulation import Simulation
 
 BOX = (0.0, 0.0, 10.0, 6.0)
@@ -27,9 +27,9 @@ BOX = (0.0, 0.0, 10.0, 6.0)
 def test_the_size_does_not_follow_the_world(wide: float, high: float) -> None:
     picture = Canvas((-wide, 3.0, wide, 3.0 + high), 200)
     assert 1 <= picture.size[0] <= 200
-    assert 1 <= picture.size[1] <= TALLEST * 200
+    assert 1 <= picture.size[1] <= MAX_ASPECT * 200
     if wide / high < 1e6 and high / wide < 1e6:
-        assert max(picture.size[0] / 200, picture.size[1] / (TALLEST * 200)) == 1.0, "as large as it may be"
+        assert max(picture.size[0] / 200, picture.size[1] / (MAX_ASPECT * 200)) == 1.0, "as large as it may be"
     draw.draw_grid(picture)
     assert picture.finish().size == picture.size
 
@@ -117,10 +117,10 @@ def test_the_grid_has_not_more_lines_in_large_worlds() -> None:
         picture = Canvas(bounds, 300)
         picture._draw = counted = Counted(picture._image)
         draw.draw_grid(picture)
-        assert 1 <= counted.calls <= 5 * draw.MOST_LINES + 2
+        assert 1 <= counted.calls <= 5 * draw.MAX_GRID_LINES + 2
 
 
-def test_cut_lines_and_polygons_are_what_is_in_the_box() -> None:
+def test_clip_lines_and_polygons_are_what_is_in_the_box() -> None:
     rng = random.Random(1)
     box = (0.0, 0.0, 4.0, 3.0)
     for _ in range(300):
@@ -130,7 +130,7 @@ def test_cut_lines_and_polygons_are_what_is_in_the_box() -> None:
             for x, y in ((a[0] + k / 500 * (b[0] - a[0]), a[1] + k / 500 * (b[1] - a[1])) for k in range(501))
             if box[0] <= x <= box[2] and box[1] <= y <= box[3]
         ]
-        part = cut_line(a, b, box)
+        part = clip_line(a, b, box)
         if part is None:
             assert not inside
             continue
@@ -139,11 +139,11 @@ def test_cut_lines_and_polygons_are_what_is_in_the_box() -> None:
             step = math.dist(a, b) / 500
             assert math.dist(part[0], inside[0]) <= step + 1e-9
             assert math.dist(part[1], inside[-1]) <= step + 1e-9
-    assert cut_polygon([(-9.0, -9.0), (9.0, -9.0), (9.0, 9.0), (-9.0, 9.0)], box) != []
-    corners = cut_polygon([(-9.0, 1.0), (9.0, 1.0), (9.0, 2.0), (-9.0, 2.0)], box)
+    assert clip_polygon([(-9.0, -9.0), (9.0, -9.0), (9.0, 9.0), (-9.0, 9.0)], box) != []
+    corners = clip_polygon([(-9.0, 1.0), (9.0, 1.0), (9.0, 2.0), (-9.0, 2.0)], box)
     assert {(round(x, 9), round(y, 9)) for x, y in corners} == {(0.0, 1.0), (4.0, 1.0), (4.0, 2.0), (0.0, 2.0)}
-    assert cut_polygon([(5.0, 5.0), (6.0, 5.0), (6.0, 6.0)], box) == []
-    assert cut_polygon([], box) == []
+    assert clip_polygon([(5.0, 5.0), (6.0, 5.0), (6.0, 6.0)], box) == []
+    assert clip_polygon([], box) == []
 
 
 def crowded() -> Simulation:

@@ -179,12 +179,12 @@ def test_the_program_is_found_and_its_robots_listed() -> None:
     port = free_port(3)
     with running("--nomap", "-r", "p3dx", "-r", "amigo", "-p", str(port)):
         assert "127.0.0.1" in find_hosts(1.0)
-        assert [(r.port, r.subclass) for r in probe("127.0.0.1", first=port, most=5)] == [
+        assert [(r.port, r.subclass) for r in probe("127.0.0.1", first=port, max_ports=5)] == [
             (port, "p3dx"),
             (port + 1, "amigo"),
         ]
         with PioneerClient(port=port):
-            assert [r.is_busy for r in probe("127.0.0.1", first=port, most=5)] == [True, False]
+            assert [r.is_busy for r in probe("127.0.0.1", first=port, max_ports=5)] == [True, False]
         done = subprocess.run(
             [*BOTYARD, "discover", "--seconds", "1", "-p", str(port), "--json"],
             capture_output=True,

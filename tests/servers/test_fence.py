@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from botyard.control import USER, ClearMap
-from botyard.control.fence import AGAIN, Fence
+from botyard.control.fence import REPEAT_LOG_INTERVAL_S, Fence
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.events import LogLine, SnapshotRequested
 from botyard.protocols.pioneer.packet import Parser, command, frame
@@ -166,7 +166,7 @@ def test_what_goes_on_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert [fence.call(act, n != 2, otherwise=0) for n in range(5)] == [0, 0, 1, 0, 0]
     assert out.getvalue().count("internal error") == 1
-    now[0] += AGAIN
+    now[0] += REPEAT_LOG_INTERVAL_S
     fence.run(act, True)
     text = out.getvalue()
     assert text.count("Traceback") == 1

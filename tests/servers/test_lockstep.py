@@ -67,7 +67,7 @@ def test_a_thousand_toggles() -> None:
     told = []
 
     async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
-        lockstep.told.append(lambda: told.append(sim.tick))
+        lockstep.step_listeners.append(lambda: told.append(sim.tick))
         lockstep.command("me", True, False, 10)
         before = sim.tick
         for k in range(1000):
@@ -83,7 +83,7 @@ def test_many_steps_let_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
 
     async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
-        lockstep.told.append(lambda: told.append(sim.tick))
+        lockstep.step_listeners.append(lambda: told.append(sim.tick))
         lockstep.step("me", 0)
         begin = sim.tick
         lockstep.step("me", 3000)

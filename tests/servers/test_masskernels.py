@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from botyard.app.compose import Parts, compose
-from botyard.control import USER, AddRobot, AddRobots, Arrived, CloneRobots, LoadMap, bodies
+from botyard.control import USER, AddedRobots, AddRobot, AddRobots, CloneRobots, LoadMap, bodies
 from botyard.errors import BotyardError, NameTakenError
 from botyard.formats.models import find_robot
 from botyard.model.dynamics import DynamicsSpec
@@ -106,7 +106,7 @@ def test_a_name_that_was_taken_meanwhile_is_told(compiler: Compiler) -> None:
         await goes_on(parts, compiler)
         compiler.done.set()
         answers = await asyncio.gather(*map(asyncio.wrap_future, both), return_exceptions=True)
-        assert {type(answer) for answer in answers} == {Arrived, NameTakenError}
+        assert {type(answer) for answer in answers} == {AddedRobots, NameTakenError}
 
     running(act)
 

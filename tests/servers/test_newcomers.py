@@ -17,7 +17,7 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, Program, World, thing
 from botyard.servers import maploading
-from botyard.servers.yard import PORTION, Yard
+from botyard.servers.yard import ROBOTS_PER_BATCH, Yard
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.protocols.lines import Client, named
@@ -53,7 +53,7 @@ def test_a_world_of_many_comes_in_portions() -> None:
         follow = Program(name="follow", options={"path": [[0, 0], [1, 0]]})
         robots = [
             PlacedRobot(spec=spec, name=f"r{i}", pose=Pose(float(i), 0.0, 0.0), program=Program(name="walk") if i % 2 else None)
-            for i in range(PORTION + 20)
+            for i in range(ROBOTS_PER_BATCH + 20)
         ]  # fmt: skip
         bad = PlacedRobot(spec=spec, name="bad", pose=Pose(0.0, 5.0), program=follow)
         place.receive(World(scene=sim.scene, robots=(*robots, bad)))
@@ -61,15 +61,15 @@ def test_a_world_of_many_comes_in_portions() -> None:
         while hub.background:
             seen.append(len(sim.robots))
             await asyncio.sleep(0)
-        assert max(b - a for a, b in zip([1, *seen], seen, strict=False)) <= PORTION
-        assert len(sim.robots) == PORTION + 21
+        assert max(b - a for a, b in zip([1, *seen], seen, strict=False)) <= ROBOTS_PER_BATCH
+        assert len(sim.robots) == ROBOTS_PER_BATCH + 21
         sim.step()
         assert sim.robots["r7"].truth.x == pytest.approx(7.0), "who was there already is put there"
         walking = {name for name, program in sim.programs.items() if program.name == "walk"}
-        assert walking == {f"r{i}" for i in range(1, PORTION + 20, 2)} - {"r7"}
-        more = AddRobots(model="amigo", number=PORTION + 5, pose=Pose(-100.0, 0.0))
-        assert len((await asyncio.wrap_future(parts.control.do(USER, more))).robots) == PORTION + 5
-        assert len({tuple(r.truth) for r in sim.robots.values()}) == 2 * PORTION + 26, "each has its own place"
+        assert walking == {f"r{i}" for i in range(1, ROBOTS_PER_BATCH + 20, 2)} - {"r7"}
+        more = AddRobots(model="amigo", number=ROBOTS_PER_BATCH + 5, pose=Pose(-100.0, 0.0))
+        assert len((await asyncio.wrap_future(parts.control.do(USER, more))).robots) == ROBOTS_PER_BATCH + 5
+        assert len({tuple(r.truth) for r in sim.robots.values()}) == 2 * ROBOTS_PER_BATCH + 26, "each has its own place"
         place.close()
 
     asyncio.run(come())
@@ -99,7 +99,7 @@ def test_another_map_ends_the_coming() -> None:
         hub, place = parts.hub, parts.yard
         spec = thing()
         place.receive(
-            World(scene=sim.scene, robots=tuple(PlacedRobot(spec=spec, name=f"r{i}", pose=Pose(i)) for i in range(3 * PORTION)))
+            World(scene=sim.scene, robots=tuple(PlacedRobot(spec=spec, name=f"r{i}", pose=Pose(i)) for i in range(3 * ROBOTS_PER_BATCH)))
         )  # fmt: skip
         await asyncio.sleep(0)
         sim.replace_scene(Scene())
@@ -107,7 +107,7 @@ def test_another_map_ends_the_coming() -> None:
             await asyncio.sleep(0)
         return len(sim.robots)
 
-    assert asyncio.run(come()) == PORTION
+    assert asyncio.run(come()) == ROBOTS_PER_BATCH
 
 
 ROBOTS = "robots: [{model: amigo, count: 1001, pose: [0, 0, 0]}]"

@@ -90,7 +90,7 @@ def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
         def tell() -> None:
             clock.now += 1.0
 
-        lockstep.told.append(tell)
+        lockstep.step_listeners.append(tell)
         intake, turns = Intake(), TimeShare(0.1)
         control = Control(sim)
         control.clock = hub

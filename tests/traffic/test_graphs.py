@@ -38,8 +38,8 @@ def graph(tmp_path: Path) -> Path:
 def test_ways_and_mutex_groups(graph: Path) -> None:
     read = read_graph(graph)
     assert read.names == {"dock": 0, "shelf": 2, "west": 4, "east": 5}
-    assert read.way(0, 2) == [0, 1, 2]
-    assert read.way(2, 0) == [2, 1, 0]
+    assert read.shortest_path(0, 2) == [0, 1, 2]
+    assert read.shortest_path(2, 0) == [2, 1, 0]
     task = task_of_graph(read, [["dock", "3"], ["west", "east"]])
     assert [v.ends[-1] for v in task.vehicles] == [30.0, 20.0]
     assert len(task.one_sided) == 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from botyard.control import Control
-from botyard.control.driving import look_after_driven
+from botyard.control.driving import stop_expired_drivers
 from botyard.control.world import LogFiles
 from botyard.formats.base import Options
 from botyard.interfaces.pioneer.desk import PioneerDesk
@@ -116,7 +116,7 @@ def compose(
     work = LoopHost(hub)
     control = Control(sim, read_only=read_only, allow_exit=allow_exit)
     control.clock = hub
-    hub.looks.append(lambda: look_after_driven(control))
+    hub.looks.append(lambda: stop_expired_drivers(control))
     control.mass_kernels = lambda: mass_kernels(work)
     control.end = work.end_soon
     control.stepper = lockstep = Lockstep(hub, watchdog)

@@ -19,8 +19,8 @@ from botyard.app.compose import Parts
 from botyard.app.keywords import python_words
 from botyard.app.options import RunOptions
 from botyard.app.served import Run
-from botyard.control import USER, Arrived, Control, Operation, Pause, Resume, StepNow
-from botyard.control.later import promise, settled
+from botyard.control import USER, AddedRobots, Control, Operation, Pause, Resume, StepNow
+from botyard.control.later import promise, resolve
 from botyard.control.time import MAX_STEPS, MAX_STEPS_AT_ONCE
 from botyard.errors import NotNowError
 from botyard.model.world import Settings, World
@@ -193,7 +193,7 @@ class Running(Offers):
                 self._now = self._loop = self._main = None
                 waiting, self._waiting = self._waiting, set()
             for future in waiting:
-                settled(future, error=NotNowError("the simulator ended before this was done"))
+                resolve(future, error=NotNowError("the simulator ended before this was done"))
             self._ended.set()
             self._ready.set()
 
@@ -308,9 +308,9 @@ class Running(Offers):
 
         def act() -> None:
             try:
-                settled(future, f(*args, **keywords))
+                resolve(future, f(*args, **keywords))
             except BaseException as error:  # whoever has called is told
-                settled(future, error=error)
+                resolve(future, error=error)
 
         return self._result(future, act)
 
@@ -359,7 +359,7 @@ class Running(Offers):
             try:
                 result = self.control.do(USER, operation)
             except BaseException as error:
-                settled(future, error=error)
+                resolve(future, error=error)
                 return
             if isinstance(result, Future):
                 result.add_done_callback(lambda done: _hand_on(done, future))
@@ -386,21 +386,21 @@ class Running(Offers):
 def _hand_on(done: Future[Any], future: Future[Any]) -> None:
     """Give the result of a future to another one."""
     if done.cancelled():
-        settled(future, error=concurrent.futures.CancelledError())
+        resolve(future, error=concurrent.futures.CancelledError())
     elif (error := done.exception()) is not None:
-        settled(future, error=error)
+        resolve(future, error=error)
     else:
         _conclude(done.result(), future)
 
 
 def _conclude(result: Any, future: Future[Any]) -> None:
     """Give a result to a future; robots that were added are waited for until their ports are open."""
-    if isinstance(result, Arrived):
+    if isinstance(result, AddedRobots):
         result.served.add_done_callback(
-            lambda served: settled(future, result, None if served.cancelled() else served.exception())
+            lambda served: resolve(future, result, None if served.cancelled() else served.exception())
         )
     else:
-        settled(future, result)
+        resolve(future, result)
 
 
 def _portions(steps: object) -> list[int]:
@@ -474,7 +474,7 @@ class AsyncRunning(Offers):
         arguments.instance(operation, "operation", Operation)
         result = self.control.do(USER, operation)
         answer = await asyncio.wrap_future(result) if isinstance(result, Future) else result
-        if isinstance(answer, Arrived):
+        if isinstance(answer, AddedRobots):
             await asyncio.wrap_future(answer.served)
         return answer
 

@@ -1,4 +1,4 @@
-"""Finds simulators and robots in the network, as client libraries do: a broadcast, then trying ports (pioneer-protocol §14)."""
+"""Discovers simulators and robots in the network, as client libraries do: UDP broadcast, then a port scan (pioneer-protocol §14)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from botyard.protocols.discovery import PORT, REQUEST, is_reply
 from botyard.protocols.pioneer.packet import Parser, command
 
 MAX_HOSTS: Final = 256
-"""Answers of more computers than these are not looked at: anybody may answer, under any address."""
+"""Most hosts that are listed; anybody may answer a broadcast, under any address."""
 
 
 @dataclass(slots=True)
 class FoundRobot:
-    """A robot behind a port: its port, and what it said in the handshake; nothing if it has a client already."""
+    """A robot: its port, and its names from the handshake, which are empty if it has a client already."""
 
     port: int
     name: str = ""
@@ -27,13 +27,13 @@ class FoundRobot:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it has a client."""
+        """Whether it has a client already."""
         return not self.subclass
 
 
 @dataclass(slots=True)
 class FoundHost:
-    """A computer that answered, and its robots."""
+    """A host that answered, and its robots."""
 
     address: str
     robots: list[FoundRobot] = field(default_factory=list)
@@ -42,12 +42,12 @@ class FoundHost:
 def find_hosts(
     seconds: float = 2.0, *, port: int = PORT, targets: tuple[str, ...] = ("<broadcast>", "127.0.0.1")
 ) -> list[str]:
-    """Addresses of the computers that answer a broadcast within `seconds`.
+    """Addresses of the hosts that answer a broadcast within `seconds`.
 
     Raises
     ------
     PeerError
-        Nothing can be sent at all.
+        No request could be sent to any target.
     """
     found: dict[str, None] = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -65,17 +65,17 @@ def find_hosts(
             sock.settimeout(left)
             try:
                 data, address = sock.recvfrom(512)
-            except OSError:  # time is up, or nobody listens there
+            except OSError:  # time-out, or the port is closed
                 continue
             if is_reply(data) and len(found) < MAX_HOSTS:
                 found[address[0]] = None
     return list(found)
 
 
-def probe(host: str, *, first: int = 8101, most: int = 32, timeout: float = 2.0) -> list[FoundRobot]:
-    """Robots on successive ports of a computer, up to the first port where nobody listens."""
+def probe(host: str, *, first: int = 8101, max_ports: int = 32, timeout: float = 2.0) -> list[FoundRobot]:
+    """Robots on at most `max_ports` successive ports of a host, up to the first closed port. `timeout` in s for each port."""
     robots = []
-    for port in range(first, first + most):
+    for port in range(first, first + max_ports):
         robot = FoundRobot(port)
         try:
             with socket.create_connection((host, port), timeout) as sock:
@@ -89,7 +89,7 @@ def probe(host: str, *, first: int = 8101, most: int = 32, timeout: float = 2.0)
 
 
 def _handshake(sock: socket.socket, robot: FoundRobot) -> None:
-    """SYNC0 to SYNC2, so that it says its names, and goodbye; the robot is not opened."""
+    """Send SYNC0 to SYNC2 to learn the robot's names, without opening the robot."""
     parser = Parser()
     for number in range(3):
         sock.sendall(command(number))

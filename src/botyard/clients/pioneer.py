@@ -1,4 +1,4 @@
-"""A client of the Pioneer serial protocol over TCP: drives botyard's robots, AMRISim's, and any real one behind a serial server.
+"""A client of the Pioneer serial protocol over TCP, for robots of botyard, of AMRISim, and real ones behind a serial server.
 
     with PioneerClient("127.0.0.1", 8101) as robot:
         robot.enable()
@@ -25,8 +25,8 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import MapChanged, SimInfo, SimStat
 
-PULSE_AFTER = 0.5
-"""A PULSE is sent when nothing else was for so long, s, so that the robot's watchdog stays quiet."""
+PULSE_INTERVAL_S = 0.5
+"""Keep-alive: a PULSE is sent when nothing else was sent for this long, s, so that the robot's watchdog does not trip."""
 
 
 class PioneerClient:
@@ -35,22 +35,22 @@ class PioneerClient:
     Parameters
     ----------
     host, port : str, int
-        Where the robot listens.
+        Address of the robot.
     timeout : float
-        Longest wait for an answer, s.
+        Time-out of answers, s.
     dist_conv, angle_conv, vel_conv, range_conv : float
         Scales of the robot's SIP (pioneer-protocol §16): mm, rad, mm/s, mm per unit. The ``-sh`` models use 1 for all but the angle.
 
     Attributes
     ----------
     name, class_name, subclass : str
-        What the robot said in the handshake.
+        Names of the robot from the handshake.
     sip : Sip
         The last standard information packet, as on the wire.
     x_mm, y_mm, th_deg : float
-        Pose by odometry, unwrapped from the packets' 16-bit counters.
+        Pose by odometry, mm and degrees, unwrapped from the packets' 16-bit counters.
     sonar_mm : dict of int to float
-        Latest range of each transducer.
+        Latest range of each transducer, mm.
     scan_mm : list of int
         Ranges of the last complete laser scan, in the order in which the robot sends them.
     reflectance : list of int
@@ -64,14 +64,14 @@ class PioneerClient:
     siminfo : SimInfo or None
         Answer to SIM_CTRL 6.
     map_changes : list of MapChanged
-        All notices about maps.
+        All MAPCHANGED packets.
     encoders, gyro, io, gripper, joystick
         Last packet of that kind, None before the first (commands 19, 58, 40, 37 and 17 ask for them).
 
     Raises
     ------
     PeerError
-        No connection, or no robot at its end.
+        The connection or the handshake failed.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class PioneerClient:
         return self._packets.pop(0)
 
     def close(self) -> None:
-        """Say goodbye and close the connection."""
+        """Send CLOSE, and close the connection."""
         try:
             self._socket.sendall(command(C.CLOSE))
             self._socket.close()
@@ -173,14 +173,14 @@ class PioneerClient:
     # -- reading
 
     def update(self, timeout: float | None = None) -> bool:
-        """Take packets until the next SIP; False when none came in time (default: the client's own time-out).
+        """Process packets until the next SIP. Returns False if none came within `timeout`, s (default: the client's time-out).
 
         Raises
         ------
         PeerError
-            The connection is gone.
+            The connection is lost.
         """
-        if time.monotonic() - self._sent > PULSE_AFTER:
+        if time.monotonic() - self._sent > PULSE_INTERVAL_S:
             self.send(C.PULSE)
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         while (packet := self._next_packet(deadline)) is not None:
@@ -263,7 +263,7 @@ class PioneerClient:
         Raises
         ------
         PeerError
-            The connection is gone.
+            The connection is lost.
         """
         self.send_raw(command(number, argument))
 
@@ -284,7 +284,7 @@ class PioneerClient:
         self.send(C.VEL, round(mm_s))
 
     def rvel(self, deg_s: float) -> None:
-        """Turn with a rate, deg/s, counter-clockwise."""
+        """Turn at a rate, deg/s, counter-clockwise."""
         self.send(C.RVEL, round(deg_s))
 
     def latvel(self, mm_s: float) -> None:
@@ -304,18 +304,18 @@ class PioneerClient:
         self.send(C.DHEAD, round(degrees))
 
     def stop(self) -> None:
-        """Come to rest."""
+        """Stop."""
         self.send(C.STOP)
 
     def start_laser(self, start_deg: int = -90, end_deg: int = 90, increment_deg: float = 1.0, mode: int = 2) -> None:
-        """Ask for laser scans from `start_deg` to `end_deg`, in packets 0x60 (mode 1) or 0x61 (mode 2)."""
+        """Request laser scans from `start_deg` to `end_deg`, in packets 0x60 (mode 1) or 0x61 (mode 2)."""
         self.send(C.SIM_LRF_SET_FOV_START, start_deg)
         self.send(C.SIM_LRF_SET_FOV_END, end_deg)
         self.send(C.SIM_LRF_SET_RES, round(increment_deg * 100))
         self.send(C.SIM_LRF_ENABLE, mode)
 
     def request_config(self) -> Config:
-        """Ask for the configuration and wait for it.
+        """Request the CONFIG packet, and wait for it.
 
         Raises
         ------

@@ -1,16 +1,16 @@
-"""The control surface: what may be done to a running simulator, by whom, in one table (`OPERATIONS`), and the one door to it (`Control`).
+"""The control surface: all operations on a running simulator in one table (`OPERATIONS`), and their single entry point (`Control`).
 
     control = Control(sim)
     control.do(USER, AddRobot(model="p3dx", robot="ann"))
 
-Interfaces translate what their peers ask for into operations; permission, ``--read-only``, checks, settling, and what is said of it in
-the log stand here, once.
+Interfaces translate requests of their peers into operations. Permissions, ``--read-only``, validation of arguments, settling and the
+audit log are done here, once for all of them.
 """
 
 from botyard.control.bodies import (
+    AddedRobots,
     AddRobot,
     AddRobots,
-    Arrived,
     CloneRobots,
     Hold,
     Place,
@@ -47,7 +47,7 @@ from botyard.control.world import (
 )
 
 __all__ = [
-    "OPERATIONS", "USER", "AddRobot", "AddRobots", "Arrived", "Caller", "ClearMap", "CloneRobots", "Control", "Done", "Drive",
+    "OPERATIONS", "USER", "AddRobot", "AddRobots", "AddedRobots", "Caller", "ClearMap", "CloneRobots", "Control", "Done", "Drive",
     "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "MoveJoystick", "Operation", "Pause", "Place",
     "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Reset", "Resume", "RotateLog", "SendMap", "SetAnalogInput",
     "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "StepNow", "SwitchInterface", "TakeBodies", "TakeRobot",

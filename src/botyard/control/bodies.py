@@ -1,4 +1,4 @@
-"""Operations on who is in the world and where: add, clone, remove, place, hold, reset."""
+"""Operations on the bodies in the world: add, clone, remove, place, hold, reset."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from botyard.control.caller import Caller
-from botyard.control.later import now
+from botyard.control.later import resolved
 from botyard.control.operation import (
     NAMES,
     Operation,
     a_pose,
     argument,
+    boolean,
     count,
     each,
     name,
     optional,
     real,
     text,
-    yes_or_no,
 )
 from botyard.control.site import Site, for_each
 from botyard.errors import ArgumentError, BotyardError, ModelError, NameRuleError, NameTakenError, WorldError
@@ -36,16 +36,16 @@ from botyard.sim.warmup import has_mass_kernels
 T = TypeVar("T")
 
 MAX_ROBOTS: Final = 10_000
-"""Up to so many robots can be added by clients: by the page, and by those of ROS."""
-MAX_AT_ONCE: Final = 1000
-"""Robots that one request adds."""
-PORTION: Final = 50
-"""So many are added at once; then the world goes on."""
+"""Largest number of robots in the world up to which clients (the page, ROS) may add more."""
+MAX_ROBOTS_PER_REQUEST: Final = 1000
+"""Largest number of robots that one request adds."""
+ROBOTS_PER_BATCH: Final = 50
+"""Batch size: robots that are added between two steps of the run loop."""
 NO_GROUNDS: Final = "no robots can be added"
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class AddedRobots:
     """Robots that were added.
 
     Attributes
@@ -61,20 +61,20 @@ class Arrived:
 
 
 def library_model(name: str) -> RobotSpec:
-    """The model that a client names, as it is in the library: clients name no files.
+    """Look up a robot model in the library by name. Clients may not name files.
 
     Raises
     ------
     ModelError, ModelFileError
-        There is none, or its file is wrong.
+        No model has this name, or its file is invalid.
     """
     if "/" in name or "\\" in name or not is_name(name) or name.lower().endswith((".p", ".toml")):
         raise ModelError(f'no robot model "{shown(name)}": clients ask for models by their names')
     return find_robot(name)
 
 
-def check_room(control: Site, number: int) -> None:
-    """Whether clients may add so many robots more.
+def check_robot_count(control: Site, number: int) -> None:
+    """Check that clients may add `number` more robots.
 
     Raises
     ------
@@ -87,30 +87,30 @@ def check_room(control: Site, number: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddRobot(Operation[Future[Arrived]]):
-    """Add a robot of a model of the library: at once, but for the first one with mass, which waits for the kernels that move it.
+class AddRobot(Operation[Future[AddedRobots]]):
+    """Add a robot of a library model at once; the first robot with mass is added when the kernels for mass are compiled.
 
-    Without a name it gets one; with `rename`, another one when it is taken. Without a pose it stands on the next free place at the map's
-    home; with `near`, on the free place next to the pose.
+    Without a name the robot gets a unique one; with `rename` it also gets another one when the name is taken. Without a pose it stands on
+    the next free place at the map's home; with `near`, on the free place nearest to the pose.
     """
 
     model: str = argument(text(1000))
     robot: str = argument(text(1000), "")
     pose: Pose | None = argument(optional(a_pose), None)
-    near: bool = argument(yes_or_no, False)
-    rename: bool = argument(yes_or_no, False)
+    near: bool = argument(boolean, False)
+    rename: bool = argument(boolean, False)
     audit = logging.INFO
     tells = "every interface offers it: a port, ROS topics, a place on the page"
 
-    def perform(self, control: Site, caller: Caller) -> Future[Arrived]:
-        """Do it. NameRuleError, NameTakenError, ModelError, CommandError (an absurd pose), WorldError (too many)."""
+    def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
+        """Carry it out. NameRuleError, NameTakenError, ModelError, CommandError (an absurd pose), WorldError (too many)."""
         grounds = control.part(control.grounds, NO_GROUNDS)
         spec = grounds.equip(library_model(self.model))
         if _is_movable(spec):
-            return now(self._add(control, caller, spec))
+            return resolved(self._add(control, caller, spec))
         self._free_name(control.sim)
 
-        def work() -> Generator[Future[None] | None, None, Arrived]:
+        def work() -> Generator[Future[None] | None, None, AddedRobots]:
             yield control.mass_kernels()
             return self._add(control, caller, spec)
 
@@ -126,96 +126,100 @@ class AddRobot(Operation[Future[Arrived]]):
                 wanted = sim.unique_name(wanted)
         return wanted
 
-    def _add(self, control: Site, caller: Caller, spec: RobotSpec) -> Arrived:
+    def _add(self, control: Site, caller: Caller, spec: RobotSpec) -> AddedRobots:
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         wanted = self._free_name(sim)
-        check_room(control, 1)
+        check_robot_count(control, 1)
         if self.pose is None:
             pose = sim.next_places(spec, 1)[0]
         else:
             pose = sim.free_place(spec, self.pose) if self.near else self.pose
         called = wanted or sim.unique_name(spec.name)
-        if not caller.is_tame:
+        if not caller.ignores_crowd_limit:
             sim.crowd.check(called, pose.x, pose.y)
         robots = grounds.add_robots(spec, [pose], [called])
-        return arrived(control, caller, robots)
+        return register_added(control, caller, robots)
 
     def summary(self, result: Any) -> str:
-        """What was done."""
-        return told(result.robots, "added")
+        """One line for the audit log."""
+        return describe_robots(result.robots, "added")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddRobots(Operation[Future[Arrived]]):
-    """Add many robots of a model of the library on the free places around a pose, in portions between which the world goes on."""
+class AddRobots(Operation[Future[AddedRobots]]):
+    """Add many robots of a library model on the free places around a pose, in batches between which the world goes on."""
 
     model: str = argument(text(1000))
-    number: int = argument(count(1, MAX_AT_ONCE))
+    number: int = argument(count(1, MAX_ROBOTS_PER_REQUEST))
     pose: Pose | None = argument(optional(a_pose), None)
     audit = logging.INFO
     tells = AddRobot.tells
 
-    def perform(self, control: Site, caller: Caller) -> Future[Arrived]:
-        """Do it."""
+    def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
+        """Carry it out."""
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
-        check_room(control, self.number)
+        check_robot_count(control, self.number)
         spec = grounds.equip(library_model(self.model))
         places = FreePlaces(sim.engine, spec, self.pose or sim.home)
 
         def add(some: int) -> list[Robot]:
-            check_room(control, some)  # others may add some meanwhile
+            check_robot_count(control, some)  # others may add some meanwhile
             poses = places.take(some)
             return grounds.add_robots(spec, poses, sim.unique_names(spec.name, len(poses)))
 
         return _in_portions(
-            control, caller, [spec], [min(PORTION, self.number - n) for n in range(0, self.number, PORTION)], add
+            control,
+            caller,
+            [spec],
+            [min(ROBOTS_PER_BATCH, self.number - n) for n in range(0, self.number, ROBOTS_PER_BATCH)],
+            add,
         )
 
     def summary(self, result: Any) -> str:
-        """What was done."""
-        return told(result.robots, "added")
+        """One line for the audit log."""
+        return describe_robots(result.robots, "added")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CloneRobots(Operation[Future[Arrived]]):
+class CloneRobots(Operation[Future[AddedRobots]]):
     """Add another of the same model beside each of these."""
 
     robots: tuple[str, ...] = argument(NAMES)
     audit = logging.INFO
     tells = AddRobot.tells
 
-    def perform(self, control: Site, caller: Caller) -> Future[Arrived]:
-        """Do it. Those that have gone meanwhile are passed over; UnknownNameError when none is there."""
+    def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
+        """Carry it out. Those that have gone meanwhile are passed over; UnknownNameError when none is there."""
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         there = [n for n in self.robots if n in sim.robots]
         if not there and self.robots:
             raise control.unknown(self.robots[0])
-        check_room(control, len(there))
+        check_robot_count(control, len(there))
 
         def clone(original: str) -> list[Robot]:
             robot = sim.robots.get(original)
             if robot is None:  # it went meanwhile
                 return []
-            check_room(control, 1)
+            check_robot_count(control, 1)
             pose = sim.free_place(robot.spec, robot.truth)
             return grounds.add_robots(robot.spec, [pose], [sim.unique_name(robot.spec.name)])
 
         return _in_portions(control, caller, [sim.robots[n].spec for n in there], there, clone)
 
     def summary(self, result: Any) -> str:
-        """What was done."""
-        return told(result.robots, "added")
+        """One line for the audit log."""
+        return describe_robots(result.robots, "added")
 
 
-def arrived(control: Site, caller: Caller, robots: Sequence[Robot]) -> Arrived:
-    """Robots that were added by a client, and get their ports."""
+def register_added(control: Site, caller: Caller, robots: Sequence[Robot]) -> AddedRobots:
+    """Note which source has added robots, and open their ports."""
     names = tuple(robot.name for robot in robots)
     control.spawned.update(dict.fromkeys(names, caller.source))
-    return Arrived(names, control.part(control.grounds, NO_GROUNDS).serve(robots))
+    return AddedRobots(names, control.part(control.grounds, NO_GROUNDS).serve(robots))
 
 
-def told(names: Sequence[str], what: str) -> str:
-    """What happened to robots, in a line of the log."""
+def describe_robots(names: Sequence[str], what: str) -> str:
+    """One log line such as ``ann and 2 more added``."""
     if not names:
         return f"no robot {what}"
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -224,17 +228,17 @@ def told(names: Sequence[str], what: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Remove(Operation[None]):
-    """Take robots, obstacles and boxes of the map out of the world; their clients are told to go.
+    """Remove robots, obstacles and boxes of the map from the world, and disconnect their clients.
 
-    Those that are there go even if others are not, which is said then.
+    If some of the names are unknown, the others are removed all the same, and then the error is raised.
     """
 
     names: tuple[str, ...] = argument(NAMES)
     audit = logging.INFO
-    tells = "their clients are told to go, topics and places on the page go"
+    tells = "their clients are disconnected, their topics and their places on the page go"
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it. UnknownNameError: the first that was not there."""
+        """Carry it out. UnknownNameError: the first that was not there."""
         sim, grounds = control.sim, control.part(control.grounds, "nothing can be removed")
         boxes = frozenset(sim.box_names)
         names = list(dict.fromkeys(self.names))
@@ -252,24 +256,24 @@ class Remove(Operation[None]):
             raise control.unknown(missing)
 
     def summary(self, result: Any) -> str:
-        """What was done."""
-        return told(self.names, "removed")
+        """One line for the audit log."""
+        return describe_robots(self.names, "removed")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place(Operation[None]):
-    """Put robots and boxes at true poses (m, m, rad), whatever stands there."""
+    """Put robots and boxes at true poses (m, m, rad), even where something else stands."""
 
     to: tuple[tuple[str, Pose], ...] = argument(each(lambda value, what, /: _placement(value, what)))
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it. UnknownNameError, CommandError (an absurd pose, or too many on one place)."""
+        """Carry it out. UnknownNameError, CommandError (an absurd pose, or too many on one place)."""
         sim = control.sim
 
         def put(which: str, pose: Pose) -> None:
             if which not in sim.snapshot.rows and which not in sim.fleet.rows:
                 raise control.unknown(which)
-            if not caller.is_tame:
+            if not caller.ignores_crowd_limit:
                 sim.crowd.enter(which, pose.x, pose.y)
             sim.put(which, pose, caller.source)
 
@@ -284,31 +288,31 @@ def _placement(value: Any, what: str, /) -> tuple[str, Pose]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceAxis(Operation[None]):
-    """One coordinate of a robot's true pose: 0 x (m), 1 y (m), 2 heading (rad)."""
+    """Set one coordinate of a robot's true pose: axis 0 is x (m), 1 is y (m), 2 is the heading (rad)."""
 
     robot: str = argument(name)
     axis: int = argument(count(0, 2))
     value: float = argument(real())
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it. CommandError: an absurd place, or too many on it."""
+        """Carry it out. CommandError: an absurd place, or too many on it."""
         control.robot(self.robot).port(caller.source).set_pose_axis(self.axis, self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(Operation[None]):
-    """Take hold of bodies, or let go: held ones do not move by themselves, until each client that holds one has let go of it."""
+    """Hold bodies, or release them. A held body does not move by itself until every client that holds it has released it."""
 
     names: tuple[str, ...] = argument(NAMES)
-    on: bool = argument(yes_or_no)
+    on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         for_each(dict.fromkeys(self.names), lambda n, _: hold(control, n, self.on, caller))
 
 
 def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
-    """Take hold of a body for a client, or let go; its source lets go when none of its clients holds the body any more.
+    """Hold a body for a client, or release it; the client's source releases the body when none of its clients holds it any more.
 
     Raises
     ------
@@ -333,11 +337,11 @@ class Reset(Operation[None]):
     """
 
     names: tuple[str, ...] | None = argument(optional(NAMES), None)
-    spawned: bool = argument(yes_or_no, False)
-    starts: bool = argument(yes_or_no, True)
+    spawned: bool = argument(boolean, False)
+    starts: bool = argument(boolean, True)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         sim = control.sim
         if self.spawned:
             gone = [n for n, source in control.spawned.items() if source == caller.source and n in sim.robots]
@@ -354,44 +358,44 @@ class Reset(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class SetGhost(Operation[None]):
-    """Nobody sees or feels a robot any more, or everybody again."""
+    """Make a robot a ghost, which no sensor sees and no body hits, or a normal robot again."""
 
     robot: str = argument(name)
-    on: bool = argument(yes_or_no)
+    on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         control.robot(self.robot).port(caller.source).set_ghost(self.on)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetOdometryErrors(Operation[None]):
-    """Errors of a robot's odometry on or off."""
+    """Switch the simulated errors of a robot's odometry on or off."""
 
     robot: str = argument(name)
-    on: bool = argument(yes_or_no)
+    on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         control.robot(self.robot).port(caller.source).set_odometry_errors(self.on)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakeBodies(Operation[Simulation]):
-    """Bodies as programs of forces command them: pushes, pulls, velocities, masses, joints pass through what is answered.
+    """Get write access to the bodies, for programs that command forces, velocities, masses and joints.
 
-    This is how a stream of commands passes: who may is asked once for each, the engine's queue checks and journals each command.
+    The permission is checked once, here; the engine's queue then checks and journals each command of the stream.
     """
 
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Simulation:
-        """Do it."""
+        """Carry it out."""
         return control.sim
 
 
 def _is_movable(spec: RobotSpec) -> bool:
-    """Whether a robot of this model can be moved now: one with mass needs kernels that are compiled when the first one comes."""
+    """Whether the kernels that move a robot of this model are ready: those for mass are compiled when the first body with mass comes."""
     return spec.dynamics is None or has_mass_kernels()
 
 
@@ -401,14 +405,14 @@ def _in_portions(
     specs: Sequence[RobotSpec],
     portions: Sequence[T],
     add: Callable[[T], list[Robot]],
-) -> Future[Arrived]:
-    """Add robots of these models portion by portion, with other work in between; done when their ports are open.
+) -> Future[AddedRobots]:
+    """Add robots of these models in batches, with steps in between; the future is done when the robots' ports are open.
 
-    When a portion cannot be added, those before it stay, and get their ports, before that is told.
+    When a batch cannot be added, the robots of the batches before it stay and get their ports, and then the error is raised.
     """
     grounds = control.part(control.grounds, NO_GROUNDS)
 
-    def work() -> Generator[Future[None] | None, None, Arrived]:
+    def work() -> Generator[Future[None] | None, None, AddedRobots]:
         if not all(map(_is_movable, specs)):
             yield control.mass_kernels()
         robots: list[Robot] = []
@@ -422,16 +426,21 @@ def _in_portions(
             control.spawned.update((r.name, caller.source) for r in some)
             robots += some
             yield None
-        result = arrived(control, caller, [r for r in robots if control.sim.robots.get(r.name) is r])
+        result = register_added(control, caller, [r for r in robots if control.sim.robots.get(r.name) is r])
         yield result.served
         if failed is not None:
-            raise WorldError(f"{told(result.robots, 'added')}, and then no more: {failed}") if robots else failed
+            raise (
+                WorldError(f"{describe_robots(result.robots, 'added')}, and then no more: {failed}")
+                if robots
+                else failed
+            )
         return result
 
     return grounds.work(work())
 
 
 __all__ = [
-    "MAX_ROBOTS", "PORTION", "AddRobot", "AddRobots", "Arrived", "CloneRobots", "Hold", "Place", "PlaceAxis", "Remove", "Reset", "SetGhost",
-    "SetOdometryErrors", "TakeBodies", "arrived", "check_room", "library_model",
+    "MAX_ROBOTS", "ROBOTS_PER_BATCH", "AddRobot", "AddRobots", "AddedRobots", "CloneRobots", "Hold", "Place", "PlaceAxis", "Remove",
+    "Reset", "SetGhost",
+    "SetOdometryErrors", "TakeBodies", "check_robot_count", "library_model", "register_added",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Who wants something done to a running simulator, and what that one may do."""
+"""The caller of an operation, and its permission level."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 
 
 class Level(IntEnum):
-    """What somebody may do; each level includes those before it (docs/explanation/security.md)."""
+    """Permission levels; each one includes those before it (docs/explanation/security.md)."""
 
     WATCH = 1
-    """Look on."""
+    """Read the state of the world."""
     DRIVE = 2
     """Drive robots and read their sensors."""
     CHANGE = 3
@@ -24,26 +24,27 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who wants something done.
+    """Who asks for an operation.
 
     Attributes
     ----------
     source : str
-        In whose name commands are queued and journalled: ``page``, ``ros``, ``pioneer``, ``ambf``, ``api``.
+        Source under which commands are queued and journalled: ``page``, ``ros``, ``pioneer``, ``ambf``, ``api``.
     level : Level
-        What it may do.
+        Its permission level.
     about : str
-        Who that is, for people and the log.
+        Description for people and for the log.
     key : hashable
-        Which one of several clients of the source: whose turn it is, whose hold on time ends when it leaves.
+        Identifies one of several clients of a source: for fair queueing, and to release what the client holds when it disconnects.
     is_user : bool
-        Whoever runs the program: ``--read-only`` is his own word, and does not bind him.
-    is_tame : bool
-        The limit of bodies on one place does not bind it: a person sees what happens, or owns the machine.
+        The person who runs the program, to whom ``--read-only`` does not apply.
+    ignores_crowd_limit : bool
+        The limit of bodies on one place does not apply: a person sees what happens, or owns the machine.
     settles : bool
-        What it does while time stands still takes effect at once; else when the run loop looks next, for one that may send much.
+        While the simulation is paused, changes take effect at once. False for callers that may send many commands: their changes then
+        take effect when the run loop looks next.
     log : LoggerAdapter, optional
-        Where lines about what it does go; else to the log of `botyard.control`.
+        Log for this caller's operations; otherwise that of `botyard.control`.
     """
 
     source: str
@@ -51,12 +52,12 @@ class Caller:
     about: str = ""
     key: Hashable = None
     is_user: bool = False
-    is_tame: bool = True
+    ignores_crowd_limit: bool = True
     settles: bool = True
     log: logging.LoggerAdapter[logging.Logger] | None = None
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the description."""
         return self.about or self.source
 
 

@@ -1,4 +1,4 @@
-"""The one door into a running simulator: who may do what is asked here, once, whoever asks and by whatever protocol."""
+"""`Control`: the single entry point for changes of a running simulator. Permissions are checked here, for all callers and protocols."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ T = TypeVar("T")
 log = logging.getLogger("botyard.control")
 
 READ_ONLY: Final = "the world is read-only"
-ENDS: Final = "not obeyed from another machine (--allow-client-exit)"
+EXIT_DENIED: Final = "not obeyed from another machine (--allow-client-exit)"
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Something was done to the simulator.
+    """An operation that was carried out.
 
     Attributes
     ----------
     caller : Caller
-        By whom.
+        Who asked for it.
     operation : Operation
-        What.
+        The operation with its arguments.
     result : object
-        What it has answered; of slow operations what came of them.
+        Its result; of a slow operation, the result of its future.
     """
 
     caller: Caller
@@ -47,10 +47,11 @@ Listener = Callable[[Done], None]
 
 
 class Control(Site):
-    """Carries out operations: asks whether the caller may, does it, lets it take effect while time stands still, writes it into the log,
-    and tells everybody.
+    """Carries out operations: checks the permission, performs the operation, settles a paused world, writes the audit line, and notifies
+    the listeners.
 
-    The parts of the simulator are attributes, set by whoever puts it together; without one, operations that need it are refused.
+    The parts of the simulator (clock, maps, grounds, …) are attributes that the composition sets; an operation that needs a missing part
+    is refused.
 
     Parameters
     ----------
@@ -68,49 +69,49 @@ class Control(Site):
         self.allow_exit = allow_exit
         self._listeners = Listeners[Done](log, "operations")
 
-    # -- who may
+    # -- permissions
 
     def denial(self, caller: Caller, operation: type[Operation[Any]] | Level) -> str:
-        """Why a caller may not do an operation, or anything of a level; empty: it may."""
+        """Reason why a caller may not do an operation, or anything of a level; empty if it may."""
         level = operation if isinstance(operation, Level) else operation.level
         if self.read_only and not caller.is_user and level > Level.DRIVE:
             return READ_ONLY if caller.level > Level.WATCH else f"{caller} may only look on"
         if caller.level >= level or (level is Level.OWN and self.allow_exit and caller.level >= Level.CHANGE):
             return ""
-        return ENDS if level is Level.OWN and caller.level >= Level.DRIVE else f"{caller} may only look on"
+        return EXIT_DENIED if level is Level.OWN and caller.level >= Level.DRIVE else f"{caller} may only look on"
 
     def allows(self, caller: Caller, operation: type[Operation[Any]] | Level) -> bool:
         """Whether a caller may do an operation, or anything of a level."""
         return not self.denial(caller, operation)
 
     def check(self, caller: Caller, operation: type[Operation[Any]] | Level) -> None:
-        """Look whether a caller may do an operation.
+        """Check that a caller may do an operation.
 
         Raises
         ------
         DeniedError
-            It may not.
+            The caller has no permission.
         """
         denied = self.denial(caller, operation)
         if denied:
             raise DeniedError(denied)
 
-    # -- what is done
+    # -- operations
 
     def do(self, caller: Caller, operation: Operation[T]) -> T:
-        """Do something for somebody.
+        """Carry out an operation for a caller.
 
         Returns
         -------
         object
-            What the operation answers; slow ones answer with a future, which is done between two steps.
+            The operation's result; slow operations return a future, which is done between two steps.
 
         Raises
         ------
         DeniedError
-            The caller may not.
+            The caller has no permission.
         BotyardError
-            It cannot be done, and nothing was changed but what the operation's error says.
+            The operation failed; nothing was changed but what the error says.
         """
         self.check(caller, type(operation))
         with acting(caller.source):
@@ -130,7 +131,7 @@ class Control(Site):
             self.tell(caller, operation, future.result())
 
     def tell(self, caller: Caller, operation: Operation[Any], result: Any) -> None:
-        """Write into the log what was done, and tell everybody."""
+        """Write the audit line, and notify the listeners."""
         if caller.log is not None:
             caller.log.log(operation.audit, "%s", operation.summary(result))
         elif log.isEnabledFor(operation.audit):
@@ -139,7 +140,7 @@ class Control(Site):
             self._listeners.tell(Done(caller, operation, result))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell `listener` of everything that was done, from now on; what is returned unregisters it."""
+        """Register a listener for operations that were carried out. Returns a function that unregisters it."""
         return self._listeners.add(listener)
 
 

@@ -1,4 +1,4 @@
-"""Operations on one robot as its drivers have them: by hand, with a dead-man switch, its motors, its joystick, its board."""
+"""Operations on one robot: manual drive with a dead-man switch, motors, emergency stop, joystick, digital and analog inputs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Final
 
 from botyard.control.bodies import hold
 from botyard.control.caller import Caller, Level
-from botyard.control.operation import NAMES, Operation, argument, count, name, real, yes_or_no
+from botyard.control.operation import NAMES, Operation, argument, boolean, count, name, real
 from botyard.control.site import Site, for_each
 from botyard.engine import commands as cmd
 from botyard.errors import WorldError
 from botyard.names import shown
 from botyard.sim.port import Port
 
-DEAD_MAN: Final = 0.6
-"""A robot that is driven by hand stops when nothing more comes for so long, s of wall time."""
+DEADMAN_TIMEOUT_S: Final = 0.6
+"""Dead-man switch: a manually driven robot stops when no command has come for this long, s of wall time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakeRobot(Operation[Port]):
-    """The robot as programs drive it: velocities, moves, motors, limits and sensors pass through what is answered.
+    """Get a robot's port, through which programs send velocities, moves, motor switches and limits, and read its sensors.
 
-    This is how a stream of commands passes: who may is asked once, the engine's queue checks and journals each command.
+    The permission is checked once, here; the engine's queue then checks and journals each command of the stream.
     """
 
     robot: str = argument(name)
@@ -31,35 +31,35 @@ class TakeRobot(Operation[Port]):
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Port:
-        """Do it."""
+        """Carry it out."""
         return control.robot(self.robot).port(caller.source)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drive(Operation[None]):
-    """Drive a robot by hand (m/s, rad/s): it stops when nothing more comes for `timeout`. `on` False lets go, if it drives it."""
+    """Drive a robot manually (m/s, rad/s); it stops when no further command comes within `timeout`. `on` False: the driver ends it."""
 
     robot: str = argument(name)
     v: float = argument(real(), 0.0)
     w: float = argument(real(), 0.0)
     vy: float = argument(real(), 0.0)
-    on: bool = argument(yes_or_no, True)
-    timeout: float = argument(real(0.0, 3600.0, "s"), DEAD_MAN)
-    """It stops when nothing more comes for so long, s of wall time."""
+    on: bool = argument(boolean, True)
+    timeout: float = argument(real(0.0, 3600.0, "s"), DEADMAN_TIMEOUT_S)
+    """Time-out of the dead-man switch, s of wall time."""
     level = Level.DRIVE
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         robot = control.robot(self.robot)
         driver = control.driven[self.robot][0] if self.robot in control.driven else None
         if not self.on:
             if driver is not None and driver.key == caller.key:
-                let_go(control, self.robot)
+                stop_manual_drive(control, self.robot)
             return
         port = robot.port(caller.source)
         if driver is not None and driver.source != caller.source:
-            robot.release(driver.source)  # another one has taken it over, and lets go of its own claim alone
-        robot.claim(caller.source)  # each time: it may be another robot that has got the name
+            robot.release(driver.source)  # the new driver will release only its own claim
+        robot.claim(caller.source)  # at each command: another robot may have got the name meanwhile
         if driver is None or driver.key != caller.key:
             hold(control, self.robot, False, caller)
         if not robot.motors_on and robot.electrics.may_drive:
@@ -68,8 +68,8 @@ class Drive(Operation[None]):
         port.submit(cmd.SetVelocity(v=self.v, w=self.w, vy=self.vy))
 
 
-def let_go(control: Site, robot: str) -> None:
-    """Nobody drives a robot by hand any longer: it stops."""
+def stop_manual_drive(control: Site, robot: str) -> None:
+    """End the manual drive of a robot, and stop it."""
     driver = control.driven.pop(robot, None)
     there = control.sim.robots.get(robot)
     if driver is not None and there is not None:
@@ -77,35 +77,35 @@ def let_go(control: Site, robot: str) -> None:
         there.release(driver[0].source)
 
 
-def leave(control: Site, key: Hashable) -> None:
-    """A client has gone, see `Caller.key`: robots that it drives by hand stop, and it holds neither bodies nor time any longer."""
+def client_left(control: Site, key: Hashable) -> None:
+    """A client has disconnected (`Caller.key`): stop the robots it drives manually, release the bodies and the time that it holds."""
     for name_ in [n for n, (driver, _) in control.driven.items() if driver.key is key]:
-        let_go(control, name_)
+        stop_manual_drive(control, name_)
     for body, source in [held for held, clients in control.held.items() if key in clients]:
         if body in control.sim.engine.rows:
             hold(control, body, False, Caller(source, key=key))
         else:
             del control.held[body, source]
-    control.gone(key)
+    control.release_stepper(key)
 
 
-def look_after_driven(control: Site) -> None:
-    """Stop the robots whose drivers have said nothing for too long."""
+def stop_expired_drivers(control: Site) -> None:
+    """Stop the manually driven robots whose dead-man switch has timed out."""
     now = control.wall()
     for name_ in [n for n, (_, until) in control.driven.items() if now > until]:
-        let_go(control, name_)
+        stop_manual_drive(control, name_)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnableMotors(Operation[None]):
-    """Motors of these robots on or off."""
+    """Switch the motors of robots on or off."""
 
     robots: tuple[str, ...] = argument(NAMES)
-    on: bool = argument(yes_or_no)
+    on: bool = argument(boolean)
     level = Level.DRIVE
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
 
         def enable(robot_name: str, _: None) -> None:
             robot = control.robot(robot_name)
@@ -120,13 +120,13 @@ class EnableMotors(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class PressEmergencyStop(Operation[None]):
-    """The red buttons of these robots: pressed, or pulled out."""
+    """Press the emergency-stop buttons of robots, or release them."""
 
     robots: tuple[str, ...] = argument(NAMES)
-    on: bool = argument(yes_or_no)
+    on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         for_each(
             dict.fromkeys(self.robots), lambda n, _: control.robot(n).press_estop(self.on, caller.source), "robots"
         )
@@ -134,18 +134,18 @@ class PressEmergencyStop(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class MoveJoystick(Operation[None]):
-    """The joystick that is plugged into a robot, for its client to read: -1 … 1 to the right and forward, throttle 0 … 1."""
+    """Set the state of the joystick plugged into a robot, which its client reads: x, y -1 … 1 (right, forward), throttle 0 … 1."""
 
     robot: str = argument(name)
     x: float = argument(real(), 0.0)
     y: float = argument(real(), 0.0)
     throttle: float = argument(real(-1.0), -1.0)
-    """-1: as it was."""
-    button1: bool = argument(yes_or_no, False)
-    button2: bool = argument(yes_or_no, False)
+    """-1 leaves the throttle unchanged."""
+    button1: bool = argument(boolean, False)
+    button2: bool = argument(boolean, False)
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         stick = control.robot(self.robot).electrics.joystick
         throttle = stick.throttle if self.throttle < 0.0 else self.throttle
         stick.set(self.x, self.y, throttle, self.button1, self.button2)
@@ -153,7 +153,7 @@ class MoveJoystick(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class SetDigitalInputs(Operation[None]):
-    """Lines of a byte of a robot's digital inputs: those of `mask` become those of `states`."""
+    """Set lines of one byte of a robot's digital inputs: those of `mask` get the values in `states`."""
 
     robot: str = argument(name)
     byte: int = argument(count(0, 255))
@@ -161,24 +161,24 @@ class SetDigitalInputs(Operation[None]):
     states: int = argument(count(0, 255))
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         control.robot(self.robot).electrics.write_inputs(byte=self.byte, mask=self.mask, states=self.states)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetAnalogInput(Operation[None]):
-    """The reading of one of a robot's analog inputs."""
+    """Set the raw reading of one of a robot's analog inputs."""
 
     robot: str = argument(name)
     port: int = argument(count(0, 255))
     value: int = argument(count(0, 65535))
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         control.robot(self.robot).electrics.write_analog(self.port, self.value)
 
 
 __all__ = [
-    "DEAD_MAN", "Drive", "EnableMotors", "MoveJoystick", "PressEmergencyStop", "SetAnalogInput", "SetDigitalInputs", "TakeRobot", "leave",
-    "let_go", "look_after_driven",
+    "DEADMAN_TIMEOUT_S", "Drive", "EnableMotors", "MoveJoystick", "PressEmergencyStop", "SetAnalogInput", "SetDigitalInputs", "TakeRobot",
+    "client_left", "stop_expired_drivers", "stop_manual_drive",
 ]  # fmt: skip

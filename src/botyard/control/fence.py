@@ -1,7 +1,7 @@
-"""The one place through which loops call what belongs to one of many: a client's session, a listener, a topic.
+"""`Fence`: an exception barrier (bulkhead) between a loop and the code of one client, listener or topic.
 
-One thread serves everybody. So an exception that comes out of what belongs to one must be the end of that one, or of this one call, and
-never of the loop: each has a `Fence`, and loops call it through that alone.
+One thread serves all clients. An exception in the code of one of them may end that client, or that one call, but never the loop. So each
+client has a `Fence`, and loops call its code only through it.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ T = TypeVar("T")
 
 Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
 
-AGAIN: Final = 60.0
-"""What fails again and again says so no more often than this, s."""
+REPEAT_LOG_INTERVAL_S: Final = 60.0
+"""Repeated errors of one fence are logged at most once in this time, s."""
 
 
 class Fence:
-    """Calls on behalf of one, whose exceptions stay here.
+    """Calls the code of one client, and catches and logs its exceptions.
 
     Parameters
     ----------
     log : Logger or LoggerAdapter
-        Told of the first exception with its trace.
+        Gets the first exception with its traceback.
     what : str
         Whose code it is, for the log.
     end : callable, optional
-        Ends what belongs to it, after the first exception; nothing of it is called any more then. Without this it goes on: later
-        exceptions are counted, and told of without traces, one line in `AGAIN` seconds.
+        Closes the client after its first exception; its code is not called any more after that. Without this the calls go on: later
+        exceptions are counted and logged without traceback, at most one line in `REPEAT_LOG_INTERVAL_S` seconds.
     """
 
-    __slots__ = ("_end", "_log", "_next", "_unsaid", "_what", "is_broken")
+    __slots__ = ("_end", "_log", "_next", "_suppressed", "_what", "is_broken")
 
     def __init__(self, log: Log, what: str, end: Callable[[], object] | None = None) -> None:
         self._log, self._what, self._end = log, what, end
         self._next = 0.0
-        self._unsaid = 0
+        self._suppressed = 0
         self.is_broken = False
-        """It has been ended by an exception."""
+        """Whether an exception has closed the client."""
 
     def call(self, act: Callable[..., T], *args: object, otherwise: T) -> T:
-        """What `act` returns; `otherwise` if an exception came out of it now, or had ended it before."""
+        """Call `act`. Returns its result, or `otherwise` if it raised, or if the client had been closed before."""
         if self.is_broken:
             return otherwise
         try:
@@ -54,7 +54,7 @@ class Fence:
             return otherwise
 
     def run(self, act: Callable[..., object], *args: object) -> None:
-        """`call` without a result."""
+        """Call `act`, and ignore its result."""
         if not self.is_broken:
             try:
                 act(*args)
@@ -65,28 +65,28 @@ class Fence:
         if self._end is not None:
             self.is_broken = True
             self._tell("%s: internal error, it is closed", self._what)
-            end_all(self._end)
+            call_all_suppressing(self._end)
             return
         now = time.monotonic()
         if not self._next:
             self._tell("%s: internal error", self._what)
         elif now < self._next:
-            self._unsaid += 1
+            self._suppressed += 1
             return
         else:
-            self._log.error("%s: internal error again (%d times more): %r", self._what, self._unsaid + 1, error)
-        self._next, self._unsaid = now + AGAIN, 0
+            self._log.error("%s: internal error again (%d times more): %r", self._what, self._suppressed + 1, error)
+        self._next, self._suppressed = now + REPEAT_LOG_INTERVAL_S, 0
 
     def _tell(self, text: str, *args: object) -> None:
         with contextlib.suppress(Exception):
             self._log.exception(text, *args)
 
 
-def end_all(*acts: Callable[[], object]) -> None:
-    """Call each of them, whatever comes out of the others: for ends, after which nothing is left that could be told."""
+def call_all_suppressing(*acts: Callable[[], object]) -> None:
+    """Call each function, and ignore their exceptions: for cleaning up."""
     for act in acts:
         with contextlib.suppress(Exception):
             act()
 
 
-__all__ = ["AGAIN", "Fence", "Log", "end_all"]
+__all__ = ["REPEAT_LOG_INTERVAL_S", "Fence", "Log", "call_all_suppressing"]

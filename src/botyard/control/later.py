@@ -1,6 +1,6 @@
-"""Results that come later: futures without an event loop, set between two steps.
+"""Futures without an event loop, which are resolved between two steps.
 
-They are those of `concurrent.futures`, which any host can wait for: an event loop by `asyncio.wrap_future`, a null modem by a callback.
+They are those of `concurrent.futures`, so any host can wait for them: an event loop by `asyncio.wrap_future`, a null modem by a callback.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ U = TypeVar("U")
 
 
 def promise() -> Future[Any]:
-    """A result that is not there yet. Whoever waits for it may give up waiting, but cannot take it back."""
+    """Return a pending future. Whoever waits for it may stop waiting, but cannot cancel it."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
-def settled(future: Future[T], result: T | None = None, error: BaseException | None = None) -> None:
-    """The result is there, or the error that came instead; the first one counts."""
+def resolve(future: Future[T], result: T | None = None, error: BaseException | None = None) -> None:
+    """Resolve a future with a result or an error; the first call counts."""
     if future.done():
         return
     if error is not None:
@@ -30,25 +30,25 @@ def settled(future: Future[T], result: T | None = None, error: BaseException | N
         future.set_result(result)  # type: ignore[arg-type]
 
 
-def now(result: T) -> Future[T]:
-    """A result that is there already."""
+def resolved(result: T) -> Future[T]:
+    """Return a future that is done already."""
     future = promise()
     future.set_result(result)
     return future
 
 
 def then(future: Future[T], make: Callable[[Future[T]], U]) -> Future[U]:
-    """What `make` makes of a result, or error, that comes later; an exception out of it is the error of what is returned."""
+    """Chain a callback: return a future of what `make` returns, or raises, when it is given the finished `future`."""
     result: Future[U] = promise()
 
     def go_on(done: Future[T]) -> None:
         try:
-            settled(result, make(done))
+            resolve(result, make(done))
         except Exception as error:
-            settled(result, error=error)
+            resolve(result, error=error)
 
     future.add_done_callback(go_on)
     return result
 
 
-__all__ = ["now", "promise", "settled", "then"]
+__all__ = ["promise", "resolve", "resolved", "then"]

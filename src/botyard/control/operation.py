@@ -1,4 +1,4 @@
-"""What an operation is: something that may be done to a running simulator, with its arguments, who may do it, and what it answers.
+"""The base class of operations on a running simulator: arguments with validation, permission level, result.
 
 Each operation is a frozen dataclass: its fields are its arguments, checked when it is made; `perform` does it. The table of all of them is
 `OPERATIONS`. Adapters (the page, ROS, Pioneer clients, AMBF) make operations of what their peers ask for, and hand them to
@@ -22,28 +22,28 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Check(Protocol):
-    """Checks and converts an argument."""
+    """Validates and converts an argument."""
 
     def __call__(self, value: Any, what: str, /) -> Any:
-        """The value as the operation takes it; ArgumentError when it is none."""
+        """Return the converted value; ArgumentError if it is invalid."""
         ...
 
 
 class Operation(Generic[T_co]):
-    """Something that may be done to a running simulator; the type variable is what it answers.
+    """An operation on a running simulator; the type variable is the type of its result.
 
-    Subclasses are frozen dataclasses with keyword arguments. Making one raises `ArgumentError` for an argument that it cannot have.
+    Subclasses are frozen dataclasses with keyword arguments. The constructor raises `ArgumentError` for an invalid argument.
 
     Class attributes
     ----------------
     level : Level
-        Who may do it.
+        Permission level that a caller needs.
     tells : str
-        What everybody is told when it was done, for the documentation.
+        How the interfaces announce it to their clients, for the documentation.
     audit : int
-        Weight of the line in the log: INFO for what people want to read later, DEBUG for what happens many times a second.
+        Level of its line in the audit log: INFO for what people want to read later, DEBUG for what happens many times a second.
     settles : bool
-        While time stands still, what it has queued takes effect at once.
+        While the simulation is paused, the commands that it has queued take effect at once.
     """
 
     level: ClassVar[Level] = Level.CHANGE
@@ -55,11 +55,11 @@ class Operation(Generic[T_co]):
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
             if not cls.__doc__:
-                raise TypeError(f"{cls.__name__} does not say what it does")
+                raise TypeError(f"{cls.__name__}: expected a docstring that says what it does, found none")
             OPERATIONS[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
+        """Validate the arguments."""
         for name, check in _checks(type(self)):
             given = getattr(self, name)
             value = check(given, name)
@@ -67,27 +67,27 @@ class Operation(Generic[T_co]):
                 object.__setattr__(self, name, value)
 
     def perform(self, control: Site, caller: Caller) -> T_co:
-        """Do it; whether the caller may has been asked already.
+        """Carry it out; the permission has been checked already.
 
         Raises
         ------
         BotyardError
-            It cannot be done, and nothing was changed.
+            It failed, and nothing was changed.
         """
         raise NotImplementedError
 
     def summary(self, result: Any) -> str:
-        """What was done, for the log."""
+        """One line for the audit log."""
         values = ", ".join(f"{f.name}={shown(repr(getattr(self, f.name)), 40)}" for f in fields(cast(Any, self)))
         return f"{type(self).__name__}({values})"
 
 
 OPERATIONS: Final[dict[str, type[Operation[Any]]]] = {}
-"""The table: all operations by their names."""
+"""All operations by their names."""
 
 
 def argument(check: Check, default: Any = MISSING) -> Any:
-    """A field of an operation, with its check."""
+    """A dataclass field of an operation, with its validation."""
     if default is MISSING:
         return field(metadata={"check": check})
     return field(default=default, metadata={"check": check})
@@ -97,7 +97,7 @@ _CHECKS: dict[type, tuple[tuple[str, Check], ...]] = {}
 
 
 def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
-    """Fields of an operation and what checks them; found once for each class."""
+    """Names and checks of an operation's fields, cached for each class."""
     known = _CHECKS.get(kind)
     if known is None:
         hints = get_type_hints(kind)
@@ -108,7 +108,7 @@ def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
     return known
 
 
-# -- kinds of arguments
+# -- checks of arguments
 
 
 def count(low: int, high: int) -> Check:
@@ -129,37 +129,37 @@ def real(low: float = -1e9, high: float = 1e9, unit: str = "") -> Check:
     return check
 
 
-def text(most: int) -> Check:
-    """A text of at most so many characters; what it means is the operation's business."""
+def text(max_length: int) -> Check:
+    """A text of at most `max_length` characters."""
 
     def check(value: Any, what: str, /) -> str:
-        if isinstance(value, str) and len(value) <= most:
+        if isinstance(value, str) and len(value) <= max_length:
             return value
-        raise ArgumentError(f"{what}: expected a text of at most {most} characters, found {found(value)}")
+        raise ArgumentError(f"{what}: expected a text of at most {max_length} characters, found {found(value)}")
 
     return check
 
 
-def octets(value: Any, what: str, /) -> bytes:
-    """Bytes."""
+def byte_string(value: Any, what: str, /) -> bytes:
+    """A bytes-like value, converted to bytes."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     raise ArgumentError(f"{what}: expected bytes, found {found(value)}")
 
 
-def each(check: Check, most: int = 5000) -> Check:
-    """A tuple of at most so many."""
+def each(check: Check, max_items: int = 5000) -> Check:
+    """A sequence of at most `max_items` items, each of which passes `check`; converted to a tuple."""
 
     def check_all(value: Any, what: str, /) -> tuple[Any, ...]:
-        if isinstance(value, str) or not hasattr(value, "__len__") or len(value) > most:
-            raise ArgumentError(f"{what}: expected at most {most} in a list, found {found(value)}")
+        if isinstance(value, str) or not hasattr(value, "__len__") or len(value) > max_items:
+            raise ArgumentError(f"{what}: expected a list of at most {max_items} items, found {found(value)}")
         return tuple(check(one, what) for one in value)
 
     return check_all
 
 
 def optional(check: Check) -> Check:
-    """The same, or None."""
+    """A value that passes `check`, or None."""
 
     def check_it(value: Any, what: str, /) -> Any:
         return None if value is None else check(value, what)
@@ -177,12 +177,24 @@ def _is_finite(x: Any) -> bool:
 
 
 name: Final = text(1000)
-"""The name of a robot or a thing: whether there is one is asked where it is looked up."""
-yes_or_no: Final[Check] = flag
+"""The name of a robot or another body; whether it exists is checked where it is looked up."""
+boolean: Final[Check] = flag
 NAMES: Final[Check] = each(name)
 
 
 __all__ = [
-    "NAMES", "OPERATIONS", "Check", "Operation", "a_pose", "argument", "count", "each", "name", "octets",
-    "optional", "real", "text", "yes_or_no",
+    "NAMES",
+    "OPERATIONS",
+    "Check",
+    "Operation",
+    "a_pose",
+    "argument",
+    "boolean",
+    "byte_string",
+    "count",
+    "each",
+    "name",
+    "optional",
+    "real",
+    "text",
 ]  # fmt: skip

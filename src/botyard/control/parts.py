@@ -1,4 +1,4 @@
-"""What the control surface needs of a running simulator: its clock, its grounds, its maps. Servers have them; a null modem has fewer."""
+"""Protocols of the parts of a running simulator that operations use: clock, grounds, maps, … A null modem implements only some of them."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Lets time go on or stand still."""
+    """Pauses, resumes and steps simulated time."""
 
     @property
     def is_paused(self) -> bool:
-        """Whether time stands still."""
+        """Whether the simulation is paused."""
         ...
 
     def pause(self) -> None:
-        """Let time stand still."""
+        """Pause the simulation."""
         ...
 
     def resume(self) -> None:
-        """Let time go on."""
+        """Resume the simulation."""
         ...
 
     def step_and_pause(self, count: int = 1) -> None:
-        """Let so many steps pass, as fast as time goes, and then time stand still."""
+        """Run `count` steps at the present speed, and then pause."""
         ...
 
     def step_now(self, count: int) -> Future[None]:
-        """Make so many steps at once; done when they are, or NotNowError when somebody let time go on meanwhile."""
+        """Make `count` steps at once while paused. The future fails with NotNowError if the simulation is resumed meanwhile."""
         ...
 
     def set_speed(self, factor: float) -> None:
-        """Simulated per wall time from now on; 0 is as fast as possible."""
+        """Set the speed, simulated per wall time; 0 is as fast as possible."""
         ...
 
     def settle(self) -> None:
-        """If time stands still: let what was placed, or asked of sensors, take effect now."""
+        """If the simulation is paused: let placements and sensor settings that are queued take effect now."""
         ...
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
@@ -53,35 +53,35 @@ class Clock(Protocol):
 
 
 class Listener(Protocol):
-    """Anything that wants to know of every step."""
+    """Anything that is notified of every step."""
 
     def on_snapshot(self, now: float) -> None:
-        """A step is done; `now` is wall time, s."""
+        """Called after every step; `now` is wall time, s."""
         ...
 
 
 Portions = Generator[Future[Any] | float | None, None, T]
-"""Work in portions. Between two of them others are served; it yields a future to wait for it (look at its result then), or a pause, s."""
+"""Cooperative work in slices, as a generator. It yields None to let others run, a future to wait for it, or a pause in seconds."""
 
 
 class Background(Protocol):
-    """Work beside the steps that nobody awaits; its errors are logged (`botyard.servers.background`)."""
+    """Runs background work between the steps; errors of work that nobody awaits are logged (`botyard.servers.background`)."""
 
     def start(self, work: Coroutine[Any, Any, Any] | Portions[Any], what: str) -> object:
-        """Begin work; `what` it is, for the log."""
+        """Start work that nobody awaits; `what` names it in the log."""
         ...
 
     def future(self, work: Coroutine[Any, Any, T], what: str) -> Future[T]:
-        """Begin work whose result, or error, somebody waits for."""
+        """Start a coroutine, and return a future of its result."""
         ...
 
     def portions(self, work: Portions[T], what: str) -> Future[T]:
-        """Begin work in portions whose result, or error, somebody waits for."""
+        """Start cooperative work, and return a future of its result."""
         ...
 
 
 class RunLoop(Clock, Protocol):
-    """What steps the world (`botyard.servers.hub`)."""
+    """The run loop that steps the world (`botyard.servers.hub`)."""
 
     @property
     def sim(self) -> Simulation:
@@ -90,12 +90,12 @@ class RunLoop(Clock, Protocol):
 
     @property
     def speed(self) -> float:
-        """Simulated per wall time, as it was asked for; 0: as fast as possible."""
+        """Requested speed, simulated per wall time; 0 is as fast as possible."""
         ...
 
     @property
     def ratio(self) -> float:
-        """Simulated per wall time, as it is."""
+        """Measured speed, simulated per wall time."""
         ...
 
     @property
@@ -105,86 +105,86 @@ class RunLoop(Clock, Protocol):
 
     @property
     def overruns(self) -> int:
-        """Steps that came late."""
+        """Number of steps that missed their deadline."""
         ...
 
     @property
     def background(self) -> Background:
-        """Work beside the steps."""
+        """The runner of background work."""
         ...
 
     def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
-        """Call `act` when one of these has changed, once for all changes since it was called last; what is returned unregisters it."""
+        """Call `act` when one of the subjects has changed, once for all changes since the last call. Returns its unregister function."""
         ...
 
     def attach(self, listener: Listener) -> None:
-        """Tell `listener` of every step from now on."""
+        """Register a listener of steps."""
         ...
 
     def detach(self, listener: Listener) -> None:
-        """No longer tell it."""
+        """Unregister a listener of steps."""
         ...
 
 
 class Host(Protocol):
-    """Does slow work beside the steps, and ends the simulation: an event loop has one, a null modem is one."""
+    """Runs blocking jobs in the background, and ends the simulation. An event loop has one; a null modem is one."""
 
     def run_aside(self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]) -> None:
-        """Run `job` without holding up the steps, then call `done` with its result or its error, between two steps."""
+        """Run `job` in the background, then call `done` with its result or its error, between two steps."""
         ...
 
     def end_soon(self, status: int, crash: bool) -> None:
-        """End the simulation with an exit status, or as if it had died, after its sender has had time to say goodbye."""
+        """End the simulation with an exit status, or as if it had crashed, after the client has had time to close its connection."""
         ...
 
 
 class Stepper(Protocol):
-    """Lets a client hold time and step it (`botyard.servers.lockstep`)."""
+    """Lockstep: lets a client hold simulated time and step it (`botyard.servers.lockstep`)."""
 
     @property
-    def told(self) -> list[Callable[[], None]]:
-        """Called when steps that were asked for are done."""
+    def step_listeners(self) -> list[Callable[[], None]]:
+        """Functions that are called when requested steps are done."""
         ...
 
     @property
     def is_busy(self) -> bool:
-        """Whether steps are being made."""
+        """Whether requested steps are still being made."""
         ...
 
     def step(self, client: Hashable, count: int) -> None:
-        """The client makes so many steps."""
+        """Make `count` steps for a client, which holds time from now on."""
         ...
 
     def command(self, client: Hashable, throttle: bool, clock: bool, skips: int) -> None:
-        """The same as AMBF's World command says it: hold time or not; a change of `clock` steps."""
+        """The same in the form of AMBF's World command: `throttle` holds time, each change of `clock` requests `skips` steps."""
         ...
 
     def leave(self, client: Hashable) -> None:
-        """The client holds time no longer."""
+        """Release the client's hold on time."""
         ...
 
 
 class Grounds(Protocol):
-    """Where robots stand and how the outside reaches them (`botyard.servers.yard`)."""
+    """Adds robots to the world and opens their ports (`botyard.servers.yard`)."""
 
     def equip(self, spec: RobotSpec) -> RobotSpec:
-        """What robots of a model get here, for example a battery that drains."""
+        """Return the model with what robots get in this run, for example a draining battery."""
         ...
 
     def add_robots(self, spec: RobotSpec, poses: Sequence[Pose], names: Sequence[str]) -> list[Robot]:
-        """Add robots; `serve` gives them ports."""
+        """Add robots; `serve` opens their ports."""
         ...
 
     def serve(self, robots: Sequence[Robot]) -> Future[None]:
-        """Give robots their ports."""
+        """Open the ports of robots."""
         ...
 
     def work(self, portions: Portions[T]) -> Future[T]:
-        """Do work in portions, others are served in between."""
+        """Run cooperative work in slices."""
         ...
 
     def remove(self, names: Sequence[str]) -> None:
-        """Take robots out of the world that are there; their clients are told to go."""
+        """Remove existing robots from the world, and disconnect their clients."""
         ...
 
     def switch_interface(self, interface: str, on: bool) -> Future[None]:
@@ -193,46 +193,46 @@ class Grounds(Protocol):
 
 
 class Maps(Protocol):
-    """Loads maps beside the steps (`botyard.servers.maploading`). Futures are done when the map is in place."""
+    """Loads maps in the background (`botyard.servers.maploading`). Futures are done when the map is in place."""
 
     def load(self, name: str, asker: Hashable) -> Future[bool]:
-        """A map or world by its name, out of the folders that were opened for that. True: it was loaded; False: it was there already."""
+        """Load a map or world by name from the allowed folders. The result is True if it was loaded, False if it was there already."""
         ...
 
     def load_bytes(self, name: str, data: bytes, asker: Hashable) -> Future[bool]:
-        """One whose file was sent."""
+        """Load a map or world from the bytes of its file."""
         ...
 
     def reload(self) -> Future[bool]:
-        """The present one again."""
+        """Read the present map's file again."""
         ...
 
     def clear(self) -> None:
-        """None."""
+        """Remove the map."""
         ...
 
     def names(self) -> list[tuple[str, bool]]:
-        """The maps that may be loaded by name, and whether they came with the package. Looks into folders: beside the loop, please."""
+        """List the maps that may be loaded, each with whether it came with the package. Reads folders: do not call it in the run loop."""
         ...
 
     def beside(self, job: Callable[[], T]) -> Future[T]:
-        """What `job` returns, or raises; done in a thread that gives way to the steps."""
+        """Run a blocking job in a low-priority thread, and return a future of its result."""
         ...
 
 
 class Painter(Protocol):
-    """Draws pictures beside the steps (`botyard.servers.pictures`)."""
+    """Draws pictures in the background (`botyard.servers.pictures`)."""
 
     def write(self, name: str) -> Future[Path]:
-        """Write a picture beside the log; where."""
+        """Write a picture next to the log file, and return a future of its path."""
         ...
 
 
 class LogKeeper(Protocol):
-    """Begins new log files."""
+    """Rotates the log."""
 
     def rotate(self) -> None:
-        """Begin one."""
+        """Begin a new log file."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""The control surface and Python: what a program with a `Simulation` of its own calls instead, or why it needs nothing.
+"""Operations and their counterparts in the Python API, for programs that own a `Simulation`.
 
-A program owns its world: nobody is asked whether it may, and its methods check their arguments themselves. What passes both ways ends in
-the same methods, and so in the same journal.
+A program owns its world: no permission is checked, and the methods validate their arguments themselves. Operations call the same methods,
+so both ways are journalled alike.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PYTHON: Final[Mapping[str, str]] = {
     "TakeRobot": "Robot.port",
     "WritePicture": "Simulation.render",
 }
-"""What does the same in the public API."""
+"""Operations and the methods of the public API that do the same."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "Exit": "a program ends itself",
     "FreeMaps": "nobody else loads maps",
@@ -48,7 +48,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "SwitchInterface": "there are none without a server",
     "Throttle": "time passes by Simulation.step and by nothing else",
 }
-"""Operations that a program needs no method for, and why."""
+"""Operations without a counterpart in the Python API, and why."""
 
 
 __all__ = ["NOT_OFFERED", "PYTHON"]

@@ -1,4 +1,4 @@
-"""What an operation works on: the world, and the parts of the simulator around it."""
+"""`Site`: the context in which operations run: the world, and the parts of the simulator around it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from botyard import arguments
 from botyard.control.caller import Caller
-from botyard.control.later import now
+from botyard.control.later import resolved
 from botyard.control.parts import Clock, Grounds, LogKeeper, Maps, Painter, Stepper
 from botyard.errors import BotyardError, UnknownNameError, WorldError
 from botyard.names import shown
@@ -20,9 +20,9 @@ P = TypeVar("P")
 
 
 class Site:
-    """The world and what is around it, as operations know it; `botyard.control.control.Control` is one.
+    """Context of operations; `botyard.control.control.Control` is one.
 
-    The parts of the simulator are attributes, set by whoever puts it together; without one, operations that need it are refused.
+    The parts of the simulator are attributes that the composition sets; an operation that needs a missing part is refused.
 
     Parameters
     ----------
@@ -37,50 +37,50 @@ class Site:
         self.grounds: Grounds | None = None
         self.maps: Maps | None = None
         self.painter: Painter | None = None
-        self.mass_kernels: Callable[[], Future[None]] = lambda: now(None)
-        """Has the kernels for bodies with mass compiled beside the steps, before the first such body comes."""
+        self.mass_kernels: Callable[[], Future[None]] = lambda: resolved(None)
+        """Compiles the kernels for bodies with mass in the background, before the first such body is added."""
         self.logs: LogKeeper | None = None
         self.end: Callable[[int, bool], None] | None = None
-        """Ends the program soon, with an exit status, or as if it had died."""
+        """Ends the program soon, with an exit status; with True as if it had crashed."""
         self.map_master = False
-        """A client has reserved the right to load maps."""
+        """Whether a client has reserved the right to load maps."""
         self.wall: Callable[[], float] = time.monotonic
-        """Wall time, s: by which hands have let go."""
+        """Monotonic wall clock, s, of the dead-man switch."""
         self.driven: dict[str, tuple[Caller, float]] = {}
-        """Robots that somebody drives by hand, and until when, see `botyard.control.driving`."""
+        """Manually driven robots: the driver, and when the dead-man switch times out, s (`botyard.control.driving`)."""
         self.held: dict[tuple[str, str], set[Hashable]] = {}
-        """Bodies that somebody holds, with the source: the clients of that source that do (`Caller.key`)."""
+        """Clients (`Caller.key`) that hold a body, by body and source."""
         self.spawned: dict[str, str] = {}
-        """Robots that clients have added, and which source has."""
+        """Robots that clients have added, with the source that added each."""
 
     def settle(self) -> None:
-        """While time stands still, let what was placed take effect."""
+        """While the simulation is paused, let queued placements take effect."""
         if self.clock is not None:
             self.clock.settle()
 
     def tell(self, caller: Caller, operation: Any, result: Any) -> None:
-        """Tell everybody of an operation that was done in part, before its error is raised."""
+        """Notify the listeners of an operation that was done in part, before its error is raised."""
         raise NotImplementedError
 
     def part(self, part: P | None, what: str) -> P:
-        """A part of the simulator that an operation needs.
+        """Return a part of the simulator that an operation needs.
 
         Raises
         ------
         WorldError
-            This simulator has none.
+            This simulator has no such part.
         """
         if part is None:
             raise WorldError(f"{what} here")
         return part
 
     def robot(self, name: str) -> Robot:
-        """A robot that can drive.
+        """Look up a robot that can drive.
 
         Raises
         ------
         UnknownNameError
-            There is none of that name.
+            No robot has this name.
         WorldError
             It is an obstacle.
         """
@@ -92,22 +92,22 @@ class Site:
         return robot
 
     def unknown(self, name: str) -> UnknownNameError:
-        """The error for a name that nothing has."""
+        """Return the error for an unknown name."""
         return arguments.unknown(name, [*self.sim.robots, *self.sim.box_names])
 
-    def gone(self, key: Hashable) -> None:
-        """A client has gone: it holds neither time nor robots any longer."""
+    def release_stepper(self, key: Hashable) -> None:
+        """End the lockstep of a client that has disconnected."""
         if self.stepper is not None:
             self.stepper.leave(key)
 
 
 def for_each(items: Mapping[str, T], act: Callable[[str, T], object], what: str = "bodies") -> None:
-    """Do something with each of several. One that it cannot be done with keeps nothing from the others; it is told at the end.
+    """Call `act` for each item. A failure does not stop the others; it is raised at the end.
 
     Raises
     ------
     WorldError
-        It could not be done with all: of one, its own error.
+        It failed for some items; with a single item, the item's own error is raised.
     """
     failed: list[Exception] = []
     for name, item in items.items():

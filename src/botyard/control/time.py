@@ -1,4 +1,4 @@
-"""Operations on time: let it stand still or go on, step it, set its speed, hold it for a client."""
+"""Operations on simulated time: pause, resume, step, set the speed, hold it for a client (lockstep)."""
 
 from __future__ import annotations
 
@@ -8,97 +8,103 @@ from typing import Any, Final
 
 from botyard.arguments import found
 from botyard.control.caller import Caller
-from botyard.control.operation import Operation, argument, count, optional, yes_or_no
+from botyard.control.operation import Operation, argument, boolean, count, optional
 from botyard.control.site import Site
 from botyard.errors import ArgumentError, NotNowError
 
 MAX_STEPS: Final = 1_000_000
-"""Steps that one request lets pass."""
+"""Largest number of steps of one `Step` request."""
 MAX_STEPS_AT_ONCE: Final = 1000
-"""Steps that are made at once for one request, which is answered when they are done."""
-SLOWEST, FASTEST = 0.01, 1000.0
-"""Speeds of time, simulated per wall time."""
-NO_CLOCK: Final = "time cannot be governed"
+"""Largest number of steps of one `StepNow` request, which is answered when they are done."""
+LOWEST_SPEED, HIGHEST_SPEED = 0.01, 1000.0
+"""Range of speeds, simulated per wall time."""
+NO_CLOCK: Final = "time cannot be controlled"
 
 
 def speed(value: Any, what: str, /) -> float:
-    """A speed of time: 0, or `SLOWEST` to `FASTEST`."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and (value == 0 or SLOWEST <= value <= FASTEST):
+    """Check of a speed, simulated per wall time: 0 (as fast as possible), or `LOWEST_SPEED` to `HIGHEST_SPEED`."""
+    if (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and (value == 0 or LOWEST_SPEED <= value <= HIGHEST_SPEED)
+    ):
         return float(value)
-    raise ArgumentError(f"{what}: expected 0 (as fast as possible) or {SLOWEST:g} … {FASTEST:g}, found {found(value)}")
+    raise ArgumentError(
+        f"{what}: expected 0 (as fast as possible) or {LOWEST_SPEED:g} … {HIGHEST_SPEED:g}, found {found(value)}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pause(Operation[None]):
-    """Let time stand still; what is placed meanwhile takes effect."""
+    """Pause the simulation; placements still take effect."""
 
     settles = False
-    tells = "readers of /clock and of states see that it stands still"
+    tells = "readers of /clock and of states see that time stands still"
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         control.part(control.clock, NO_CLOCK).pause()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resume(Operation[None]):
-    """Let time go on."""
+    """Resume the simulation."""
 
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         control.part(control.clock, NO_CLOCK).resume()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Operation[None]):
-    """Let so many steps pass, as fast as time goes, and then time stand still. Answered at once."""
+    """Run a number of steps at the present speed, and then pause. Answered at once."""
 
     steps: int = argument(count(1, MAX_STEPS), 1)
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         control.part(control.clock, NO_CLOCK).step_and_pause(self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepNow(Operation[Future[None]]):
-    """Make so many steps at once while time stands still. Answered when they are done."""
+    """Make a number of steps at once while the simulation is paused. Answered when they are done."""
 
     steps: int = argument(count(1, MAX_STEPS_AT_ONCE), 1)
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
-        """Do it. NotNowError while time goes on, or in the future, when somebody lets it go on meanwhile."""
+        """Carry it out. NotNowError if not paused, or in the future if the simulation is resumed meanwhile."""
         clock = control.part(control.clock, NO_CLOCK)
         if not clock.is_paused:
-            raise NotNowError("steps are for when time stands still")
+            raise NotNowError("expected a paused simulation, found it running")
         return clock.step_now(self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetSpeed(Operation[None]):
-    """Simulated per wall time from now on; 0 is as fast as possible."""
+    """Set the speed, simulated per wall time; 0 is as fast as possible."""
 
     speed: float = argument(speed)
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         control.part(control.clock, NO_CLOCK).set_speed(self.speed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HoldTime(Operation[None]):
-    """Lockstep: hold time for this client, and make so many steps; None: let it run free. It also runs free when the client leaves."""
+    """Lockstep: hold time for this client, and make a number of steps; None releases it, and so does a disconnect of the client."""
 
     steps: int | None = argument(optional(count(0, 65535)))
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         stepper = control.part(control.stepper, "the world cannot be stepped")
         if self.steps is None:
             stepper.leave(caller.key)
@@ -108,15 +114,15 @@ class HoldTime(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class Throttle(Operation[None]):
-    """Lockstep as AMBF has it: while `on`, time is held, and each change of `clock` is a request for `skips` steps."""
+    """Lockstep as in AMBF: while `on`, time is held, and each change of `clock` requests `skips` steps."""
 
-    on: bool = argument(yes_or_no)
-    clock: bool = argument(yes_or_no)
+    on: bool = argument(boolean)
+    clock: bool = argument(boolean)
     skips: int = argument(count(0, 2**32 - 1))
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Do it."""
+        """Carry it out."""
         stepper = control.part(control.stepper, "the world cannot be stepped")
         stepper.command(caller.key, self.on, self.clock, self.skips)
 

@@ -1,4 +1,4 @@
-"""Programs that drive a robot from within the simulator, through the public API alone."""
+"""Controllers: programs that drive a robot from within the simulator, through the public API alone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from botyard.sim.simulation import Robot
 
 
 class Controller(Protocol):
-    """Something that is asked before every step what its robot should do.
+    """Drives one robot; called before every step.
 
-    With ``get_state() -> value`` and ``set_state(value)`` the worlds that it is in can be saved and cloned
-    (`botyard.Simulation.save_state`); a value is made of numbers, texts, lists and mappings of them.
+    A world can be saved and cloned (`botyard.Simulation.save_state`) if its controllers also offer ``get_state() -> value`` and
+    ``set_state(value)``; a value is made of numbers, texts, lists and mappings of them.
     """
 
     def act(self) -> None:
@@ -22,19 +22,16 @@ class Controller(Protocol):
         ...
 
     def rest(self) -> None:
-        """Somebody else drives the robot until `act` is called again: read no sensors meanwhile."""
+        """Another client drives the robot until `act` is called again: unsubscribe from its sensors."""
         ...
 
 
 ControllerFactory = Callable[..., Controller]
-"""Makes a controller of a robot and the seed of the simulation; its options are keyword-only parameters.
-
-The same seed must give the same behaviour.
-"""
+"""Factory ``(robot, seed, *, options…)`` of a controller. Options are keyword-only parameters; same seed, same behaviour."""
 
 
-class Yielding:
-    """Lets a controller drive only while no client commands the robot, and hands over cleanly.
+class YieldToClients:
+    """Wraps a controller so that it drives only while no client commands the robot.
 
     Parameters
     ----------
@@ -50,7 +47,7 @@ class Yielding:
         self._drives = False
 
     def act(self) -> None:
-        """Let the controller act, unless somebody else is there."""
+        """Let the controller act, unless a client commands the robot."""
         if self._robot.clients:
             if self._drives:
                 self._robot.command.stop()
@@ -59,41 +56,41 @@ class Yielding:
             return
         self._drives = True
         if not self._robot.motors_on:
-            self._robot.command.enable()  # a client that left has switched them off
+            self._robot.command.enable()  # a client that disconnected has switched them off
         self._controller.act()
 
     def rest(self) -> None:
-        """It drives the robot no longer."""
+        """Stop driving the robot."""
         if self._drives:
             self._controller.rest()
         self._drives = False
 
     def get_state(self) -> Any:
-        """Whether it drives, and what the controller says of itself; None: it says nothing."""
+        """Return whether it drives, and the controller's state; None if the controller has no state."""
         get = getattr(self._controller, "get_state", None)
         return None if get is None or not hasattr(self._controller, "set_state") else [self._drives, get()]
 
     def set_state(self, state: Any) -> None:
-        """Go on from a state. Raises TypeError or ValueError, or what the controller raises, if it is none."""
+        """Restore a state. Raises TypeError or ValueError, or what the controller raises, if it is invalid."""
         drives, own = state
         self._controller.set_state(own)  # type: ignore[attr-defined]
         self._drives = bool(drives)
 
 
 def random_state(draw: random.Random) -> list[Any]:
-    """The state of a generator as a value."""
+    """Return the state of a random generator as a value."""
     version, words, spare = draw.getstate()
     return [version, list(words), spare]
 
 
 def set_random_state(draw: random.Random, state: Any) -> None:
-    """Let a generator go on from `random_state`. Raises TypeError or ValueError if it is none."""
+    """Restore a random generator from `random_state`. Raises TypeError or ValueError if the state is invalid."""
     version, words, spare = state
     draw.setstate((version, tuple(words), spare))
 
 
 def finite(value: Any) -> float:
-    """A number of a state. Raises TypeError or ValueError if it is none."""
+    """Convert a value of a state to a finite number. Raises TypeError or ValueError if it is none."""
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number, found {number}")
@@ -101,7 +98,7 @@ def finite(value: Any) -> float:
 
 
 def point(value: Any) -> tuple[float, float] | None:
-    """A place of a state, m, or None. Raises TypeError or ValueError if it is neither."""
+    """Convert a value of a state to a point (x, y), m, or None. Raises TypeError or ValueError if it is neither."""
     if value is None:
         return None
     x, y = value if isinstance(value, Sequence) else ()

@@ -1,8 +1,8 @@
-"""Who drives which robot: programs are employed for robots and act before every step while no client commands them."""
+"""`employ`: assigns controllers to robots; they act before every step while no client commands the robot."""
 
 from __future__ import annotations
 
-from botyard.controllers.base import Yielding
+from botyard.controllers.base import YieldToClients
 from botyard.controllers.registry import make_controller
 from botyard.model.world import Program
 from botyard.sim import simulation
@@ -11,12 +11,12 @@ from botyard.sim.simulation import Robot
 
 @simulation.employ.implementation
 def employ(robot: Robot, program: Program) -> None:
-    """Let a program drive a robot from the next step on, until the robot is removed or another program is employed for it.
+    """Assign a controller to a robot, from the next step until the robot is removed or gets another controller.
 
     Raises
     ------
     CommandLineError, WorldError
-        There is no such controller, or it cannot use its options.
+        The controller is unknown, or its options are invalid.
     """
     sim = robot.simulation
-    sim.drive(robot.name, Yielding(robot, make_controller(robot, program, sim.seed)).act, program)
+    sim.drive(robot.name, YieldToClients(robot, make_controller(robot, program, sim.seed)).act, program)

@@ -1,4 +1,4 @@
-"""Follow: keep behind another robot."""
+"""Follow: drive behind another robot at a constant distance."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Follow:
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     leader : str
-        Name of the robot that goes ahead; empty: the one that is nearest when it begins.
+        Name of the robot to follow; empty: the one that is nearest at the first step.
     distance : float
-        How far behind it stays, m from centre to centre.
+        Distance to the leader, m from centre to centre.
     speed : float
         Top speed, m/s.
     """
@@ -35,7 +35,7 @@ class Follow:
             raise WorldError(f"follow: {robot.name} cannot follow itself")
 
     def act(self) -> None:
-        """Drive on, or wait if the other one is not there."""
+        """Drive towards the leader, or wait while it does not exist."""
         robot = self._robot
         others = robot.simulation.robots
         if not self._leader:
@@ -57,12 +57,12 @@ class Follow:
         return min(away, key=lambda n: (away[n], n)) if away else ""
 
     def check(self) -> None:
-        """Whether the leader is there.
+        """Check that the leader exists.
 
         Raises
         ------
         WorldError
-            It is not.
+            There is no robot of this name.
         """
         robots = self._robot.simulation.robots
         if self._leader and self._leader not in robots:

@@ -25,12 +25,12 @@ def controller_names() -> list[str]:
 
 @simulation.is_controller.implementation
 def is_controller(name: str) -> bool:
-    """Whether there is a controller of a name."""
+    """Whether a controller of this name exists."""
     return name in controller_names()
 
 
 def find_controller(name: str) -> ControllerFactory:
-    """A controller by name.
+    """Look up a controller by name.
 
     Raises
     ------
@@ -47,14 +47,14 @@ def find_controller(name: str) -> ControllerFactory:
 
 
 def make_controller(robot: Robot, program: Program, seed: int) -> Controller:
-    """The controller that a program asks for, for a robot.
+    """Make the controller that a program names, for a robot.
 
     Raises
     ------
     CommandLineError
         There is none of that name.
     WorldError
-        It does not know an option, misses one, or cannot use a value.
+        An option is unknown, missing, or has an invalid value.
     """
     factory = find_controller(program.name)
     where = f"robot {robot.name}: controller {program.name}"

@@ -1,4 +1,4 @@
-"""Driving towards a point, for robots of any kind."""
+"""Steering towards a point, for differential and omnidirectional robots."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import math
 from botyard.model.robot import Drive
 from botyard.sim.simulation import Robot
 
-GAIN = 2.0
-"""Turn rate for each rad of bearing, 1/s."""
+HEADING_GAIN = 2.0
+"""Proportional gain of the heading controller: turn rate per rad of bearing, 1/s."""
 
 
 def steer(robot: Robot, x: float, y: float, speed: float) -> float:
-    """Command a robot towards a point of the world, as fast as `speed`, m/s, and not past it; the distance, m.
+    """Command a robot towards a point of the world with at most `speed`, m/s, without overshoot. Returns the distance, m.
 
-    One that can move in any direction does so and turns its face there; another one turns first.
+    An omnidirectional robot moves straight there and turns on the way; a differential one turns first.
     """
     pose, dt = robot.truth, robot.simulation.dt
     dx, dy = x - pose.x, y - pose.y
     distance = math.hypot(dx, dy)
     bearing = math.remainder(math.atan2(dy, dx) - pose.th, 2.0 * math.pi) if distance > 1e-6 else 0.0
     top = robot.spec.limits.max_speed
-    w = max(-top.a, min(top.a, GAIN * bearing))
+    w = max(-top.a, min(top.a, HEADING_GAIN * bearing))
     if robot.spec.drive is Drive.OMNI:
         v = min(speed, top.x, distance / dt)
         # the body turns during the step: aim with the heading of its middle
@@ -35,5 +35,5 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
 
 
 def halt(robot: Robot) -> None:
-    """Command a robot to stand still."""
+    """Command zero velocity."""
     robot.command(v=0.0, vy=0.0, w=0.0)

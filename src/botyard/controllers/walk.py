@@ -1,4 +1,4 @@
-"""Walk: go about like a person: to some place in sight, stand a while, go to another; step aside when something is in the way."""
+"""Walk: random walk of a pedestrian: go straight to a random free place, stand a while, go to the next one; choose anew when blocked."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from botyard.errors import WorldError
 from botyard.geometry import Pose
 from botyard.sim.simulation import Robot
 
-TRIES = 30
-"""So many places are looked at for one that can be reached in a straight line."""
-STEP = 0.25
-"""A way is free if the body fits on it at points this far apart, m."""
-LONGEST = 50.0
-"""Nobody looks farther ahead than this, m: of a way to a place beyond it only the first part is walked."""
+ATTEMPTS = 30
+"""Random places that are tried for one that can be reached in a straight line."""
+CLEARANCE_STEP = 0.25
+"""A straight line is free if the body fits at points of it that are this far apart, m."""
+LEG_LIMIT = 50.0
+"""Longest leg, m: of the way to a place farther away only this much is walked."""
 
 
 class Walk:
-    """Moves one thing or robot at random, repeatably.
+    """Moves one robot or moving obstacle at random, repeatable by the seed.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     speed : float
-        Walking speed, m/s; each way is walked at 80 … 120 % of it.
+        Mean walking speed, m/s; that of each leg is drawn from 80 … 120 % of it.
     pause : float
-        It stands for up to so long at a place, s.
+        Longest pause at a place, s; each one is drawn from 0 up to it.
     area : [x0, y0, x1, y1], optional
-        Where it walks, m; else within 10 m of where it is, and within the bounds of the map.
+        Area of the destinations, m; else within 10 m of where it is, and within the bounds of the map.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Walk:
         self._rest_until = self._random.uniform(0.0, self._pause)
 
     def act(self) -> None:
-        """Walk on."""
+        """Command the robot towards its destination, or choose a new one."""
         robot = self._robot
         now = robot.simulation.time
         if now < self._rest_until:
@@ -70,7 +70,7 @@ class Walk:
         if self._target is None or robot.stalled:
             self._target = self._choose()
             self._pace = self._speed * self._random.uniform(0.8, 1.2)
-            if self._target is None:  # hemmed in: look again after a moment
+            if self._target is None:  # enclosed: try again after a moment
                 self._rest_until = now + 0.5
                 halt(robot)
                 return
@@ -79,11 +79,11 @@ class Walk:
             self._rest_until = now + self._random.uniform(0.0, self._pause)
 
     def _choose(self) -> tuple[float, float] | None:
-        """A place in the area that can be reached in a straight line, as things stand."""
+        """Choose a random place in the area that can be reached in a straight line now; None if none was found."""
         robot, draw = self._robot, self._random
         pose, sim = robot.truth, robot.simulation
         is_free = sim.is_free_for(robot)
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             if self._area is not None:
                 x, y = draw.uniform(self._area[0], self._area[2]), draw.uniform(self._area[1], self._area[3])
             else:
@@ -93,9 +93,9 @@ class Walk:
                 if b is not None and not (b[0] <= x <= b[2] and b[1] <= y <= b[3]):
                     continue
             th, away = math.atan2(y - pose.y, x - pose.x), math.hypot(x - pose.x, y - pose.y)
-            if away > LONGEST:
-                x, y, away = pose.x + LONGEST * math.cos(th), pose.y + LONGEST * math.sin(th), LONGEST
-            n = max(1, math.ceil(away / STEP))
+            if away > LEG_LIMIT:
+                x, y, away = pose.x + LEG_LIMIT * math.cos(th), pose.y + LEG_LIMIT * math.sin(th), LEG_LIMIT
+            n = max(1, math.ceil(away / CLEARANCE_STEP))
             if all(
                 is_free(Pose(pose.x + (x - pose.x) * k / n, pose.y + (y - pose.y) * k / n, th)) for k in range(1, n + 1)
             ):

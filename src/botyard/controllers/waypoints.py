@@ -1,4 +1,4 @@
-"""Waypoints: drive from point to point, over and over, there and back, or once."""
+"""Waypoints: drive from point to point, in a loop, back and forth, or once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORDERS = ("loop", "back", "once")
 
 
 class Waypoints:
-    """Drives one robot or moving thing along points of the world.
+    """Drives one robot or moving obstacle along points of the world.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ class Waypoints:
     points : sequence of [x, y]
         The points, m.
     speed : float
-        m/s.
+        Greatest speed, m/s.
     pause : float
-        Time to rest at every point, s.
+        Pause at every point, s.
     order : str
-        ``loop``: from the last to the first; ``back``: there and back; ``once``: and no further.
+        ``loop``: from the last point to the first; ``back``: back and forth; ``once``: stop at the last point.
     reached : float
-        A point is reached from this distance, m.
+        Distance at which a point counts as reached, m.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Waypoints:
         self._arrived = False
 
     def act(self) -> None:
-        """Drive on."""
+        """Command the robot towards the next point, or let it pause."""
         robot = self._robot
         now = robot.simulation.time
         if self._arrived or now < self._rest_until:

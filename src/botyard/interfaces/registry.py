@@ -492,7 +492,12 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
 def caller_of(interface: Interface, peer: str, key: object) -> Caller:
     """Who a client of an interface is."""
     return Caller(
-        interface.name, interface.level, f"{interface.name} client {shown(peer)}", key=key, is_tame=False, settles=False
+        interface.name,
+        interface.level,
+        f"{interface.name} client {shown(peer)}",
+        key=key,
+        ignores_crowd_limit=False,
+        settles=False,
     )
 
 

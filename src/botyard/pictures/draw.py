@@ -1,6 +1,6 @@
-"""Pictures of the world from above, with Pillow: for files, tests and machines without a browser.
+"""Renders top-view pictures of the world with Pillow: for files, tests and machines without a browser.
 
-`main` is a process that draws one picture (see `botyard.child`): a client's, which must not hold up the others.
+`main` is a child process that draws one picture (see `botyard.child`), so that a client's picture does not delay the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from botyard.pictures.still import Still, places
 
 MODULE: Final = "botyard.pictures.draw"
 TYPES: Final = {"png": bytes}
-"""What the process answers: the picture as a PNG file."""
+"""Messages that the child process sends: the picture as a PNG file."""
 GRID: Final[Color] = (232, 232, 236)
 WALL: Final[Color] = (60, 62, 68)
 BEAM: Final[Color] = (186, 214, 240)
@@ -31,15 +31,15 @@ SONAR: Final[Color] = (190, 190, 190)
 PLACE: Final[Color] = (34, 122, 84)
 AREA: Final[Color] = (196, 120, 60)
 NAME: Final[Color] = (20, 20, 20)
-MOST_LINES: Final = 80
-"""Lines of the grid across a picture, at the most; beyond that they are ten times as far apart."""
+MAX_GRID_LINES: Final = 80
+"""Most grid lines across a picture; in larger worlds they are ten times as far apart."""
 
 
 def draw_grid(canvas: Canvas) -> None:
-    """Lines every metre; every ten, hundred … in large worlds."""
+    """Draw grid lines every metre; every 10 m, 100 m … in large worlds."""
     x0, y0, x1, y1 = canvas.bounds
     step = 1.0
-    while x1 - x0 > MOST_LINES * step or y1 - y0 > 4 * MOST_LINES * step:
+    while x1 - x0 > MAX_GRID_LINES * step or y1 - y0 > 4 * MAX_GRID_LINES * step:
         step *= 10.0
     for i in range(math.ceil(x0 / step), math.floor(x1 / step) + 1):
         canvas.line([(i * step, y0), (i * step, y1)], GRID)
@@ -48,7 +48,7 @@ def draw_grid(canvas: Canvas) -> None:
 
 
 def draw_walls(canvas: Canvas, scene: Scene) -> None:
-    """Areas, points and walls of a scene."""
+    """Draw the areas, points and walls of a scene."""
     for area in scene.areas:
         if len(area.corners) > 2:
             canvas.polygon(area.corners, None, AREA)
@@ -60,13 +60,13 @@ def draw_walls(canvas: Canvas, scene: Scene) -> None:
 
 
 def draw_box(canvas: Canvas, parts: Sequence[Outline], pose: Pose, color: str) -> None:
-    """A thing of the map."""
+    """Draw a box of the map."""
     for part in parts:
         canvas.polygon([transform_point(pose, x, y) for x, y in part], rgb(color), WALL)
 
 
 def draw_places(canvas: Canvas, scene: Scene) -> None:
-    """Goals, docks and homes."""
+    """Draw goals, docks and homes."""
     for place in scene.places:
         x, y, th = place.pose
         canvas.polygon([(x + 0.12, y), (x, y + 0.12), (x - 0.12, y), (x, y - 0.12)], PLACE)
@@ -85,18 +85,18 @@ def draw_robot(
     name: str = "",
     ghost: bool = False,
 ) -> None:
-    """A robot's body with a mark in the direction of its heading.
+    """Draw a robot's body with a line in the direction of its heading.
 
     Parameters
     ----------
     parts : sequence of outlines
         In its frame, m; the last one is its body.
     drives : bool
-        False: it is something else, and has no heading.
+        False for obstacles, whose heading is not marked.
     name : str
         Written beside a robot.
     ghost : bool
-        Nobody sees or feels it: only its contour is drawn.
+        Not seen by sensors and without collisions: only the outline is drawn.
     """
     for part in parts:
         corners = [transform_point(pose, x, y) for x, y in part]
@@ -110,7 +110,7 @@ def draw_robot(
 
 
 def render_scene(scene: Scene, *, width: int = 1000) -> Image.Image:
-    """A picture of a scene without robots; at most `width` pixels wide, see `Canvas`."""
+    """Draw a scene without robots; at most `width` pixels wide, see `Canvas`."""
     canvas = Canvas(scene.bounds or (-10.0, -10.0, 10.0, 10.0), width)
     draw_grid(canvas)
     draw_walls(canvas, scene)
@@ -121,7 +121,7 @@ def render_scene(scene: Scene, *, width: int = 1000) -> Image.Image:
 
 
 def render_robot(spec: RobotSpec, *, width: int = 400) -> Image.Image:
-    """A picture of one robot model with its sensors."""
+    """Draw one robot model with its sensors, `width` pixels wide."""
     reach = max(spec.radius * 1.6, 0.5)
     canvas = Canvas((-reach, -reach, reach, reach), width, margin=0.0)
     ring = spec.sonar
@@ -139,7 +139,7 @@ def render_robot(spec: RobotSpec, *, width: int = 400) -> Image.Image:
 
 
 def _extent(still: Still) -> Box:
-    """What of the world a picture shows: all of the map, and all that moves."""
+    """Bounds of the picture, m: the map and everything that moves."""
     bounds, (x, y) = still.scene.bounds, still.poses[:, :2].T
     if bounds is None:
         half = 10.0
@@ -153,7 +153,7 @@ def _extent(still: Still) -> Box:
 
 
 def render_still(still: Still, *, width: int = 1000) -> Image.Image:
-    """A picture of the world at one moment: map, boxes, robots and readings; at most `width` pixels wide, see `Canvas`."""
+    """Draw the world at one moment: map, boxes, robots and readings; at most `width` pixels wide, see `Canvas`."""
     canvas = Canvas(_extent(still), width)
     draw_grid(canvas)
     for scan in still.scans:
@@ -178,7 +178,7 @@ def render_still(still: Still, *, width: int = 1000) -> Image.Image:
 
 
 def png(still: Still) -> bytes:
-    """A picture as a PNG file."""
+    """Draw the world at one moment as a PNG file."""
     file = io.BytesIO()
     render_still(still).save(file, "PNG")
     return file.getvalue()
@@ -189,7 +189,7 @@ def _answer(still: Still, send: Send) -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Entry point of the child process."""
     serve({"draw": Still}, _answer)
 
 

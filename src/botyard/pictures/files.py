@@ -1,4 +1,4 @@
-"""Pictures into files that users name, with the mark by which this program knows its own."""
+"""Writes pictures to files, with the marker by which botyard recognises its own files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SOFTWARE: Final = 0x0131
 
 
 def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> None:
-    """Write a picture; the suffix says the format. PNG, JPEG, WebP, TIFF, GIF, PDF, BMP and PNM have room for the mark, the others do not.
+    """Write a picture in the format of the suffix. PNG, JPEG, WebP, TIFF, GIF, PDF, BMP and PNM get the marker, others cannot hold it.
 
     Raises
     ------
     KeptFileError
-        There is a file that this program did not write, and `force` is False.
+        The file exists, botyard did not write it, and `force` is False.
     ValueError
-        No format has this suffix.
+        The suffix is of no known format.
     OSError
         It cannot be written.
     """
@@ -32,14 +32,14 @@ def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> N
     if kind is None:
         raise ValueError(f'no format of pictures has the suffix "{suffix}"')
     out = io.BytesIO()
-    image.save(out, kind, **_marked(kind))
-    data = _mark_put_in(kind, out.getvalue())
+    image.save(out, kind, **_marker_options(kind))
+    data = _with_marker(kind, out.getvalue())
     with replacing(path, force=force) as file:
         file.write(data)
 
 
-def _marked(kind: str) -> dict[str, Any]:
-    """What puts the mark into a picture of a format of Pillow's."""
+def _marker_options(kind: str) -> dict[str, Any]:
+    """Options of Pillow's `save` that put the marker into a format's metadata."""
     if kind == "PNG":
         info = PngImagePlugin.PngInfo()
         info.add_text("Software", MARK)
@@ -52,11 +52,11 @@ def _marked(kind: str) -> dict[str, Any]:
     return others.get(kind, {})
 
 
-def _mark_put_in(kind: str, data: bytes) -> bytes:
-    """The mark in a picture of a format that Pillow puts none into.
+def _with_marker(kind: str, data: bytes) -> bytes:
+    """Add the marker to the bytes of formats for which Pillow has no such option.
 
-    BMP: behind the pixels, whose place the header names (BITMAPFILEHEADER: ``bfSize``, bytes 2 … 5, counts it). PNM: a comment in
-    the header (pbm(5): from ``#`` to the end of a line).
+    BMP: appended after the pixels; the file size in the header (BITMAPFILEHEADER ``bfSize``, bytes 2 … 5) includes it. PNM: a comment
+    in the header (pbm(5): from ``#`` to the end of a line).
     """
     mark = MARK.encode()
     if kind == "BMP":

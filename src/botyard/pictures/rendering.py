@@ -1,4 +1,4 @@
-"""`Simulation.render`: a picture of a running simulation."""
+"""Implementation of `Simulation.render`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world at one moment, as far as a picture shows it: plain data, which can be drawn while the world goes on, and elsewhere."""
+"""`Still`: a copy of what a picture shows of the world, as plain data that can be drawn later or in another process."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MAX_RINGS: Final = 1000
-"""Beams of so many lasers and sonar rings are drawn; of the robots that come after, only the bodies."""
+"""Most lasers and sonar rings whose beams are drawn; further robots are drawn without beams."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What things of one kind look like.
+    """Appearance of all bodies of one model.
 
     Attributes
     ----------
     parts : tuple of outlines
-        In the thing's frame, m; the last one is its body.
+        In the body's frame, m; the last one is the main body.
     color : str
         X11 colour name or ``#rrggbb``.
     drives : bool
         It is a robot: its heading is marked.
     is_box : bool
-        It is a thing of the map, drawn with the map.
+        It is a box of the map, drawn with the map.
     """
 
     parts: tuple[Outline, ...]
@@ -44,18 +44,18 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A robot or a thing.
+    """One robot or box.
 
     Attributes
     ----------
     looks : int
-        Which of `Still.looks`.
+        Index in `Still.looks`.
     name : str
         Written beside a robot.
     parts : tuple of outlines
-        What else belongs to its outline: paddles of a gripper.
+        Further parts, such as the paddles of a gripper.
     ghost : bool
-        Nobody sees or feels it: only its contour is drawn.
+        Not seen by sensors and without collisions: only the outline is drawn.
     """
 
     looks: int
@@ -66,18 +66,18 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Beams:
-    """Readings of a laser or of a transducer of a sonar ring.
+    """Ranges of one laser, or of one transducer of a sonar ring.
 
     Attributes
     ----------
     figure : int
-        Whose: which of `Still.figures`.
+        Index of the robot in `Still.figures`.
     mount : Pose
-        Where it sits, in the robot's frame.
+        Pose of the sensor in the robot's frame, m, m, rad.
     first, step : float
-        Bearing of the first beam and spacing, rad.
+        Bearing of the first beam and angle between beams, rad.
     ranges : (n,) float64 array
-        m.
+        Ranges, m.
     """
 
     figure: int
@@ -96,13 +96,13 @@ class Still:
     scene : Scene
         The map; its boxes are among the figures.
     looks : tuple of Looks
-        Kinds of figures.
+        Appearances, by model.
     figures : tuple of Figure
         Robots and boxes.
     poses : (n, 3) float64 array
-        Where each is: m, m, rad.
+        Poses of the figures: m, m, rad.
     scans, sonar : tuple of Beams
-        Of the lasers and transducers that somebody reads.
+        Beams of lasers and sonar transducers that have a subscriber.
     """
 
     scene: Scene
@@ -114,7 +114,7 @@ class Still:
 
 
 def take(sim: Simulation) -> Still:
-    """The world as it is now, with the readings of sensors that somebody reads. Call it between two steps."""
+    """Copy the world as it is now, with the readings of subscribed sensors. Call it between two steps."""
     state, rows = sim.snapshot.state, sim.snapshot.rows
     kinds: dict[int, int] = {}
     looks: list[Looks] = []
@@ -144,23 +144,23 @@ def take(sim: Simulation) -> Still:
 def _beams(robots: list[Robot]) -> tuple[tuple[Beams, ...], tuple[Beams, ...]]:
     scans: list[Beams] = []
     sonar: list[Beams] = []
-    room = MAX_RINGS
+    left = MAX_RINGS
     for i, robot in enumerate(robots):
         for laser in robot.lasers:
-            if laser.is_read and room > 0:
-                room -= 1
+            if laser.is_read and left > 0:
+                left -= 1
                 scan = laser.read()
                 scans.append(Beams(i, scan.frame_pose, scan.angle_min, scan.angle_increment, scan.ranges.copy()))
         ring = robot.sonar
-        if ring is not None and ring.is_read and room > 0:
-            room -= 1
+        if ring is not None and ring.is_read and left > 0:
+            left -= 1
             ranges = ring.read().ranges.copy()
             sonar += [Beams(i, t.pose, 0.0, 0.0, ranges[k : k + 1]) for k, t in enumerate(ring.spec.transducers)]
     return tuple(scans), tuple(sonar)
 
 
 def places(still: Still, beams: Beams) -> list[tuple[float, float]]:
-    """Where beams begin, and where each of them ends, in the world, m."""
+    """Polygon of beams in the world, m: the sensor's place, and then the end of each beam."""
     body = Pose(*still.poses[beams.figure].tolist())
     x, y = transform_point(body, beams.mount.x, beams.mount.y)
     bearings = body.th + beams.mount.th + beams.first + beams.step * np.arange(len(beams.ranges))

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Generator
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from botyard.control.later import promise, settled
+from botyard.control.later import promise, resolve
 from botyard.control.parts import Portions
 from botyard.errors import NotNowError
 
@@ -46,20 +46,20 @@ class Background:
 
         async def run() -> None:
             try:
-                settled(result, await work)
+                resolve(result, await work)
             except (
                 asyncio.CancelledError
             ):  # not of those who wait, who may be other tasks and threads: they are told below
                 raise
             except Exception as error:  # whoever waits for it is told
-                settled(result, error=error)
+                resolve(result, error=error)
             except BaseException as error:
-                settled(result, error=error)
+                resolve(result, error=error)
                 raise
 
         def over(_task: asyncio.Task[None]) -> None:
             work.close()  # it may have been given up before it began
-            settled(result, error=NotNowError(GIVEN_UP))
+            resolve(result, error=NotNowError(GIVEN_UP))
 
         self.start(run(), what).add_done_callback(over)
         return result

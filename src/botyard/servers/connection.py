@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from botyard.control.fence import Fence, end_all
+from botyard.control.fence import Fence, call_all_suppressing
 from botyard.interfaces.pioneer.desk import SOURCE, PioneerDesk
 from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
@@ -207,7 +207,7 @@ class Connection:
     def _break(self) -> None:
         """An exception came out: the session ends and the robot is free, whatever else goes wrong meanwhile."""
         self._finished = True
-        end_all(
+        call_all_suppressing(
             lambda: self.session.close("internal error"),
             self.session.port.release,
             lambda: self._desk.detach(self) if self._desk is not None else None,

@@ -295,7 +295,7 @@ class Hub:
     def step_now(self, count: int) -> Future[None]:
         """So many steps at once while time stands still, a part at a time, so that others are served in between; see `NotNowError`."""
         left = self._some_steps(count)
-        return self.background.future(self._other_steps(left), "steps at once") if left else later.now(None)
+        return self.background.future(self._other_steps(left), "steps at once") if left else later.resolved(None)
 
     def _some_steps(self, count: int) -> int:
         """Make steps for a while; how many are left."""

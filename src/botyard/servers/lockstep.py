@@ -46,7 +46,7 @@ class Lockstep:
         self._rest: asyncio.Future[None] | None = None
         self._was_paused = False
         """Somebody had let time stand still before a client took hold of it, and finds it so again."""
-        self.told: list[Callable[[], None]] = []
+        self.step_listeners: list[Callable[[], None]] = []
         """Called when steps that were asked for are done."""
         self._fence = Fence(log, "telling of steps")
         self.is_busy = False
@@ -124,7 +124,7 @@ class Lockstep:
         finally:
             self.is_busy = False
         if steps:
-            for tell in tuple(self.told):
+            for tell in tuple(self.step_listeners):
                 self._fence.run(tell)
         return True
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
-from botyard.control.later import promise, settled
+from botyard.control.fairqueue import FairQueue
+from botyard.control.later import promise, resolve
 from botyard.control.parts import Host
-from botyard.control.turns import Turns
 from botyard.controllers.registry import controller_names
 from botyard.engine.build import build_grid, crowding
 from botyard.engine.layout import Grid
@@ -109,7 +109,7 @@ class MapLoader:
         """The map as cells, for those who publish it."""
         self._reading = reading.Limits.of(options, controller_names())
         self._limits = limits
-        self._turns: Turns[_Wanted] = Turns(MAX_WAITING, MAX_READERS)
+        self._queue: FairQueue[_Wanted] = FairQueue(MAX_WAITING, MAX_READERS)
         self._jobs: set[Job] = set()
         self._read: set[_Wanted] = set()
         self._closed = False
@@ -121,7 +121,7 @@ class MapLoader:
     def beside(self, job: Callable[[], T]) -> Future[T]:
         """What `job` returns, or raises; done in a thread that gives way to the steps, and that nobody waits for at the end."""
         result: Future[T] = promise()
-        self._host.run_aside(job, lambda found, error: settled(result, found, error))
+        self._host.run_aside(job, lambda found, error: resolve(result, found, error))
         return result
 
     def names(self) -> list[tuple[str, bool]]:
@@ -156,7 +156,7 @@ class MapLoader:
     def _want(self, source: Hashable, wanted: _Wanted) -> Future[bool]:
         if self._closed:
             raise NotNowError("the simulator has ended")
-        refused = self._turns.add(source, wanted)
+        refused = self._queue.add(source, wanted)
         if refused is not None:
             self._failed(refused, WorldError("too many maps are waiting to be loaded"))
         self._next()
@@ -164,7 +164,7 @@ class MapLoader:
 
     def _next(self) -> None:
         """Read what is next."""
-        while not self._closed and (turn := self._turns.next()) is not None:
+        while not self._closed and (turn := self._queue.next()) is not None:
             self._begin(*turn)
 
     def _begin(self, source: Hashable, wanted: _Wanted) -> None:
@@ -179,7 +179,7 @@ class MapLoader:
             self._jobs.add(job)
 
         def done(loaded: Loaded | None, error: Exception | None) -> None:
-            self._turns.over(source)
+            self._queue.finished(source)
             self._read.discard(wanted)
             if job is not None:
                 self._jobs.discard(job)
@@ -196,8 +196,8 @@ class MapLoader:
     def close(self) -> None:
         """Give up what is being read, and what waits: the simulation ends."""
         self._closed = True
-        for wanted in (*self._turns.clear(), *self._read):
-            settled(wanted.done, error=NotNowError(GIVEN_UP))
+        for wanted in (*self._queue.clear(), *self._read):
+            resolve(wanted.done, error=NotNowError(GIVEN_UP))
         self._read.clear()
         self.cells.close()
         for job in self._jobs:
@@ -209,7 +209,7 @@ class MapLoader:
         """A world was read: put it in place, or say that it is there already."""
         if loaded is None:
             log.info('map "%s" is unchanged and was not loaded again', shown(wanted.name))
-            settled(wanted.done, False)
+            resolve(wanted.done, False)
             return
         try:
             wanted.asked.run(self._put, loaded, wanted.name)
@@ -219,7 +219,7 @@ class MapLoader:
             log.exception("putting a map in place: internal error")
             self._failed(wanted, error)
         else:
-            settled(wanted.done, True)
+            resolve(wanted.done, True)
 
     def _put(self, loaded: Loaded, name: str) -> None:
         """A map is ready: put it under the robots."""
@@ -232,7 +232,7 @@ class MapLoader:
     def _failed(self, wanted: _Wanted, error: Exception) -> None:
         reason = str(error) if isinstance(error, BotyardError) else f"internal error: {error!r}"
         log.warning('map "%s" was not loaded, the old one stays: %s', shown(wanted.name), shown(reason, 500))
-        settled(wanted.done, error=error if isinstance(error, BotyardError) else WorldError(reason))
+        resolve(wanted.done, error=error if isinstance(error, BotyardError) else WorldError(reason))
 
 
 def _loaded(request: reading.Request, job: Job | None) -> Loaded | None:

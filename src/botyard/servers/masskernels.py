@@ -14,7 +14,7 @@ from typing import Final
 
 from botyard.child import run_helper
 from botyard.compiling import watch
-from botyard.control.later import promise, settled
+from botyard.control.later import promise, resolve
 from botyard.control.parts import Host
 from botyard.engine.kernels.jit import PACKAGE
 from botyard.native.cache import cache_of
@@ -26,7 +26,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 def mass_kernels(host: Host) -> Future[None]:
     """Done when they are there."""
     there: Future[None] = promise()
-    host.run_aside(get_mass_kernels, lambda _, error: settled(there, error=error))
+    host.run_aside(get_mass_kernels, lambda _, error: resolve(there, error=error))
     return there
 
 

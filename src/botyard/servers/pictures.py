@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from botyard.control.later import promise, settled
+from botyard.control.later import promise, resolve
 from botyard.control.parts import Host
 from botyard.errors import WorldError
 from botyard.pictures import draw
@@ -87,7 +87,7 @@ class Pictures:
 
         def over(path: Path | None, error: Exception | None) -> None:
             self._busy, self._job = False, None
-            settled(done, path, error if error is None or isinstance(error, WorldError) else WorldError(repr(error)))
+            resolve(done, path, error if error is None or isinstance(error, WorldError) else WorldError(repr(error)))
 
         self._host.run_aside(lambda: self._save(_drawn(still, job), stem), over)
         return done

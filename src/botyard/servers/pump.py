@@ -17,8 +17,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final, Protocol, cast
 
 from botyard.control import Control
-from botyard.control.driving import leave
-from botyard.control.fence import Fence, end_all
+from botyard.control.driving import client_left
+from botyard.control.fence import Fence, call_all_suppressing
 from botyard.errors import NotNowError, PortError, WorldError
 from botyard.interfaces.registry import Datagrams, Door, Interface, Session, caller_of
 from botyard.names import shown
@@ -187,7 +187,7 @@ class Pump(ABC):
             self.clients.remove(client)
         if session is not None:
             self.fence("the end of a client").run(session.close)
-        leave(self.control, cast(Hashable, client))
+        client_left(self.control, cast(Hashable, client))
 
     def on_snapshot(self, now: float) -> None:
         """A step is done."""
@@ -400,7 +400,7 @@ class TcpClient(asyncio.Protocol):
 
     def cut(self) -> None:
         """End the connection at once."""
-        end_all(self._leave, lambda: self._transport.abort() if self._transport is not None else None)
+        call_all_suppressing(self._leave, lambda: self._transport.abort() if self._transport is not None else None)
 
     def _leave(self) -> None:
         """Nothing of it is left, whatever its session does."""

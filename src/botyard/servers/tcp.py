@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import cast
 
-from botyard.control.fence import Fence, end_all
+from botyard.control.fence import Fence, call_all_suppressing
 from botyard.errors import PortError
 from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.protocols.pioneer.conversation import PioneerSettings
@@ -518,8 +518,8 @@ class RobotClient(asyncio.Protocol):
         """End it whatever its state is, as when it had been cut."""
         self._stop_timer()
         if self._connection is not None:
-            end_all(lambda: self._connection.receive_eof() if self._connection is not None else None)
-        end_all(self._leave, lambda: self._transport.abort() if self._transport is not None else None)
+            call_all_suppressing(lambda: self._connection.receive_eof() if self._connection is not None else None)
+        call_all_suppressing(self._leave, lambda: self._transport.abort() if self._transport is not None else None)
 
 
 __all__ = ["PioneerServer", "RobotClient", "RobotPortServer"]

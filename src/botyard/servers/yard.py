@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from botyard.control.bodies import PORTION, check_room
+from botyard.control.bodies import ROBOTS_PER_BATCH, check_robot_count
 from botyard.control.parts import Portions
 from botyard.controllers.crew import employ
 from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
@@ -183,11 +183,11 @@ class Yard:
     def receive(self, world: World) -> None:
         """A world was loaded while the simulator runs: its robots come, and get ports; the first ones at once, others in portions."""
         try:
-            check_room(self.control, sum(p.name not in self.hub.sim.robots for p in world.robots))
+            check_robot_count(self.control, sum(p.name not in self.hub.sim.robots for p in world.robots))
         except WorldError as error:
             log.warning("the robots of %s were not added: %s", world.scene.source, error)
             return
-        if len(world.robots) <= PORTION:
+        if len(world.robots) <= ROBOTS_PER_BATCH:
             robots = self._receive(world.robots)
             if not robots:
                 return
@@ -207,10 +207,10 @@ class Yard:
     async def _receive_many(self, placed: Sequence[PlacedRobot]) -> None:
         sim, revision = self.hub.sim, self._feed.last(Subject.MAP)
         added: list[tuple[Robot, PlacedRobot]] = []
-        for first in range(0, len(placed), PORTION):
+        for first in range(0, len(placed), ROBOTS_PER_BATCH):
             if self._feed.last(Subject.MAP) != revision:  # another map has come: nothing more of this one
                 return
-            some = placed[first : first + PORTION]
+            some = placed[first : first + ROBOTS_PER_BATCH]
             fresh = [p for p in some if p.name not in sim.robots]
             robots = self._receive([replace(p, program=None) for p in some])
             if len(robots) < len(fresh):

@@ -34,5 +34,7 @@ def __getattr__(name: str) -> Any:
     """The public names, imported when they are first used: the engine compiles code."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    own = "generate" if name == "generate_task" else name  # a name of a module cannot be one of a function, too
+    own = (
+        "generate" if name == "generate_task" else name
+    )  # the module is named "generate", so the function is exported under another name
     return getattr(import_module(f"{__name__}.{_WHERE[name]}"), own)

@@ -1,4 +1,4 @@
-"""Whether a task is well formed, whether its start is safe, and for few robots whether it can be solved at all."""
+"""Checks of a task: doubtful details, whether the start is safe (Banker's test), and for few robots whether it can be solved at all."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from botyard.traffic.kernels import events as k
 from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task
 
-STATES: Final = 2_000_000
-"""The exhaustive search gives up after so many."""
+STATE_LIMIT: Final = 2_000_000
+"""Most states that the exhaustive search visits before it gives up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found.
+    """Result of the checks of a task.
 
     Attributes
     ----------
     remarks : tuple of str
-        What is doubtful: disks that reach into the next sector at the start, sectors too short to stop in.
+        Warnings: disks that reach into the next sector at the start, sectors that are too short to stop in.
     stuck : tuple of int
-        Robots that cannot all come to their ends one after the other; empty: the start is safe in the sense of the Banker's test.
+        Robots that cannot all finish one after the other; empty if the start is safe in the sense of the Banker's test.
     solvable : bool or None
-        Whether some order of moves brings all robots to their ends; None: not looked at, or given up.
+        Whether some order of moves lets all robots finish; None if it was not searched, or the search gave up.
     states : int
-        States that the search has seen.
+        Number of states that the search visited.
     """
 
     remarks: tuple[str, ...]
@@ -40,7 +40,7 @@ class Report:
 
 
 def remarks(task: Task) -> tuple[str, ...]:
-    """What is doubtful in a task that can be read."""
+    """Warnings about a task that is well formed."""
     found = []
     for i, v in enumerate(task.vehicles):
         head = v.first_sector()
@@ -70,7 +70,7 @@ def remarks(task: Task) -> tuple[str, ...]:
 
 
 def stuck_robots(task: Task, leaves: bool = False) -> tuple[int, ...]:
-    """Robots that cannot all end one after the other from the start (the Banker's test); empty: the start is safe."""
+    """Robots that cannot all finish one after the other from the start (Banker's test); empty if the start is safe."""
     from botyard.traffic.engine import Traffic
     from botyard.traffic.supervisors.reserving import Nobody
 
@@ -86,10 +86,10 @@ def is_safe(task: Task, leaves: bool = False) -> bool:
     return not stuck_robots(task, leaves)
 
 
-def search(task: Task, leaves: bool = False, limit: int = STATES) -> tuple[bool | None, int]:
-    """Whether the task can be solved at all, by trying everything; None: given up after `limit` states. Also how many states were seen.
+def search(task: Task, leaves: bool = False, limit: int = STATE_LIMIT) -> tuple[bool | None, int]:
+    """Search exhaustively whether a task can be solved. Returns the answer, None after `limit` states, and the number of states visited.
 
-    A robot moves into its next sector if nobody is in one that conflicts with it, and then leaves the one before.
+    A move takes one robot into its next sector, if no robot is in a conflicting one; it leaves the sector before.
     """
     starts, others = (a.tolist() for a in task.conflicts)
     first = task.first.tolist()
@@ -124,17 +124,17 @@ def search(task: Task, leaves: bool = False, limit: int = STATES) -> tuple[bool 
 
 
 def check(task: Task, leaves: bool = False, exhaustive: bool | None = None) -> Report:
-    """Look at a task.
+    """Run all checks of a task.
 
     Parameters
     ----------
     exhaustive : bool, optional
-        Try everything; else only where there are few states.
+        Search exhaustively; by default only if there are at most `STATE_LIMIT` states.
     """
     stuck = stuck_robots(task, leaves)
     states = float(np.prod([float(len(v.ends)) for v in task.vehicles])) if len(task) else 1.0
     solvable, seen = None, 0
-    if exhaustive or (exhaustive is None and states <= STATES):
+    if exhaustive or (exhaustive is None and states <= STATE_LIMIT):
         solvable, seen = search(task, leaves)
     elif not stuck:
         solvable = True

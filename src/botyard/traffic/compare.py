@@ -1,4 +1,4 @@
-"""Many runs side by side: supervisors × families × sizes × seeds, in several processes, and the table that comes of it."""
+"""Benchmark of supervisors: runs of supervisors × families × sizes × seeds in several processes, and a table of the results."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Case:
     family : str
         A family of `botyard.traffic.generate`, or the path of a task file.
     robots : int
-        How many; 0 with a task file.
+        Number of robots; 0 with a task file.
     seed : int
-        Of the task, and of what is lost and late.
+        Seed of the task, and of the loss and jitter of messages.
     supervisor : str
         Its name.
     """
@@ -53,26 +53,26 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What came of a run.
+    """Result of one run.
 
     Attributes
     ----------
     case : Case
-        Which.
+        The run.
     outcome : str
-        ``completed``, ``collision``, ``deadlock``, ``timeout``, or ``refused`` if the supervisor does not take the task.
+        ``completed``, ``collision``, ``deadlock``, ``timeout``, or ``refused`` if the supervisor rejects the task.
     text : str
-        The same for people.
+        Description of the outcome for people.
     makespan : float
-        s; 0 if not completed.
+        Time at which the last robot finished, s; 0 if not completed.
     completion, waiting : float
         Sums over all robots, s.
     stops, grants, events : int
-        How many.
+        Counts.
     cycle : tuple of int
-        Of a deadlock.
+        Robots of the deadlock's cycle.
     wall : float
-        Time that the run took, s of the wall.
+        Wall time of the run, s.
     """
 
     case: Case
@@ -89,7 +89,7 @@ class Row:
 
 
 def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> Row:
-    """Carry out one run; a task file may ask for no more than `budget`."""
+    """Execute one run; a task file is read within `budget`."""
     try:
         task: Task = (
             generate(case.family, case.robots, case.seed) if case.robots else load_task(case.family, budget=budget)
@@ -106,8 +106,8 @@ def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> R
     )  # fmt: skip
 
 
-CHUNK: Final = 4
-"""Runs that a process of the pool is given at a time."""
+RUNS_PER_JOB: Final = 4
+"""Runs in one job of the process pool."""
 
 
 def _run_some(cases: Sequence[Case], rules: Rules, budget: Budget) -> list[Row]:
@@ -115,7 +115,7 @@ def _run_some(cases: Sequence[Case], rules: Rules, budget: Budget) -> list[Row]:
 
 
 def _end_with_starter() -> None:
-    """In a process of the pool: leave Ctrl-C to the one that has started us, and end when it is gone, however it went."""
+    """Initializer of a pool process: ignore SIGINT, and exit when the parent process ends, even if it was killed."""
     starter = multiprocessing.parent_process()
     assert starter is not None
 
@@ -128,7 +128,7 @@ def _end_with_starter() -> None:
 
 
 def compile_kernels() -> None:
-    """Compile the kernels of traffic, or load them, by a small run."""
+    """Compile or load the kernels of traffic by a small run."""
     traffic = Traffic(generate("deadlock", 2, 1), find_supervisor("dummy"))
     count_stuck(Pack(traffic.world))
     traffic.start()
@@ -144,16 +144,16 @@ def run_all(
     done: Callable[[Row], None] = lambda _row: None,
     budget: Budget = Budget(),
 ) -> list[Row]:
-    """Carry out many runs.
+    """Execute many runs.
 
     Parameters
     ----------
     processes : int
-        How many at a time; 0: as many as there are cores.
+        Number of processes; 0: one per core.
     done : callable
-        Told each result, in order.
+        Called with each result, in order.
     budget : Budget
-        What task files may ask for.
+        Reading budget of task files.
     """
     processes = min(processes or os.cpu_count() or 1, len(cases))
     rows = []
@@ -162,12 +162,15 @@ def run_all(
             rows.append(run_case(case, rules, budget))
             done(rows[-1])
         return rows
-    compile_kernels()  # before there are several who would
+    compile_kernels()  # once, before several processes would do it at the same time
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_starter) as pool:
         with _uninterrupted():
-            pieces = [pool.submit(_run_some, cases[i : i + CHUNK], rules, budget) for i in range(0, len(cases), CHUNK)]
+            pieces = [
+                pool.submit(_run_some, cases[i : i + RUNS_PER_JOB], rules, budget)
+                for i in range(0, len(cases), RUNS_PER_JOB)
+            ]
         try:
             for piece in pieces:
                 for row in piece.result():
@@ -175,14 +178,14 @@ def run_all(
                     done(row)
         except BaseException:
             for process in set(multiprocessing.active_children()) - others:
-                process.terminate()  # else the pool would wait for what it has begun
+                process.terminate()  # otherwise the pool would wait for the running jobs
             raise
     return rows
 
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Processes that are started meanwhile do not answer Ctrl-C, from their first moment."""
+    """Block SIGINT, so that processes started meanwhile inherit the mask and ignore Ctrl-C from their first instruction."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -195,20 +198,20 @@ def _uninterrupted() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The runs of one family, size and supervisor together; means are over those that were completed.
+    """Aggregate of the runs of one family, size and supervisor; means are over the completed runs.
 
     Attributes
     ----------
     family, robots, supervisor : str, int, str
-        Which.
+        Group.
     runs : int
-        How many.
+        Number of runs.
     outcomes : dict
-        How many of each outcome.
+        Number of runs by outcome.
     makespan, completion, waiting, stops : float
         Means: s, s for each robot, s for each robot, for each robot.
     wall : float
-        Mean time of a run, s of the wall, of all runs.
+        Mean wall time of all runs, s.
     """
 
     family: str
@@ -224,7 +227,7 @@ class Summary:
 
 
 def summarise(rows: Iterable[Row]) -> list[Summary]:
-    """Rows by family, size and supervisor, in the order in which these first appear."""
+    """Aggregate rows by family, size and supervisor, in order of first appearance."""
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row.case.family, row.case.robots, row.case.supervisor), []).append(row)
@@ -250,11 +253,11 @@ def _summary(key: tuple[str, int, str], group: Sequence[Row]) -> Summary:
 
 COLUMNS = ("family", "robots", "supervisor", "runs", "completed", "deadlocks", "collisions", "others", "makespan s", "completion s",
            "waiting s", "stops", "run ms")  # fmt: skip
-"""Titles of the table."""
+"""Column titles of the table."""
 
 
 def table(summaries: Iterable[Summary]) -> list[tuple[str, ...]]:
-    """Rows of the table, by `COLUMNS`."""
+    """Format summaries as rows of the table, see `COLUMNS`."""
     out = []
     for s in summaries:
         o = s.outcomes

@@ -1,8 +1,8 @@
-"""The original's fixed-step loop with all its quirks (mmrs.md §4–§7), to compare with recordings of it: ``--compat``.
+"""The original program's fixed-step loop with all its quirks (mmrs.md §4–§7), to compare with its recordings: ``--compat``.
 
-Ten steps a second; critical points by the acceleration; permissions are counted, not bound to sectors, and come at least one step after
-the question; collisions are looked for only for the last sector that a robot has entered in a step, in the other sector's list, and end
-nothing; a robot that has finished coasts on.
+Ten steps a second; critical points are computed from the acceleration; permissions are counted, not bound to sectors, and arrive at least
+one step after the request; collisions are checked only for the last sector that a robot has entered in a step, by the other sector's list,
+and do not end the run; a robot that has finished coasts on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from botyard.errors import WorldError
 from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits
-from botyard.traffic.points import Point, listed, special_points
+from botyard.traffic.points import Point, point_list, special_points
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Supervisor, take_answers
 from botyard.traffic.task import Task, Vehicle
@@ -29,18 +29,18 @@ _PER_SECOND: Final = 10
 
 @dataclass(slots=True, eq=False)
 class Car:
-    """A robot as the original keeps it.
+    """State of a robot, as in the original.
 
     Attributes
     ----------
     x, v : float
-        Place, m, and speed, m/s.
+        Position along the path, m, and speed, m/s.
     moving : bool
         The motion flag.
     permits : int
-        Permissions to spare.
+        Unused permissions.
     occupied : deque of int
-        Sectors, the oldest first.
+        Occupied sectors, the oldest first.
     """
 
     vehicle: Vehicle
@@ -52,7 +52,7 @@ class Car:
     occupied: deque[int] = field(default_factory=lambda: deque([0]))
     next: int = 0
     done: bool = False
-    told: bool = False
+    finish_reported: bool = False
     finished: float = 0.0
     received: int = 0
     asked: int = 0
@@ -61,27 +61,27 @@ class Car:
 
 
 class CompatTraffic:
-    """A run of a task as the original would run it.
+    """A run of a task that reproduces the original program.
 
     Parameters
     ----------
     task : Task
         What is simulated.
     supervisor : Supervisor
-        Who grants permissions; it gets the messages of a step during it.
+        Grants permissions; it gets the messages of a step during the step.
     latency_steps : int
-        A permission that answers a message of step k comes right after step k + this.
+        Delay of permissions: the answer to a message of step k arrives right after step k + `latency_steps`.
     grants : sequence of (int, int)
-        A script: a permission comes right after the step (−1: before the first) for the robot.
+        Scripted permissions: step (−1: before the first), right after which it arrives, and robot.
     max_steps : int
-        Then the run is given up.
+        Step limit: the run ends with a time-out.
     watch : callable, optional
-        Called after each step, before permissions come, with its number and the robots.
+        Called after each step, before permissions arrive, with the step's number and the robots.
 
     Raises
     ------
     WorldError
-        The supervisor refuses the task; a grant is for no robot of it.
+        The supervisor rejects the task; a scripted grant names an unknown robot.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class CompatTraffic:
         self._rows.append(((step + 1) / _PER_SECOND, robot, kind, sector))
 
     def _post(self, step: int) -> None:
-        """What the supervisor has granted is on its way."""
+        """Queue the permissions that the supervisor has granted."""
         for robot, _ in take_answers(self._answers, len(self.cars)):
             self._mail.setdefault(step + (self._latency if step >= 0 else 0), []).append(robot)
 
@@ -136,11 +136,11 @@ class CompatTraffic:
         return self.finish(ending or Ending.TIMEOUT)
 
     def start(self) -> None:
-        """Permissions that are there before the first step count."""
+        """Deliver the permissions that arrive before the first step."""
         self._deliver(-1)
 
     def advance(self, until: float) -> Ending | None:
-        """Carry out the steps up to a simulated time, s; see `botyard.traffic.engine.Traffic.advance`."""
+        """Make the steps up to a simulated time, s; see `botyard.traffic.engine.Traffic.advance`."""
         while (self.step + 2) / _PER_SECOND <= until:
             if self.step + 1 >= self._max_steps:
                 return Ending.TIMEOUT
@@ -149,7 +149,7 @@ class CompatTraffic:
         return None
 
     def permit(self, robot: int) -> None:
-        """A permission has come from outside; it is read after the next step.
+        """Give a permission from outside; it takes effect after the next step.
 
         Raises
         ------
@@ -161,12 +161,12 @@ class CompatTraffic:
         self._mail.setdefault(self.step + 1, []).append(robot)
 
     def asked(self) -> list[tuple[int, int]]:
-        """Robots that wait for permissions, and how many they wait for."""
+        """Robots that wait for permissions, each with the number of permissions it waits for."""
         return [(i, 1) for i, car in enumerate(self.cars) if not (car.moving or car.done)]
 
     @property
     def is_idle(self) -> bool:
-        """Whether all robots stand still, and no permission is on its way."""
+        """Whether all robots stand still, and no permission is queued."""
         return not self._mail and all(car.v == 0.0 and not car.moving for car in self.cars)
 
     def _one_step(self) -> Ending | None:
@@ -174,7 +174,7 @@ class CompatTraffic:
         step, flags = self.step, [car.moving for car in self.cars]
         for i, car in enumerate(self.cars):
             self._step(step, i, car)
-        self._flags(step, flags)
+        self._emit_flag_changes(step, flags)
         self._watch(step, self.cars)
         if all(car.done for car in self.cars):
             return Ending.COMPLETED
@@ -182,7 +182,7 @@ class CompatTraffic:
         return None
 
     def finish(self, ending: Ending) -> Outcome:
-        """What came of the run; once, at its end."""
+        """Return the outcome of the run; call it once, at the end."""
         self.supervisor.on_end()
         return self._outcome(ending, self.step)
 
@@ -231,17 +231,17 @@ class CompatTraffic:
                 self._collisions += 1
                 self.cars[i].moving = other.moving = False
 
-    def _flags(self, step: int, before: Sequence[bool]) -> None:
-        """What is seen after a step: robots that have finished, that were told to brake, or to go."""
+    def _emit_flag_changes(self, step: int, before: Sequence[bool]) -> None:
+        """Emit events for robots that have finished, or whose motion flag differs from `before`."""
         for i, (car, was) in enumerate(zip(self.cars, before, strict=True)):
-            if car.done and not car.told:
-                car.told = True
+            if car.done and not car.finish_reported:
+                car.finish_reported = True
                 self._emit(step, i, k.FINISH, len(car.vehicle.ends) - 1)
             if car.moving != was:
                 self._emit(step, i, k.START if car.moving else k.STOP, car.occupied[-1])
 
     def _deliver(self, step: int) -> None:
-        """Permissions that come right after a step."""
+        """Deliver the permissions that arrive right after a step."""
         flags = [car.moving for car in self.cars]
         for robot in self._mail.pop(step, ()):
             car = self.cars[robot]
@@ -251,7 +251,7 @@ class CompatTraffic:
                 car.permits += 1
             else:
                 car.moving = True
-        self._flags(step, flags)
+        self._emit_flag_changes(step, flags)
 
     def _outcome(self, ending: Ending, step: int) -> Outcome:
         events = events_of(self._rows)
@@ -273,8 +273,8 @@ class CompatTraffic:
 
 
 def _points(v: Vehicle) -> list[Point]:
-    """The special points, sorted by place."""
-    found = listed(special_points(v, v.velocity * v.velocity / (2.0 * v.acceleration)))
+    """Special points of a vehicle, sorted by position."""
+    found = point_list(special_points(v, v.velocity * v.velocity / (2.0 * v.acceleration)))
     return sorted(found, key=lambda p: (p[0], p[2] if p[1] != k.RELEASE else p[2] + 1))
 
 

@@ -1,4 +1,4 @@
-"""The exact engine: a task, a supervisor, and what came of it. No time step; times are those of the closed forms (mmrs.md §10)."""
+"""The exact event-driven engine: it has no time step; event times are computed in closed form (mmrs.md §10)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import numpy as np
 from botyard.errors import WorldError
 from botyard.native.kinds import LastPack
 from botyard.traffic.kernels import events as k
-from botyard.traffic.outcome import Decisions, Ending, Outcome, Robots, joined, who_waits
+from botyard.traffic.outcome import Decisions, Ending, Outcome, Robots, join_events, who_waits
 from botyard.traffic.points import Points, points_from_start
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Policy, Supervisor, take_answers
 from botyard.traffic.task import Task, Vehicle
 
-CHUNK: Final = 1 << 16
-"""Events that are kept before they are moved to the log."""
+EVENT_BUFFER: Final = 1 << 16
+"""Size of the event buffer; when it is full, it is moved to the log."""
 _PERMISSION: Final = 100
-"""What is on its way from the supervisor; to it, it is the kind of the event."""
-_PROGRESS: Final = 1 << 14
-"""Messages between two reports of progress."""
+"""Kind of a message from the supervisor; messages to it have the kind of their event."""
+_PROGRESS_INTERVAL: Final = 1 << 14
+"""Messages between two progress reports."""
 
 
-def _lines(shape: tuple[int, int], kind: Any) -> Any:
-    """Zeros, the first of which begins a line of the processor's cache, so that a robot's row takes no more lines than it must."""
+def _cache_aligned(shape: tuple[int, int], kind: Any) -> Any:
+    """Zeros aligned to a cache line (64 bytes), so that a robot's row touches as few cache lines as possible."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     room = np.zeros(size + 64, np.uint8)
     begin = -room.ctypes.data % 64
@@ -43,18 +43,18 @@ class Traffic:
     task : Task
         What is simulated.
     supervisor : Supervisor
-        Who grants permissions.
+        Grants permissions.
     rules : Rules
-        How.
+        Options of the run.
     grants : sequence of (float, int)
-        Permissions of a script: time (s; less than 0: before the start) and robot.
+        Scripted permissions: time (s; less than 0: before the start) and robot.
     log : bool
-        Keep all events.
+        Whether all events are kept.
 
     Raises
     ------
     WorldError
-        The supervisor refuses the task; a grant is for no robot of it.
+        The supervisor rejects the task; a scripted grant names an unknown robot.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Traffic:
     def _build(self, log: bool) -> None:
         task, rules = self.task, self.rules
         n, vehicles, total = len(task), task.vehicles, task.n_sectors
-        f, i = _lines((n, k.N_F), np.float64), _lines((n, k.N_I), np.int32)
+        f, i = _cache_aligned((n, k.N_F), np.float64), _cache_aligned((n, k.N_I), np.int32)
         c = np.zeros(k.N_C, np.int64)
         c[[k.AT_END, k.LEAVES, k.GOES_ON, k.LOGS]] = rules.stop_at_end, rules.leaves, rules.goes_on, log
         columns = {k.VMAX: "velocity", k.ACC: "acceleration", k.DEC: "deceleration", k.RADIUS: "radius", k.X: "start"}
@@ -102,7 +102,7 @@ class Traffic:
         i[:, k.MODE] = k.GOING
         parts = [self._points(v) for v in vehicles] or [(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))]
         loc, what, sec = (np.concatenate(column) for column in zip(*parts, strict=True))
-        points = _lines((len(loc), 2), np.float64)
+        points = _cache_aligned((len(loc), 2), np.float64)
         points[:, 0], points[:, 1] = loc, 4 * sec + what
         counts = [len(p[0]) for p in parts][:n]
         i[:, k.LAST] = np.cumsum(counts)
@@ -115,7 +115,7 @@ class Traffic:
             tail, head = v.occupied()
             i[robot, [k.TAIL, k.HEAD, k.ALLOWED, k.ASKED]] = tail, head, head, head
             inside[task.first[robot] + tail : task.first[robot] + head + 1] = 1
-        room = CHUNK + 4 * n + 8192 if log else 0
+        room = EVENT_BUFFER + 4 * n + 8192 if log else 0
         self._w = k.World(
             f=f, i=i, c=c, d=np.zeros(1), heap=np.zeros(n, np.int64), key=np.zeros(n), slot=np.zeros(n, np.int64),
             points=points, first=first, owner=owner,
@@ -128,14 +128,14 @@ class Traffic:
         )  # fmt: skip
 
     def _points(self, v: Vehicle) -> Points:
-        """Places, kinds and sectors of a vehicle's points in the order in which they are passed (mmrs.md §3)."""
+        """Positions, kinds and sectors of a vehicle's special points, in the order in which they are passed (mmrs.md §3)."""
         ahead = v.velocity**2 / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
         return points_from_start(v, ahead, finish=True)
 
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
         w.c[k.POLICY] = policy.kind
-        if policy.kind == k.ORDER:  # an order of its own
+        if policy.kind == k.ORDER:  # numbers requests by its own order
             w.c[k.SEQUENCE] = -1
         if policy.rank is not None:
             w.c[k.SEQUENCE] = -1
@@ -156,15 +156,15 @@ class Traffic:
         heapq.heappush(self._mail, (when, self._sent, kind, robot, sector))
 
     def _send(self, kind: int, robot: int, sector: int) -> None:
-        """Send a message by a channel that may be slow and lose some."""
+        """Send a message over the simulated channel, with its latency, jitter and loss."""
         r = self.rules
         if r.loss and self._random.random() < r.loss:
             return
         delay = r.latency + (r.jitter * self._random.random() if r.jitter else 0.0)
         self._post(self.now + delay, kind, robot, sector)
 
-    def _tell(self, kind: int, robot: int, sector: int) -> None:
-        """A message has come to the supervisor."""
+    def _to_supervisor(self, kind: int, robot: int, sector: int) -> None:
+        """Deliver a message to the supervisor, and measure the time of its decision."""
         s = self.supervisor
         begin = perf_counter()
         if kind == k.CRITICAL:
@@ -178,20 +178,20 @@ class Traffic:
         self._deciding += spent
         self._longest = max(self._longest, spent)
         if self._answers:
-            self._answer()
+            self._send_grants()
 
-    def _answer(self) -> None:
-        """Send what the supervisor has granted."""
+    def _send_grants(self) -> None:
+        """Send the permissions that the supervisor has granted."""
         answers = take_answers(self._answers, len(self.task))
         if not self.rules.is_instant:
             for robot, sector in answers:
                 self._send(_PERMISSION, robot, sector)
             return
-        for robot, several in groupby(answers, key=lambda a: a[0]):  # what is granted together counts together
+        for robot, several in groupby(answers, key=lambda a: a[0]):  # grants of one decision are applied together
             self._allow(robot, max(sector for _, sector in several))
 
     def _allow(self, robot: int, sector: int) -> None:
-        """A permission has come to a robot: for all sectors up to this one, or, if that is −1, for one more."""
+        """Deliver a permission to a robot: for all sectors up to `sector`, or for one more if that is −1."""
         count = 1 if sector < 0 else sector - int(self._w.i[robot, k.ALLOWED])
         if count > 0:
             k.allow(self._pack(self._w), robot, count, self.now)
@@ -199,34 +199,34 @@ class Traffic:
     # -- the run
 
     def run(self, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
-        """Run to the end, once.
+        """Run to the end. Call it once.
 
         Parameters
         ----------
         progress : callable
-            Told the time (s) and how many robots have finished, now and then.
+            Called now and then with the simulated time, s, and the number of robots that have finished.
 
         Raises
         ------
         WorldError
-            The supervisor grants something to a robot that is not there.
+            The supervisor grants a sector to an unknown robot.
         """
         self.start()
         return self.finish(self._advance(self.rules.time_limit, progress))
 
     def start(self) -> None:
-        """Everything is ready: permissions that are there before the start count."""
+        """Begin the run: deliver the permissions that are scripted before the start."""
         k.begin(self._pack(self._w))
         self.now = -1.0
         while self._mail and self._mail[0][0] < 0.0:
             self._allow(heapq.heappop(self._mail)[3], -1)
         self.now = 0.0
-        self._answer()
+        self._send_grants()
 
     def advance(self, until: float) -> Ending | None:
-        """Carry out what happens up to a simulated time, s, for those who run in real time; None: it is not the end.
+        """Process the events up to a simulated time, s, for runs in real time. Returns the ending, or None if the run goes on.
 
-        Robots that all stand still are not the end: a permission may come (`permit`).
+        The run goes on even when all robots stand still: a permission may come from outside (`permit`).
         """
         code = self._advance(min(until, self.rules.time_limit))
         self._flush()
@@ -237,7 +237,7 @@ class Traffic:
         return Ending.COMPLETED if code == k.ALL_DONE else Ending.COLLISION
 
     def permit(self, robot: int) -> None:
-        """A permission has come from outside, for the next sector of a robot.
+        """Give a permission from outside for the next sector of a robot.
 
         Raises
         ------
@@ -249,23 +249,23 @@ class Traffic:
         self._allow(robot, -1)
 
     def asked(self) -> list[tuple[int, int]]:
-        """Robots that wait for permissions, and how many they wait for."""
+        """Robots that wait for permissions, each with the number of permissions it waits for."""
         missing = (self._w.i[:, k.ASKED] - self._w.i[:, k.ALLOWED]) * (1 - self._w.i[:, k.DONE])
         return [(robot, n) for robot, n in enumerate(missing.tolist()) if n > 0]
 
     def _advance(self, until: float, progress: Callable[[float, int], None] = lambda _t, _n: None) -> int:
-        """Carry out what happens up to a time; why it ended there."""
+        """Process the events up to a time; returns the kernel's code of why it stopped."""
         w, packed, mail = self._w, self._pack(self._w), self._mail
         c, d, instant, advance, calls = w.c, w.d, self.rules.is_instant, k.advance, 0
         while True:
             code = advance(packed, min(mail[0][0], until) if mail else until)
             if code == k.NOTIFY:
                 self.now = float(d[0])
-                (self._tell if instant else self._send)(
+                (self._to_supervisor if instant else self._send)(
                     int(c[k.NOTICE]), int(c[k.NOTICE_ROBOT]), int(c[k.NOTICE_SECTOR])
                 )
                 calls += 1
-                if not calls % _PROGRESS:
+                if not calls % _PROGRESS_INTERVAL:
                     progress(self.now, int(c[k.N_DONE]))
             elif code == k.FULL:
                 self._flush()
@@ -275,24 +275,24 @@ class Traffic:
                 if kind == _PERMISSION:
                     self._allow(robot, sector)
                 else:
-                    self._tell(kind, robot, sector)
+                    self._to_supervisor(kind, robot, sector)
             elif code == k.IDLE and mail:
                 return k.TIME
             else:
                 return int(code)
 
     def finish(self, why: int | Ending) -> Outcome:
-        """What came of the run; once, at its end.
+        """Return the outcome of the run; call it once, at the end.
 
         Parameters
         ----------
         why : int or Ending
-            Why it ended: a code of the kernel, or how whoever ran it in real time calls it.
+            Reason of the end: a code of the kernel, or an ending given by a caller that runs it in real time.
         """
         self._flush()
         self.supervisor.on_end()
         if self._w.c[k.LOST]:
-            raise AssertionError(f"{self._w.c[k.LOST]} events did not fit")
+            raise AssertionError(f"event buffer overflow: {self._w.c[k.LOST]} events were lost")
         return self._outcome(why)
 
     def _flush(self) -> None:
@@ -315,24 +315,24 @@ class Traffic:
             time = self.now if isinstance(why, Ending) else self.rules.time_limit
         else:
             time = float(self._w.d[0])
-        if ending is Ending.DEADLOCK:  # it begins when the last robot has come to rest
+        if ending is Ending.DEADLOCK:  # a deadlock begins when the last robot has come to rest
             time = max(time, float(f[~done, k.REST].max(initial=0.0)))
-        stands = ~done & (f[:, k.REST] < time)  # and has not gone on
+        stands = ~done & (f[:, k.REST] < time)  # still stopped at the end
         waited = f[:, k.WAIT] + np.where(stands, time - np.where(stands, f[:, k.REST], 0.0), 0.0)
         robots = Robots(f[:, k.FINISHED].copy(), waited, (i[:, k.STOPS] + stands).astype(np.int64), done)
         return Outcome(
-            self.task, ending, time, joined(self._chunks), int(c[k.EVENTS]), robots, cycle, waiting, int(c[k.COLLISIONS]),
+            self.task, ending, time, join_events(self._chunks), int(c[k.EVENTS]), robots, cycle, waiting, int(c[k.COLLISIONS]),
             Decisions(self._decisions, self._deciding, self._longest),
         )  # fmt: skip
 
     @property
     def world(self) -> k.World:
-        """The arrays, for those who look into a run."""
+        """The kernel's arrays, for inspection."""
         return self._w
 
     @property
     def tests(self) -> int:
-        """How often the Banker's test was made by compiled code."""
+        """Number of Banker's tests that compiled code has made."""
         return int(self._w.c[k.TESTS])
 
 

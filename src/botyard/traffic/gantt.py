@@ -1,4 +1,4 @@
-"""Robots and sectors over time as a picture: who went, who waited, and for what; which sectors were occupied."""
+"""Gantt charts of runs: when each robot moved and waited, and when each sector was occupied."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from botyard.safefile import MARK, replacing, write_text
 
 FORMATS: Final = (".svg", ".html", ".png", ".pdf")
 MAX_SECTORS: Final = 60
-"""The sectors that are occupied longest are shown, so many."""
+"""Most sectors in a chart: those that were occupied longest."""
 MAX_TITLE: Final = 200
 """Longest title, characters."""
-TALLEST: Final = 100.0
-"""Rows of many robots are narrower, so that all are together no higher than this, inches."""
+MAX_ROWS_HEIGHT_IN: Final = 100.0
+"""Greatest height of all robot rows together, inches; rows of many robots get narrower."""
 _COLORS: Final = {"goes": "#4c8dd6", "waits": "#d9534f", "occupied": "#8fbf7f", "critical": "#555555"}
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is drawn; times in s.
+    """Contents of a chart; times in s.
 
     Attributes
     ----------
     robots : int
-        How many.
+        Number of robots.
     end : float
-        When the run ended.
+        End of the run.
     goes, waits : list of (robot, begin, end)
-        While a robot is on its way, and while it is told to stand still.
+        Intervals in which a robot moves, and in which it must stand still.
     sectors : list of (robot, sector, begin, end)
-        While a robot is in a sector.
+        Intervals in which a robot occupies a sector.
     asks : list of (robot, time)
-        Critical points.
+        Times at which a robot passes a critical point, where it asks for a sector.
     title : str
-        Outcome.
+        Title: the outcome.
     """
 
     robots: int
@@ -64,14 +64,14 @@ def chart_of(
     title: str = "",
     starts: Sequence[tuple[int, int]] | None = None,
 ) -> Chart:
-    """A chart of events.
+    """Make a chart of events.
 
     Parameters
     ----------
     rows : iterable of dict
         Events with ``t``, ``robot``, ``kind``, ``sector``, in order.
     starts : sequence of (first, last), optional
-        The sectors that each robot is in at the start; without it, its first one.
+        Sectors that each robot occupies at the start; by default its first one.
     """
     goes: list[tuple[int, float, float]] = []
     waits: list[tuple[int, float, float]] = []
@@ -108,14 +108,14 @@ def chart_of(
 
 
 def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:
-    """Draw an outcome, or a result as `Outcome.to_json` has it, into a file by its suffix.
+    """Draw an outcome, or a result as written by `Outcome.to_json`, to a file in the format of its suffix.
 
     Raises
     ------
     KeptFileError
         There is a file that botyard did not write, and `overwrite` is False.
     WorldError
-        The extra is not installed; the suffix is unknown; the file cannot be written.
+        matplotlib is not installed; the suffix is unknown; the file cannot be written.
     """
     if path.suffix.lower() not in FORMATS:
         raise WorldError(f"{path}: expected a picture of the kind {', '.join(FORMATS)}")
@@ -137,12 +137,12 @@ def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:
 
 
 def load_result(path: Path, budget: Budget = Budget()) -> dict[str, Any]:
-    """A result from a file.
+    """Read a result file.
 
     Raises
     ------
     FormatError
-        It is none.
+        It is not a result file.
     """
     meter = Meter(budget, str(path), FormatError)
     try:
@@ -165,7 +165,7 @@ def _figure(chart: Chart) -> Any:
         longest[i, sector] = longest.get((i, sector), 0.0) + end - begin
     listed = sorted(sorted(longest, key=lambda s: -longest[s])[:MAX_SECTORS])
     rows = {s: n for n, s in enumerate(listed)}
-    high = min(0.22 * chart.robots, TALLEST)
+    high = min(0.22 * chart.robots, MAX_ROWS_HEIGHT_IN)
     figure = Figure(figsize=(12.0, 1.6 + high + 0.16 * len(listed)), layout="constrained")
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[high + 0.3, 0.16 * len(listed) + 0.3])
     for bars, name in ((chart.goes, "goes"), (chart.waits, "waits")):
@@ -178,7 +178,7 @@ def _figure(chart: Chart) -> Any:
             label=name,
         )
     top.plot([a[1] for a in chart.asks], [a[0] for a in chart.asks], "|", color=_COLORS["critical"], label="asks")
-    named = range(0, chart.robots, math.ceil(0.22 * chart.robots / TALLEST) or 1)
+    named = range(0, chart.robots, math.ceil(0.22 * chart.robots / MAX_ROWS_HEIGHT_IN) or 1)
     top.set_yticks(named, [f"robot {i}" for i in named], fontsize=7)
     top.invert_yaxis()
     top.legend(loc="upper right", fontsize=7, ncols=3)
@@ -198,7 +198,7 @@ def _figure(chart: Chart) -> Any:
 
 
 def page(chart: Chart, result: dict[str, Any]) -> str:
-    """A page with the chart and the numbers, complete in itself."""
+    """Make a self-contained HTML page with the chart and a table of the metrics."""
     text = StringIO()
     _figure(chart).savefig(text, format="svg")
     svg = text.getvalue()

@@ -1,4 +1,4 @@
-"""Tasks made to order: families of traffic on a grid of cells, the same for the same seed.
+"""Task generator: families of traffic on a grid of cells, repeatable by seed.
 
 A route is a list of neighbouring cells; each cell of it is a sector, from border to border, the first and the last from the middle. Two
 sectors conflict if they are the same cell. A disk whose radius is at most half a cell is then inside the cells that it occupies, so no
@@ -21,19 +21,19 @@ Route = list[Cell]
 
 CELL: Final = 2.0
 """Edge of a cell, m."""
-TRIES: Final = 200
-"""So often a random task is drawn anew until its start is safe."""
+ATTEMPTS: Final = 200
+"""Random tasks that are drawn until one has a safe start."""
 
 
 def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None = None, cell: float = CELL) -> Task:
-    """The task of robots that follow routes.
+    """Make the task of robots that follow routes.
 
     Parameters
     ----------
     routes : sequence of lists of (int, int)
         Cells of each robot, neighbours one after the other, at least two.
     vehicle : Vehicle, optional
-        Radius and motion of all of them; its path is not looked at.
+        Radius and motion of all robots; its path is ignored.
     cell : float
         Edge of a cell, m; at least twice the radius.
 
@@ -66,7 +66,7 @@ def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None =
 
 
 def crossings(n: int, random: np.random.Generator) -> list[Route]:
-    """Straight streets that cross: half of the robots go east or west, half north or south, each in a street of its own."""
+    """Crossing straight streets: half of the robots go east or west, half north or south, each in a street of its own."""
     across, along = n - n // 2, n // 2
     margin = 2
     rows = random.permutation(np.arange(2 * across))[:across]
@@ -83,7 +83,7 @@ def crossings(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def ring(n: int, random: np.random.Generator) -> list[Route]:
-    """A roundabout: robots drive in by a road of their own, go some way round against the clock, and leave by another."""
+    """A roundabout: each robot enters by a road of its own, drives counter-clockwise, and leaves by another road."""
     side = max(2, -(-n // 2))  # 4 · side cells: an entry and an exit for each robot
     loop = (
         [(x, 0) for x in range(side)] + [(side, y) for y in range(side)]
@@ -109,7 +109,7 @@ def ring(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def corridor(n: int, random: np.random.Generator) -> list[Route]:
-    """Two groups that meet in a corridor of one lane: whoever enters it against another can never leave it."""
+    """Two groups that meet in a one-lane corridor, in which opposing robots block each other for ever."""
     length = 4
     left, right = n - n // 2, n // 2
     routes: list[Route] = []
@@ -127,7 +127,7 @@ def corridor(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def star(n: int, random: np.random.Generator) -> list[Route]:
-    """Roads that all lead over one place: robots come from the west, each in its row, and go on to the east, each to another row."""
+    """Roads through one common cell: robots come from the west, each in its row, and go on to the east, each to another row."""
     exits = random.permutation(n).tolist()
     routes = []
     for k, e in enumerate(exits):
@@ -138,7 +138,7 @@ def star(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def warehouse(n: int, random: np.random.Generator) -> list[Route]:
-    """Aisles between racks: each robot drives from one bay of the rim to another one on a shortest way, some of them by a rack."""
+    """Aisles between racks: each robot drives from one bay at the rim to another one on a shortest path."""
     side = max(3, -(-n // 2))
     step = 3
     size = step * side
@@ -153,7 +153,7 @@ def warehouse(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def deadlock(n: int, random: np.random.Generator) -> list[Route]:
-    """Circles of four that block one another under first come first served: each holds the cell that the next one needs."""
+    """Groups of four robots that deadlock under first come first served: each holds the cell that the next one needs."""
     routes = []
     for block in range(-(-n // 4)):
         x0 = 12 * block
@@ -171,7 +171,7 @@ def deadlock(n: int, random: np.random.Generator) -> list[Route]:
 
 
 def shortest_way(cells: set[Cell], start: Cell, goal: Cell, random: np.random.Generator) -> Route:
-    """A shortest way over neighbouring cells; among several, one by chance. Empty: there is none."""
+    """Breadth-first search of a shortest path over neighbouring cells; among several, a random one. Empty if there is none."""
     distance = {goal: 0}
     queue = deque([goal])
     while queue:
@@ -202,18 +202,18 @@ FAMILIES: Final[dict[str, Callable[[int, np.random.Generator], list[Route]]]] = 
     "warehouse": warehouse,
     "deadlock": deadlock,
 }
-"""The families by their names."""
+"""Families by name."""
 
 
 def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = None, cell: float = CELL) -> Task:
-    """A task of a family; all of them can be solved.
+    """Generate a solvable task of a family.
 
     Parameters
     ----------
     family : str
         A key of `FAMILIES`.
     robots : int
-        How many, from 2.
+        Number of robots, from 2.
     seed : int
         The same seed gives the same task.
     vehicle, cell
@@ -222,7 +222,7 @@ def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = 
     Raises
     ------
     TaskError
-        No such family; too few robots; none that can be solved was found.
+        The family is unknown; too few robots; no solvable task was found.
     """
     if family not in FAMILIES:
         raise TaskError(f'no family "{family}": expected one of {", ".join(FAMILIES)}')
@@ -230,12 +230,12 @@ def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = 
         raise TaskError(f"robots: expected 2 … 100000, found {robots}")
     from botyard.traffic.check import is_safe
 
-    for attempt in range(TRIES):
+    for attempt in range(ATTEMPTS):
         random = np.random.Generator(np.random.PCG64([seed, attempt, robots]))
         task = task_of_routes(FAMILIES[family](robots, random), f"{family}-{robots}-{seed}", vehicle, cell)
         if is_safe(task):
             return task
-    raise TaskError(f"{family}: no task of {robots} robots that can be solved was found in {TRIES} tries")
+    raise TaskError(f"{family}: no task of {robots} robots that can be solved was found in {ATTEMPTS} tries")
 
 
 __all__ = ["CELL", "FAMILIES", "generate", "shortest_way", "task_of_routes"]

@@ -1,4 +1,4 @@
-"""From paths in the plane to a task: where paths come too close, they are divided into sectors, and these conflict.
+"""Makes a task of paths in the plane: divides paths into sectors, and finds the sectors that conflict.
 
 Two sectors conflict if the disks that are swept along them overlap, that is if the pieces of the two paths are closer than the sum of
 the radii. Shapely finds the pairs (STRtree).
@@ -24,22 +24,24 @@ from botyard.names import shown
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
 
-FINE: Final = 0.01
-"""Curves are drawn as polylines that are off by no more than this, m."""
-PIECES: Final = 32
-"""So many lines stand for a curve of a drawing."""
-_LEVELS: Final = 20
+CHORD_TOLERANCE: Final = 0.01
+"""Chord tolerance: greatest distance between a curve and its polyline, m."""
+SEGMENTS_PER_CURVE: Final = 32
+"""Line segments that approximate one curve of a drawing."""
+_MAX_HALVINGS: Final = 20
 
 
-def arc(centre: tuple[float, float], radius: float, start: float, sweep: float, tolerance: float = FINE) -> F8:
-    """A circular arc as a polyline, (k, 2).
+def arc(
+    centre: tuple[float, float], radius: float, start: float, sweep: float, tolerance: float = CHORD_TOLERANCE
+) -> F8:
+    """Approximate a circular arc by a polyline, (k, 2), m.
 
     Parameters
     ----------
     centre, radius : (float, float), float
         m.
     start, sweep : float
-        Where it begins, and how far it goes round, against the clock; rad.
+        Angle of the start, and angle covered, counter-clockwise; rad.
     tolerance : float
         Greatest distance between arc and polyline, m: r (1 − cos(step / 2)).
     """
@@ -49,7 +51,7 @@ def arc(centre: tuple[float, float], radius: float, start: float, sweep: float, 
 
 
 def spline(points: F8, samples: int = 24) -> F8:
-    """A centripetal Catmull–Rom spline through points, (k, 2), as a polyline with `samples` pieces between two of them.
+    """Centripetal Catmull–Rom spline through points, (k, 2), m, as a polyline with `samples` segments between two points.
 
     E. Catmull, R. Rom, "A class of local interpolating splines", 1974; knots by the square root of the distances, so that it makes no
     loops (C. Yuksel, S. Schaefer, J. Keyser, "Parameterization and applications of Catmull–Rom curves", 2011).
@@ -83,14 +85,14 @@ def _shapely() -> Any:
 
 
 class _Pieces:
-    """Pieces of paths as lines.
+    """Pieces of paths as Shapely linestrings.
 
     Parameters
     ----------
     paths : sequence of Path2
         The paths.
     breaks : list of arrays
-        Where each is divided, m along it, from 0 to its length.
+        Borders of the pieces of each path, m along it, from 0 to its length.
     """
 
     def __init__(self, paths: Sequence[Path2], breaks: list[F8]) -> None:
@@ -110,7 +112,7 @@ class _Pieces:
         self.owner = np.concatenate(owner)
 
     def close(self, radii: F8) -> tuple[I8, I8]:
-        """Pairs of pieces of different paths whose swept disks overlap, each once, the one of the lesser number first."""
+        """Pairs of pieces of different paths whose swept disks overlap; each pair once, the lower index first."""
         shapely = _shapely()
         tree = shapely.STRtree(self.lines)
         own = radii[self.owner]
@@ -129,10 +131,10 @@ def task_of_paths(
     shortest: float | None = None,
     name: str = "paths",
 ) -> Task:
-    """Divide paths into sectors, and find which conflict.
+    """Divide paths into sectors, and find the conflicts.
 
     Paths are halved, beginning with pieces of at most `longest`, where they come too close to another path, until pieces would be
-    shorter than `shortest`. Pieces that come close to none are put together again.
+    shorter than `shortest`. Adjacent pieces without conflicts are merged again.
 
     Parameters
     ----------
@@ -141,19 +143,19 @@ def task_of_paths(
     vehicles : Vehicle or sequence of Vehicle, optional
         Radius and motion of all, or of each.
     longest, shortest : float
-        Lengths of the pieces to begin with, and not to go below, m; the latter else the greater one of diameter and braking distance.
+        Length of the initial pieces and lower limit, m; by default the limit is the greater of diameter and braking distance.
 
     Returns
     -------
     Task
-        With the paths as its geometry.
+        The task, with the paths as its geometry.
 
     Raises
     ------
     TaskError
         A path has no length.
     WorldError
-        The extra is not installed.
+        The optional package is not installed.
     """
     usual = vehicles if isinstance(vehicles, Vehicle) else Vehicle(ends=np.ones(1))
     each = list(vehicles) if isinstance(vehicles, Sequence) else [usual] * len(paths)
@@ -168,7 +170,7 @@ def task_of_paths(
     radii = np.array([v.radius for v in each])
     least = np.array([shortest or max(2.0 * v.radius, v.braking_distance) for v in each])
     breaks = [np.linspace(0.0, c.length, max(1, math.ceil(c.length / longest)) + 1) for c in curves]
-    for _ in range(_LEVELS):
+    for _ in range(_MAX_HALVINGS):
         pieces = _Pieces(curves, breaks)
         a, b = pieces.close(radii)
         critical = np.zeros(len(pieces.owner), np.bool_)
@@ -185,7 +187,7 @@ def task_of_paths(
 
 
 def _conflicts(curves: Sequence[Path2], breaks: list[F8], radii: F8) -> I8:
-    """Conflicts of sectors that are given, as tasks list them."""
+    """Conflicts of given sectors, in the form of `Task.listed`."""
     pieces = _Pieces(curves, breaks)
     a, b = pieces.close(radii)
     first = np.concatenate([[0], np.cumsum([len(c) - 1 for c in breaks])])
@@ -196,16 +198,16 @@ def _conflicts(curves: Sequence[Path2], breaks: list[F8], radii: F8) -> I8:
 
 
 def conflicts_of(paths: Sequence[F8], breaks: Sequence[F8], radii: F8) -> I8:
-    """Which sectors conflict, of paths that are divided already.
+    """Find the conflicts of paths that are divided already.
 
     Parameters
     ----------
     paths : sequence of (k, 2) arrays
         Corners, m.
     breaks : sequence of arrays
-        Where each is divided, m along it, from 0 to its length.
+        Borders of the pieces of each path, m along it, from 0 to its length.
     radii : (n,) array
-        Of the disks, m.
+        Radii of the disks, m.
 
     Returns
     -------
@@ -216,7 +218,7 @@ def conflicts_of(paths: Sequence[F8], breaks: Sequence[F8], radii: F8) -> I8:
 
 
 def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]:
-    """Halve critical pieces that are long enough for it; whether any was."""
+    """Halve critical pieces that are long enough; returns the borders, and whether any piece was halved."""
     out, at, changed = [], 0, False
     for cuts, shortest in zip(breaks, least.tolist(), strict=True):
         lengths = np.diff(cuts)
@@ -229,7 +231,7 @@ def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]
 
 
 def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]:
-    """Without borders between pieces that are both free, and with a first sector that is long enough to stop in."""
+    """Remove borders between two free pieces, and those that make the first sector too short to stop in."""
     out, at = [], 0
     for cuts, room in zip(breaks, first, strict=True):
         n = len(cuts) - 1
@@ -243,21 +245,21 @@ def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]
 
 
 def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget()) -> list[F8]:
-    """Lines of a drawing as paths, one for each path, line and polyline in it; y up.
+    """Read the lines of an SVG drawing as paths, one for each path, line and polyline; y up.
 
     Parameters
     ----------
     scale : float
-        m for a unit of the drawing.
+        Size of a unit of the drawing, m.
     budget : Budget
-        What the drawing may ask for.
+        Reading budget of the drawing.
 
     Raises
     ------
     TaskError
-        It cannot be read, there is no line in it, or it asks for too much.
+        It cannot be read, has no lines, or exceeds the budget.
     WorldError
-        The extra is not installed.
+        The optional package is not installed.
     """
     try:
         from svgelements import SVG, Shape
@@ -273,7 +275,7 @@ def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget(
         raise
     except MapError as error:
         raise TaskError(error.reason, path, error.line) from None
-    except Exception as error:  # the library raises whatever comes
+    except Exception as error:  # the library raises errors of many types
         raise TaskError(f"not an SVG drawing that can be read: {shown(error, 200)}", path) from None
     found = []
     for element in drawing.elements():
@@ -289,17 +291,20 @@ def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget(
 
 
 def _flattened(path: Any, meter: Meter) -> F8:
-    """A path of a drawing as a polyline."""
+    """Flatten a path of a drawing to a polyline."""
     points: list[tuple[float, float]] = []
     for segment in path:
         kind = type(segment).__name__
-        meter.add("vertices", 2 if kind in ("Move", "Line", "Close") else 2 * PIECES)
+        meter.add("vertices", 2 if kind in ("Move", "Line", "Close") else 2 * SEGMENTS_PER_CURVE)
         if kind == "Move" or segment.end is None:
             points += [(segment.end.x, segment.end.y)] if segment.end is not None else []
         elif kind in ("Line", "Close"):
             points.append((segment.end.x, segment.end.y))
         else:
-            points += [(p.x, p.y) for p in (segment.point(t) for t in np.linspace(0.0, 1.0, PIECES + 1)[1:].tolist())]
+            points += [
+                (p.x, p.y)
+                for p in (segment.point(t) for t in np.linspace(0.0, 1.0, SEGMENTS_PER_CURVE + 1)[1:].tolist())
+            ]
     line = np.array(points, np.float64).reshape(-1, 2)
     if len(line) > 1:
         line = line[np.concatenate([[True], np.hypot(*np.diff(line, axis=0).T) > 1e-9])]

@@ -1,4 +1,4 @@
-"""Navigation graphs of Open-RMF: lanes between places, and groups of lanes of which only one robot at a time may use one.
+"""Navigation graphs of Open-RMF: lanes between places, and mutex groups, of which only one robot at a time may use a lane.
 
 Read are the YAML files that the traffic editor writes (``building_map_generator nav``): ``levels`` with ``vertices``
 ``[x, y, {name, …}]`` and ``lanes`` ``[from, to, {is_bidirectional, mutex, …}]``.
@@ -26,18 +26,18 @@ from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
 
 @dataclass(slots=True, eq=False)
 class NavGraph:
-    """Places and lanes.
+    """A navigation graph of places (vertices) and lanes (directed edges).
 
     Attributes
     ----------
     places : list of (float, float)
-        m.
+        Positions, m.
     names : dict
-        Place by name.
+        Index of a place by its name.
     lanes : dict
-        For each place, the places that lanes lead to.
+        Adjacency list: for each place, the places that its lanes lead to.
     mutex : dict
-        Mutex group of a lane, by its two places.
+        Mutex group of a lane, by its start and end.
     """
 
     places: list[tuple[float, float]]
@@ -46,15 +46,15 @@ class NavGraph:
     mutex: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def find(self, name: str) -> int:
-        """A place by its name or number; TaskError when there is none."""
+        """Index of a place by its name or number; TaskError if there is none."""
         if name in self.names:
             return self.names[name]
         if name.isdigit() and int(name) < len(self.places):
             return int(name)
         raise TaskError(f'no place "{name}" in the graph: expected a name or a number from 0 to {len(self.places) - 1}')
 
-    def way(self, start: int, goal: int) -> list[int]:
-        """A shortest way (E. W. Dijkstra, 1959); TaskError when there is none."""
+    def shortest_path(self, start: int, goal: int) -> list[int]:
+        """Shortest path between two places (E. W. Dijkstra, 1959); TaskError if there is none."""
         best = {start: 0.0}
         before: dict[int, int] = {}
         queue = [(0.0, start)]
@@ -76,17 +76,17 @@ class NavGraph:
 
 
 def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budget()) -> NavGraph:
-    """A level of a navigation graph.
+    """Read a level of a navigation graph.
 
     Parameters
     ----------
     level : str, optional
-        Its name; else the only one, or the first.
+        Its name; by default the first one.
 
     Raises
     ------
     TaskError
-        It cannot be read, or is no such graph.
+        It cannot be read, or is not a navigation graph.
     """
     meter = Meter(budget, str(path), TaskError)
     try:
@@ -134,19 +134,19 @@ def task_of_graph(
     longest: float = 8.0,
     name: str = "graph",
 ) -> Task:
-    """Robots that drive from place to place on shortest ways.
+    """Make the task of robots that drive from place to place on shortest paths.
 
     Sectors conflict where disks would touch, as `task_of_paths` finds it, and where lanes are of one mutex group.
 
     Parameters
     ----------
     routes : sequence of sequences of str
-        For each robot the places to visit, by names or numbers, at least two.
+        Places that each robot visits, by names or numbers, at least two.
 
     Raises
     ------
     TaskError
-        No such place; no way; a route of one place.
+        A place is unknown, no path exists, or a route has only one place.
     """
     ways = []
     for i, stops in enumerate(routes):
@@ -155,7 +155,7 @@ def task_of_graph(
             raise TaskError(f"route {i}: expected at least two different places, found {', '.join(stops)}", name)
         way = places[:1]
         for a, b in itertools.pairwise(places):
-            way += graph.way(a, b)[1:]
+            way += graph.shortest_path(a, b)[1:]
         ways.append(way)
     paths: list[F8] = [np.array([graph.places[p] for p in way]) for way in ways]
     task = task_of_paths(paths, vehicle, longest=longest, name=name)

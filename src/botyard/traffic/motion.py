@@ -1,4 +1,4 @@
-"""Where robots are at any time of a run, from its events, and whether their disks ever touch, whatever the sectors say."""
+"""Trajectories of robots, reconstructed from the events of a run, and a check whether their disks overlap at any time."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.task import F8, Task, TaskError, Vehicle
 
-STEP: Final = 1e-3
-"""Disks that stand close together are looked at again after so long, s."""
+CONTACT_STEP: Final = 1e-3
+"""Shortest time step of the overlap check, s, for disks that are close together."""
 
 
 class Motion:
-    """A robot's motion along its path: pieces of constant acceleration.
+    """A robot's trajectory along its path: pieces of constant acceleration.
 
     Parameters
     ----------
     vehicle : Vehicle
-        Where it starts, and how fast it is.
+        Start and motion limits.
     turns : list of (float, bool)
-        Times, s, from which on it goes (True) or brakes; in order.
+        Times, s, from which it accelerates (True) or brakes; in order.
     """
 
     def __init__(self, vehicle: Vehicle, turns: list[tuple[float, bool]]) -> None:
@@ -45,7 +45,7 @@ class Motion:
                 a.append(rate)
 
         def until(t: float) -> None:
-            """Let what happens by itself before t happen: the greatest speed, or rest, is reached."""
+            """Add the piece that begins when the greatest speed, or rest, is reached before t."""
             if a[-1] > 0.0 and (end := begin[-1] + (vehicle.velocity - v[-1]) / a[-1]) <= t:
                 piece(end, at(end)[0], vehicle.velocity, 0.0)
             elif a[-1] < 0.0 and (end := begin[-1] - v[-1] / a[-1]) <= t:
@@ -63,12 +63,12 @@ class Motion:
         self._t, self._x, self._v, self._a = (np.array(column) for column in (begin, x, v, a))
 
     def pieces(self) -> dict[str, list[float]]:
-        """Beginnings of the pieces, s, with place, m, speed, m/s, and acceleration, m/s², there."""
+        """Start times of the pieces, s, with position, m, speed, m/s, and acceleration, m/s²."""
         columns = {"t": self._t, "x": self._x, "v": self._v, "a": self._a}
         return {name: np.round(column, 6).tolist() for name, column in columns.items()}
 
     def place(self, t: F8) -> F8:
-        """Places along the path, m, at times, s."""
+        """Positions along the path, m, at times, s."""
         piece = np.searchsorted(self._t, t, side="right") - 1
         dt = t - self._t[piece]
         found: F8 = self._x[piece] + dt * (self._v[piece] + 0.5 * self._a[piece] * dt)
@@ -76,17 +76,17 @@ class Motion:
 
 
 def motions(outcome: Outcome) -> list[Motion]:
-    """The motions of all robots of a run whose events were kept."""
+    """Trajectories of all robots of a run whose events were kept."""
     turns: list[list[tuple[float, bool]]] = [[] for _ in outcome.task.vehicles]
     e = outcome.events
     rows = np.flatnonzero((e.kind == k.STOP) | (e.kind == k.START))
     for t, robot, kind in zip(e.t[rows].tolist(), e.robot[rows].tolist(), e.kind[rows].tolist(), strict=True):
         turns[robot].append((t, kind == k.START))
-    return [Motion(v, _settled(own)) for v, own in zip(outcome.task.vehicles, turns, strict=True)]
+    return [Motion(v, _without_cancelled(own)) for v, own in zip(outcome.task.vehicles, turns, strict=True)]
 
 
-def _settled(turns: list[tuple[float, bool]]) -> list[tuple[float, bool]]:
-    """Without what was taken back in the same moment: a permission that came at the critical point."""
+def _without_cancelled(turns: list[tuple[float, bool]]) -> list[tuple[float, bool]]:
+    """Remove changes that were cancelled at the same instant, by a permission that arrived at the critical point."""
     out: list[tuple[float, bool]] = []
     for t, goes in turns:
         if out and out[-1][0] == t and out[-1][1] != goes:
@@ -97,12 +97,12 @@ def _settled(turns: list[tuple[float, bool]]) -> list[tuple[float, bool]]:
 
 
 class Path2:
-    """A path in the plane.
+    """A polyline in the plane, parametrised by length.
 
     Parameters
     ----------
     corners : (k, 2) array
-        m.
+        Corners, m.
     """
 
     def __init__(self, corners: F8) -> None:
@@ -112,11 +112,11 @@ class Path2:
 
     @property
     def length(self) -> float:
-        """M."""
+        """Length, m."""
         return float(self.along[-1])
 
     def at(self, s: F8) -> F8:
-        """Points, (n, 2), at places along it, m; beyond its end, straight on."""
+        """Points, (n, 2), m, at distances along it, m; beyond its end it is extrapolated straight on."""
         s = np.asarray(s, np.float64)
         inside = np.stack([np.interp(s, self.along, self.corners[:, i]) for i in (0, 1)], axis=-1)
         beyond = np.maximum(s - self.along[-1], 0.0)
@@ -127,16 +127,16 @@ class Path2:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """Two disks overlap.
+    """An overlap of two disks.
 
     Attributes
     ----------
     t : float
-        From when on, s, to a thousandth.
+        Time of the first overlap, s, to a thousandth.
     robot, other : int
-        Who.
+        The two robots.
     depth : float
-        How far, m.
+        Depth of the overlap, m.
     """
 
     t: float
@@ -146,14 +146,14 @@ class Touch:
 
 
 def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
-    """The first overlap of the disks of every two robots; an empty list: none ever overlaps.
+    """Find the first overlap of the disks of every two robots; empty if there is none.
 
-    Each pair is looked at again when, at full speed, they could have met; disks that are closer, every `STEP`.
+    Conservative advancement: each pair is checked again when it could touch at full speed, but not before `CONTACT_STEP`.
 
     Parameters
     ----------
     end : float, optional
-        Until when, s; else the end of the run.
+        End of the check, s; by default the end of the run.
 
     Raises
     ------
@@ -163,13 +163,13 @@ def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
     task: Task = outcome.task
     paths = [Path2(v.path) for v in task.vehicles if v.path is not None]
     if len(paths) < len(task):
-        raise TaskError("disks can be looked at where every robot has a path (Geometry)", task.name)
+        raise TaskError("disks are checked where every robot has a path (Geometry), found robots without", task.name)
     moving, last = motions(outcome), outcome.time if end is None else end
     found = []
     for i, a in enumerate(task.vehicles):
         for j in range(i + 1, len(task)):
             b = task.vehicles[j]
-            if _far(paths[i], paths[j], a.radius + b.radius):
+            if _boxes_apart(paths[i], paths[j], a.radius + b.radius):
                 continue
             t, closing = 0.0, a.velocity + b.velocity
             while t <= last:
@@ -179,12 +179,12 @@ def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
                 if gap < -1e-6:
                     found.append(Touch(t, i, j, -gap))
                     break
-                t += max(gap / closing, STEP)
+                t += max(gap / closing, CONTACT_STEP)
     return found
 
 
-def _far(a: Path2, b: Path2, distance: float) -> bool:
-    """Whether the boxes around two paths are farther apart than a distance."""
+def _boxes_apart(a: Path2, b: Path2, distance: float) -> bool:
+    """Whether the bounding boxes of two paths are farther apart than a distance."""
     low = np.maximum(a.corners.min(axis=0), b.corners.min(axis=0))
     high = np.minimum(a.corners.max(axis=0), b.corners.max(axis=0))
     return bool(np.any(low - high > distance))

@@ -1,9 +1,9 @@
-"""The same task and supervisor with robots of the 2-D engine: differential drives that follow the paths by what they believe of their
-place, with wheels that slip, beside walls. Here, and only here, the two engines meet.
+"""Runs a task with robots of the 2-D engine: differential drives that follow the paths by odometry or true pose, with wheel slip and
+walls. This is the only place where the two engines meet.
 
 A robot follows its path by pure pursuit (R. C. Coulter, "Implementation of the Pure Pursuit Path Tracking Algorithm", CMU-RI-TR-92-01,
-1992), slows down in time to stop before the first sector that it may not enter, v² = 2 · deceleration · distance, and says where it is
-by the place on the path that is nearest to where it believes to be.
+1992), slows down in time to stop before the first sector that it may not enter, v² = 2 · deceleration · distance, and reports the point of
+the path that is nearest to its estimated position.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from botyard.sim.simulation import Robot, Simulation
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending, Outcome, Robots, events_of, who_waits
-from botyard.traffic.points import Point, listed, points_from_start
+from botyard.traffic.points import Point, point_list, points_from_start
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Supervisor, take_answers
 from botyard.traffic.task import Task, TaskError, Vehicle
 
-AHEAD: Final = 0.5
-"""A robot steers towards the point of its path so far ahead, m."""
-SHARP: Final = math.radians(50.0)
-"""If that is more to the side than this, it turns on the spot first."""
-TURN: Final = 1.5
-"""Turn rate on the spot for each rad that is missing, 1/s."""
-SLOW: Final = 0.02
-"""So fast a robot comes to its stop, m/s."""
-MARGIN: Final = 0.05
-"""It stops so far before a sector that it may not enter, m."""
-DELAY: Final = 2.0
-"""And asks so many steps earlier, since it learns of the answer in the next one."""
-STANDS: Final = 5.0
-"""When all robots have stood still for so long, simulated s, and nobody is granted anything, it is a deadlock."""
+LOOKAHEAD: Final = 0.5
+"""Look-ahead distance of pure pursuit, m."""
+PIVOT_ANGLE: Final = math.radians(50.0)
+"""Bearing of the look-ahead point, rad, above which the robot turns in place first."""
+PIVOT_GAIN: Final = 1.5
+"""Proportional gain of the turn in place: turn rate per rad of bearing, 1/s."""
+CREEP_SPEED: Final = 0.02
+"""Speed added to the braking profile, so that a robot reaches its stop, m/s."""
+STOP_MARGIN: Final = 0.05
+"""Distance at which a robot stops before a sector that it may not enter, m."""
+RESPONSE_STEPS: Final = 2.0
+"""Steps by which it asks earlier, since the answer arrives in the next step."""
+DEADLOCK_TIME: Final = 5.0
+"""Standstill of all robots without a grant, simulated s, after which the run counts as a deadlock."""
 
 
 @dataclass(slots=True, eq=False)
 class _Driver:
-    """A robot on its path."""
+    """State of a robot that follows its path; `at` is its position along the path, m."""
 
     vehicle: Vehicle
     robot: Robot
@@ -67,14 +67,14 @@ class _Driver:
 
     @property
     def limit(self) -> float:
-        """How far it may go, m along the path."""
+        """Position up to which it may drive, m along the path."""
         v = self.vehicle
         end = float(v.ends[-1])
-        return end if self.allowed >= self.asked else min(end, float(v.ends[self.allowed]) - v.radius - MARGIN)
+        return end if self.allowed >= self.asked else min(end, float(v.ends[self.allowed]) - v.radius - STOP_MARGIN)
 
 
 def _limited(spec: RobotSpec, v: Vehicle) -> RobotSpec:
-    """A model whose motion is limited as the task says of the vehicle."""
+    """Set the motion limits of a model to those of the task's vehicle."""
     limits = spec.limits
     return replace(
         spec,
@@ -89,27 +89,27 @@ def _limited(spec: RobotSpec, v: Vehicle) -> RobotSpec:
 
 
 class RobotTraffic:
-    """A run of a task by robots of a simulation.
+    """A run of a task with robots of a simulation.
 
     Parameters
     ----------
     task : Task
-        Every robot of it has a path (Geometry).
+        The task; every robot needs a path (Geometry).
     supervisor : Supervisor
-        Who grants permissions; messages take no time, but are looked at once a step.
+        Grants permissions; messages take no time, but are processed once a step.
     sim : Simulation, optional
-        The world; else an empty one with steps of 0.1 s.
+        The world; by default an empty one with steps of 0.1 s.
     model : str
         Model of the robots that are added, named ``traffic0`` and so on.
     knows : str
-        Where robots believe to be: ``odometry``, with its errors, or ``truth``.
+        Source of the robots' poses: ``odometry``, with its errors, or ``truth``.
 
     Raises
     ------
     TaskError
-        A robot has no path, or one that is shorter than its sectors say.
+        A robot has no path, or a path shorter than its sectors.
     WorldError
-        The supervisor refuses the task; there is no such model.
+        The supervisor rejects the task; the model is unknown.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class RobotTraffic:
         self._answers: list[tuple[int, int]] = []
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
-        self._quiet = 0.0
+        self._standstill = 0.0
         self.drivers = [self._driver(i, v, model) for i, v in enumerate(task.vehicles)]
         self._starts, self._others = (a.tolist() for a in task.conflicts)
         supervisor.on_start(task, replace(Rules(), compiled=False), self._answers.append)
@@ -148,8 +148,8 @@ class RobotTraffic:
         start = Pose(float(a[0]), float(a[1]), math.atan2(b[1] - a[1], b[0] - a[0]))
         robot = self.sim.add_robot(_limited(find_robot(model), v), f"traffic{i}", pose=start)
         tail, head = v.occupied()
-        late = MARGIN + DELAY * v.velocity * self.sim.dt
-        points = listed(points_from_start(v, v.braking_distance + late))
+        late = STOP_MARGIN + RESPONSE_STEPS * v.velocity * self.sim.dt
+        points = point_list(points_from_start(v, v.braking_distance + late))
         inside = set(range(tail, head + 1))
         return _Driver(
             v, robot, path, points, at=v.start, allowed=head, asked=head, tail=tail, head=head, inside=inside
@@ -166,7 +166,7 @@ class RobotTraffic:
         Parameters
         ----------
         time_limit : float
-            Simulated time after which the run is given up, s.
+            Simulated time after which the run ends with a time-out, s.
         """
         ending = None if self.drivers else Ending.COMPLETED
         while ending is None:
@@ -179,23 +179,23 @@ class RobotTraffic:
         return self._outcome(ending)
 
     def step(self) -> Ending | None:
-        """One step of the simulation; how the run ended, if it did."""
-        self._answer()
+        """Make one step of the simulation. Returns the ending, or None if the run goes on."""
+        self._take_grants()
         for d in self.drivers:
             v, w = self._command(d)
             d.robot.command(v=v, w=w)
         self.sim.step()
         moved = False
         for i, d in enumerate(self.drivers):
-            moved |= self._look(i, d)
+            moved |= self._update_progress(i, d)
         if self._collisions:
             return Ending.COLLISION
         if all(d.done for d in self.drivers):
             return Ending.COMPLETED
-        self._quiet = 0.0 if moved or self._answers else self._quiet + self.sim.dt
-        return Ending.DEADLOCK if self._quiet >= STANDS else None
+        self._standstill = 0.0 if moved or self._answers else self._standstill + self.sim.dt
+        return Ending.DEADLOCK if self._standstill >= DEADLOCK_TIME else None
 
-    def _answer(self) -> None:
+    def _take_grants(self) -> None:
         for i, sector in take_answers(self._answers, len(self.drivers)):
             d = self.drivers[i]
             waits = d.allowed < d.asked
@@ -214,16 +214,16 @@ class RobotTraffic:
         left = d.limit - d.at
         if d.done or left <= 0.0:
             return 0.0, 0.0
-        x, y = d.path.at(np.array([min(d.at + AHEAD, d.path.length + AHEAD)]))[0].tolist()
+        x, y = d.path.at(np.array([min(d.at + LOOKAHEAD, d.path.length + LOOKAHEAD)]))[0].tolist()
         aside = math.remainder(math.atan2(y - pose.y, x - pose.x) - pose.th, 2.0 * math.pi)
-        if abs(aside) > SHARP:
-            return 0.0, TURN * aside
-        ahead = max(0.0, left - v.velocity * self.sim.dt)  # what is commanded now is driven in the next step
-        speed = min(v.velocity, math.sqrt(2.0 * v.deceleration * ahead) + SLOW)
+        if abs(aside) > PIVOT_ANGLE:
+            return 0.0, PIVOT_GAIN * aside
+        ahead = max(0.0, left - v.velocity * self.sim.dt)  # the command takes effect in the next step
+        speed = min(v.velocity, math.sqrt(2.0 * v.deceleration * ahead) + CREEP_SPEED)
         return speed, 2.0 * speed * math.sin(aside) / max(math.hypot(x - pose.x, y - pose.y), 0.1)
 
-    def _look(self, i: int, d: _Driver) -> bool:
-        """Where a robot is now, and what follows from it; whether it moves."""
+    def _update_progress(self, i: int, d: _Driver) -> bool:
+        """Update a robot's position, and send the messages of the points it has passed. Returns whether it moves."""
         dt, pose = self.sim.dt, self._pose(d)
         d.at = max(d.at, self._nearest(d, pose))
         moves = abs(d.robot.velocity.vx) > 1e-3 or abs(d.robot.velocity.w) > 1e-3
@@ -247,9 +247,9 @@ class RobotTraffic:
             else:
                 d.head = sector
                 d.inside.add(sector)
-                self._collide(i, sector)
+                self._check_conflicts(i, sector)
         if d.robot.state.stalled:
-            self._touch(i, d)
+            self._check_contact(i, d)
         if not d.done and d.at >= float(d.vehicle.ends[-1]) - 0.05:
             d.done, d.finished = True, self.sim.time
             self._emit(i, k.FINISH, d.head)
@@ -257,13 +257,13 @@ class RobotTraffic:
         return moves
 
     def _nearest(self, d: _Driver, pose: Pose) -> float:
-        """The place on the path nearest to a pose, near where it was before."""
+        """Position along the path nearest to a pose, searched near the last one."""
         step = d.vehicle.velocity * self.sim.dt
         places = np.linspace(max(0.0, d.at - 0.2), min(d.at + 2.0 * step + 0.2, d.path.length), 41)
         points = d.path.at(places)
         return float(places[int(np.argmin(np.hypot(points[:, 0] - pose.x, points[:, 1] - pose.y)))])
 
-    def _collide(self, i: int, sector: int) -> None:
+    def _check_conflicts(self, i: int, sector: int) -> None:
         g = int(self.task.first[i]) + sector
         for c in self._others[self._starts[g] : self._starts[g + 1]]:
             j, other = self.task.robot_of(c)
@@ -271,8 +271,8 @@ class RobotTraffic:
                 self._emit(i, k.COLLISION, j)
                 self._collisions += 1
 
-    def _touch(self, i: int, d: _Driver) -> None:
-        """A robot is stalled: by another one, if one is beside it."""
+    def _check_contact(self, i: int, d: _Driver) -> None:
+        """Count a collision if another robot is beside a stalled one."""
         for j, other in enumerate(self.drivers):
             gap = math.hypot(other.robot.truth.x - d.robot.truth.x, other.robot.truth.y - d.robot.truth.y)
             if j != i and gap < d.robot.spec.radius + other.robot.spec.radius + 0.1:

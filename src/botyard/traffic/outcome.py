@@ -1,4 +1,4 @@
-"""What came of a run: its events, how it ended, who waited for whom, and the numbers that one compares."""
+"""The outcome of a run: events, ending, waiting robots, and metrics."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from botyard.traffic.supervisors.base import Supervisor
 
 EVENTS_BEGIN: Final = b'{"t":'
-"""How a file of events begins."""
+"""First bytes of a file of events."""
 KINDS: Final = ("release", "critical", "enter", "finish", "grant", "stop", "start", "collision")
-"""Kinds of events by their number."""
+"""Names of the kinds of events, by number."""
 
 
 class Ending(Enum):
@@ -38,21 +38,21 @@ class Ending(Enum):
 
     @property
     def exit_status(self) -> int:
-        """Of the program: 0 for completed, then 10, 11, 12."""
+        """Exit status of the program: 0 for completed, then 10, 11, 12."""
         return {"completed": 0, "collision": 10, "deadlock": 11, "timeout": 12}[self.value]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Events:
-    """What happened, in order.
+    """Events in order of time.
 
     Attributes
     ----------
     t : (n,) float64
         Time, s.
     robot, kind, sector : (n,) int
-        Who; what (an index of `KINDS`); the sector that was asked for, entered, left or granted, or where the robot was; for a
-        collision the other robot.
+        Robot; index in `KINDS`; sector that was asked for, entered, left or granted, or where the robot was; for a collision the
+        other robot.
     """
 
     t: F8
@@ -64,7 +64,7 @@ class Events:
         return len(self.t)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One dictionary an event: ``t``, ``robot``, ``kind``, ``sector``, and for collisions ``other``."""
+        """Yield one dictionary per event: ``t``, ``robot``, ``kind``, ``sector``, and for collisions ``other``."""
         for t, robot, kind, sector in zip(
             self.t.tolist(), self.robot.tolist(), self.kind.tolist(), self.sector.tolist(), strict=True
         ):
@@ -92,16 +92,16 @@ class Events:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Robots:
-    """Of each robot at the end.
+    """Final state of each robot.
 
     Attributes
     ----------
     finished : (n,) float64
-        When it was at the end of its path, s; 0 if it was not.
+        Time at which it reached the end of its path, s; 0 if it did not.
     waited : (n,) float64
-        How long it stood still before it went on, s.
+        Total time that it stood still before it went on, s.
     stops : (n,) int64
-        How often it came to rest and went on.
+        Number of times it came to rest and went on.
     done : (n,) bool
         Whether it has finished.
     """
@@ -114,14 +114,14 @@ class Robots:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """How long a supervisor in Python took to decide; wall time, which differs from run to run. Compiled ones are not counted.
+    """Time that a supervisor in Python took for its decisions (wall time); those of compiled supervisors are not counted.
 
     Attributes
     ----------
     count : int
-        Messages that it got.
+        Number of messages it received.
     total, longest : float
-        All together and the longest, s.
+        Total time and longest decision, s.
     """
 
     count: int = 0
@@ -130,36 +130,36 @@ class Decisions:
 
     @property
     def mean(self) -> float:
-        """On average, s."""
+        """Mean time of a decision, s."""
         return self.total / self.count if self.count else 0.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """Result of a run.
 
     Attributes
     ----------
     task : Task
-        What was run.
+        The task.
     ending : Ending
-        How it ended.
+        How the run ended.
     time : float
-        When, simulated, s.
+        Simulated time of the end, s.
     events : Events
-        What happened; empty if it was not kept.
+        Events; empty if they were not kept.
     count : int
-        How many events there were.
+        Number of events.
     robots : Robots
-        What came of each.
+        Final state of the robots.
     cycle : tuple of int
-        Of a deadlock: robots of which each waits for the next, and the last for the first; empty: nobody holds what they wait for.
+        Deadlock cycle: robots of which each waits for the next, and the last for the first; empty if there is no cycle.
     waiting : dict
-        Robots that wait at the end, each with the sector that it waits for and the robots that are in the way.
+        Robots that wait at the end, each with the sector that it waits for and the robots that block it.
     collisions : int
-        How many there were.
+        Number of collisions.
     decisions : Decisions
-        How long the supervisor took.
+        Decision times of the supervisor.
     """
 
     task: Task
@@ -175,12 +175,12 @@ class Outcome:
 
     @property
     def makespan(self) -> float | None:
-        """When the last robot was at its end, s; None if not all were."""
+        """Time at which the last robot finished, s; None if not all did."""
         return float(self.robots.finished.max(initial=0.0)) if self.ending is Ending.COMPLETED else None
 
     @cached_property
     def metrics(self) -> dict[str, float | int]:
-        """Numbers to compare runs by; times in s."""
+        """Metrics to compare runs; times in s."""
         r = self.robots
         kinds = np.bincount(self.events.kind, minlength=len(KINDS)) if len(self.events) else np.zeros(len(KINDS), int)
         done = r.finished[r.done]
@@ -201,7 +201,7 @@ class Outcome:
         }
 
     def robot_rows(self) -> list[dict[str, Any]]:
-        """A row a robot, for tables."""
+        """One row per robot, for tables."""
         r = self.robots
         columns = zip(r.done.tolist(), r.finished.tolist(), r.waited.tolist(), r.stops.tolist(), strict=True)
         return [
@@ -209,10 +209,10 @@ class Outcome:
             for i, (done, t, w, stops) in enumerate(columns)
         ]
 
-    def stays(self) -> tuple[F8, F8]:
-        """From when until when each sector was occupied, by global number, s; a path goes through each once. NaN: it never was.
+    def occupancy(self) -> tuple[F8, F8]:
+        """Times from and until which each sector was occupied, (n_sectors,) by global number, s; NaN if it never was.
 
-        Who is still in it stays until the end.
+        A sector that is still occupied counts until the end of the run.
         """
         task, e = self.task, self.events
         begin, end = np.full(task.n_sectors, np.nan), np.full(task.n_sectors, self.time)
@@ -225,8 +225,8 @@ class Outcome:
         return begin, end
 
     def sector_rows(self) -> list[dict[str, Any]]:
-        """A row for each sector that conflicts with others: how often and how long a robot was in it, the longest first."""
-        begin, end = self.stays()
+        """One row per sector with conflicts: number and duration of visits, the longest first."""
+        begin, end = self.occupancy()
         starts, _ = self.task.conflicts
         busy = end - begin
         seen = np.flatnonzero((np.diff(starts) > 0) & ~np.isnan(begin))
@@ -239,14 +239,14 @@ class Outcome:
 
     @property
     def busiest_share(self) -> float:
-        """Share of the time for which the sector was occupied that was occupied longest, of those that conflict with others."""
-        begin, end = self.stays()
+        """Greatest share of the run's time for which a sector with conflicts was occupied."""
+        begin, end = self.occupancy()
         starts, _ = self.task.conflicts
         busy = (end - begin)[(np.diff(starts) > 0) & ~np.isnan(begin)]
         return round(float(busy.max(initial=0.0)) / (self.time or 1.0), 6)
 
     def to_json(self, events: bool = True) -> dict[str, Any]:
-        """The result as a file says it."""
+        """The result in the form of a result file."""
         out: dict[str, Any] = {
             "outcome": self.ending.value,
             "makespan_s": self.makespan,
@@ -267,7 +267,7 @@ class Outcome:
         return out
 
     def describe(self) -> str:
-        """One line for people."""
+        """Description in one line, for people."""
         if self.ending is Ending.COMPLETED:
             return f"completed in {self.makespan:.3f} s"
         if self.ending is Ending.COLLISION:
@@ -284,7 +284,7 @@ class Outcome:
 
 
 def waiting_robots(task: Task, state: I8, done: NDArray[np.bool_]) -> dict[int, tuple[int, tuple[int, ...]]]:
-    """Who waits for which sector, and who is in the way.
+    """Find the waiting robots, the sector each waits for, and the robots that block it.
 
     Parameters
     ----------
@@ -309,13 +309,13 @@ def waiting_robots(task: Task, state: I8, done: NDArray[np.bool_]) -> dict[int, 
 def who_waits(
     task: Task, state: I8, done: NDArray[np.bool_], ending: Ending, supervisor: Supervisor
 ) -> tuple[dict[int, tuple[int, tuple[int, ...]]], tuple[int, ...]]:
-    """Who waits for what at the end, see `waiting_robots`, and of a deadlock the circle, see `Outcome.cycle`."""
+    """Waiting robots at the end (`waiting_robots`), and the cycle of a deadlock (`Outcome.cycle`)."""
     waiting = waiting_robots(task, state, done)
     return waiting, find_cycle(waiting) if ending is Ending.DEADLOCK and supervisor.decides else ()
 
 
 def events_of(rows: list[tuple[float, int, int, int]]) -> Events:
-    """Events of rows of time, robot, kind and sector."""
+    """Make events of rows (time, robot, kind, sector)."""
     table = np.array(rows, np.float64).reshape(-1, 4)
     return Events(
         table[:, 0].copy(), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8), table[:, 3].astype(np.int32)
@@ -323,7 +323,7 @@ def events_of(rows: list[tuple[float, int, int, int]]) -> Events:
 
 
 def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ...]:
-    """A shortest circle of robots of which each waits for the next, beginning with the least; empty: there is none."""
+    """Find a shortest cycle of the wait-for graph, beginning with the lowest robot; empty if there is none."""
     best: tuple[int, ...] = ()
     for start in sorted(waiting):
         before = {start: start}
@@ -354,8 +354,8 @@ def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ..
     return best[least:] + best[:least]
 
 
-def joined(chunks: Iterable[tuple[Any, ...]]) -> Events:
-    """Events of pieces."""
+def join_events(chunks: Iterable[tuple[Any, ...]]) -> Events:
+    """Concatenate chunks of events."""
     parts = list(chunks)
     if not parts:
         return Events(np.zeros(0), np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int32))
@@ -370,7 +370,7 @@ __all__ = [
     "Robots",
     "events_of",
     "find_cycle",
-    "joined",
+    "join_events",
     "waiting_robots",
     "who_waits",
 ]

@@ -1,4 +1,4 @@
-"""Benchmarks and plans of multi-agent path finding as tasks: cells become sectors; of a plan, who was planned to be first stays first.
+"""Imports multi-agent path finding (MAPF) benchmarks and plans as tasks: cells become sectors, and the order of a plan is kept.
 
 A MovingAI scenario (``.scen`` and its ``.map``) gives starts and goals, between which robots take shortest ways, as if they were alone.
 Two forms of plans are read: lines ``Agent 0: (x,y)->(x,y)->…`` with one place for each time step, as the programs of the MAPF world print
@@ -24,18 +24,18 @@ from botyard.traffic.task import Task, TaskError, Vehicle
 _LINE: Final = re.compile(r"^\s*[Aa]gent\s+(\d+)\s*:\s*(.*?)\s*;?\s*$")
 _PLACE: Final = re.compile(r"\(\s*(-?\d+)\s*,\s*(-?\d+)\s*(?:,\s*-?\d+\s*)?\)")
 _HEADINGS: Final = {"E": 0, "S": 1, "W": 2, "N": 3}
-_AHEAD: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
-"""Row and column of the next cell to the east, south, west and north."""
+_NEXT_CELL: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
+"""Row and column offsets of the next cell to the east, south, west and north."""
 MAX_STEPS: Final = 10_000_000
 
 
 def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
-    """Where each agent is at each time step: cells (x, y), y up.
+    """Read a plan: the cell (x, y) of each agent at each time step, y up.
 
     Raises
     ------
     TaskError
-        It cannot be read, or is no plan.
+        It cannot be read, or is not a plan.
     """
     meter = Meter(budget, str(path), TaskError)
     try:
@@ -70,7 +70,7 @@ def _league(text: str, path: str, budget: Budget) -> list[list[Cell]]:
             cells = [(column, -row)]
             for move in line.replace(",", "").replace(" ", ""):
                 if move == "F":
-                    row, column = row + _AHEAD[heading][0], column + _AHEAD[heading][1]
+                    row, column = row + _NEXT_CELL[heading][0], column + _NEXT_CELL[heading][1]
                 elif move in "RC":
                     heading = (heading + (1 if move == "R" else 3)) % 4
                 elif move not in "WT":
@@ -87,21 +87,21 @@ def _league(text: str, path: str, budget: Budget) -> list[list[Cell]]:
 def task_of_plan(
     plan: list[list[Cell]], name: str = "plan", vehicle: Vehicle | None = None, cell: float = CELL
 ) -> Task:
-    """The task of a plan, with its order.
+    """Make the task of a plan, with its order.
 
     Agents that stay where they are for the whole plan are robots with a path of half a cell; they are left out, and their cells with them.
 
     Parameters
     ----------
     plan : list of lists of (int, int)
-        Where each agent is at each time step.
+        Cell of each agent at each time step.
     vehicle, cell
         See `botyard.traffic.generate.task_of_routes`.
 
     Raises
     ------
     TaskError
-        An agent jumps, or two are in one place at one time.
+        An agent jumps, or two agents are in one cell at the same step.
     """
     routes: list[list[Cell]] = []
     entries: list[tuple[int, int, int]] = []
@@ -128,7 +128,7 @@ def task_of_plan(
 
 
 def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget = Budget()) -> list[list[Cell]]:
-    """Shortest ways of the first robots of a MovingAI scenario; the map lies beside it, by the name that the scenario says.
+    """Shortest paths of the first robots of a MovingAI scenario; its map is read from the same folder.
 
     Lines are ``bucket map width height start-x start-y goal-x goal-y optimal-length``, y down from the top row (N. Sturtevant,
     "Benchmarks for Grid-Based Pathfinding", IEEE T-CIAIG 4(2), 2012).
@@ -136,9 +136,9 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget =
     Raises
     ------
     TaskError
-        It cannot be read, has too few lines, or a robot has no way.
+        It cannot be read, has too few lines, or there is no path for a robot.
     MapError
-        The map is wrong.
+        The map is invalid.
     """
     meter = Meter(budget, str(path), TaskError)
     try:

@@ -1,4 +1,4 @@
-"""The special points of a path: where a robot asks, enters and releases (mmrs.md §3)."""
+"""Special points of a path: where a robot asks for, enters and releases sectors (mmrs.md §3)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from botyard.traffic.kernels import events as k
 from botyard.traffic.task import F8, I8, Vehicle
 
 Point = tuple[float, int, int]
-"""Place, m; kind of the event; sector."""
+"""Position along the path, m; kind of the event; sector."""
 Points = tuple[F8, I8, I8]
-"""The same of many, by columns."""
+"""Columns of many points: positions, m; kinds; sectors."""
 
 
 def special_points(v: Vehicle, ahead: float) -> Points:
-    """All of a vehicle's points, in no order: critical, enter, release.
+    """All special points of a vehicle, unsorted: critical, enter, release.
 
     Parameters
     ----------
     ahead : float
-        How far before it enters a sector it asks for it, m.
+        Distance before a sector at which it asks for it, m.
     """
     borders = v.ends[:-1]
     sectors = np.arange(len(borders))
@@ -29,7 +29,7 @@ def special_points(v: Vehicle, ahead: float) -> Points:
 
 
 def points_from_start(v: Vehicle, ahead: float, *, finish: bool = False) -> Points:
-    """Those that are not behind where it starts, in the order in which they are passed; with the end of the path, if that is wanted."""
+    """Special points ahead of the start, in the order in which they are passed; with `finish` also the end of the path."""
     loc, what, sec = special_points(v, ahead)
     ahead_of_it = np.where(what == k.RELEASE, loc > v.start, sec > v.first_sector())
     loc, what, sec = loc[ahead_of_it], what[ahead_of_it], sec[ahead_of_it]
@@ -39,10 +39,10 @@ def points_from_start(v: Vehicle, ahead: float, *, finish: bool = False) -> Poin
     return loc[order], what[order], sec[order]
 
 
-def listed(points: Points) -> list[Point]:
-    """Points one by one."""
+def point_list(points: Points) -> list[Point]:
+    """Convert columns to a list of points."""
     loc, what, sec = points
     return list(zip(loc.tolist(), what.tolist(), sec.tolist(), strict=True))
 
 
-__all__ = ["Point", "Points", "listed", "points_from_start", "special_points"]
+__all__ = ["Point", "Points", "point_list", "points_from_start", "special_points"]

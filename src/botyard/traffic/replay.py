@@ -1,8 +1,9 @@
-"""A run to look at: a page, complete in itself, with paths, sectors by their state, robots as disks, and who waits for whom."""
+"""Replay page: a self-contained HTML page that animates a run with paths, states of sectors, robots as disks, and waiting robots."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ _DIGITS = 4
 
 
 def lanes(task: Task) -> list[F8]:
-    """A path for every robot; those that have none get a straight one, side by side."""
+    """Path of every robot, (k, 2), m; robots without a path get straight parallel ones."""
     found = []
     for i, v in enumerate(task.vehicles):
         y = -2.5 * v.radius * i
@@ -28,7 +29,7 @@ def lanes(task: Task) -> list[F8]:
 
 
 def replay_data(outcome: Outcome) -> dict[str, Any]:
-    """What the page shows.
+    """Data of the replay page.
 
     Returns
     -------
@@ -62,83 +63,115 @@ def replay_data(outcome: Outcome) -> dict[str, Any]:
 
 
 Spans = list[list[list[Any]]]
+"""For each robot its intervals: begin, s, end, s, and what they are about."""
 
 
-def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
-    """From when to when sectors are granted but not entered, and occupied, and who waits for whom."""
-    task = outcome.task
-    starts, others = task.conflicts
-    n = len(task)
-    held: Spans = [[] for _ in range(n)]
-    inside: Spans = [[] for _ in range(n)]
-    waits: Spans = [[] for _ in range(n)]
-    granted: dict[tuple[int, int], float] = {}
-    tail, allowed = [0] * n, [0] * n
-    for i, v in enumerate(task.vehicles):
-        tail[i], allowed[i] = v.occupied()
-    head = allowed.copy()
-    waiting: dict[int, tuple[float, tuple[int, ...]]] = {}
-    finished: set[int] = set()
+class _Intervals:
+    """Intervals of a run, built up event by event.
 
-    def blockers(i: int) -> tuple[int, ...]:
-        g = int(task.first[i]) + allowed[i] + 1
-        if g >= task.first[i + 1]:
+    Parameters
+    ----------
+    outcome : Outcome
+        A run whose events were kept.
+
+    Attributes
+    ----------
+    held : Spans
+        While a sector is granted but not entered yet: begin, end, sector.
+    waits : Spans
+        While a robot waits: begin, end, robots that block it.
+    """
+
+    def __init__(self, outcome: Outcome) -> None:
+        self._task = task = outcome.task
+        self._starts, self._others = task.conflicts
+        n = len(task)
+        self.held: Spans = [[] for _ in range(n)]
+        self.waits: Spans = [[] for _ in range(n)]
+        occupied = [v.occupied() for v in task.vehicles]
+        self.tail, self._head = [tail for tail, _ in occupied], [head for _, head in occupied]
+        self._allowed = self._head.copy()
+        self._granted: dict[tuple[int, int], float] = {}
+        self._waiting: dict[int, tuple[float, tuple[int, ...]]] = {}
+        self._finished: set[int] = set()
+
+    def add(self, t: float, i: int, kind: str, sector: int) -> None:
+        """Process an event of robot `i` at time `t`, s."""
+        if kind == "grant":
+            self._granted[i, sector] = t
+            self._allowed[i] = max(self._allowed[i], sector)
+        elif kind == "enter":
+            self.held[i].append([self._granted.pop((i, sector), t), t, sector])
+            self._head[i] = sector
+        elif kind == "release":
+            self.tail[i] = sector + 1
+        elif kind == "stop" and i not in self._finished:
+            self._waiting[i] = (t, self._blockers(i))
+        elif kind in ("start", "finish"):
+            self._end_wait(i, t)
+            if kind == "finish":
+                self._finished.add(i)
+        if kind in ("grant", "release"):  # may change who blocks whom
+            self._update_blockers(t)
+
+    def close(self, done: Sequence[bool], end: float) -> None:
+        """End the intervals that are open at the end of the run, s."""
+        for i in list(self._waiting):
+            if not done[i]:
+                self._end_wait(i, end)
+        for (i, sector), t in self._granted.items():
+            self.held[i].append([t, end, sector])
+
+    def _blockers(self, i: int) -> tuple[int, ...]:
+        """Robots that hold or occupy a sector in conflict with the next one of robot `i`."""
+        g = int(self._task.first[i]) + self._allowed[i] + 1
+        if g >= self._task.first[i + 1]:
             return ()
         found = set()
-        for c in others[starts[g] : starts[g + 1]].tolist():
-            j, s = task.robot_of(c)
-            if tail[j] <= s <= max(allowed[j], head[j]):
+        for c in self._others[self._starts[g] : self._starts[g + 1]].tolist():
+            j, sector = self._task.robot_of(c)
+            if self.tail[j] <= sector <= max(self._allowed[j], self._head[j]):
                 found.add(j)
         return tuple(sorted(found))
 
-    def close(i: int, t: float) -> None:
-        if i in waiting:
-            begin, who = waiting.pop(i)
-            if t > begin:
-                waits[i].append([begin, t, list(who)])
+    def _update_blockers(self, t: float) -> None:
+        for j in list(self._waiting):
+            blockers = self._blockers(j)
+            if blockers != self._waiting[j][1]:
+                self._end_wait(j, t)
+                self._waiting[j] = (t, blockers)
 
+    def _end_wait(self, i: int, t: float) -> None:
+        if i in self._waiting:
+            begin, blockers = self._waiting.pop(i)
+            if t > begin:
+                self.waits[i].append([begin, t, list(blockers)])
+
+
+def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
+    """Intervals in which sectors are granted but not entered, in which they are occupied, and in which robots wait, s."""
+    task = outcome.task
+    intervals = _Intervals(outcome)
     for row in outcome.events.rows():
-        t, i, kind, s = row["t"], row["robot"], row["kind"], row.get("sector", -1)
-        if kind == "grant":
-            granted[i, s] = t
-            allowed[i] = max(allowed[i], s)
-        elif kind == "enter":
-            held[i].append([granted.pop((i, s), t), t, s])
-            head[i] = s
-        elif kind == "release":
-            tail[i] = s + 1
-        elif kind == "stop" and i not in finished:
-            waiting[i] = (t, blockers(i))
-        elif kind in ("start", "finish"):
-            close(i, t)
-            finished |= {i} if kind == "finish" else set()
-        if kind in ("grant", "release"):
-            for j in list(waiting):
-                who = blockers(j)
-                if who != waiting[j][1]:
-                    close(j, t)
-                    waiting[j] = (t, who)
-    for i in list(waiting):
-        if not outcome.robots.done[i]:
-            close(i, end)
-    for (i, s), t in granted.items():
-        held[i].append([t, end, s])
-    begins, ends = outcome.stays()
+        intervals.add(row["t"], row["robot"], row["kind"], row.get("sector", -1))
+    intervals.close(outcome.robots.done.tolist(), end)
+    inside: Spans = [[] for _ in range(len(task))]
+    begins, ends = outcome.occupancy()
     for g in np.flatnonzero(~np.isnan(begins)).tolist():
-        i, s = task.robot_of(g)
-        inside[i].append([float(begins[g]), float(ends[g]) if s < tail[i] else end + 1.0, s])
-    return held, inside, waits
+        i, sector = task.robot_of(g)
+        inside[i].append([float(begins[g]), float(ends[g]) if sector < intervals.tail[i] else end + 1.0, sector])
+    return intervals.held, inside, intervals.waits
 
 
 def write_replay(outcome: Outcome, path: Path, *, overwrite: bool = False) -> None:
-    """Write the page.
+    """Write the replay page.
 
     Raises
     ------
     KeptFileError
         There is a file that botyard did not write, and `overwrite` is False.
     WorldError
-        It cannot be written; the run's events were not kept.
+        The file cannot be written; the events of the run were not kept.
     """
     if outcome.count and not len(outcome.events):
         raise WorldError("a replay needs the events of the run")

@@ -1,4 +1,4 @@
-"""How a run of a task goes: what the user may choose about it."""
+"""Options of a run."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from botyard.errors import WorldError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How a run goes.
+    """Options of a run.
 
     Attributes
     ----------
     original_braking : bool
-        Critical points as far ahead as the original program puts them, by v²/(2 · acceleration) instead of the deceleration.
+        Place critical points as the original program does, v²/(2 · acceleration) ahead instead of by the deceleration.
     stop_at_end : bool
         Robots brake in time to stop exactly at the end of their path; else they begin to brake there.
     leaves : bool
-        A robot leaves the plane when it has finished; else its last sector stays occupied.
+        A robot is removed when it has finished; else its last sector stays occupied.
     goes_on : bool
-        A collision is counted, both robots brake, and the run goes on; else it is the end.
+        After a collision both robots brake, and the run goes on; else a collision ends the run.
     time_limit : float
-        Simulated time after which the run is given up, s.
+        Simulated time after which the run ends with a time-out, s.
     latency : float
-        Time that each message takes, to the supervisor and back, s.
+        Latency of each message, in both directions, s.
     jitter : float
-        Uniformly distributed time in addition, up to this, s; messages can overtake one another.
+        Greatest additional latency, uniformly distributed, s; messages can overtake one another.
     loss : float
-        Share of messages that are lost, 0 … 1.
+        Probability that a message is lost, 0 … 1.
     seed : int
-        Of jitter and loss.
+        Seed of jitter and loss.
     compiled : bool
-        Built-in supervisors may run as compiled code, where messages take no time.
+        Allow compiled versions of built-in supervisors (only where messages take no time).
     """
 
     original_braking: bool = False
@@ -54,5 +54,5 @@ class Rules:
 
     @property
     def is_instant(self) -> bool:
-        """Messages take no time, and none is lost."""
+        """Whether messages take no time, and none is lost."""
         return not (self.latency or self.jitter or self.loss)

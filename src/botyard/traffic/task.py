@@ -31,7 +31,7 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 MAX_VEHICLES: Final = 1_000_000
-"""More in a file are a mistake."""
+"""Most vehicles of a task file."""
 _PARAMETERS: Final = {
     "Radius": "radius",
     "Velocity": "velocity",
@@ -47,18 +47,18 @@ class TaskError(FormatError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vehicle:
-    """A robot and its path. What is left out is what the original program has built in (mmrs.md §2).
+    """A robot and its path. The defaults are the constants of the original program (mmrs.md §2).
 
     Attributes
     ----------
     ends : (n,) float64 array
-        Where each sector ends, m along the path; increasing.
+        End of each sector, m along the path; increasing.
     radius, velocity, acceleration, deceleration : float
-        Of the disk, m; greatest speed, m/s; speeding up and braking, m/s².
+        Radius of the disk, m; greatest speed, m/s; acceleration and deceleration, m/s².
     start : float
-        Where it starts, m along the path.
+        Start position, m along the path.
     path : (k, 2) float64 array or None
-        Corners of the path in the plane, m, for pictures and for real robots.
+        Corners of the path in the plane, m, for pictures and for robots of the 2-D engine.
     """
 
     ends: F8
@@ -71,7 +71,7 @@ class Vehicle:
 
     @property
     def braking_distance(self) -> float:
-        """From full speed to rest, m."""
+        """Braking distance from full speed, m."""
         return self.velocity * self.velocity / (2.0 * self.deceleration)
 
     def first_sector(self) -> int:
@@ -79,25 +79,25 @@ class Vehicle:
         return min(int(np.searchsorted(self.ends, self.start, side="right")), len(self.ends) - 1)
 
     def occupied(self) -> tuple[int, int]:
-        """The sectors behind its middle that it occupies at the start, oldest and newest. What its front is in, it enters at time 0."""
+        """Oldest and newest sector that it occupies at the start, up to that of its centre; those of its front are entered at time 0."""
         head = self.first_sector()
         return min(int(np.searchsorted(self.ends + self.radius, self.start, side="right")), head), head
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be simulated.
+    """A traffic task: robots, their paths and the conflicts of sectors.
 
     Attributes
     ----------
     vehicles : tuple of Vehicle
-        Their numbers are robot ids.
+        Robots; their indices are the robot numbers.
     listed : (m, 4) int64 array
-        Conflicts as they are listed: robot, sector, other robot, other sector.
+        Conflicts as listed in the file: robot, sector, other robot, other sector.
     order : tuple of (int, int)
-        Robot and sector, in which order conflicting sectors are to be entered; empty: nothing is said.
+        Order (robot, sector) in which conflicting sectors are to be entered; empty if none is given.
     name : str
-        Where it comes from.
+        Name of the source, for messages.
     """
 
     vehicles: tuple[Vehicle, ...]
@@ -115,7 +115,7 @@ class Task:
 
     @property
     def n_sectors(self) -> int:
-        """Sectors of all robots."""
+        """Number of sectors of all robots."""
         return int(self.first[-1])
 
     @cached_property
@@ -130,7 +130,7 @@ class Task:
 
     @cached_property
     def one_sided(self) -> I8:
-        """Conflicts that only one of the two sectors lists, rows of `listed`."""
+        """Conflicts that only one of the two sectors lists, as rows of `listed`."""
         a = self.first[self.listed[:, 0]] + self.listed[:, 1]
         b = self.first[self.listed[:, 2]] + self.listed[:, 3]
         n = max(self.n_sectors, 1)
@@ -138,12 +138,12 @@ class Task:
         return lonely
 
     def robot_of(self, sector: int) -> tuple[int, int]:
-        """Robot and its sector by a global number."""
+        """Convert a global number to robot and sector."""
         robot = int(np.searchsorted(self.first, sector, side="right")) - 1
         return robot, int(sector - self.first[robot])
 
     def to_json(self) -> dict[str, Any]:
-        """The task as its file says it."""
+        """The task in the form of its file."""
         colliding: dict[tuple[int, int], list[list[int]]] = {}
         for robot, sector, other, where in self.listed.tolist():
             colliding.setdefault((robot, sector), []).append([other, where])
@@ -165,7 +165,7 @@ class Task:
         return out
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write it as a file.
+        """Write the task file.
 
         Raises
         ------
@@ -186,13 +186,13 @@ def _plain(value: float) -> float | int:
 
 
 def _changed(vehicle: Vehicle) -> dict[str, float]:
-    """Parameters that are not the original's."""
+    """Parameters that differ from the defaults."""
     usual = Vehicle(ends=vehicle.ends)
     return {k: getattr(vehicle, a) for k, a in _PARAMETERS.items() if getattr(vehicle, a) != getattr(usual, a)}
 
 
 class _Reader:
-    """Reads the parts of a task, and says where what was expected is not there.
+    """Validates the parts of a task document; errors name the key.
 
     Parameters
     ----------
@@ -204,33 +204,33 @@ class _Reader:
         self.path = path
 
     def fail(self, key: str, expected: str, found: Any) -> TaskError:
-        """What is wrong with a key."""
+        """Make the error for a key."""
         text = json.dumps(found, default=str)
         return TaskError(
             f"{key}: expected {expected}, found {text if len(text) < 60 else text[:57] + '...'}", self.path
         )
 
     def number(self, value: Any, key: str, *, positive: bool = True) -> float:
-        """A finite number."""
+        """Validate a finite number of at most 1e9."""
         good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
         if not good or abs(value) > 1e9 or (positive and value <= 0.0) or value < 0.0:
             raise self.fail(key, "a number greater than 0" if positive else "a number, 0 or greater", value)
         return float(value)
 
     def table(self, value: Any, key: str) -> Mapping[str, Any]:
-        """An object."""
+        """Validate a JSON object."""
         if not isinstance(value, dict):
             raise self.fail(key, "an object {…}", value)
         return value
 
     def rows(self, value: Any, key: str) -> list[Any]:
-        """An array."""
+        """Validate a JSON array."""
         if not isinstance(value, list):
             raise self.fail(key, "an array […]", value)
         return value
 
     def ends(self, sectors: Any, key: str) -> F8:
-        """The ends of a vehicle's sectors."""
+        """Read the ends of a vehicle's sectors, m."""
         rows = self.rows(sectors, key)
         if not rows:
             raise self.fail(key, "at least one sector", rows)
@@ -251,7 +251,7 @@ class _Reader:
     def conflicts(
         self, sectors: Sequence[Any], i: int, key: str, lengths: Sequence[int]
     ) -> list[tuple[int, int, int, int]]:
-        """The conflicts that a vehicle's sectors list."""
+        """Read the conflicts that a vehicle's sectors list."""
         found = []
         for k, row in enumerate(sectors):
             if "Colliding" not in row:
@@ -271,7 +271,7 @@ class _Reader:
         return found
 
     def parameters(self, value: Any, key: str) -> dict[str, float]:
-        """A vehicle's parameters."""
+        """Read a vehicle's parameters."""
         found = {}
         for name, number in self.table(value, key).items():
             if name not in _PARAMETERS:
@@ -280,7 +280,7 @@ class _Reader:
         return found
 
     def corners(self, value: Any, key: str) -> F8:
-        """A path in the plane."""
+        """Read the corners of a path in the plane, m."""
         rows = self.rows(value, key)
         for k, row in enumerate(rows):
             good = (
@@ -296,14 +296,14 @@ class _Reader:
 
 
 def parse_task(data: Any, name: str = "task", warn: Callable[[str], None] = lambda _: None) -> Task:
-    """A task from what is in its file.
+    """Make a task of a parsed JSON document.
 
     Parameters
     ----------
     data : object
         The JSON document.
     warn : callable
-        Receives a line for what was mended: conflicts that only one side lists.
+        Called with a warning when conflicts are listed by one side only.
 
     Raises
     ------
@@ -362,7 +362,7 @@ def _order(r: _Reader, value: Any, lengths: Sequence[int]) -> tuple[tuple[int, i
 
 
 def load_task(path: str | Path, warn: Callable[[str], None] = lambda _: None, budget: Budget = Budget()) -> Task:
-    """A task from a file, which may ask for no more than `budget`.
+    """Read a task file within a budget.
 
     Raises
     ------

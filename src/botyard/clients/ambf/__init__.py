@@ -1,4 +1,4 @@
-"""A client for AMBF's objects that needs no ROS: the names of AMBF's own Python client, over our own connection.
+"""A client for AMBF's objects that needs no ROS: the API of AMBF's own Python client, over a plain TCP connection.
 
     from botyard.clients.ambf import Client
 
@@ -7,9 +7,9 @@
     robot = client.get_obj_handle("robot1")
     robot.set_force(3.0, 0.0, 0.0)
 
-A thread sends the last command of every object that a handle was got of, as the original does, so that the simulator's watchdog stays
-quiet; a wrench ends 0.1 s after the last call that set it (ambf-messages.md §8). Start the simulator with ``--ambf 2.0``, or another
-generation.
+As in the original, a thread keeps sending the last command of every object of which a handle was taken, so that the simulator's watchdog
+does not trip; a wrench ends 0.1 s after the last call that set it (ambf-messages.md §8). Start the simulator with ``--ambf 2.0``, or
+another generation of the messages.
 """
 
 from botyard.clients.ambf.client import Client

@@ -1,4 +1,4 @@
-"""The connection of a client of AMBF to a simulator, and the handles that it makes of what is there."""
+"""`Client`: a TCP connection to the simulator's AMBF interface, and a handle for each object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.ros_messages.types import Types
 
 RATES: Final = {"master": 1000.0, "1.0": 1000.0, "2.0": 120.0}
-"""How often commands are sent, Hz, by the generation (§8)."""
+"""Rate at which commands are sent, Hz, by generation of the messages (§8)."""
 
 
 class Client:
@@ -24,11 +24,11 @@ class Client:
     Parameters
     ----------
     client_name : str
-        For people only.
+        Name of the client, for people only.
     host, port : str, int
-        Where ``--ambf-port`` listens.
+        Address of the simulator's ``--ambf-port``.
     timeout : float
-        Longest wait for the connection, s.
+        Time-out of the connection, s.
     """
 
     def __init__(
@@ -53,17 +53,17 @@ class Client:
     # -- connection
 
     def connect(self, default_publish_rate: float | None = None) -> None:
-        """Connect, and make a handle of each object that is there.
+        """Connect, and make a handle of each object in the simulator.
 
         Parameters
         ----------
         default_publish_rate : float, optional
-            How often commands are sent, Hz; else as the generation's own client has it.
+            Rate at which commands are sent, Hz; by default that of the generation's own client (`RATES`).
 
         Raises
         ------
         PeerError
-            Nobody listens there, or it is something else.
+            Nothing listens at the address, or it does not speak this protocol.
         """
         try:
             self._socket = socket.create_connection(self._address, self._timeout)
@@ -77,7 +77,9 @@ class Client:
         self._begin(self._receive)
         if not self._known.wait(self._timeout):
             self.clean_up()
-            raise PeerError(f"{self._address[0]}:{self._address[1]} does not say what it offers")
+            raise PeerError(
+                f"{self._address[0]}:{self._address[1]} has not announced its topics within {self._timeout:g} s"
+            )
         self.refresh()
         rate = default_publish_rate or RATES[self.generation]
         self._begin(lambda: self._publish(rate))
@@ -88,11 +90,11 @@ class Client:
         thread.start()
 
     def is_connected(self) -> bool:
-        """Whether the simulator is there."""
+        """Whether the connection is open."""
         return self._socket is not None and not self._stop.is_set()
 
     def clean_up(self) -> None:
-        """Leave."""
+        """Close the connection, and end the threads."""
         self._stop.set()
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -139,7 +141,7 @@ class Client:
         elif found.kind is Kind.MESSAGE:
             handle = self._by_number.get(found.number)
             if handle is not None and self._types is not None:
-                handle.heard_of(self._types.decode_ros1(found.data, handle.topic.type_name))
+                handle.on_state(self._types.decode_ros1(found.data, handle.topic.type_name))
 
     def _publish(self, rate: float) -> None:
         """Send the last command of every active object."""
@@ -149,8 +151,8 @@ class Client:
             for handle in tuple(self._handles.values()):
                 if handle.is_active():
                     try:
-                        handle.send()  # first, so that what was commanded is sent once at least, however late this thread comes
-                    except PeerError:  # it has gone; the next call of the user is told
+                        handle.send()  # before `expire`, so that each command is sent at least once, however late this thread runs
+                    except PeerError:  # the connection is lost; the next call of the user raises the error
                         return
                     handle.expire(now)
             due = max(due + 1.0 / rate, now)
@@ -162,18 +164,18 @@ class Client:
         Raises
         ------
         PeerError
-            The simulator has gone.
+            The connection is lost.
         """
         assert self._types is not None
         self._write(frame(Kind.MESSAGE, topic.number, self._types.encode_ros1(message, topic.type_name)))
 
     def send_empty(self, name: str) -> None:
-        """Send a message without contents.
+        """Send an empty message.
 
         Raises
         ------
         PeerError
-            There is no such topic, or the simulator has gone.
+            There is no such topic, or the connection is lost.
         """
         topic = next((t for t in self._topics if t.name == name and not t.is_state), None)
         if topic is None:
@@ -183,29 +185,29 @@ class Client:
     def _write(self, data: bytes) -> None:
         sock = self._socket
         if sock is None or self._stop.is_set():
-            raise PeerError("the simulator has gone")
+            raise PeerError("the connection to the simulator is closed")
         with self._lock:
             try:
                 sock.sendall(data)
             except OSError as error:
                 self._stop.set()
-                raise PeerError(f"the simulator has gone: {error}") from None
+                raise PeerError(f"the connection to the simulator broke: {error}") from None
 
     def blank(self, type_name: str) -> Any:
-        """A message of a type, with nothing in it."""
+        """Return an empty message of a type."""
         assert self._types is not None
         return self._types.blank(type_name)
 
     # -- objects
 
     def refresh(self) -> None:
-        """Look again which objects there are; handles that were got stay as they are."""
+        """Update the list of objects; existing handles stay valid."""
         topics = list(self._topics)
         commands = {t.name: t for t in topics if not t.is_state}
         states = [t for t in topics if t.is_state]
         objects = [t for t in states if not t.type_name.endswith("/WorldState")]
         names = [t.name.removesuffix("/State") for t in objects]
-        self._common = os.path.commonprefix(names) if names else ""  # noqa: RUF071  # of letters, as the original has it
+        self._common = os.path.commonprefix(names) if names else ""  # noqa: RUF071  # character by character, as in the original
         old, self._handles = {h.ros_name: h for h in self._handles.values()}, {}
         self._by_number = {}
         for topic in states:
@@ -229,29 +231,29 @@ class Client:
             self._write(frame(Kind.READ, topic.number))
 
     def get_obj_names(self) -> list[str]:
-        """Names of all objects; of the newer generations with the world."""
+        """Names of all objects; in the newer generations including the world."""
         return list(self._handles)
 
     def get_common_namespace(self) -> str:
-        """What the names of all objects begin with."""
+        """Common prefix of the names of all objects."""
         return self._common
 
     def get_world_handle(self) -> World:
-        """The world.
+        """Return the handle of the world.
 
         Raises
         ------
         PeerError
-            There is none.
+            The simulator has announced no world.
         """
         if self._world is None:
             raise PeerError("there is no world")
         return self._world
 
     def get_obj_handle(self, a_name: str) -> Any:
-        """An object by its name, by the last part of its name, or by any part that only one has; None if none or several have it.
+        """Return an object by its name, the last part of its name, or a unique part of its name; None if none or several match.
 
-        From now on its command is sent all the time.
+        From now on its last command is sent periodically.
         """
         handle = self._handles.get(a_name)
         for fits in (lambda n: n.rpartition("/")[2] == a_name, lambda n: a_name in n):
@@ -263,12 +265,12 @@ class Client:
         return handle
 
     def get_obj_pose(self, name: str) -> list[float]:
-        """Pose of an object, without commanding it; see `Handle.get_pose`.
+        """Return the pose of an object without activating it; see `Handle.get_pose`.
 
         Raises
         ------
         PeerError
-            There is none of that name.
+            No object has this name.
         """
         if name not in self._handles:
             raise PeerError(f"there is no object {name}")

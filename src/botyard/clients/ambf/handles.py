@@ -1,4 +1,4 @@
-"""Objects as a client of AMBF has them: the last state, and the command that is sent all the time (ambf-messages.md §8)."""
+"""Handles of AMBF objects: the last state received, and the command that is sent periodically (ambf-messages.md §8)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from botyard.geometry import yaw_of_quaternion
 from botyard.protocols.ambf.link import LinkTopic
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 
-WATCHDOG: Final = 0.1
-"""A wrench ends so long after the last call, s."""
+WRENCH_TIMEOUT_S: Final = 0.1
+"""Client-side watchdog: a wrench ends this long after the last call, s."""
 
 
 class Sender(Protocol):
-    """What handles need of their client."""
+    """What handles use of their client."""
 
     generation: str
 
     def blank(self, type_name: str) -> Any:
-        """A message of a type, with nothing in it."""
+        """Return an empty message of a type."""
         ...
 
     def send(self, topic: LinkTopic, message: Any) -> None:
@@ -33,19 +33,19 @@ class Sender(Protocol):
         ...
 
     def send_empty(self, name: str) -> None:
-        """Send a message without contents."""
+        """Send an empty message."""
         ...
 
 
 def rpy_of(q: Any) -> tuple[float, float, float]:
-    """Roll, pitch and yaw of a quaternion, rad (about fixed axes x, y, z)."""
+    """Convert a quaternion to roll, pitch and yaw, rad (about fixed axes x, y, z)."""
     roll = math.atan2(2.0 * (q.w * q.x + q.y * q.z), 1.0 - 2.0 * (q.x * q.x + q.y * q.y))
     pitch = math.asin(max(-1.0, min(1.0, 2.0 * (q.w * q.y - q.z * q.x))))
     return roll, pitch, yaw_of_quaternion(q.x, q.y, q.z, q.w)
 
 
 def quaternion_of(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
-    """x, y, z, w of angles about fixed axes, rad."""
+    """Convert roll, pitch and yaw, rad (about fixed axes x, y, z), to a quaternion (x, y, z, w)."""
     cr, sr, cp, sp = math.cos(roll / 2), math.sin(roll / 2), math.cos(pitch / 2), math.sin(pitch / 2)
     cy, sy = math.cos(yaw / 2), math.sin(yaw / 2)
     return (
@@ -54,7 +54,7 @@ def quaternion_of(roll: float, pitch: float, yaw: float) -> tuple[float, float, 
 
 
 class Handle:
-    """An object: its last state, and the command that is sent."""
+    """An object: its last state, and the command that is sent periodically."""
 
     def __init__(self, client: Sender, name: str, kind: str, state: LinkTopic, command: LinkTopic | None) -> None:
         self._client = client
@@ -72,19 +72,19 @@ class Handle:
     # -- read
 
     def get_name(self) -> str:
-        """Its name, as the simulator says it."""
+        """Name of the object in the last state."""
         return str(self._state.name.data) if hasattr(self._state, "name") else self._name
 
     def get_identifier(self) -> str:
-        """Its identifier; only the newest generation has one."""
+        """Identifier of the object (only in the newest generation)."""
         return str(self._state.identifier.data) if hasattr(self._state, "identifier") else self.get_name()
 
     def get_parent_name(self) -> str:
-        """The body that carries it; empty for one that nobody carries."""
+        """Name of the body that carries it; empty if there is none."""
         return str(self._state.parent_name.data) if hasattr(self._state, "parent_name") else ""
 
     def get_sim_step(self) -> int:
-        """Steps of the simulation."""
+        """Number of simulation steps so far."""
         return int(self._state.sim_step)
 
     def get_sim_time(self) -> float:
@@ -108,7 +108,7 @@ class Handle:
         return rpy_of(self._state.pose.orientation)
 
     def get_pose(self) -> list[float]:
-        """x, y, z and roll, pitch, yaw; the older generations have yaw, pitch, roll (§8)."""
+        """x, y, z (m) and roll, pitch, yaw (rad); yaw, pitch, roll in the older generations (§8)."""
         p = self._state.pose.position
         roll, pitch, yaw = self.get_rpy()
         angles = [roll, pitch, yaw] if self._client.generation == "2.0" else [yaw, pitch, roll]
@@ -116,7 +116,7 @@ class Handle:
 
     @property
     def heard(self) -> int:
-        """States that have come so far."""
+        """Number of states received so far."""
         return self._heard
 
     # -- write
@@ -129,31 +129,31 @@ class Handle:
         """Whether commands are sent."""
         return self._active
 
-    def _touched(self) -> None:
+    def _note_call(self) -> None:
         self._last_call = time.monotonic()
 
     def expire(self, now: float) -> None:
-        """The client's own watchdog."""
-        if self._last_call is not None and now - self._last_call > WATCHDOG:
+        """Client-side watchdog: clear the command if `WRENCH_TIMEOUT_S` has passed since the last call."""
+        if self._last_call is not None and now - self._last_call > WRENCH_TIMEOUT_S:
             self._last_call = None
             self._clear()
 
     def _clear(self) -> None:
-        """What ends when nobody calls."""
+        """Clear the parts of the command that end with the watchdog."""
 
     def send(self) -> None:
         """Send the command now."""
         if self.command_topic is not None:
             self._client.send(self.command_topic, self._cmd)
 
-    def heard_of(self, state: Any) -> None:
+    def on_state(self, state: Any) -> None:
         """A state has come."""
         self._state = state
         self._heard += 1
 
 
 class Pose(Handle):
-    """What has a pose that can be commanded: bodies, cameras, lights."""
+    """Objects whose pose can be commanded: bodies, cameras, lights."""
 
     def _position_mode(self) -> None:
         self._cmd.enable_position_controller = True
@@ -161,14 +161,14 @@ class Pose(Handle):
     def _is_positioned(self) -> bool:
         return bool(self._cmd.enable_position_controller)
 
-    def _keep(self) -> None:
-        """Before the first pose is commanded the parts that are not set are those of the state."""
+    def _enter_position_mode(self) -> None:
+        """Switch to position control; on the first command, components that are not set are taken from the last state."""
         if not self._is_positioned():
             p, q = self._state.pose.position, self._state.pose.orientation
             self._set_position(p.x, p.y, p.z)
             self._set_turn(q.x, q.y, q.z, q.w)
         self._position_mode()
-        self._touched()
+        self._note_call()
 
     def _set_position(self, x: float, y: float, z: float) -> None:
         p = self._cmd.pose.position
@@ -180,18 +180,18 @@ class Pose(Handle):
 
     def set_pos(self, px: float, py: float, pz: float) -> None:
         """Go to a position, m."""
-        self._keep()
+        self._enter_position_mode()
         self._set_position(px, py, pz)
 
     def set_rot(self, quat: Any) -> None:
         """Turn to a quaternion: x, y, z, w in order or by name."""
         values = (quat.x, quat.y, quat.z, quat.w) if hasattr(quat, "x") else tuple(quat)
-        self._keep()
+        self._enter_position_mode()
         self._set_turn(*values)
 
     def set_rpy(self, r: float, p: float, y: float) -> None:
         """Turn to roll, pitch, yaw, rad."""
-        self._keep()
+        self._enter_position_mode()
         self._set_turn(*quaternion_of(r, p, y))
 
     def set_pose(self, pose: Any) -> None:
@@ -203,7 +203,7 @@ class Pose(Handle):
     def pose_command(
         self, px: float, py: float, pz: float, roll: float, pitch: float, yaw: float, *joints: float
     ) -> None:
-        """Go to a pose; of the three angles the first one turns about z, as in the original (§8). Further numbers command joints."""
+        """Go to a pose; the first of the three angles is the rotation about z, as in the original (§8). Further numbers command joints."""
         self.set_pos(px, py, pz)
         self.set_rpy(yaw, pitch, roll)
         if joints and hasattr(self._cmd, "joint_cmds"):
@@ -217,23 +217,27 @@ class Body(Pose):
     """A body."""
 
     @property
-    def _old(self) -> bool:
+    def _is_first_generation(self) -> bool:
         return self._kind == "Object"
 
     def set_active(self) -> None:
-        """Send commands, and ask for all lists (§5)."""
+        """Send commands, and request all lists in the states (§5)."""
         super().set_active()
         for flag in ("publish_children_names", "publish_joint_names", "publish_joint_positions"):
             setattr(self._cmd, flag, True)
 
     def _position_mode(self) -> None:
-        if self._old:
+        if self._is_first_generation:
             self._cmd.enable_position_controller = True
         else:
             self._cmd.cartesian_cmd_type = POSITION
 
     def _is_positioned(self) -> bool:
-        return bool(self._cmd.enable_position_controller) if self._old else self._cmd.cartesian_cmd_type == POSITION
+        return (
+            bool(self._cmd.enable_position_controller)
+            if self._is_first_generation
+            else self._cmd.cartesian_cmd_type == POSITION
+        )
 
     def _clear(self) -> None:
         w = self._cmd.wrench
@@ -251,11 +255,11 @@ class Body(Pose):
         return self._state.pInertia
 
     def get_children_names(self) -> list[str]:
-        """What its joints move."""
+        """Names of the bodies that its joints move."""
         return list(self._state.children_names)
 
     def get_num_of_children(self) -> int:
-        """How many."""
+        """Number of children."""
         return len(self._state.children_names)
 
     def get_joint_names(self) -> list[str]:
@@ -263,11 +267,11 @@ class Body(Pose):
         return list(self._state.joint_names)
 
     def get_num_joints(self) -> int:
-        """How many positions of joints are told."""
+        """Number of joint positions in the state."""
         return len(self._state.joint_positions)
 
     def get_joint_idx_from_name(self, name: str) -> int | None:
-        """The number of a joint by its name, or by a part of it that only one has."""
+        """Index of a joint by its name, or by a unique part of it; None if there is none."""
         names = self.get_joint_names()
         found = [k for k, n in enumerate(names) if n == name] or [k for k, n in enumerate(names) if name in n]
         return found[0] if len(found) == 1 else None
@@ -305,53 +309,53 @@ class Body(Pose):
         return self._state.twist.angular
 
     def get_wrench(self) -> Any:
-        """Net force and torque."""
+        """Net force, N, and torque, N·m."""
         return self._state.wrench
 
     # write
 
     def _force_mode(self) -> None:
-        if self._old:
+        if self._is_first_generation:
             self._cmd.enable_position_controller = False
         else:
             self._cmd.cartesian_cmd_type = FORCE
-        self._touched()
+        self._note_call()
 
     def set_force(self, fx: float, fy: float, fz: float) -> None:
-        """Push, N, in the world's axes."""
+        """Apply a force, N, in world axes."""
         self._force_mode()
         f = self._cmd.wrench.force
         f.x, f.y, f.z = float(fx), float(fy), float(fz)
 
     def set_torque(self, nx: float, ny: float, nz: float) -> None:
-        """Turn with a torque, N·m."""
+        """Apply a torque, N·m."""
         self._force_mode()
         t = self._cmd.wrench.torque
         t.x, t.y, t.z = float(nx), float(ny), float(nz)
 
     def set_wrench(self, wrench: Any) -> None:
-        """Both, of an object with force and torque."""
+        """Apply the force and torque of an object with these attributes."""
         f, t = wrench.force, wrench.torque
         self.set_force(f.x, f.y, f.z)
         self.set_torque(t.x, t.y, t.z)
 
     def wrench_command(self, fx: float, fy: float, fz: float, nx: float, ny: float, nz: float) -> None:
-        """Both."""
+        """Apply a force, N, and a torque, N·m."""
         self.set_force(fx, fy, fz)
         self.set_torque(nx, ny, nz)
 
     def _velocity_mode(self) -> None:
-        if self._old:
+        if self._is_first_generation:
             raise PeerError(f"{self._name}: the oldest generation of messages has no velocities")
         if self._cmd.cartesian_cmd_type != VELOCITY:
             now, t = self._state.twist, self._cmd.twist
             for part, given in ((t.linear, now.linear), (t.angular, now.angular)):
                 part.x, part.y, part.z = given.x, given.y, given.z
         self._cmd.cartesian_cmd_type = VELOCITY
-        self._touched()
+        self._note_call()
 
     def set_linear_vel(self, vx: float, vy: float, vz: float) -> None:
-        """Move with a velocity, m/s, in the world's axes."""
+        """Move with a velocity, m/s, in world axes."""
         self._velocity_mode()
         v = self._cmd.twist.linear
         v.x, v.y, v.z = float(vx), float(vy), float(vz)
@@ -363,7 +367,7 @@ class Body(Pose):
         v.x, v.y, v.z = float(ax), float(ay), float(az)
 
     def set_twist(self, vx: float, vy: float, vz: float, ax: float, ay: float, az: float) -> None:
-        """Both."""
+        """Move with a velocity, m/s, and a turn rate, rad/s."""
         self.set_linear_vel(vx, vy, vz)
         self.set_angular_vel(ax, ay, az)
 
@@ -372,18 +376,18 @@ class Body(Pose):
         cmds, kinds = np.zeros(n, np.float32), np.zeros(n, np.int8)
         old, old_kinds = (
             self._cmd.joint_cmds,
-            self._cmd.position_controller_mask if self._old else self._cmd.joint_cmds_types,
+            self._cmd.position_controller_mask if self._is_first_generation else self._cmd.joint_cmds_types,
         )
         cmds[: len(old)] = old[:n]
         kinds[: len(old_kinds)] = old_kinds[:n]
         for joint, value in zip(joints, values, strict=True):
             cmds[joint], kinds[joint] = value, kind
         self._cmd.joint_cmds = cmds
-        if self._old:
+        if self._is_first_generation:
             self._cmd.position_controller_mask = kinds.astype(np.bool_)
         else:
             self._cmd.joint_cmds_types = kinds
-        self._touched()
+        self._note_call()
 
     def set_joint_pos(self, joint: int | str, pos: float) -> None:
         """Take a joint to a position, rad or m."""
@@ -395,7 +399,7 @@ class Body(Pose):
 
     def set_joint_vel(self, joint: int | str, vel: float) -> None:
         """Move a joint with a velocity, rad/s or m/s."""
-        if self._old:
+        if self._is_first_generation:
             raise PeerError(f"{self._name}: the oldest generation of messages has no velocities")
         self._joints_command([self._index(joint)], [vel], VELOCITY)
 
@@ -417,7 +421,7 @@ class Sensor(Handle):
     """A ray sensor."""
 
     def get_count(self) -> int:
-        """How many rays."""
+        """Number of rays."""
         return int(self._state.count)
 
     def is_triggered(self, idx: int) -> bool:
@@ -433,11 +437,11 @@ class Sensor(Handle):
         return float(self._state.measurement[idx])
 
     def get_all_measurements(self) -> list[float]:
-        """Of all rays."""
+        """1 − distance/range of all rays."""
         return [float(v) for v in self._state.measurement]
 
     def get_sensed_object(self, idx: int) -> str:
-        """What a ray hits; empty: nothing."""
+        """Name of the object that a ray hits; empty if none."""
         return str(self._state.sensed_objects[idx].data)
 
     def get_type(self) -> str:
@@ -446,33 +450,33 @@ class Sensor(Handle):
 
 
 class Actuator(Handle):
-    """Something that holds on to bodies."""
+    """An actuator that can grasp bodies."""
 
     def actuate(self, body_name: str) -> None:
-        """Hold a body."""
+        """Grasp a body by its name."""
         self._cmd.actuate = True
         self._cmd.body_name.data = body_name
-        self._touched()
+        self._note_call()
 
     def actuate_from_sensor_data(self, identifier: str) -> None:
-        """Hold what a sensor senses; only the newest generation can."""
+        """Grasp the body that a sensor detects (only in the newest generation)."""
         self._cmd.actuate = True
         self._cmd.use_sensor_data = True
         self._cmd.sensor_identifier.data = identifier
-        self._touched()
+        self._note_call()
 
     def deactuate(self) -> None:
-        """Let go."""
+        """Release the body."""
         self._cmd.actuate = False
-        self._touched()
+        self._note_call()
 
     def is_actuated(self) -> bool:
-        """Whether it holds something."""
+        """Whether it holds a body."""
         return bool(self._state.actuated)
 
 
 class Vehicle(Handle):
-    """Wheels."""
+    """A vehicle with wheels."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -480,7 +484,7 @@ class Vehicle(Handle):
         self._steered: list[int] | None = None
 
     def get_wheel_count(self) -> int:
-        """How many wheels."""
+        """Number of wheels."""
         return int(self._state.wheel_count)
 
     def _set(self, field: str, indices: Sequence[int], value: float) -> None:
@@ -490,7 +494,7 @@ class Vehicle(Handle):
         for k in indices:
             values[k] = value
         setattr(self._cmd, field, values)
-        self._touched()
+        self._note_call()
 
     def set_wheel_power(self, idx: int, value: float) -> None:
         """Power of one wheel."""
@@ -529,34 +533,34 @@ class Vehicle(Handle):
 
 
 class World(Handle):
-    """The world. Only `update` and the resets send anything."""
+    """The world. Only `update` and the resets send messages."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._done = threading.Event()
 
     def enable_throttling(self, check: bool) -> None:
-        """Hold the world, to step it with `update`; or let it run free. Takes effect with the next `update`."""
+        """Lockstep: hold time, and step it with `update`; or let it run free. Takes effect with the next `update`."""
         self._cmd.enable_step_throttling = bool(check)
 
     def set_num_step_skips(self, num: int) -> None:
-        """Steps for each `update`, 1 … 100."""
+        """Set the number of steps of each `update`, 1 … 100."""
         if not 1 <= num <= 100:
             raise PeerError(f"expected 1 … 100 steps, found {num}")
         self._cmd.n_skip_steps = int(num)
 
     def update(self) -> None:
-        """Toggle the clock: so many steps are made."""
+        """Toggle the step clock: the simulator makes the set number of steps."""
         self._cmd.step_clock = not self._cmd.step_clock
         self.send()
 
     def update_and_wait(self, timeout: float = 5.0) -> None:
-        """`update`, and wait until the steps are done and all objects have told their states (ours; the original polls).
+        """Call `update`, and wait up to `timeout`, s, until the steps are done and all states are there (the original has only polling).
 
         Raises
         ------
         PeerError
-            No answer came in time, s.
+            The steps were not done in time.
         """
         want = self.get_sim_step() + self._cmd.n_skip_steps
         self._done.clear()
@@ -567,17 +571,17 @@ class World(Handle):
                 raise PeerError(f"the world has not made its steps within {timeout:g} s")
             self._done.clear()
 
-    def heard_of(self, state: Any) -> None:
+    def on_state(self, state: Any) -> None:
         """A state has come."""
-        super().heard_of(state)
+        super().on_state(state)
         self._done.set()
 
     def reset(self) -> None:
-        """Everything back to its beginning."""
+        """Reset the whole world."""
         self._client.send_empty(f"{self.ros_name}/Command/Reset")
 
     def reset_bodies(self) -> None:
-        """Bodies with mass back to their beginnings."""
+        """Reset the bodies with mass to their initial poses."""
         self._client.send_empty(f"{self.ros_name}/Command/Reset/Bodies")
 
 

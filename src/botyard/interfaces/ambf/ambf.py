@@ -150,7 +150,7 @@ class Ambf(Surroundings):
         self._resets: dict[Carrier, list[Handle]] = {}
         self.sim.before_step(self._before_step)
         hub.attach(self)
-        lockstep.told.append(self._say_all)
+        lockstep.step_listeners.append(self._say_all)
         self._closed = False
         hub.background.start(self._between_steps(), "AMBF's states between steps")
 
@@ -159,8 +159,8 @@ class Ambf(Surroundings):
         self._closed = True
         self.hub.detach(self)
         self.sim.not_before_step(self._before_step)
-        self.lockstep.told.remove(self._say_all)
-        self.control.gone(self._world)
+        self.lockstep.step_listeners.remove(self._say_all)
+        self.control.release_stepper(self._world)
         for transport in tuple(self._transports):
             self.remove(transport)
 

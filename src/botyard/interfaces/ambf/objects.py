@@ -22,7 +22,7 @@ from botyard.sim.journal import acting
 
 SOURCE: Final = "ambf"
 """In whose name robots are commanded."""
-AMBF: Final = Caller(SOURCE, Level.CHANGE, "AMBF", is_tame=False)
+AMBF: Final = Caller(SOURCE, Level.CHANGE, "AMBF", ignores_crowd_limit=False)
 IN_STEPS: Final = replace(AMBF, settles=False)
 """The same, for what is done before steps: nothing settles while one is made."""
 """Any client of AMBF: its topics do not say which."""

@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from botyard.control import (
+    AddedRobots,
     AddRobot,
     AddRobots,
-    Arrived,
     Caller,
     ClearMap,
     CloneRobots,
@@ -45,7 +45,7 @@ from botyard.control import (
     SwitchInterface,
     WritePicture,
 )
-from botyard.control.driving import leave
+from botyard.control.driving import client_left
 from botyard.control.parts import Maps, Portions, RunLoop
 from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
@@ -192,7 +192,7 @@ class PageDesk:
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
-        leave(self.control, viewer)
+        client_left(self.control, viewer)
         self._subscribe()
         self.hub.settle()
 
@@ -324,7 +324,7 @@ class PageDesk:
     def _answer_of(self, request: AnyRequest, work: Future[Any]) -> Portions[Any]:
         yield work
         result = work.result()
-        if isinstance(result, Arrived):
+        if isinstance(result, AddedRobots):
             yield result.served
         return self._told(request, result)
 
@@ -332,7 +332,7 @@ class PageDesk:
         """What the page is told of the result of an operation."""
         if isinstance(request, msg.Move):
             return self.source.number
-        if isinstance(result, Arrived):
+        if isinstance(result, AddedRobots):
             return list(result.robots)
         if isinstance(result, Path):
             return str(result)

@@ -50,7 +50,7 @@ from botyard.sim.simulation import Robot
 
 SOURCE: Final = "pioneer"
 """In whose name clients command robots."""
-CLIENT: Final = Caller(SOURCE, Level.CHANGE, "a client", is_tame=False)
+CLIENT: Final = Caller(SOURCE, Level.CHANGE, "a client", ignores_crowd_limit=False)
 """Any client, as far as its robot is concerned."""
 LOADS: Final = (LoadMap, SendMap, ReloadMap, ClearMap)
 
@@ -116,7 +116,7 @@ class PioneerDesk:
         if client in self._clients:
             self._clients.remove(client)
             self._denied = {(c, name) for c, name in self._denied if c is not client}
-        self.control.gone(client)
+        self.control.release_stepper(client)
 
     def port(self, robot: Robot) -> PioneerPort:
         """A robot for a client's session.
@@ -132,7 +132,7 @@ class PioneerDesk:
     def caller(self, client: Client) -> Caller:
         """Who a client is; only those on this machine may end the program."""
         level = Level.OWN if client.is_local else Level.CHANGE
-        return Caller(SOURCE, level, "a client", key=client, is_tame=False, log=client.log)
+        return Caller(SOURCE, level, "a client", key=client, ignores_crowd_limit=False, log=client.log)
 
     def request(self, client: Client, request: Request) -> None:
         """Carry out what a client asks for, or say why not."""

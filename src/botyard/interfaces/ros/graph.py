@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from botyard.control import (
+    AddedRobots,
     AddRobot,
-    Arrived,
     Caller,
     Control,
     Level,
@@ -52,7 +52,7 @@ from botyard.sim.simulation import Robot
 
 SOURCE: Final = "ros"
 """In whose name ROS commands robots and reads sensors."""
-ROS: Final = Caller(SOURCE, Level.CHANGE, "ROS", is_tame=False)
+ROS: Final = Caller(SOURCE, Level.CHANGE, "ROS", ignores_crowd_limit=False)
 """Any ROS program: who asks, and from where, is not told by DDS and Zenoh."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "AddRobots": "a service call adds one; call it again",
@@ -608,7 +608,7 @@ class RosGraph:
         except BotyardError as error:
             return response(success=False, message=str(error), name="")
 
-        def answer(added: Future[Arrived]) -> Any:
+        def answer(added: Future[AddedRobots]) -> Any:
             try:
                 return response(success=True, message="", name=added.result().robots[0])
             except BotyardError as error:

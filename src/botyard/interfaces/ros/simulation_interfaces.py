@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.control import (
+    AddedRobots,
     AddRobot,
-    Arrived,
     Caller,
     Control,
     Exit,
@@ -130,7 +130,7 @@ def _refusals_to_add() -> Iterator[None]:
         raise Refused(Code.NO_RESOURCE, str(error)) from None
 
 
-def _spawned(added: Future[Arrived]) -> dict[str, Any]:
+def _spawned(added: Future[AddedRobots]) -> dict[str, Any]:
     with _refusals_to_add():
         return {"entity_name": added.result().robots[0]}
 

@@ -1,1 +1,1 @@
-"""Supervisors: who grants robots the next sector of their path."""
+"""Supervisors, which grant robots the next sectors of their paths."""

@@ -1,4 +1,4 @@
-"""What a supervisor is, and how a built-in one tells the engine that it can be carried out by compiled code."""
+"""Base class of supervisors, and `Policy`, which lets the engine run a built-in supervisor as compiled code."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class SupervisorError(WorldError):
-    """A supervisor cannot be used with a task, or there is none of a name."""
+    """A supervisor is unknown, or cannot be used with a task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Policy:
-    """What compiled code needs to know of a supervisor.
+    """Parameters of a supervisor for the compiled code.
 
     Attributes
     ----------
     kind : int
         One of the policies of `botyard.traffic.kernels.events`; EXTERNAL: the supervisor's own methods are called.
     chain : (n_sectors,) int64 array or None
-        By global number, up to which sector of the same robot is granted together with this one; None: only this one.
+        By global number, the last sector of the same robot that is granted together with this one; None: only this one.
     rank : (n_robots,) int64 array or None
-        Who is served first, the lowest; None: who has asked first.
+        Priorities, the lowest is served first; None: first come first served.
     after : (m, 2) int64 array or None
         Pairs of global numbers: the second is not granted before the first is released.
     """
@@ -41,66 +41,66 @@ class Policy:
 
 
 class Supervisor:
-    """Grants permissions; override what you need.
+    """Base class of supervisors; override what you need.
 
     Robots and sectors are numbered as in the task file. A robot that reaches the critical point of a sector without a permission for it
     brakes, and goes on when the permission comes.
     """
 
     guarantee: ClassVar[str] = ""
-    """What it promises, in a few words."""
+    """Its safety guarantee, in a few words."""
     decides: ClassVar[bool] = True
-    """Whether it ever grants anything; else robots that stand still wait for nobody, and a deadlock has no circle."""
+    """Whether it ever grants anything; else robots at rest wait for nobody, and a deadlock has no cycle."""
 
     task: Task
     rules: Rules
     _send: Callable[[tuple[int, int]], None]
 
     def on_start(self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]) -> None:
-        """A run begins. Who overrides this calls it first.
+        """Called at the start of a run. Overriding methods call this one first.
 
         Parameters
         ----------
         task, rules : Task, Rules
-            What is run, and how.
+            Task and options of the run.
         send : callable
-            For `grant`.
+            Channel of `grant`.
 
         Raises
         ------
         SupervisorError
-            The task cannot be supervised so.
+            The supervisor cannot be used with this task.
         """
         self.task, self.rules, self._send = task, rules, send
 
     def on_critical(self, robot: int, sector: int) -> None:
-        """A robot is a braking distance before a sector and asks whether it may enter."""
+        """Called when a robot is a braking distance before a sector and asks for permission to enter."""
 
     def on_release(self, robot: int, sector: int) -> None:
-        """A robot has left a sector."""
+        """Called when a robot has left a sector."""
 
     def on_finish(self, robot: int, sector: int) -> None:
-        """A robot is at the end of its path, in its last sector."""
+        """Called when a robot is at the end of its path, in its last sector."""
 
     def on_end(self) -> None:
-        """The run is over."""
+        """Called at the end of a run."""
 
     def grant(self, robot: int, sector: int) -> None:
         """Permit a robot to enter a sector, and all before it. May be called from any of the methods above, for any robot."""
         self._send((robot, sector))
 
     def policy(self) -> Policy:
-        """How compiled code can do the same; called after `on_start`."""
+        """Parameters for the compiled version of this supervisor; called after `on_start`."""
         return Policy()
 
 
 def take_answers(answers: list[tuple[int, int]], robots: int) -> list[tuple[int, int]]:
-    """What a supervisor has granted since the last time: robot and sector.
+    """Take the grants (robot, sector) that a supervisor has made since the last call.
 
     Raises
     ------
     WorldError
-        To a robot that is not there.
+        A grant names an unknown robot.
     """
     taken = answers.copy()
     answers.clear()

@@ -1,4 +1,4 @@
-"""A supervisor that keeps to an order: conflicting sectors are entered in the order of a plan, whatever the times."""
+"""A supervisor that enforces the order of a plan: conflicting sectors are entered in this order, whatever the delays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FixedOrder(Supervisor):
     Parameters
     ----------
     order : sequence of (robot, sector), optional
-        In which order sectors are entered; those that conflict with nothing may be missing.
+        Order in which sectors are entered; sectors without conflicts may be missing.
     """
 
     guarantee: ClassVar = "no collision; no deadlock (a plan with a circle is refused)"
@@ -49,7 +49,7 @@ class FixedOrder(Supervisor):
         self.asked = list(self.allowed)
 
     def _found(self) -> list[tuple[int, int]]:
-        """The order of a run with the Banker's test."""
+        """Order of entries in a run with the Banker's test."""
         from botyard.traffic.engine import Traffic
         from botyard.traffic.supervisors.reserving import Bankers
 
@@ -58,11 +58,11 @@ class FixedOrder(Supervisor):
         return list(zip(events.robot[rows].tolist(), events.sector[rows].tolist(), strict=True))
 
     def _pairs(self, order: Sequence[tuple[int, int]]) -> I8:
-        """Which sector comes after which other one that it conflicts with."""
+        """Pairs (before, after) of conflicting sectors by global number, (m, 2)."""
         task = self.task
         place = np.full(task.n_sectors, -1, np.int64)
         for i, v in enumerate(task.vehicles):
-            place[task.first[i] : task.first[i] + v.first_sector() + 1] = 0  # they are there already
+            place[task.first[i] : task.first[i] + v.first_sector() + 1] = 0  # occupied at the start
         for at, (robot, sector) in enumerate(order):
             g = task.first[robot] + sector
             if place[g] < 0:
@@ -78,7 +78,7 @@ class FixedOrder(Supervisor):
         return pairs
 
     def _check(self) -> None:
-        """Refuse an order in which robots would wait for each other in a circle, or for ever."""
+        """Reject an order with a cyclic dependency, or with a robot that would wait for ever (topological sort)."""
         task, leaves = self.task, self.rules.leaves
         n = task.n_sectors
         follow: list[list[int]] = [[] for _ in range(n)]

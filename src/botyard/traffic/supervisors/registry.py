@@ -1,4 +1,4 @@
-"""Supervisors by their names: the built-in ones, those of installed packages, and any class by ``module:Class``."""
+"""Registry of supervisors: built-in ones, those of installed packages (entry points), and any class as ``module:Class``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botyard.traffic.supervisors.fixedorder import FixedOrder
 from botyard.traffic.supervisors.reserving import Bankers, Chained, Dummy, FirstComeFirstServed, Nobody, Priority
 
 GROUP: Final = "botyard.supervisors"
-"""Entry points of packages that bring supervisors."""
+"""Entry-point group of packages that provide supervisors."""
 BUILT_IN: Final[Mapping[str, type[Supervisor]]] = {
     "none": Nobody,
     "dummy": Dummy,
@@ -28,12 +28,12 @@ BUILT_IN: Final[Mapping[str, type[Supervisor]]] = {
 
 
 def supervisor_names() -> tuple[str, ...]:
-    """The names that there are."""
+    """Names of all built-in and installed supervisors."""
     return (*BUILT_IN, *sorted(e.name for e in entry_points(group=GROUP)))
 
 
 def _module(name: str) -> ModuleType:
-    """A module by its name or its file."""
+    """Import a module by its name or its file."""
     if not name.endswith(".py"):
         return importlib.import_module(name)
     spec = importlib.util.spec_from_file_location(Path(name).stem, name)
@@ -45,7 +45,7 @@ def _module(name: str) -> ModuleType:
 
 
 def find_supervisor(name: str) -> Supervisor:
-    """A supervisor, made without arguments.
+    """Make a supervisor by name, without arguments.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def find_supervisor(name: str) -> Supervisor:
     Raises
     ------
     SupervisorError
-        There is none, or it is no supervisor.
+        The name is unknown, or it is not a supervisor.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]()

@@ -1,7 +1,7 @@
 """Supervisors that reserve sectors: first come first served, by priority, in chains, and with the Banker's test.
 
 A robot holds a sector from the grant until it has left it. What conflicts with a held sector is granted to nobody else, so no collision
-can happen; what differs is what else must hold for a grant, and with it whether robots can come to wait for each other in a circle.
+can happen; they differ in the further conditions of a grant, and so in whether a deadlock (circular wait) is possible.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Dummy(Supervisor):
 
 
 class FirstComeFirstServed(Supervisor):
-    """Grants a sector when nobody holds what conflicts with it; who has asked first is served first (``fcfs``).
+    """Grants a sector when no robot holds a conflicting one; requests are served in order (``fcfs``).
 
-    Never a collision; robots can come to wait for each other in a circle. O(conflicts of a sector) for each message, compiled.
+    No collisions; deadlock (circular wait) is possible. O(conflicts of a sector) for each message, compiled.
     """
 
     guarantee: ClassVar = "no collision; can deadlock"
@@ -66,22 +66,22 @@ class FirstComeFirstServed(Supervisor):
         self._conflicts = (starts.tolist(), others.tolist())
 
     def conflicts(self, robot: int, sector: int) -> list[tuple[int, int]]:
-        """Robots and sectors in conflict with one."""
+        """Sectors (robot, sector) that conflict with a sector."""
         starts, others = self._conflicts
         g = int(self.task.first[robot]) + sector
         return [self.task.robot_of(c) for c in others[starts[g] : starts[g + 1]]]
 
     def last_of_chain(self, robot: int, sector: int) -> int:
-        """Up to where sectors are granted together."""
+        """Last sector that is granted together with a sector."""
         return sector
 
     def may(self, robot: int, sector: int) -> bool:
-        """Whether a robot may get the sectors from this one to the end of its chain."""
+        """Whether the sectors from this one to the end of its chain can be granted to a robot."""
         last = self.last_of_chain(robot, sector)
         return not any(c in self.held for s in range(sector, last + 1) for c in self.conflicts(robot, s))
 
     def rank(self, robot: int) -> int:
-        """Who is served first, the lowest."""
+        """Priority of a waiting robot; the lowest is served first."""
         return self._ranks.get((robot, self.allowed[robot] + 1), 0)
 
     def on_critical(self, robot: int, sector: int) -> None:
@@ -103,7 +103,7 @@ class FirstComeFirstServed(Supervisor):
         """See the base class."""
 
     def _retry(self) -> None:
-        """Serve all who wait, once each and in order; who gets something and waits for more is served again in its turn."""
+        """Serve all waiting robots once, by rank; a robot that got a sector and waits for more is queued again."""
         waiting = [i for i in range(len(self.asked)) if self.allowed[i] < self.asked[i]]
         waiting.sort(key=lambda i: (self.rank(i), i))
         while waiting:
@@ -128,12 +128,12 @@ class FirstComeFirstServed(Supervisor):
 
 
 class Priority(FirstComeFirstServed):
-    """The same, but robots are served by priority, the lowest number first (``priority``).
+    """Like `FirstComeFirstServed`, but robots are served by priority, the lowest number first (``priority``).
 
     Parameters
     ----------
     priorities : sequence of int, optional
-        Of each robot; else its number.
+        Priority of each robot; by default its number.
     """
 
     guarantee: ClassVar = "no collision; can deadlock; the first robot never waits for a request"
@@ -160,10 +160,10 @@ class Priority(FirstComeFirstServed):
 
 
 def chain_ends(task: Task) -> I8:
-    """For each sector (global number), up to which sector of its robot a chain of conflicting ones that begins there reaches.
+    """For each sector (global number), the last sector of the chain of conflicting sectors that begins there.
 
-    A chain ends with the first sector after it that conflicts with nothing, where a robot can wait without being in anybody's way; a
-    sector without conflicts is a chain of its own.
+    A chain ends with the first sector after it without conflicts, where a robot can wait without blocking others; a sector without
+    conflicts is a chain of its own.
     """
     starts, _ = task.conflicts
     critical = np.diff(starts) > 0
@@ -206,7 +206,7 @@ class Chained(FirstComeFirstServed):
 
 
 class Bankers(FirstComeFirstServed):
-    """Grants a sector only if all robots could still end one after the other (``bankers``).
+    """Grants a sector only if all robots could still finish one after the other (``bankers``).
 
     The Banker's algorithm (E. W. Dijkstra, "Een algorithme ter voorkoming van de dodelijke omarming", EWD108, 1965; for several
     resources A. N. Habermann, "Prevention of System Deadlocks", CACM 12(7), 1969) with sectors as resources of one piece: robot i can
@@ -230,7 +230,7 @@ class Bankers(FirstComeFirstServed):
             )
 
     def unsafe(self, allowed: Sequence[int], held: set[tuple[int, int]]) -> list[int]:
-        """The robots that could not end, if these sectors were granted and held; empty: it is safe."""
+        """Robots that could not finish if these sectors were granted and held; empty if the state is safe."""
         held, left = set(held), [i for i in range(len(self.task)) if i not in self._done]
         ended: set[int] = set(self._done)
         progress = True
@@ -258,7 +258,7 @@ class Bankers(FirstComeFirstServed):
         conflicts = self.conflicts(robot, sector)
         if any(c in self.held for c in conflicts):
             return False
-        if not conflicts:  # the state stays as safe as it was
+        if not conflicts:  # a sector without conflicts does not change the safety of the state
             return True
         allowed = list(self.allowed)
         allowed[robot] = sector
