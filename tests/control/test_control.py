@@ -295,9 +295,9 @@ def test_who_takes_a_robot_over_from_another_interface_leaves_no_claim(control: 
     control.do(one, Drive(robot="ann", on=False))
     control.sim.step(10)
     assert robot.velocity.vx == pytest.approx(0.2), "who does not drive it any more does not stop it"
-    leave(control, "one")
+    client_left(control, "one")
     assert robot._claims == ["other"]
-    leave(control, "other")
+    client_left(control, "other")
     assert robot._claims == [], "programs from within go on"
     assert not control.driven
 
