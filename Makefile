@@ -1,6 +1,6 @@
 # make run   – set up the core and run the simulator on a shipped map with two robots
 # make test  – set up everything and run all tests
-# Also: make test-layers | test-long | coverage | mutants | kernels | lint | fuzz | bench | web | venv | lock | audit | dist | maps | compatibility | clean
+# Also: make test-layers | test-aarch64 | test-long | coverage | mutants | kernels | lint | fuzz | bench | web | venv | lock | audit | dist | maps | compatibility | clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ EXE :=
 endif
 ARGS ?=
 
-.PHONY: run kernels test test-layers test-long coverage mutants venv lock lint fuzz dist bench bench-peers audit maps compatibility web peers clean
+.PHONY: run kernels test test-aarch64 test-layers test-long coverage mutants venv lock lint fuzz dist bench bench-peers audit maps compatibility web peers clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python$(EXE):
@@ -101,6 +101,10 @@ MUTANTS ?= 3000
 SEED ?= 1
 mutants: $(VENV)/.all
 	$(BIN)/python -m tools.mutants --count $(MUTANTS) --seed $(SEED) $(ARGS)
+
+# the same results on another processor, emulated (Debian, root): kernels compiled for aarch64, on the scenes of the digests
+test-aarch64: $(VENV)/.all
+	tools/aarch64.sh $(BIN)/python
 
 # runs of simulations, each done again from its journal: digests of every step must be equal
 test-long: $(VENV)/.all

@@ -19,7 +19,8 @@ from typing import Final
 os.environ["BOTYARD_KERNELS"] = "python"
 
 from botyard.native.kernels import ENTRIES
-from botyard.native.shipped import FOLDER, TABLE, Library, this_platform
+from botyard.native.packages import CONVENTION, digest_of
+from botyard.native.shipped import FOLDER, TABLE, read_table, this_platform
 
 LONGEST: Final = ("move_masses", "allow", "cast", "advance")
 """Begun first, so that no process is left with a long one at the end."""
@@ -47,9 +48,13 @@ def is_current(folder: Path, platform: str) -> bool:
     import botyard.sim.warmup
     import botyard.traffic.compare  # noqa: F401  # all entries
 
-    library = Library(folder)
-    return platform == this_platform() and all(
-        library.fits(e.package) and library.has(e.name) for e in ENTRIES.values()
+    table = read_table(folder)
+    return (
+        table is not None
+        and table["platform"] == platform
+        and table.get("convention") == digest_of(CONVENTION)
+        and all(table["sources"].get(e.package.name) == e.package.digest() for e in ENTRIES.values())
+        and {text.partition("(")[0] for text in table["entries"]} == set(ENTRIES)
     )
 
 

@@ -18,6 +18,15 @@ TABLE: Final = "kernels.json"
 """What is in the library: see `botyard.native.build`."""
 
 
+def read_table(folder: Path) -> dict[str, Any] | None:
+    """What is said of the library in a folder (`botyard.native.build.build` writes it); None: there is none."""
+    try:
+        table: dict[str, Any] = json.loads((folder / TABLE).read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    return table
+
+
 class Library:
     """Machine code of entries.
 
@@ -46,10 +55,10 @@ class Library:
         return "" if self.why_not else str(self._table["cpu"])
 
     def _load(self, folder: Path) -> str:
-        try:
-            self._table = json.loads((folder / TABLE).read_text("utf-8"))
-        except FileNotFoundError:
+        table = read_table(folder)
+        if table is None:
             return "this installation has no compiled kernels"
+        self._table = table
         if self._table["platform"] != this_platform():
             return f"compiled kernels are for {self._table['platform']}, this is {this_platform()}"
         if self._table.get("convention") != digest_of(CONVENTION):
@@ -70,10 +79,6 @@ class Library:
             made_of = self._table["sources"].get(package.name) if self.code is not None else ""
             fits = self._fits[package.name] = made_of == package.digest()
         return fits
-
-    def has(self, name: str) -> bool:
-        """Whether the code of an entry is there, for the arguments that it was made for."""
-        return any(text.startswith(f"{name}(") for text in self._table["entries"])
 
     def address(self, package: Package, signature: str) -> int | None:
         """Where the code of an entry of a package is; None: it is not there, or was made of other sources."""
@@ -98,4 +103,4 @@ def this_platform() -> str:
     return f"{sys.platform}-{machine}"
 
 
-__all__ = ["FOLDER", "TABLE", "Library", "is_shipped", "library", "this_platform"]
+__all__ = ["FOLDER", "TABLE", "Library", "is_shipped", "library", "read_table", "this_platform"]
