@@ -252,11 +252,3 @@ def test_commands_with_values_that_make_no_sense_are_refused(value: float) -> No
     for make in makers:
         with pytest.raises(CommandError, match="finite"):
             make()
-
-
-@given(st.floats(-1e5, 1e5))
-def test_cosine_and_sine(angle: float) -> None:
-    c, s = motion.cosine_sine(angle)
-    error = 2e-16
-    assert abs(c - math.cos(angle)) < error
-    assert abs(s - math.sin(angle)) < error

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from botyard.elementary import atan2, cosine_sine
 from botyard.engine.kernels.broadphase import OBSTACLE, clear_of_segments, leeway_among, near_bodies, near_segments
 from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.jit import entry_kernel, inline_kernel, kernel, merged_kernel
-from botyard.engine.kernels.motion import arc, cosine_sine, turning, wrap
+from botyard.engine.kernels.motion import arc, turning, wrap
 from botyard.engine.kernels.outlines import place_corners
 from botyard.engine.kernels.polygons import (
     CONTACT,
@@ -179,7 +180,7 @@ def free_fraction(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep) -> float:
 @kernel
 def sector(x: float, y: float) -> int:
     """Number of the sector of the bearing of (x, y) in a body's frame."""
-    turn = math.atan2(y, x) / (2.0 * math.pi)
+    turn = atan2(y, x) / (2.0 * math.pi)
     return int(math.floor(turn * SECTORS)) % SECTORS
 
 
@@ -224,10 +225,10 @@ def contact_sectors(grid: Grid, pose: F8, bodies: Bodies, sweep: Sweep, part: fl
     row, dx, dy, dth = sweep.row, sweep.dx * part, sweep.dy * part, sweep.dth * part
     seg, x0, y0, h, world, placed = grid.seg, grid.x0, grid.y0, grid.h, bodies.world, bodies.scratch
     part_start, vert_start = bodies.part_start, bodies.vert_start
-    c, s = math.cos(pose[row, 2]), math.sin(pose[row, 2])
+    c, s = cosine_sine(pose[row, 2])
     ax, ay = arc(dx, dy, dth)
     x, y, th = pose[row, 0] + c * ax - s * ay, pose[row, 1] + s * ax + c * ay, pose[row, 2] + dth
-    c, s = math.cos(th), math.sin(th)
+    c, s = cosine_sine(th)
     p0, p1 = part_start[row], part_start[row + 1]
     v0 = vert_start[p0]
     place_corners(bodies.verts, v0, vert_start[p1], x, y, c, s, placed, 0)
@@ -262,7 +263,7 @@ def is_blocked(world: World, pose: F8, row: int) -> bool:
     radius, x, y = bodies.radius[row], pose[row, 0], pose[row, 1]
     n_segments, _ = near_segments(grid, x, y, radius)
     n_bodies = near_bodies(bodies, bins, row, x, y, radius)
-    cosine, sine = math.cos(pose[row, 2]), math.sin(pose[row, 2])
+    cosine, sine = cosine_sine(pose[row, 2])
     stays = Sweep(row, x, y, cosine, sine, 0.0, 0.0, 0.0, n_segments, n_bodies)
     return clearance(grid, pose, bodies, stays, 0.0, 0.0, False) <= 0.0
 

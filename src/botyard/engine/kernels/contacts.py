@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from botyard.elementary import exp, log
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.broadphase import OBSTACLE
 from botyard.engine.kernels.grid import wall_distance
@@ -92,7 +93,7 @@ ITERATIONS = 20
 """So often, at most, impulses are gone through in a small step."""
 SETTLED = 1e-10
 """They are found when none changes a velocity by more than this, m/s."""
-PART_RATE = 60.0 * math.log(1.0 / 0.9)
+PART_RATE = 60.0 * log(1.0 / 0.9)
 """An overlap is taken back at this rate, 1/s: a tenth of it in 1/60 s."""
 BOUNCE_FROM = 0.01
 """Slower impacts give nothing back, m/s: what lies against something would never come to rest."""
@@ -441,7 +442,7 @@ def approach(slots: F8, a: int, b: int, touch: F8, t: int) -> tuple[float, float
 @kernel
 def prepare(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float) -> None:
     """Before the impulses of a small step: what bounces, by the velocities before; forces; then the impulses of the step before."""
-    part = (1.0 - math.exp(-PART_RATE * h)) / h
+    part = (1.0 - exp(-PART_RATE * h)) / h
     for t in range(touches):
         a, b = ends[t, 0], ends[t, 1]
         nx, ny = touch[t, NX], touch[t, NY]

@@ -10,7 +10,12 @@ from botyard.native.packages import Package
 _ENGINE = Path(__file__).resolve().parent.parent
 
 PACKAGE = Package(
-    "engine", [*_ENGINE.glob("*.py"), *_ENGINE.glob("kernels/*.py"), _ENGINE.parent / "model" / "dynamics.py"]
+    "engine",
+    [
+        *_ENGINE.glob("*.py"),
+        *_ENGINE.glob("kernels/*.py"),
+        *(_ENGINE.parent / name for name in ("elementary.py", "model/dynamics.py")),
+    ],
 )
 
 entry_kernel, kernel = entry_kernels(PACKAGE), PACKAGE.kernel

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from botyard.elementary import atan2, cosine_sine, power, tan
 from botyard.engine.commands import FARTHEST
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.broadphase import OBSTACLE
@@ -26,7 +27,7 @@ from botyard.engine.kernels.contacts import (
     wake,
 )
 from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
-from botyard.engine.kernels.motion import cosine_sine, wrap
+from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.polygons import length
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.masslayout import (
@@ -441,11 +442,11 @@ def drive(slots: F8, flags: I8, count: int, h: float) -> None:
                     w,
                 )
         if slots[s, DL] < 1.0 or slots[s, DA] < 1.0:
-            linear = math.pow(slots[s, DL], h)
+            linear = power(slots[s, DL], h)
             slots[s, VX], slots[s, VY], slots[s, W] = (
                 slots[s, VX] * linear,
                 slots[s, VY] * linear,
-                slots[s, W] * math.pow(slots[s, DA], h),
+                slots[s, W] * power(slots[s, DA], h),
             )
 
 
@@ -516,7 +517,7 @@ def note(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
     if flags[s, FEELS]:
         c, sine = slots[s, C], slots[s, S]
         x, y = x + c * slots[s, OX] - sine * slots[s, OY], y + sine * slots[s, OX] + c * slots[s, OY]
-        bearing = math.atan2(c * y - sine * x, c * x + sine * y)
+        bearing = atan2(c * y - sine * x, c * x + sine * y)
         bits[s] |= np.uint64(1) << np.uint64(int(math.floor(bearing / (2.0 * math.pi) * SECTORS)) % SECTORS)
 
 
@@ -587,7 +588,7 @@ def end_mass(
     # the twist that leads there: the logarithm of SE(2), see `geometry.log`
     c, sine = cosine_sine(slots[s, STH])
     along, across, half = c * dx + sine * dy, c * dy - sine * dx, 0.5 * turn
-    cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / math.tan(half)
+    cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / tan(half)
     disp[i, 0], disp[i, 1], disp[i, 2] = cot * along + half * across, cot * across - half * along, turn
     if flags[s, CONTROL] != MOTORS:
         return False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
 from botyard.engine.layout import State
 
@@ -29,30 +30,6 @@ HEADING_MIN = 0.007
 S1, S2, S3, S4, S5 = -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800
 C1, C2, C3, C4 = -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800
 """Coefficients of the series in `turning`."""
-HALF_PI_HIGH, HALF_PI_LOW = 1.57079632673412561417, 6.07710050650619224932e-11
-"""π/2 in two parts; the first has 33 bits, so that small multiples of it are exact."""
-SIN1, SIN2, SIN3 = -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04
-SIN4, SIN5, SIN6 = 2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10
-COS1, COS2, COS3 = 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05
-COS4, COS5, COS6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11
-"""Coefficients of fdlibm's polynomials for −π/4 … π/4."""
-
-
-@inline_kernel
-def cosine_sine(angle: float) -> tuple[float, float]:
-    """Cosine and sine, each to within 2e-16, of an angle below 1e5 rad.
-
-    Half the time of two calls of the C library, and the same everywhere, which that does not promise. Argument reduction and
-    polynomials of fdlibm (Ng, 1993, k_sin.c and k_cos.c).
-    """
-    k = math.floor(angle * (2.0 / math.pi) + 0.5)
-    r = (angle - k * HALF_PI_HIGH) - k * HALF_PI_LOW
-    z = r * r
-    s = r + r * z * (SIN1 + z * (SIN2 + z * (SIN3 + z * (SIN4 + z * (SIN5 + z * SIN6)))))
-    c = 1.0 - (0.5 * z - z * z * (COS1 + z * (COS2 + z * (COS3 + z * (COS4 + z * (COS5 + z * COS6))))))
-    quarter = int(k) & 3
-    c, s = (s, c) if quarter & 1 else (c, s)
-    return (-c if (quarter + 1) & 2 else c), (-s if quarter & 2 else s)
 
 
 @kernel
@@ -168,7 +145,8 @@ def turning(dth: float) -> tuple[float, float]:
         return 1.0 + q * (S1 + q * (S2 + q * (S3 + q * (S4 + q * S5)))), dth * (
             0.5 + q * (C1 + q * (C2 + q * (C3 + q * C4)))
         )
-    return math.sin(dth) / dth, (1.0 - math.cos(dth)) / dth
+    c, s = cosine_sine(dth)
+    return s / dth, (1.0 - c) / dth
 
 
 @kernel

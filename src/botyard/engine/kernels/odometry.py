@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
-from botyard.engine.kernels.motion import arc, cosine_sine, wrap
+from botyard.engine.kernels.motion import arc, wrap
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, U8, State
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel
-from botyard.engine.kernels.motion import cosine_sine
 from botyard.engine.layout import F8, Bodies, State
 
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from botyard.elementary import cosine_sine, hypot
 from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.grid import wall_distance
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
-from botyard.engine.kernels.motion import cosine_sine
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.layout import F8, I2, I4, I8, U2, U8, Bins, Bodies, Grid, State
 
@@ -232,7 +232,7 @@ def aim_beams(fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th
         if wobble > 0.0:
             for j in range(beam_first[b] - first, beam_first[b + 1] - first):
                 error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
-                ec, es = math.cos(error), math.sin(error)
+                ec, es = cosine_sine(error)
                 dx, dy = dir_x[j], dir_y[j]
                 dir_x[j], dir_y[j] = away_from_zero(dx * ec - dy * es), away_from_zero(dx * es + dy * ec)
 
@@ -304,12 +304,12 @@ def walk_beams(grid: Grid, beams: Beams, count: int, mask: int) -> None:
             raw[j] = min(best * h, raw[j])
             bright[j] = 1 if plain else brights[hit]
             if bright[j] > 1:
-                cosine[j] = abs(dx * seg[hit, 3] - dy * seg[hit, 2]) / math.hypot(seg[hit, 2], seg[hit, 3])
+                cosine[j] = abs(dx * seg[hit, 3] - dy * seg[hit, 2]) / hypot(seg[hit, 2], seg[hit, 3])
         if best2 < before2:
             raw[j2] = min(best2 * h, raw[j2])
             bright[j2] = 1 if plain else brights[hit2]
             if bright[j2] > 1:
-                cosine[j2] = abs(dx2 * seg[hit2, 3] - dy2 * seg[hit2, 2]) / math.hypot(seg[hit2, 2], seg[hit2, 3])
+                cosine[j2] = abs(dx2 * seg[hit2, 3] - dy2 * seg[hit2, 2]) / hypot(seg[hit2, 2], seg[hit2, 3])
 
 
 @inline_kernel
@@ -332,7 +332,7 @@ def shorten(beams: Beams, j: int, bright: int, world: F8, vert_start: I8, p0: in
     if best < exact:
         beams.raw[j], beams.bright[j] = best, bright
         if bright > 1:
-            beams.cosine[j] = abs(dx * hit_y - dy * hit_x) / math.hypot(hit_x, hit_y)
+            beams.cosine[j] = abs(dx * hit_y - dy * hit_x) / hypot(hit_x, hit_y)
 
 
 @inline_kernel

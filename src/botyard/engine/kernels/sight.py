@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
+from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import entry_kernel
 from botyard.engine.kernels.raycast import aim, away_from_zero, segment_range, stride
 from botyard.engine.layout import F8, I8, U1, World
@@ -43,7 +42,8 @@ def look(world: World, seen: U1, eye: int, x: float, y: float, bearings: F8, rea
     gx, gy = (x - grid.x0) / h, (y - grid.y0) / h
     corners, part_start, vert_start, radius = bodies.world, bodies.part_start, bodies.vert_start, bodies.radius
     for k in range(bearings.shape[0]):
-        dx, dy = away_from_zero(math.cos(bearings[k])), away_from_zero(math.sin(bearings[k]))
+        c, s = cosine_sine(bearings[k])
+        dx, dy = away_from_zero(c), away_from_zero(s)
         best, hit = reach / h, NOTHING
         walk = aim(gx, gy, dx, dy, nx, ny, best)
         sx, sy, base, quadrant, ix, iy, t = walk[6], walk[7], walk[8], walk[9], walk[10], walk[11], walk[12]

@@ -1,0 +1,130 @@
+"""The functions of `botyard.elementary` for arrays: each number that comes out is, to the last bit, what they give for that number.
+
+Plain NumPy, in the same order of operations; `+ - * /`, `sqrt` and comparisons of NumPy are exactly rounded whatever instructions the
+processor has, its sines and arctangents are not. For sums of products that must be the same everywhere there is no ``@`` either: BLAS
+adds up in an order of its own. Short arrays are done number by number, which takes less time. A leaf.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from botyard import elementary as one
+from botyard.elementary import (
+    ATAN_1,
+    ATAN_1_LOW,
+    ATAN_3_HALVES,
+    ATAN_3_HALVES_LOW,
+    ATAN_HALF,
+    ATAN_HALF_LOW,
+    CANCELLED,
+    HALF_PI,
+    HALF_PI_1,
+    HALF_PI_1_REST,
+    HALF_PI_LOW,
+    LARGE_ANGLE,
+    PI,
+    PI_LOW,
+    TO_WHOLE,
+    TWO_BY_PI,
+    atan_series,
+    cosine_near_zero,
+    sine_near_zero,
+)  # fmt: skip
+
+F8 = NDArray[np.float64]
+
+SHORT: Final = 24
+"""Arrays up to this length are done number by number."""
+_near_zero: Final[tuple[Any, Any]] = (cosine_near_zero, sine_near_zero)
+_series: Final[Any] = atan_series
+
+
+def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
+    """Cosines and sines of angles, rad, each of the shape of `angles`."""
+    x = np.asarray(angles, np.float64)
+    if x.size <= SHORT:
+        both = np.array([one.cosine_sine(a) for a in x.ravel().tolist()]).reshape(*x.shape, 2)
+        return both[..., 0], both[..., 1]
+    with np.errstate(invalid="ignore", over="ignore"):
+        small = np.abs(x) <= LARGE_ANGLE
+        near = x if small.all() else np.where(small, x, 0.0)
+        quarters = (near * TWO_BY_PI + TO_WHOLE) - TO_WHOLE
+        t = near - quarters * HALF_PI_1
+        w = quarters * HALF_PI_1_REST
+        r = t - w
+        rest = (t - r) - w
+        rare = ~small | (np.abs(r) < np.abs(quarters) * CANCELLED)
+        cosine, sine = (near_zero(r, rest) for near_zero in _near_zero)
+        quarter = quarters.astype(np.int64)
+        odd = (quarter & 1).astype(np.bool_)
+        c, s = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
+        c, s = np.where((quarter + 1) & 2, -c, c), np.where(quarter & 2, -s, s)
+    for at in zip(*np.nonzero(rare), strict=True):
+        c[at], s[at] = one.cosine_sine(float(x[at]))
+    return c, s
+
+
+def sin(angles: ArrayLike) -> F8:
+    """Sines of angles, rad."""
+    return cosine_sine(angles)[1]
+
+
+def cos(angles: ArrayLike) -> F8:
+    """Cosines of angles, rad."""
+    return cosine_sine(angles)[0]
+
+
+def atan2(y: ArrayLike, x: ArrayLike) -> F8:
+    """Directions of the vectors (x, y), rad, in −π … π; both are broadcast."""
+    ys, xs = np.broadcast_arrays(np.asarray(y, np.float64), np.asarray(x, np.float64))
+    if xs.size <= SHORT:
+        return _each(one.atan2, ys, xs)
+    size_x, size_y = np.abs(xs), np.abs(ys)
+    plain = (size_x > 0.0) & (size_y > 0.0) & (size_x < math.inf) & (size_y < math.inf)
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        z = _atan_of_size(np.divide(size_y, size_x, out=np.zeros(xs.shape), where=plain))
+        z = np.where(xs < 0.0, PI - (z - PI_LOW), z)
+    z = np.where(ys < 0.0, -z, z)
+    for at in zip(*np.nonzero(~plain), strict=True):
+        z[at] = one.atan2(float(ys[at]), float(xs[at]))
+    return z
+
+
+def _atan_of_size(size: F8) -> F8:
+    """`elementary.atan` of numbers that are not negative."""
+    found = np.where(size < 2.0**-27, size, size - size * _series(size))
+    for low, high, begin, rest, reduced in (
+        (0.4375, 0.6875, ATAN_HALF, ATAN_HALF_LOW, lambda v: (2.0 * v - 1.0) / (2.0 + v)),
+        (0.6875, 1.1875, ATAN_1, ATAN_1_LOW, lambda v: (v - 1.0) / (v + 1.0)),
+        (1.1875, 2.4375, ATAN_3_HALVES, ATAN_3_HALVES_LOW, lambda v: (v - 1.5) / (1.0 + 1.5 * v)),
+        (2.4375, math.inf, HALF_PI, HALF_PI_LOW, lambda v: -1.0 / v),
+    ):
+        chosen = (size >= low) & ((size < high) | (high == math.inf))
+        q = reduced(size[chosen])
+        found[chosen] = begin - ((q * _series(q) - rest) - q)
+    return found
+
+
+def hypot(x: ArrayLike, y: ArrayLike) -> F8:
+    """Lengths of the vectors (x, y); both are broadcast."""
+    xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        size = np.abs(xs) + np.abs(ys)
+        lengths = np.asarray(np.sqrt(xs * xs + ys * ys))
+    for at in zip(*np.nonzero(~((size > 1e-140) & (size < 1e150))), strict=True):
+        lengths[at] = one.hypot(float(xs[at]), float(ys[at]))
+    return lengths
+
+
+def _each(function: Callable[..., float], *arrays: F8) -> F8:
+    found = [function(*numbers) for numbers in zip(*(a.ravel().tolist() for a in arrays), strict=True)]
+    return np.array(found, np.float64).reshape(arrays[0].shape)
+
+
+__all__ = ["atan2", "cos", "cosine_sine", "hypot", "sin"]
