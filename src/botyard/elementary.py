@@ -23,15 +23,29 @@ All are kernels: other kernels may call them, and from Python they are plain fun
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from botyard.native.packages import Package
 
 PACKAGE: Final = Package("elementary", [Path(__file__)])
-inline_kernel, kernel = PACKAGE.inline_kernel, PACKAGE.kernel
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """`Package.kernel`, for callers in Python that want to know the types."""
+    PACKAGE.kernel(function)
+    return function
+
+
+def inline_kernel(function: F) -> F:
+    """`Package.inline_kernel`, likewise."""
+    PACKAGE.inline_kernel(function)
+    return function
+
 
 TO_WHOLE: Final = 6755399441055744.0
 """1.5 · 2⁵²: added and taken away again, it rounds a number below 2⁵¹ to the nearest whole one."""

@@ -43,6 +43,13 @@ SHORT: Final = 24
 """Arrays up to this length are done number by number."""
 _near_zero: Final[tuple[Any, Any]] = (cosine_near_zero, sine_near_zero)
 _series: Final[Any] = atan_series
+_PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]] = (
+    (0.4375, 0.6875, ATAN_HALF, ATAN_HALF_LOW, lambda v: (2.0 * v - 1.0) / (2.0 + v)),
+    (0.6875, 1.1875, ATAN_1, ATAN_1_LOW, lambda v: (v - 1.0) / (v + 1.0)),
+    (1.1875, 2.4375, ATAN_3_HALVES, ATAN_3_HALVES_LOW, lambda v: (v - 1.5) / (1.0 + 1.5 * v)),
+    (2.4375, math.nan, HALF_PI, HALF_PI_LOW, lambda v: -1.0 / v),
+)
+"""Where the arctangent is taken of another number: from, to (NaN: no end), that number's arctangent in two parts, and which it is."""
 
 
 def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
@@ -99,13 +106,8 @@ def atan2(y: ArrayLike, x: ArrayLike) -> F8:
 def _atan_of_size(size: F8) -> F8:
     """`elementary.atan` of numbers that are not negative."""
     found = np.where(size < 2.0**-27, size, size - size * _series(size))
-    for low, high, begin, rest, reduced in (
-        (0.4375, 0.6875, ATAN_HALF, ATAN_HALF_LOW, lambda v: (2.0 * v - 1.0) / (2.0 + v)),
-        (0.6875, 1.1875, ATAN_1, ATAN_1_LOW, lambda v: (v - 1.0) / (v + 1.0)),
-        (1.1875, 2.4375, ATAN_3_HALVES, ATAN_3_HALVES_LOW, lambda v: (v - 1.5) / (1.0 + 1.5 * v)),
-        (2.4375, math.inf, HALF_PI, HALF_PI_LOW, lambda v: -1.0 / v),
-    ):
-        chosen = (size >= low) & ((size < high) | (high == math.inf))
+    for low, high, begin, rest, reduced in _PIECES:
+        chosen = (size >= low) & ~(size >= high)
         q = reduced(size[chosen])
         found[chosen] = begin - ((q * _series(q) - rest) - q)
     return found
