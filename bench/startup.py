@@ -1,88 +1,103 @@
-"""Import time, first step cold and cached, start-up to "ready"; each in a process of its own, wall seconds, least of three.
+"""What it costs to start and to stay: import, first step, "ready", with kernels of the library, of the user's cache, and of neither;
+resident memory of the simulator and of the process that looks after it. Each in a process of its own; wall seconds, least of three.
 
-Python keeps the byte code of modules, as it does for a user, whatever the environment says.
+Python keeps the byte code of modules, as it does for a user, whatever the environment says; "cold" is without that, too.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from bench.common import cpu, map_path
 from bench.reference import Yardstick
+from botyard.engine.kernels.jit import PACKAGE
 from botyard.formats.registry import load_scene
+from botyard.native.shipped import is_shipped, library
 
 BYTE_CODE = tempfile.TemporaryDirectory(prefix="bench-startup-")
-STEP = "import botyard; s = botyard.Simulation.load('office'); r = s.add_robot('p3dx'); s.step(); r.laser.read()"
-SERVE = [
-    "-m",
-    "botyard",
-    "-m",
-    "office",
-    "-r",
-    "p3dx",
-    "-r",
-    "amigo",
-    "--noninteractive",
-    "--no-crash-restart",
-    "-p",
-    "21401",
-]
+STEP = "import botyard; s = botyard.Simulation.load('office'); r = s.add_robot('p3dx'); s.step()"
+SERVE = ["-m", "botyard", "-m", "office", "-r", "p3dx", "--no-gui", "-p", "21401"]
+WANTED = {"import and first step": 0.6, "ready": 0.8, "ready, no byte code": 1.5, "simulator": 70.0, "supervisor": 15.0}
+"""Seconds, and MB of resident memory, on a quiet machine."""
+AMRISIM = "AMRISim: 0.5 … 2.3 s, 69 … 101 MB (measured beside the records of Stage)"
 
 
-FLOORS = {"cached": 1.5, "cold": 10.0}
-"""To "ready", s, on the machine of the records."""
+def environment(mode: str, cache: str | None = None, byte_code: str | None = None) -> dict[str, str]:
+    """Environment of a process with kernels of a mode (`botyard.native.packages.mode`)."""
+    found = {**os.environ, "BOTYARD_KERNELS": mode, "PYTHONPYCACHEPREFIX": byte_code or BYTE_CODE.name}
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return {**found, **({"NUMBA_CACHE_DIR": cache} if cache else {})}
 
 
-def timed(args: list[str], cache: str | None = None, until: str | None = None) -> float:
-    environment = {**os.environ, **({"NUMBA_CACHE_DIR": cache} if cache else {}), "PYTHONPYCACHEPREFIX": BYTE_CODE.name}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+def timed(args: list[str], env: dict[str, str]) -> float:
+    """Seconds from the start to the end of a program."""
     begin = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, *args], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    if until is None:
-        process.wait()
-    else:
+    subprocess.run([sys.executable, *args], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - begin
+
+
+def resident(pid: int) -> float:
+    """Resident memory of a process, MB."""
+    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[0]) / 1024
+
+
+def served(env: dict[str, str]) -> tuple[float, float, float]:
+    """Seconds until "ready"; MB of the simulator and of its supervisor, half a second later."""
+    begin = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, *SERVE], env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
         for line in process.stdout:
-            if until in line:
+            if b"ready" in line:
                 break
-    seconds = time.perf_counter() - begin
-    process.terminate()
-    process.wait()
-    return seconds
+        seconds = time.perf_counter() - begin
+        time.sleep(0.5)
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        found = seconds, resident(int(workers[0])), resident(process.pid)
+        process.terminate()
+    return found
+
+
+def row(name: str, value: float, unit: str = "s", wanted: float | None = None) -> None:
+    """Print one figure."""
+    judged = "" if wanted is None else f"   {wanted:g} wanted: {'met' if value <= wanted else 'missed'}"
+    print(f"   {name:44} {value:7.2f} {unit}{judged}")
 
 
 def main() -> None:
+    """Print all figures."""
     yardstick = Yardstick()
     yardstick.measure()
-    timed(["-c", STEP])  # fills the caches
-    timed(SERVE, until="ready")
-    nothing = min(timed(["-c", "pass"]) for _ in range(3))
-    print(f"reference: python -c pass {nothing:.3f} s")
-    rows = [
-        ("import botyard", lambda: timed(["-c", "import botyard"])),
-        ("import numpy, numba", lambda: timed(["-c", "import numpy, numba"])),
-        ("first step and scan, cached", lambda: timed(["-c", STEP])),
-        ('botyard until "ready", cached', lambda: timed(SERVE, until="ready")),
-    ]
-    for name, run in rows:
-        best = min(run() for _ in range(3))
-        wanted = f"   floor {yardstick.judge(best, FLOORS['cached'])}" if "ready" in name else ""
-        print(f"   {name:32} {best:6.2f} s   {best / nothing:6.1f} x reference{wanted}")
+    print(
+        f"reference: python -c pass {min(timed(['-c', 'pass'], environment('auto')) for _ in range(3)):.3f} s; {AMRISIM}"
+    )
+    shipped = is_shipped(PACKAGE)
+    print(f"kernels of the library: {library().target if shipped else 'none; see python -m tools.kernels'}")
+    for mode in ["native"] * shipped + ["jit"]:
+        aim = WANTED if mode == "native" else {}
+        env = environment(mode)
+        timed(["-c", STEP], env)  # fills the caches
+        served(env)
+        print("kernels of the library" if mode == "native" else "kernels of the user's cache")
+        row("import botyard", min(timed(["-c", "import botyard"], env) for _ in range(3)))
+        first = min(timed(["-c", STEP], env) for _ in range(3))
+        row("import and first step", first, wanted=aim.get("import and first step"))
+        ready, simulator, supervisor = (min(column) for column in zip(*(served(env) for _ in range(3)), strict=True))
+        row('until "ready"', ready, wanted=aim.get("ready"))
+        row("resident memory of the simulator", simulator, "MB", aim.get("simulator"))
+        row("resident memory of its supervisor", supervisor, "MB", aim.get("supervisor"))
+        with tempfile.TemporaryDirectory() as folder:
+            cold = served(environment(mode, folder, f"{folder}/byte-code"))[0]
+        row("first start ever: no byte code, no cache", cold, wanted=aim.get("ready, no byte code"))
     path, name = map_path()
     seconds, plain = cpu(lambda: load_scene(path), 3), cpu(lambda: load_scene("office"), 3)
     print(f"   reading {name}: {seconds:.3f} CPU s, {seconds / plain:.0f} x the shipped office")
-    with tempfile.TemporaryDirectory() as folder:
-        cold = timed(["-c", STEP], folder)
-    print(f"   first step and scan, cold cache    {cold:5.1f} s   {cold / nothing:6.0f} x reference")
-    with tempfile.TemporaryDirectory() as folder:
-        cold = timed(SERVE, folder, until="ready")
     yardstick.measure()
-    wanted = yardstick.judge(cold, FLOORS["cold"])
-    print(f'   botyard until "ready", cold cache {cold:5.1f} s   {cold / nothing:6.0f} x reference   floor {wanted}')
     print(f"   {yardstick}")
