@@ -76,17 +76,19 @@ peers: $(VENV)/.all
 # Many tests wait for real programs most of the time: with one worker more than there are cores the whole takes a third less.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr `nproc 2>/dev/null || echo 2` + 1)
 
-# They run compiled, on all cores, and the engine's once more without the compiler: real tracebacks, coverage, and proof that both
-# give the same results.
+# They run with the library of kernels, on all cores; the engine's once more with what Numba compiles for this machine, and once more without
+# a compiler: real tracebacks, coverage, and proof that all three give the same results.
 test: $(VENV)/.all web peers
 	$(BIN)/python tools/build_web.py --install-node test
 	$(BIN)/python -m tools.kernels --if-possible
 	$(BIN)/botyard warmup
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+	BOTYARD_KERNELS=jit $(BIN)/botyard warmup
+	BOTYARD_KERNELS=jit $(BIN)/python -m pytest -n auto tests/engine tests/devices $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow_without_jit" tests/engine tests/devices $(ARGS)
 
 # What lies below the servers, and its tests: no browser, no peers, no Node. For machines on which "make test" cannot run, and for coverage.
-LAYERS := leaves model formats protocols engine devices controllers
+LAYERS := leaves native model formats protocols engine devices controllers
 BELOW := $(LAYERS:%=tests/%) tests/test_api.py tests/test_api_errors.py tests/test_state.py tests/test_journal.py
 
 test-layers: $(VENV)/.all

@@ -48,7 +48,10 @@ def is_current(folder: Path, platform: str) -> bool:
     import botyard.sim.warmup
     import botyard.traffic.compare  # noqa: F401  # all entries
 
-    table = read_table(folder)
+    try:
+        table = read_table(folder)
+    except ValueError:
+        return False
     return (
         table is not None
         and table["platform"] == platform

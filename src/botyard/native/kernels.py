@@ -199,7 +199,7 @@ def _address(entry: Entry[Any]) -> int | None:
     try:
         from botyard.native.compiler import address_of_compiled
     except ModuleNotFoundError as error:
-        if error.name not in ("numba", "llvmlite"):
+        if not _is_of_the_compiler(error.name):
             raise
         from botyard.native.shipped import library
 
@@ -209,6 +209,10 @@ def _address(entry: Entry[Any]) -> int | None:
 
     assert entry.kinds is not None
     return address_of_compiled(entry.function, entry.kinds, entry.result)
+
+
+def _is_of_the_compiler(module: str | None) -> bool:
+    return module is not None and module.partition(".")[0] in ("numba", "llvmlite")
 
 
 __all__ = ["ENTRIES", "Entry", "entry_kernels"]

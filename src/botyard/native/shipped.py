@@ -19,11 +19,24 @@ TABLE: Final = "kernels.json"
 
 
 def read_table(folder: Path) -> dict[str, Any] | None:
-    """What is said of the library in a folder (`botyard.native.build.build` writes it); None: there is none."""
+    """What is said of the library in a folder (`botyard.native.build.build` writes it); None: there is none.
+
+    Raises
+    ------
+    ValueError
+        It is no such table.
+    """
     try:
-        table: dict[str, Any] = json.loads((folder / TABLE).read_text("utf-8"))
+        table = json.loads((folder / TABLE).read_text("utf-8"))
     except FileNotFoundError:
         return None
+    texts, tables = ("platform", "cpu", "file", "convention"), ("sources", "entries")
+    if (
+        not isinstance(table, dict)
+        or any(not isinstance(table.get(name), str) for name in texts)
+        or any(not isinstance(table.get(name), dict) for name in tables)
+    ):
+        raise ValueError(f"{TABLE} is no table of a library")
     return table
 
 
@@ -55,7 +68,10 @@ class Library:
         return "" if self.why_not else str(self._table["cpu"])
 
     def _load(self, folder: Path) -> str:
-        table = read_table(folder)
+        try:
+            table = read_table(folder)
+        except ValueError as error:
+            return f"compiled kernels are damaged: {error}"
         if table is None:
             return "this installation has no compiled kernels"
         self._table = table

@@ -1,0 +1,219 @@
+"""Kernels: what may be handed over, where their code comes from, and that it gives the same wherever that is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from botyard.errors import KernelsError
+from botyard.native import kernels, shipped
+from botyard.native.kernels import Entry, entry_kernels
+from botyard.native.kinds import LastPack, Pack, address_of, format_of, kind_of, words_of
+from botyard.native.packages import CONVENTION, Package, digest_of, mode
+from botyard.native.shipped import Library
+
+PACKAGE = Package("sums", [Path(__file__)])
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Pair(NamedTuple):
+    """Two arrays and a number."""
+
+    a: np.ndarray
+    b: np.ndarray
+    scale: float
+
+
+class Outer(NamedTuple):
+    """A pack in a pack."""
+
+    pair: Pair
+    on: bool
+
+
+@PACKAGE.kernel
+def _times(x: float, y: float) -> float:
+    return x * y
+
+
+def _weighted(outer: Outer, extra: np.ndarray, first: int, seed: np.uint64, more: float) -> float:
+    total = more
+    if outer.on:
+        for i in range(first, outer.pair.a.shape[0]):
+            for j in range(outer.pair.b.shape[1]):
+                total += _times(outer.pair.a[i], outer.pair.b[i, j]) * outer.pair.scale
+    extra[0] = total
+    return total + np.float64(seed >> np.uint64(60))
+
+
+def _made() -> Entry[float]:
+    return entry_kernels(PACKAGE)(_weighted)
+
+
+# -- what is handed over
+
+
+@given(hnp.arrays(st.sampled_from(["f8", "i1", "i8", "u2", "?"]), hnp.array_shapes(max_dims=3, min_side=0)))
+def test_words_of_an_array_are_its_address_and_shape(array: np.ndarray) -> None:
+    address, *shape = words_of(array, kind_of(array))
+    assert tuple(shape) == array.shape
+    if array.size:
+        assert address == array.ctypes.data
+    array.flags.writeable = False
+    assert address_of(array) == array.ctypes.data
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (np.zeros(3, np.complex128), "no arrays of complex128"),
+        ((1, 2), "named tuples only"),
+        ("text", "not str"),
+        (np.zeros(3, ">f8"), "no arrays of"),
+    ],
+)  # fmt: skip
+def test_what_kernels_do_not_take(value: object, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        kind_of(value)
+
+
+def test_an_argument_of_another_kind_is_refused_by_name() -> None:
+    pair = Pair(np.zeros(3), np.zeros((3, 2)), 1.0)
+    Pack(pair)
+    with pytest.raises(TypeError, match=r"Pair\.b: expected an array f8\[2\], found float64\[1\]"):
+        Pack(pair._replace(b=np.zeros(3)))
+    with pytest.raises(TypeError, match=r"Pair\.a: expected an array f8\[1\], found int64\[1\]"):
+        Pack(pair._replace(a=np.zeros(3, np.int64)))
+    with pytest.raises(TypeError, match=r"Pair\.a: an array must be contiguous"):
+        Pack(pair._replace(a=np.zeros((3, 2))[:, 0]))
+
+
+def test_a_pack_is_made_anew_for_another_tuple_only() -> None:
+    packed: LastPack[Pair] = LastPack()
+    pair = Pair(np.zeros(3), np.zeros((3, 2)), 1.0)
+    one = packed(pair)
+    assert packed(pair) is one and packed(pair._replace(scale=2.0)) is not one
+    inner = Outer(one, True)  # type: ignore[arg-type]
+    assert Pack(inner).value == Outer(pair, True)
+    assert format_of([Pack(inner).kind]) == "Q?7x"
+
+
+# -- where code comes from
+
+
+@pytest.mark.parametrize("chosen", ["python", "jit"])
+def test_an_entry_gives_the_same_in_each_mode(chosen: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if mode() == "python":
+        pytest.skip("the compiler is off")
+    monkeypatch.setenv("BOTYARD_KERNELS", chosen)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    entry, rng = _made(), np.random.default_rng(1)
+    pair = Pair(rng.random(5), rng.random((5, 2)), 0.5)
+    extra = np.zeros(1)
+    seed = np.uint64(7 << 60)
+    for first in (0, 3):  # an int for a float parameter is as good
+        got = entry(Pack(Outer(Pack(pair), True)), extra, first, seed, 1)  # type: ignore[arg-type]
+        assert got == _weighted(Outer(pair, True), np.zeros(1), first, seed, 1.0)
+        assert extra[0] + 7.0 == got
+    assert entry(Pack(Outer(Pack(pair), False)), extra, 0, 1, 1.5) == 1.5  # type: ignore[arg-type]
+    assert entry.is_ready and entry.is_at_hand
+    with pytest.raises(TypeError):
+        entry(1, 2)
+
+
+def test_a_mode_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.setenv("BOTYARD_KERNELS", "fast")
+    with pytest.raises(ValueError, match="expected auto, native, jit or python, found 'fast'"):
+        mode()
+
+
+def test_without_library_and_compiler_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOTYARD_KERNELS", "auto")
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.setitem(sys.modules, "botyard.native.compiler", None)
+    monkeypatch.setattr(kernels, "_is_of_the_compiler", lambda _name: True)
+    with pytest.raises(KernelsError, match=r'compiling them needs the extra "jit".*install "'):
+        _made()(Pack(Outer(Pack(Pair(np.zeros(1), np.zeros((1, 1)), 1.0)), True)), np.zeros(1), 0, 0, 0.0)  # type: ignore[arg-type]
+
+
+# -- the library
+
+
+def _library(folder: Path, **changes: object) -> Library:
+    table = {
+        "platform": shipped.this_platform(), "cpu": "generic", "file": "kernels.so", "convention": digest_of(CONVENTION), "sources": {},
+        "entries": {}, **changes,
+    }  # fmt: skip
+    (folder / shipped.TABLE).write_text(json.dumps(table))
+    return Library(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"platform": "plan9-mips"}, "are for plan9-mips, this is"),
+        ({"convention": "0123456789abcdef"}, "of another version"),
+        ({}, "cannot be loaded"),
+    ],
+)  # fmt: skip
+def test_a_library_that_does_not_fit_is_left_alone(changes: dict[str, object], said: str, tmp_path: Path) -> None:
+    (tmp_path / "kernels.so").write_bytes(b"\x7fELF, or nearly")
+    found = _library(tmp_path, **changes)
+    assert said in found.why_not and not found.fits(PACKAGE) and found.address(PACKAGE, "x()") is None
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"platform": 3}'])
+def test_a_damaged_table_is_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / shipped.TABLE).write_text(text)
+    assert "damaged" in Library(tmp_path).why_not
+
+
+def test_no_library(tmp_path: Path) -> None:
+    assert "no compiled kernels" in Library(tmp_path).why_not
+
+
+MAKE = """
+import sys
+from pathlib import Path
+import numpy as np
+import tests.native.test_kernels as t
+from botyard.native import build
+from botyard.native.kinds import Pack
+from botyard.native.shipped import this_platform
+
+entry = t._made()
+outer = Pack(t.Outer(Pack(t.Pair(np.ones(3), np.ones((3, 2)), 2.0)), True))
+import os
+os.environ["BOTYARD_KERNELS"] = "python"
+entry(outer, np.zeros(1), 0, 0, 0.0)
+build.build([entry], [build.module_of(entry)], build.TARGETS[this_platform()], Path(sys.argv[1]))
+"""
+
+
+def test_a_library_is_made_and_used(tmp_path: Path) -> None:
+    """The whole way: an entry is compiled into a library, and called from it in a process without Numba."""
+    if mode() == "python" or shipped.this_platform() != "linux-x86_64":
+        pytest.skip("needs the compiler, and a linker for this platform")
+    subprocess.run([sys.executable, "-c", MAKE, str(tmp_path)], cwd=ROOT, check=True, timeout=300)
+    code = (
+        "import sys; from pathlib import Path; import numpy as np; import tests.native.test_kernels as t\n"
+        "from botyard.native import shipped; from botyard.native.kinds import Pack\n"
+        f"shipped.library = lambda found=shipped.Library(Path({str(tmp_path)!r})): found\n"
+        "entry = t._made(); outer = Pack(t.Outer(Pack(t.Pair(np.ones(3), np.ones((3, 2)), 2.0)), True))\n"
+        "print(entry(outer, np.zeros(1), 1, 0, 0.25), 'numba' in sys.modules)"
+    )
+    env = {"BOTYARD_KERNELS": "native", "PYTHONPATH": ":".join(["src", *sys.path]), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300, env=env)
+    assert done.stdout == "8.25 False\n", done.stderr
+    other = Package("sums", [Path(__file__), Path(shipped.__file__)])
+    assert Library(tmp_path).fits(PACKAGE) and not Library(tmp_path).fits(other), "other sources"
