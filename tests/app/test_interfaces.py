@@ -106,7 +106,7 @@ def test_one_that_cannot_be_loaded_is_listed_with_why(tmp_path: Path, monkeypatc
     )
     (tmp_path / "botyard_broken.py").write_text("raise SystemExit(3)\n")
     (tmp_path / "botyard_own.py").write_text(
-        "from botyard.interfaces.registry import Carrier, Interface\nit = Interface(name='own', about='', carrier=Carrier.OWN)\n"
+        "from botyard.interfaces.interface import Carrier, Interface\nit = Interface(name='own', about='', carrier=Carrier.OWN)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     rows = {row[0]: row for row in interface_rows()}

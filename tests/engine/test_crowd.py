@@ -120,10 +120,10 @@ def test_programs_of_forces_do_not_heap_up_bodies_either(caplog: pytest.LogCaptu
         assert sum(math.hypot(*robot.truth[:2]) < RADIUS for robot in sim.robots.values()) == MOST
         assert caplog.text.count("cannot be put") == 2, "of each the first"
         last: Any = bodies[-1]
-        last.acts("twist", lambda: last._advance((-1e300, 0.0, 0.0)))
+        last.set_step_hook("twist", lambda: last._advance((-1e300, 0.0, 0.0)))
         ambf._before_step()
         ambf._before_step()
-        assert not bodies[-1].acting("twist"), "it is no longer tried"  # type: ignore[attr-defined]
+        assert not bodies[-1].has_step_hook("twist"), "the command is dropped"  # type: ignore[attr-defined]
         ambf.close()
         parts.close()
 

@@ -13,7 +13,7 @@ from botyard.app.builtin import AMBF
 from botyard.control import Control
 from botyard.interfaces.ambf import link as module
 from botyard.interfaces.ambf.link import Link, LinkSession
-from botyard.interfaces.registry import Door, caller_of
+from botyard.interfaces.interface import Door, caller_of
 from botyard.protocols.ambf.link import LONGEST, FrameReader, Kind, frame, parse_topics
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import types
@@ -147,7 +147,7 @@ def test_a_long_command_in_small_pieces_costs_no_more_than_its_length() -> None:
     ("data", "told"),
     [
         (b"\xff\xff\xff\xff\x00", "expected a frame of 1"),
-        (frame(Kind.TOPICS, 0, b"{}"), "only the simulator sends topics"),
+        (frame(Kind.TOPICS, 0, b"{}"), "only the simulator sends"),
     ],
 )
 def test_what_makes_no_sense_ends_the_connection(data: bytes, told: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from botyard.control import Place
 from botyard.errors import BotyardError
 from botyard.geometry import Pose
-from botyard.interfaces.registry import Carrier, Door, Interface
+from botyard.interfaces.interface import Carrier, Door, Interface
 from botyard.testing import check_protocol
 
 

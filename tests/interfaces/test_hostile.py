@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from botyard import Simulation
 from botyard.app.compose import Parts, compose
 from botyard.errors import NotNowError, PortError, WorldError
-from botyard.interfaces.registry import Carrier, Door, Interface, Request, Response
+from botyard.interfaces.interface import Carrier, Door, Interface, Request, Response
 from botyard.servers import pump as pump_module
 from botyard.servers import webpump
 from botyard.servers.carriers import pump_of

@@ -22,18 +22,9 @@ from botyard.app.options import RunOptions
 from botyard.app.served import Run
 from botyard.control import AddRobot, Drive, Level
 from botyard.errors import CommandLineError, PortError, WorldError
-from botyard.interfaces import registry
-from botyard.interfaces.registry import (
-    BUILT_IN,
-    Carrier,
-    Door,
-    Interface,
-    Option,
-    find_interface,
-    interface_names,
-    parse_choice,
-    plug_ins,
-)
+from botyard.interfaces import interface as interface_module
+from botyard.interfaces.interface import Carrier, Door, Interface, Option, caller_of
+from botyard.interfaces.registry import BUILT_IN, find_interface, interface_names, parse_choice, plug_ins
 from botyard.protocols.discovery import REPLY, REQUEST
 from botyard.servers import pump as pump_module
 from botyard.servers.carriers import pump_of
@@ -122,7 +113,7 @@ def test_a_package_that_is_installed_is_found(textproto: ModuleType) -> None:
         ("textproto:port=70000", "expected a whole number from 0 to 65535, found '70000'"),
         ("textproto:timeout=soon", "expected a number from 0 to 3600, found 'soon'"),
         ("textproto:timeout=nan", "expected a number"),
-        ("textproto:port=1,port=2", 'option "port" is said twice'),
+        ("textproto:port=1,port=2", 'option "port" is given twice'),
         ("vda5050", "interface vda5050: botyard traffic vda5050 runs it"),
         ("ros2:domain=233", "interface ros2: domain: expected a whole number from 0 to 232, found '233'"),
         ("ros2:ros_domain_id=1", 'interface ros2: no option "ros_domain_id"'),
@@ -517,7 +508,7 @@ def test_an_interface_with_servers_of_its_own_has_no_pump() -> None:
 
 
 def test_one_that_cannot_be_started_says_why(textproto: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_is_there", lambda module: False)
+    monkeypatch.setattr(interface_module, "_is_there", lambda module: False)
     object.__setattr__(textproto.interface, "modules", ("serial",))
 
     async def main() -> None:
@@ -533,6 +524,6 @@ def test_one_that_cannot_be_started_says_why(textproto: ModuleType, monkeypatch:
 
 
 def test_levels_of_an_interface_bind_its_clients() -> None:
-    assert registry.caller_of(PONG, "a", "k").level is Level.CHANGE
+    assert caller_of(PONG, "a", "k").level is Level.CHANGE
     looks = Interface(name="look", about="", carrier=Carrier.UDP, session=Pong, level=Level.WATCH)
     assert any("DeniedError" in p for p in check_protocol(looks, [b"add"])), "it raises when it may not"

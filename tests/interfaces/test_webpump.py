@@ -15,7 +15,7 @@ from botyard import Simulation
 from botyard.app.compose import Parts, compose
 from botyard.control import Drive
 from botyard.errors import BotyardError, PortError
-from botyard.interfaces.registry import Carrier, Door, Interface, Request, Response
+from botyard.interfaces.interface import Carrier, Door, Interface, Request, Response
 from botyard.servers import webpump
 from botyard.servers.carriers import pump_of
 from botyard.servers.pump import Pump

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from botyard.app.compose import compose
 from botyard.app.page import STATIC
+from botyard.interfaces.interface import Switch
 from botyard.interfaces.page.desk import PageDesk
 from botyard.interfaces.page.viewsource import ViewSource
-from botyard.interfaces.registry import Switch
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.aside import JobLimits
 from botyard.servers.hub import Hub

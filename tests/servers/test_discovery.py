@@ -24,7 +24,7 @@ from botyard.clients.discovery import find_hosts, probe
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PortError
 from botyard.interfaces.discovery import Discovery, interface
-from botyard.interfaces.registry import Switch
+from botyard.interfaces.interface import Switch
 from botyard.protocols.discovery import PORT, REPLY, REQUEST, is_reply, is_request
 from botyard.protocols.tokenbucket import RateLimit
 from botyard.servers.carriers import pump_of

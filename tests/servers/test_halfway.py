@@ -16,9 +16,9 @@ from botyard.control import USER, AddRobot, Caller, Remove, SendMap, SwitchInter
 from botyard.control.later import promise
 from botyard.errors import NotNowError, PortError, WorldError
 from botyard.geometry import Pose
+from botyard.interfaces.interface import Switch
 from botyard.interfaces.page.desk import PageDesk
 from botyard.interfaces.page.viewsource import ViewSource
-from botyard.interfaces.registry import Switch
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.protocols.webgui import messages as msg

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from botyard.interfaces.ros import mapcells
-from botyard.interfaces.ros.mapcells import CELL, MapCells
+from botyard.interfaces.ros.mapcells import CELL_SIZE, MapCells
 from botyard.model import raster
 from botyard.model.raster import RasterAnswer, rasterise
 from botyard.model.scene import Scene
@@ -54,7 +54,7 @@ def test_small_maps_are_there_at_once() -> None:
     sim, host, cells = made(Scene(segments=WALLS))
     version, found = cells.version, cells.get()
     assert found is not None
-    np.testing.assert_array_equal(found.solid, rasterise(sim.scene, CELL).solid)
+    np.testing.assert_array_equal(found.solid, rasterise(sim.scene, CELL_SIZE).solid)
     assert cells.get() is found
     assert cells.version == version
     sim.replace_scene(Scene())
@@ -66,7 +66,7 @@ def test_small_maps_are_there_at_once() -> None:
 
 
 def test_large_ones_come_later_and_only_the_present_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapcells, "QUICK_THINGS", 1)
+    monkeypatch.setattr(mapcells, "INLINE_SHAPES", 1)
     sim, host, cells = made(Scene(segments=WALLS))
     assert cells.get() is None
     assert cells.get() is None
@@ -80,7 +80,7 @@ def test_large_ones_come_later_and_only_the_present_one(monkeypatch: pytest.Monk
     host.work()
     found = cells.get()
     assert found is not None
-    assert (found.x, found.resolution) == (1.0, CELL)
+    assert (found.x, found.resolution) == (1.0, CELL_SIZE)
     assert len({before, between, cells.version}) == 3, "so that it is published"
 
 
@@ -89,7 +89,7 @@ def test_cells_do_not_follow_the_extent(
     far: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(mapcells, "MAX_CELLS", 40_000)
-    monkeypatch.setattr(mapcells, "QUICK", 100)
+    monkeypatch.setattr(mapcells, "INLINE_CELLS", 100)
     _, host, cells = made(
         Scene(segments=np.concatenate([WALLS, [[far, far, far, far - 1.0]]]), points=np.array([[-far, 0.0]]))
     )
@@ -99,7 +99,7 @@ def test_cells_do_not_follow_the_extent(
     assert found is not None
     assert 2_000 < found.solid.size <= 40_000
     assert found.solid.any()
-    assert found.resolution > CELL
+    assert found.resolution > CELL_SIZE
     assert f"published in cells of {found.resolution:g} m" in caplog.text
 
 
@@ -123,7 +123,7 @@ def test_many_long_walls_are_drawn_in_portions(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_process_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapcells, "QUICK_THINGS", 1)
+    monkeypatch.setattr(mapcells, "INLINE_SHAPES", 1)
     scene = Scene(segments=WALLS)
 
     async def get(limits: JobLimits) -> Any:
@@ -133,7 +133,7 @@ def test_a_process_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
                 await asyncio.sleep(0.01)
         return found
 
-    found, here = asyncio.run(get(JobLimits(time=PATIENCE))), rasterise(scene, CELL)
+    found, here = asyncio.run(get(JobLimits(time=PATIENCE))), rasterise(scene, CELL_SIZE)
     np.testing.assert_array_equal(found.solid, here.solid)
     assert found[1:] == here[1:]
     assert asyncio.run(get(JobLimits(time=0.001))).solid.size == 0, "it may not take so long: no cells"

@@ -254,7 +254,7 @@ def test_a_question_is_answered_once_and_by_nobody_who_only_looks_on(run: Served
         one.ask("reply", go_on=True)
         while one.push("status")["question"]:
             pass
-        with pytest.raises(ValueError, match="somebody has answered already"):
+        with pytest.raises(ValueError, match="the question has been answered already"):
             one.ask("reply", go_on=False)
         assert run.do(lambda: run.hub.exit_status) == 0
 

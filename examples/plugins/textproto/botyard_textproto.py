@@ -5,7 +5,7 @@ from __future__ import annotations
 from botyard.control import Drive, Place
 from botyard.errors import BotyardError
 from botyard.geometry import Pose
-from botyard.interfaces.registry import Carrier, Door, Interface, Option
+from botyard.interfaces.interface import Carrier, Door, Interface, Option
 from botyard.names import shown
 
 MAX_LINE = 200

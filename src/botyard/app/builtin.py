@@ -14,7 +14,8 @@ from botyard.app.kinds import Flag, OneOf, Real, Whole
 from botyard.app.options import OPTIONS, RunOptions
 from botyard.control import Level
 from botyard.interfaces import discovery
-from botyard.interfaces.registry import BUILT_IN, Carrier, Interface, Option, Switch, parse_choice
+from botyard.interfaces.interface import Carrier, Interface, Option, Switch
+from botyard.interfaces.registry import BUILT_IN, parse_choice
 from botyard.protocols.ambf.link import PORT as AMBF_PORT
 from botyard.protocols.tcpros.master import MASTER_PORT
 

@@ -11,7 +11,8 @@ from botyard.app.builtin import WISHES
 from botyard.app.options import RunOptions
 from botyard.app.served import Carried, Run
 from botyard.errors import PortError, WorldError
-from botyard.interfaces.registry import BUILT_IN, Interface, Switch, find_interface, parse_choice, plug_ins
+from botyard.interfaces.interface import Interface, Switch
+from botyard.interfaces.registry import BUILT_IN, find_interface, parse_choice, plug_ins
 from botyard.servers.addresses import is_loopback
 from botyard.servers.yard import Yard
 

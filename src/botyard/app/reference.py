@@ -5,7 +5,8 @@ from __future__ import annotations
 from botyard.app.builtin import WISHES
 from botyard.app.options import RunOptions
 from botyard.errors import WorldError
-from botyard.interfaces.registry import BUILT_IN, Interface, find_interface, interface_names
+from botyard.interfaces.interface import Interface
+from botyard.interfaces.registry import BUILT_IN, find_interface, interface_names
 from botyard.names import shown
 
 

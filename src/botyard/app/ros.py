@@ -12,7 +12,7 @@ from botyard.app.checks import EMBEDDED
 from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterError
-from botyard.interfaces.registry import Interface, Switch
+from botyard.interfaces.interface import Interface, Switch
 from botyard.names import shown
 from botyard.protocols.tcpros.master import MASTER_PORT
 from botyard.waits import telling

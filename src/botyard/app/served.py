@@ -11,7 +11,7 @@ from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.app.ros import RosInterfaces
 from botyard.errors import WorldError
-from botyard.interfaces.registry import Interface, Switch
+from botyard.interfaces.interface import Interface, Switch
 from botyard.servers.carriers import pump_of
 from botyard.servers.pump import Pump
 from botyard.servers.tcp import RobotPortServer

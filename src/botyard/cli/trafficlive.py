@@ -16,7 +16,7 @@ from botyard.app.ros import DEFAULT_MASTER, MAX_URI, embedded_master
 from botyard.cli import interrupts
 from botyard.cli.logs import set_up_logging
 from botyard.errors import PeerError, RosMasterError
-from botyard.interfaces.ros.traffic import Live, Relay, TrafficNode, check_ids
+from botyard.interfaces.ros.traffic import Relay, SteppedRun, TrafficNode, check_ids
 from botyard.names import shown
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.ros_messages.types import types
@@ -49,7 +49,9 @@ def run_over_ros(task: Task, script: Sequence[tuple[int, int]], rules: Rules, o:
     check_ids(len(task))
     relay = Relay()
     if o["compat"]:
-        live: Live = CompatTraffic(task, relay, grants=script, max_steps=int(min(o["time_limit"] * 10, 10_000_000)))
+        live: SteppedRun = CompatTraffic(
+            task, relay, grants=script, max_steps=int(min(o["time_limit"] * 10, 10_000_000))
+        )
     else:
         times = [(-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script]
         live = Traffic(task, relay, rules, grants=times)
@@ -67,7 +69,7 @@ def _logging() -> Iterator[None]:
         logs.close()
 
 
-async def _over_ros(live: Live, relay: Relay, o: Mapping[str, Any]) -> Outcome:
+async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Outcome:
     """Run in real time with a supervisor that is a ROS node."""
     known, stop = types(), asyncio.Event()
     async with contextlib.AsyncExitStack() as stack:

@@ -1,1 +1,1 @@
-"""How each interface sees the running simulator, without sockets: what its peers ask for becomes operations of `botyard.control`."""
+"""Adapters between protocols and the simulator, without sockets: requests of peers become operations of `botyard.control`."""

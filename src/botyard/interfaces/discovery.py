@@ -1,22 +1,22 @@
-"""Discovery: one answer for each request, not too many for one source (DSC-001 … DSC-005)."""
+"""Discovery: one answer for each request, rate-limited for each source address (DSC-001 … DSC-005)."""
 
 from __future__ import annotations
 
 import ipaddress
 
 from botyard.control import Level
-from botyard.interfaces.registry import Carrier, Door, Interface, Option
+from botyard.interfaces.interface import Carrier, Door, Interface, Option
 from botyard.protocols.discovery import PORT, REPLY, is_request
 from botyard.protocols.tokenbucket import RateLimit
 
 
 class Discovery:
-    """Answers requests; a `botyard.interfaces.registry.Datagrams`.
+    """Answers requests; a `botyard.interfaces.interface.Datagrams`.
 
     Parameters
     ----------
     everybody : bool
-        Robots listen beyond this machine: answer everybody. Else only requests from this machine (decisions, "Discovery").
+        Answer requests from any address; otherwise only those from this machine (decisions, "Discovery").
     """
 
     def __init__(self, everybody: bool) -> None:
@@ -25,11 +25,11 @@ class Discovery:
 
     @classmethod
     def of(cls, door: Door) -> Discovery:
-        """What answers, by the option ``everybody``."""
+        """Make the handler from the option ``everybody``."""
         return cls(bool(door.options["everybody"]))
 
     def receive_datagram(self, data: bytes, source: str, now: float) -> tuple[bytes, ...]:
-        """A datagram has come; the answers to it."""
+        """Process a datagram; returns the answers."""
         if not is_request(data) or not (self._everybody or ipaddress.ip_address(source).is_loopback):
             return ()
         return (REPLY,) if self._limit.allows(source, now) else ()
@@ -37,7 +37,7 @@ class Discovery:
 
 interface = Interface(
     name="discovery", about=f"answers programs that look for robots (UDP {PORT})", carrier=Carrier.UDP, session=Discovery.of, port=PORT,
-    is_port_fixed=True, is_broadcast=True, level=Level.WATCH, rate=1000.0,  # far fewer are answered
+    is_port_fixed=True, is_broadcast=True, level=Level.WATCH, rate=1000.0,  # `RateLimit` answers far fewer
     options=(Option("everybody", bool, False, "answer other machines; by default when robots can be reached from there"),),
 )  # fmt: skip
 

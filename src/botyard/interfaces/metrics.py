@@ -1,4 +1,4 @@
-"""How the simulator fares, as figures: the Prometheus text format, and a health check.
+"""Metrics of the simulator in the Prometheus text format, and a health check.
 
 Names and format: Prometheus' "Exposition formats" (text, version 0.0.4) and its conventions for names.
 """
@@ -14,23 +14,23 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Counted(RunLoop, Protocol):
-    """A run loop that counts what clients did not get."""
+    """A run loop that counts dropped frames and reports."""
 
     dropped_frames: int
     dropped_reports: int
 
 
 def figures(hub: Counted, connections: Sequence[Any], tasks: int) -> Iterator[tuple[str, str, str, float]]:
-    """Name, kind, meaning and value of everything that is told.
+    """Yield name, type, help text and value of every metric.
 
     Parameters
     ----------
     hub : Counted
         The run loop.
     connections : sequence of botyard.servers.connection.Connection
-        Those of Pioneer clients.
+        Connections of Pioneer clients.
     tasks : int
-        Tasks of the event loop.
+        Number of tasks of the event loop.
     """
     sim = hub.sim
     yield "simulated_seconds_total", "counter", "Simulated time since the start.", sim.time
@@ -60,7 +60,7 @@ def figures(hub: Counted, connections: Sequence[Any], tasks: int) -> Iterator[tu
 
 
 def metrics_text(hub: Counted, connections: Sequence[Any], tasks: int) -> str:
-    """All figures in the text format of Prometheus; see `figures`."""
+    """All metrics in the Prometheus text format; see `figures`."""
     lines = []
     for name, kind, about, value in figures(hub, connections, tasks):
         lines += [f"# HELP botyard_{name} {about}", f"# TYPE botyard_{name} {kind}", f"botyard_{name} {value:.9g}"]
@@ -68,7 +68,7 @@ def metrics_text(hub: Counted, connections: Sequence[Any], tasks: int) -> str:
 
 
 def health(hub: RunLoop) -> dict[str, Any]:
-    """Whether all is well, in few words."""
+    """Result of the health check, as JSON data."""
     sim = hub.sim
     return {"status": "ok", "time": sim.time, "tick": sim.tick, "ratio": round(hub.ratio, 3), "robots": len(sim.robots)}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from botyard.control import Control
 from botyard.errors import WorldError
-from botyard.interfaces.registry import Carrier, Interface
+from botyard.interfaces.interface import Carrier, Interface
 from botyard.servers.hub import Hub
 from botyard.servers.pump import Pump, TcpPump, UdpPump
 

@@ -1,4 +1,4 @@
-"""Carries the sans-I/O sessions of an interface over TCP and UDP (`botyard.interfaces.registry`): limits, budgets, back pressure.
+"""Carries the sans-I/O sessions of an interface over TCP and UDP (`botyard.interfaces.interface`): limits, budgets, back pressure.
 
 What a client has sent passes an inlet (`botyard.servers.intake`): one that floods waits for itself. Sessions are called through a fence:
 an exception ends that connection and nothing else. A client that does not read is not read from, and its session is asked for nothing and
@@ -20,7 +20,7 @@ from botyard.control import Control
 from botyard.control.driving import client_left
 from botyard.control.fence import Fence, call_all_suppressing
 from botyard.errors import NotNowError, PortError, WorldError
-from botyard.interfaces.registry import Datagrams, Door, Interface, Session, caller_of
+from botyard.interfaces.interface import Datagrams, Door, Interface, Session, caller_of
 from botyard.names import shown
 from botyard.protocols.tokenbucket import RateLimit
 from botyard.servers.gate import source_of

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Final
 
-from botyard.interfaces.ros.traffic import Live, TrafficNode
+from botyard.interfaces.ros.traffic import SteppedRun, TrafficNode
 from botyard.traffic.outcome import Ending, Outcome
 
 TICK_S: Final = 0.01
@@ -17,7 +17,7 @@ log = logging.getLogger("botyard.traffic")
 
 async def run_live(
     node: TrafficNode,
-    traffic: Live,
+    traffic: SteppedRun,
     *,
     wait: bool = False,
     speed: float = 1.0,
@@ -30,7 +30,7 @@ async def run_live(
     ----------
     node : TrafficNode
         Stands for the run.
-    traffic : Live
+    traffic : SteppedRun
         The run.
     wait : bool
         Begin only when a supervisor listens.

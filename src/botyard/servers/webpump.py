@@ -1,4 +1,4 @@
-"""Carries the sans-I/O sessions of an interface over WebSockets, and its answers over HTTP (`botyard.interfaces.registry`).
+"""Carries the sans-I/O sessions of an interface over WebSockets, and its answers over HTTP (`botyard.interfaces.interface`).
 
 The server is that of the page (`botyard.servers.http`), with its limits for sockets, time and work; pages of other sites are refused.
 """
@@ -19,7 +19,7 @@ from starlette.responses import Response as WebResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from botyard.interfaces.registry import Request, Requests, Response, Session
+from botyard.interfaces.interface import Request, Requests, Response, Session
 from botyard.names import shown
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback

@@ -19,8 +19,8 @@ from botyard.errors import BotyardError, PortError, WorldError, did_you_mean
 from botyard.feed import Subject
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
+from botyard.interfaces.interface import Switch
 from botyard.interfaces.pioneer.desk import PioneerDesk
-from botyard.interfaces.registry import Switch
 from botyard.model.robot import RobotSpec
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.names import shown

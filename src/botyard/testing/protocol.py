@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from botyard.control import Caller, Control, Level
-from botyard.interfaces.registry import Carrier, Door, Interface, Request, Session, caller_of
+from botyard.interfaces.interface import Carrier, Door, Interface, Request, Session, caller_of
 from botyard.names import shown
 from botyard.sim.journal import Entry
 from botyard.sim.simulation import Simulation

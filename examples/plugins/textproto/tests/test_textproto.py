@@ -6,7 +6,7 @@ from botyard_textproto import TextSession, interface
 
 from botyard import Simulation
 from botyard.control import Control
-from botyard.interfaces.registry import Door, caller_of
+from botyard.interfaces.interface import Door, caller_of
 from botyard.testing import check_protocol
 
 EXAMPLES = [b"list\npose ann\n", b"drive ann 0.3 0.1\n", b"place ann 1 2 0\npose ann\nquit\n", b"nonsense\n"]

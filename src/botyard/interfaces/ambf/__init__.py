@@ -1,4 +1,4 @@
-"""The world and what is in it as AMBF's objects: State and Command topics, and stepping of the world by a client."""
+"""AMBF interface: the world and its bodies as AMBF objects with State and Command topics, and stepping by a client (lockstep)."""
 
 from botyard.interfaces.ambf.ambf import Ambf
 

@@ -1,6 +1,6 @@
-"""Offers all objects and the world to transports, keeps them in step with the simulation, and lets a client step the world.
+"""`Ambf`: offers the world and all objects to transports, keeps the list of objects up to date, and lets a client step the world.
 
-Rates and watchdogs count wall time, as in the original; commands take effect at the beginning of the next step.
+Rates and watchdogs use wall time, as in the original; commands take effect at the beginning of the next step.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
-IDLE: Final = 0.004
-BUSY: Final = 0.001
-"""How often states that are due are looked for, s: while nobody commands anything, and while somebody does."""
+IDLE_POLL_S: Final = 0.004
+"""Poll interval for states that are due, s, while no object is commanded."""
+BUSY_POLL_S: Final = 0.001
+"""The same while an object is commanded."""
 CAMERA: Final = ViewSpec(name="default_camera", position=(0.0, 0.0, 10.0), offer=Offer(namespace="cameras/"))
 LIGHT: Final = ViewSpec(name="default_light", is_light=True, position=(0.0, 0.0, 5.0), offer=Offer(namespace="lights/"))
 WORLD: Final = "/ambf/env/World"
@@ -57,18 +58,18 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "TakeRobot", "WritePicture",
     )
 }  # fmt: skip
-"""Operations that AMBF's clients have no topic for."""
+"""Operations without a topic in AMBF."""
 
 
 class WorldObject(AmbfObject):
-    """The world: its time, and stepping."""
+    """The world object: time, and stepping by a client."""
 
     def __init__(self, ambf: Ambf) -> None:
         self._templates: dict[str, Template] = {}
         super().__init__(ambf, "World", "World", Offer(), quick=True)
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Bytes of the state."""
+        """Encode the state."""
         template = self._templates.get(wire)
         if template is None:
             template = self._templates[wire] = self._template(wire)
@@ -91,7 +92,7 @@ class WorldObject(AmbfObject):
         return Template(make, [self.beginning(wire), "Q" * len(names), "I", "ff"])
 
     def take(self, message: Any) -> None:
-        """Step."""
+        """Carry out a World command: lockstep."""
         self.ambf.control.do(
             self.ambf.stepper,
             Throttle(
@@ -103,24 +104,24 @@ class WorldObject(AmbfObject):
 
 
 class Ambf(Surroundings):
-    """Offers the world and what is in it.
+    """Offers the world and its objects.
 
     Parameters
     ----------
     hub : RunLoop
         The running simulator.
     control : Control
-        The door to it.
+        The control surface.
     lockstep : Stepper
-        Lets clients step the world.
+        Steps the world for clients.
     types : Types
-        Message types, those of the generation among them.
+        Message types, including those of the generation.
     generation : str
         One of `botyard.protocols.ambf.messages.GENERATIONS`.
     prefix : str
-        In front of all namespaces.
+        Prefix of all namespaces.
     low, high : float or None
-        Rates of all states, Hz; None: each its own.
+        Lowest and highest rate of all states, Hz; None: those of each object.
     """
 
     def __init__(
@@ -141,25 +142,25 @@ class Ambf(Surroundings):
         self._transports: list[Carrier] = []
         self._objects: dict[Hashable, AmbfObject] = {}
         self._published = 0.0
-        self._syncing = Fence(log, "AMBF's objects")
+        self._syncing = Fence(log, "updating AMBF's objects")
         self._known = -1
-        self._made_of: dict[Hashable, object] = {}
+        self._sources: dict[Hashable, object] = {}
         self._world = WorldObject(self)
         self.stepper = replace(AMBF, key=self._world)
         self._objects["world"] = self._world
         self._resets: dict[Carrier, list[Handle]] = {}
         self.sim.before_step(self._before_step)
         hub.attach(self)
-        lockstep.step_listeners.append(self._say_all)
+        lockstep.step_listeners.append(self._publish_all)
         self._closed = False
         hub.background.start(self._between_steps(), "AMBF's states between steps")
 
     def close(self) -> None:
-        """Offer nothing any more."""
+        """Withdraw all topics, and unregister from the simulator."""
         self._closed = True
         self.hub.detach(self)
         self.sim.not_before_step(self._before_step)
-        self.lockstep.step_listeners.remove(self._say_all)
+        self.lockstep.step_listeners.remove(self._publish_all)
         self.control.release_stepper(self._world)
         for transport in tuple(self._transports):
             self.remove(transport)
@@ -167,7 +168,7 @@ class Ambf(Surroundings):
     # -- transports and objects
 
     def sensed_by(self, sensor: str) -> str | None:
-        """What a sensor's first ray that hits something has hit."""
+        """Name of the body that the first hitting ray of a sensor hits; None if there is none."""
         short = sensor.rpartition("/")[2]
         for thing in self._objects.values():
             if isinstance(thing, SensorObject) and thing.name == short:
@@ -175,7 +176,7 @@ class Ambf(Surroundings):
         return None
 
     def add(self, transport: Carrier) -> None:
-        """Offer everything by a transport, too."""
+        """Add a transport, and offer all topics on it."""
         self._sync()
         self._transports.append(transport)
         for thing in self._objects.values():
@@ -190,7 +191,7 @@ class Ambf(Surroundings):
             ]
 
     def remove(self, transport: Carrier) -> None:
-        """Unregister it."""
+        """Remove a transport, and withdraw the topics from it."""
         self._transports.remove(transport)
         for thing in self._objects.values():
             thing.channel.withdraw(transport)
@@ -201,33 +202,33 @@ class Ambf(Surroundings):
                 thing.cease()
 
     def _sync(self) -> None:
-        """Robots or boxes have come or gone."""
+        """Add and remove objects to match the bodies of the world."""
         sim = self.sim
         revision = sim.feed.last(Subject.BODIES, Subject.MAP, Subject.DESCRIBED)
         if revision == self._known:
             return
         self._known = revision
         wanted = self._wanted()
-        # others may have the same names by now: what an object was made of says whether it is still the same one
-        for key in [k for k in self._objects if k not in wanted or wanted[k][0] != self._made_of.get(k)]:
+        # a name may belong to another body by now: compare the source of the object
+        for key in [k for k in self._objects if k not in wanted or wanted[k][0] != self._sources.get(k)]:
             thing = self._objects.pop(key)
             for transport in self._transports:
                 thing.channel.withdraw(transport)
             self._paths.pop(thing.channel.path, None)
-            for act in [a for a in self._acts if isinstance(a, tuple) and a[0] == thing.channel.path]:
-                del self._acts[act]
+            for act in [a for a in self._step_hooks if isinstance(a, tuple) and a[0] == thing.channel.path]:
+                del self._step_hooks[act]
         for key, (what, make) in wanted.items():
             if key not in self._objects:
                 try:
                     thing = self._objects[key] = make()
-                except KeyError:  # what carries it is gone
+                except KeyError:  # its parent has been removed
                     continue
-                self._made_of[key] = what
+                self._sources[key] = what
                 for transport in self._transports:
                     thing.channel.offer(transport)
 
     def _wanted(self) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
-        """All objects that there are to be, of what and how they are made, in order: who needs another comes after it."""
+        """All objects that should exist, each with its source and its factory, in order of dependency."""
         sim, d = self.sim, self.sim.described
         found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {"world": (None, lambda: self._world)}
         for name, robot in sim.robots.items():
@@ -266,15 +267,15 @@ class Ambf(Surroundings):
         return found
 
     def _robot(self, robot: Robot) -> RobotBody:
-        self._old_controller(robot.name)
+        self._use_default_gains(robot.name)
         return RobotBody(self, robot, self.offer())
 
     def _box(self, name: str, offer: Offer) -> BoxBody:
-        self._old_controller(name)
+        self._use_default_gains(name)
         return BoxBody(self, name, offer)
 
-    def _old_controller(self, name: str) -> None:
-        """The oldest generation's controllers put out a force by gains that come from the mass, where none are given (§6)."""
+    def _use_default_gains(self, name: str) -> None:
+        """In the oldest generation, a body without controller gains gets gains that are derived from its mass (§6)."""
         spec = self.sim.dynamics(name)
         if self.generation != "master" or spec is None or spec.controller != PoseController():
             return
@@ -289,7 +290,7 @@ class Ambf(Surroundings):
         self.sim.set_dynamics(name, replace(spec, controller=damped))
 
     def _equipment(self, robot: Robot) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
-        """Sensors, vehicle and gripper of a robot."""
+        """Sensors, vehicle and gripper objects of a robot, as in `_wanted`."""
         found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {}
         name = robot.name
         for k in range(len(robot.lasers)):
@@ -355,7 +356,7 @@ class Ambf(Surroundings):
     # -- reset
 
     def _reset(self, _message: Any) -> None:
-        """All objects to their beginnings."""
+        """Reset all objects."""
         self.control.do(AMBF, Reset())
         for joints in self.sim.joints.values():
             for joint in joints:
@@ -363,15 +364,15 @@ class Ambf(Surroundings):
         for thing in self._objects.values():
             if isinstance(thing, ViewObject):
                 thing.reset()
-        self._at_rest()
+        self._cease_all()
 
     def _reset_bodies(self, _message: Any) -> None:
-        """Bodies with mass only."""
+        """Reset the bodies with mass."""
         names = (*self.sim.robots, *self.sim.box_names)
         self.control.do(AMBF, Reset(names=tuple(n for n in names if self.sim.dynamics(n) is not None)))
-        self._at_rest()
+        self._cease_all()
 
-    def _at_rest(self) -> None:
+    def _cease_all(self) -> None:
         for thing in self._objects.values():
             if thing is not self._world:
                 thing.cease()
@@ -380,28 +381,28 @@ class Ambf(Surroundings):
     # -- time
 
     def _before_step(self) -> None:
-        for key, act in tuple(self._acts.items()):
+        for key, act in tuple(self._step_hooks.items()):
             self._syncing.run(self._try, key, act)
 
     def _try(self, key: Hashable, act: Callable[[], None]) -> None:
         try:
             act()
-        except BotyardError as error:  # what a client wants cannot be done, now that it would have to be
-            log.warning("%s: %s; it is no longer tried", key, error)
-            self._acts.pop(key, None)
+        except BotyardError as error:  # the command cannot be carried out any more
+            log.warning("%s: %s; the command is dropped", key, error)
+            self._step_hooks.pop(key, None)
         except Exception:
-            self._acts.pop(key, None)
+            self._step_hooks.pop(key, None)
             raise
 
     def on_snapshot(self, now: float) -> None:
-        """A step is done: publish what is due."""
+        """Publish the states that are due."""
         if self._transports and not self.lockstep.is_busy:
             self._publish()
 
-    def _say_all(self) -> None:
-        """Whoever steps the world waits for it."""
+    def _publish_all(self) -> None:
+        """Publish all states after steps that a client has requested: it waits for them."""
         now, stamp = self.now(), stamp_now()
-        # the world comes last: by its state a client knows that the step is done, and then all others are there already
+        # the world comes last: a client takes its state as the end of the step, after all others
         for thing in (*(t for t in self._objects.values() if t is not self._world), self._world):
             channel = thing.channel
             if channel.is_read:
@@ -416,14 +417,14 @@ class Ambf(Surroundings):
             thing.channel.states.run(thing.tick, now, stamp)
 
     def _between_steps(self) -> Portions[None]:
-        """Publish what is due between steps, and look at the watchdogs."""
+        """Publish states that are due between steps, and check the watchdogs."""
         while True:
             busy = any(t.channel.pace.is_commanded for t in self._objects.values())
-            pause = BUSY if busy else IDLE
+            pause = BUSY_POLL_S if busy else IDLE_POLL_S
             yield pause
             if self._closed:
                 return
-            if self._transports and self.now() - self._published > pause:  # else steps come often enough
+            if self._transports and self.now() - self._published > pause:  # otherwise steps come often enough
                 self._publish()
 
 

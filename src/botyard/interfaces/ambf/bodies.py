@@ -1,4 +1,4 @@
-"""Bodies of AMBF: robots, boxes, the map's walls, and what joints carry (ambf-messages.md §5, §6, §10)."""
+"""AMBF bodies: robots, boxes, the map's walls, and bodies carried by joints (ambf-messages.md §5, §6, §10)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botyard.engine.layout import Control
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.joints import FreeJoint, JointView, robot_joints
-from botyard.interfaces.ambf.objects import IN_STEPS, SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
+from botyard.interfaces.ambf.objects import DURING_STEPS, SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
 from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Offer
@@ -21,39 +21,39 @@ from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
 from botyard.sim.simulation import Robot
 
-NOWHERE: Final = (0.0, 0.0, 0.0)
+ZERO: Final = (0.0, 0.0, 0.0)
 
 
 class Body(AmbfObject):
-    """A body: its state, made from numbers in place; subclasses say where it is and what commands do."""
+    """Base class of bodies: encodes the state by filling numbers into a template; subclasses define pose, velocity and commands."""
 
     def __init__(self, ambf: Surroundings, name: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
         super().__init__(ambf, name, "RigidBody", offer, quick=True)
         self.joints = tuple(joints)
-        """All joints below it in the tree, in the order of all lists (§5)."""
-        old = self.is_old = ambf.generation == "master"
+        """All joints below it in the tree, in the order of the lists in its state (§5)."""
+        old = self.is_first_generation = ambf.generation == "master"
         self.children = bool(offer.children)
         self.joint_names = offer.joint_names is not False
         self.joint_positions = not old if offer.joint_positions is None else offer.joint_positions
         self._templates: dict[Hashable, Template] = {}
 
-    # -- what bodies differ in
+    # -- overridden by kinds of bodies
 
     def pose(self) -> Pose:
-        """Where it is in the world."""
+        """Pose in the world, m, m, rad."""
         raise NotImplementedError
 
     def velocity(self) -> tuple[float, float, float]:
-        """In its own axes, m/s and rad/s."""
-        return NOWHERE
+        """Velocity (vx, vy, w) in its own axes, m/s and rad/s."""
+        return ZERO
 
     def wrench(self) -> tuple[float, float, float]:
-        """Net force and torque, in the world's axes."""
-        return NOWHERE
+        """Net force (x, y), N, and torque, N·m, in world axes."""
+        return ZERO
 
     @property
     def mass(self) -> DynamicsSpec | None:
-        """Its mass; None: it is kinematic."""
+        """Mass and friction; None if it is kinematic."""
         return None
 
     @property
@@ -61,26 +61,26 @@ class Body(AmbfObject):
         """Moment of inertia about the vertical, kg·m²."""
         return 0.0
 
-    def told(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
-        """Pose, velocity, wrench, mass and inertia at once, for its state, which is made a thousand times a second."""
+    def quantities(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
+        """Pose, velocity, wrench, mass and inertia in one call: states are encoded a thousand times a second."""
         return self.pose(), self.velocity(), self.wrench(), 0.0 if self.mass is None else self.mass.mass, self.inertia
 
     @property
     def userdata(self) -> tuple[str, Sequence[float]]:
-        """What else it tells, in words and numbers; only the oldest generation has a place for it."""
+        """Description and values of the user data field, which only the oldest generation has."""
         return "", ()
 
-    # -- its state
+    # -- state
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Bytes of the state."""
+        """Encode the state."""
         shown = [j.read() for j in self.joints] if self.joints and self.joint_positions else ()
-        about, userdata = self.userdata if self.is_old else ("", ())
+        about, userdata = self.userdata if self.is_first_generation else ("", ())
         key = (wire, self.children, self.joint_names, len(shown), about)
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = self._template(wire, len(shown), len(userdata), about)
-        (x, y, th), (vx, vy, w), (fx, fy, torque), mass, inertia = self.told()
+        (x, y, th), (vx, vy, w), (fx, fy, torque), mass, inertia = self.quantities()
         half = th / 2.0
         sin, cos = math.sin(half), math.cos(half)
         head = (
@@ -98,9 +98,9 @@ class Body(AmbfObject):
             sin,
             cos,
         )
-        if self.is_old:
+        if self.is_first_generation:
             return template.fill((*head, fx, fy, 0.0, 0.0, 0.0, torque, *userdata, *(j[0] for j in shown)))
-        c, s = 1.0 - 2.0 * sin * sin, 2.0 * sin * cos  # of the whole angle
+        c, s = 1.0 - 2.0 * sin * sin, 2.0 * sin * cos  # of the whole angle, from those of the half
         numbers = *head, c * vx - s * vy, s * vx + c * vy, 0.0, 0.0, 0.0, w, fx, fy, 0.0, 0.0, 0.0, torque
         if shown:
             numbers = *numbers, *(j[k] for k in range(3) for j in shown)
@@ -109,7 +109,7 @@ class Body(AmbfObject):
     def _template(self, wire: str, shown: int, extra: int, about: str) -> Template:
         a = self.ambf
         types = a.types
-        old = self.is_old
+        old = self.is_first_generation
         encode = types.encode_ros1 if wire == "ros1" else types.encode_cdr
         vector, point = types["geometry_msgs/Vector3"], types["geometry_msgs/Point"]
         kind = f"ambf_msgs/{self.kind}State"
@@ -149,11 +149,11 @@ class Body(AmbfObject):
     # -- commands
 
     def take(self, message: Any) -> None:
-        """Carry out a command: position, velocity or force, and joints."""
+        """Carry out a command: position, velocity or force of the body, and commands of joints."""
         self.children |= bool(message.publish_children_names)
         self.joint_names |= bool(message.publish_joint_names)
         self.joint_positions |= bool(message.publish_joint_positions)
-        if self.is_old:
+        if self.is_first_generation:
             kind = POSITION if message.enable_position_controller else FORCE
             mask = message.position_controller_mask
             kinds = [
@@ -182,10 +182,10 @@ class Body(AmbfObject):
         return JointCommand(value) if value in (0, 1, 2) else JointCommand.EFFORT
 
     def act_on(self, kind: int, message: Any) -> None:
-        """Carry out what concerns the body itself."""
+        """Carry out the part of a command that moves the body itself."""
 
     def cease(self) -> None:
-        """No command any more."""
+        """End all commands."""
         for joint in self.joints:
             joint.cease()
 
@@ -198,49 +198,49 @@ class EngineBody(Body):
         super().__init__(ambf, body, offer, joints)
 
     def pose(self) -> Pose:
-        """Where it is."""
+        """See `Body`."""
         poses, _, rows = self.ambf.numbers
         x, y, th = poses[rows[self.body]]
         return Pose(x, y, th)
 
     def velocity(self) -> tuple[float, float, float]:
-        """In its own axes."""
+        """See `Body`."""
         _, velocities, rows = self.ambf.numbers
         vx, vy, w = velocities[rows[self.body]]
         return vx, vy, w
 
     def wrench(self) -> tuple[float, float, float]:
-        """Net force and torque."""
+        """See `Body`."""
         return self.ambf.sim.wrench(self.body)
 
     @property
     def mass(self) -> DynamicsSpec | None:
-        """Its mass."""
+        """See `Body`."""
         return self.ambf.sim.dynamics(self.body)
 
     @property
     def inertia(self) -> float:
-        """About the vertical."""
+        """See `Body`."""
         dynamics = self.ambf.sim.engine.dynamics
         return 0.0 if dynamics is None else dynamics.inertia(self.ambf.sim.engine.rows[self.body])
 
-    def told(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
-        """All of them, with as few calls as can be."""
+    def quantities(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
+        """See `Body`."""
         poses, velocities, rows = self.ambf.numbers
         row, dynamics = rows[self.body], self.ambf.sim.engine.dynamics
-        mass, inertia, wrench = (0.0, 0.0, NOWHERE) if dynamics is None else dynamics.told(row)
+        mass, inertia, wrench = (0.0, 0.0, ZERO) if dynamics is None else dynamics.told(row)
         return poses[row], velocities[row], wrench, mass, inertia
 
-    def acts(self, key: str, act: Callable[[], None] | None) -> None:
-        """Do something before every step; None: no longer."""
-        self.ambf.before_step((self.channel.path, key), act)
+    def set_step_hook(self, key: str, act: Callable[[], None] | None) -> None:
+        """Set a function that is called before every step; None removes it."""
+        self.ambf.set_step_hook((self.channel.path, key), act)
 
-    def acting(self, key: str) -> bool:
-        """Whether something is done before every step."""
-        return self.ambf.acts((self.channel.path, key))
+    def has_step_hook(self, key: str) -> bool:
+        """Whether a function is set, see `set_step_hook`."""
+        return self.ambf.has_step_hook((self.channel.path, key))
 
     def act_on(self, kind: int, message: Any) -> None:
-        """Forces, a pose or a velocity."""
+        """Validate the type of a command, and carry it out."""
         wanted = {FORCE: planar_wrench, POSITION: self._pose_of, VELOCITY: self._twist_of}.get(kind)
         if wanted is None:
             self.complain(f"expected a command of type 0, 1 or 2, found {kind}: ignored")
@@ -248,7 +248,7 @@ class EngineBody(Body):
         self.obey(kind, wanted(message))
 
     def obey(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Carry out a force, a pose or a velocity, in the world's axes."""
+        """Carry out a force, a pose or a velocity, in world axes."""
         if not finite(*values):
             self.complain("a command with values that are not finite: ignored")
         elif self.mass is None:
@@ -268,7 +268,7 @@ class EngineBody(Body):
         return float(t.linear.x), float(t.linear.y), float(t.angular.z)
 
     def _demand(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Of a body with mass."""
+        """Command a body with mass, if the command differs from the present one."""
         sim = self.ambf.sim
         control = (Control.FORCE, Control.POSE, Control.TWIST)[kind]
         row = sim.engine.rows[self.body]
@@ -276,15 +276,15 @@ class EngineBody(Body):
         if state.control[row] == control and tuple(state.demand[row].tolist()) == values:
             return
         if control is Control.FORCE and not any(values) and int(state.control[row]) == Control.MOTORS:
-            return  # clients that do not push it say this all the time
+            return  # idle clients keep sending a zero force
         sim.submit(self.body, cmd.Demand(control, values), SOURCE)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Of a body without mass: forces do nothing, a pose is taken at once, a velocity goes on until the next command."""
+        """Command a body without mass: forces have no effect, a pose is set at once, a velocity lasts until the next command."""
         if kind == VELOCITY:
-            self.acts("twist", lambda: self._advance(values))
+            self.set_step_hook("twist", lambda: self._advance(values))
             return
-        self.acts("twist", None)
+        self.set_step_hook("twist", None)
         if kind == POSITION:
             self.put(Pose(*values))
 
@@ -292,20 +292,20 @@ class EngineBody(Body):
         if any(twist):
             pose, dt = self.pose(), self.ambf.sim.dt
             there = Pose(pose.x + twist[0] * dt, pose.y + twist[1] * dt, pose.th + twist[2] * dt)
-            if not self.place(self.body, there, IN_STEPS):
-                self.acts("twist", None)
+            if not self.place(self.body, there, DURING_STEPS):
+                self.set_step_hook("twist", None)
 
     def put(self, wanted: Pose) -> None:
-        """Put it somewhere, if that is another place."""
+        """Set its pose, unless it is the present one."""
         there = self.pose()
         turned = math.remainder(wanted.th - there.th, 2.0 * math.pi)
         if math.hypot(wanted.x - there.x, wanted.y - there.y) >= SAME_PLACE or abs(turned) >= SAME_TURN:
             self.place(self.body, wanted)
 
     def cease(self) -> None:
-        """Forces and velocities end; who has mass coasts."""
+        """End forces and velocities; a body with mass coasts."""
         super().cease()
-        self.acts("twist", None)
+        self.set_step_hook("twist", None)
         sim = self.ambf.sim
         row = sim.engine.rows.get(self.body)
         if row is not None and int(sim.engine.state.control[row]) in (Control.FORCE, Control.POSE, Control.TWIST):
@@ -323,30 +323,30 @@ class RobotBody(EngineBody):
         self.joints = tuple(robot_joints(self))
 
     def path(self) -> tuple[float, float]:
-        """Way by odometry, forward, m, and turned, rad."""
+        """Distance travelled by odometry, m, and angle turned, rad."""
         snapshot = self.ambf.sim.snapshot
         forward, turned = snapshot.state.path[snapshot.rows[self.body]].tolist()
         return forward, turned
 
     @property
     def userdata(self) -> tuple[str, Sequence[float]]:
-        """The battery."""
+        """Battery voltage, V."""
         return "battery, V", (self._port.electrics.volts,)
 
     def drive(self, command: cmd.Command) -> None:
-        """Command it, in AMBF's name."""
+        """Submit a command, with AMBF as the source."""
         if not self._drives:
             self.robot.claim(SOURCE)
             self._drives = True
         self._port.submit(command)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Without mass it drives with a velocity as far as its wheels allow; see `EngineBody.move`."""
+        """Without mass, a velocity is driven within the limits of its drive; see `EngineBody.move`."""
         if kind == VELOCITY:
-            self.acts("twist", lambda: self._roll(values))
+            self.set_step_hook("twist", lambda: self._roll(values))
             return
-        if self.acting("twist"):
-            self.acts("twist", None)
+        if self.has_step_hook("twist"):
+            self.set_step_hook("twist", None)
             self._stop()
         if kind == POSITION:
             self.put(Pose(*values))
@@ -364,7 +364,7 @@ class RobotBody(EngineBody):
             self.robot.release(SOURCE)
 
     def cease(self) -> None:
-        """It is driven no longer."""
+        """See `Body`; it also stops driving."""
         super().cease()
         self._stop()
 
@@ -377,27 +377,27 @@ class BoxBody(EngineBody):
 
 
 class CarriedBody(Body):
-    """The child of a joint: it is where its parent and the joint take it; commands do nothing."""
+    """The child of a joint: parent and joint determine its pose; commands have no effect."""
 
     def __init__(self, ambf: Surroundings, name: str, joint: Joint, offer: Offer) -> None:
         self._joint = joint
         super().__init__(ambf, name, offer, [FreeJoint(j) for j in joints_below(ambf, name)])
 
     def pose(self) -> Pose:
-        """By its parent and the joint."""
+        """Pose from its parent and the joint."""
         return compose(self.ambf.pose_of(self._joint.spec.parent), self._joint.pose)
 
 
 class MapBody(Body):
-    """The map's walls: a body that nothing moves."""
+    """The map's walls, as one fixed body."""
 
     def pose(self) -> Pose:
-        """The world's origin."""
+        """Origin of the world."""
         return Pose()
 
 
 def planar_wrench(message: Any, field: str = "wrench") -> tuple[float, float, float]:
-    """What acts in the plane, of a message's geometry_msgs/Wrench: N, N, N·m."""
+    """Planar part of a message's geometry_msgs/Wrench: force x, y, N, and torque z, N·m."""
     wrench = getattr(message, field)
     return float(wrench.force.x), float(wrench.force.y), float(wrench.torque.z)
 

@@ -1,4 +1,4 @@
-"""State and Command of one object, on all transports."""
+"""`Channel`: the State and Command topics of one object, on all transports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("botyard.ambf")
 
 
 class Channel:
-    """Publishes states at their pace and takes commands.
+    """Publishes states and receives commands of one object.
 
     Parameters
     ----------
@@ -31,13 +31,15 @@ class Channel:
     state, command : str
         Names of the messages' types, without the package.
     make : callable
-        The state.
+        Makes the state message.
     take : callable
         Carries out a command.
+    pace : Pace, optional
+        Rate of the states, and watchdog of the commands.
     quick : callable, optional
-        Bytes of the state in a wire form, without its object.
+        Encodes the state in a wire format directly, without a message object.
     wanted : callable
-        Told when the first reader has come and when the last has gone.
+        Called with True when the first subscriber has come, with False when the last one has gone.
     """
 
     def __init__(
@@ -69,13 +71,13 @@ class Channel:
         self._commands.run(self._take, message)
 
     def offer(self, transport: Carrier) -> None:
-        """Be there on a transport."""
+        """Advertise both topics on a transport."""
         publication = transport.advertise(NODE, self._topic, lambda: None, self._changed)
         self._ends[transport] = publication, transport.listen(NODE, self._input)
         self._changed()
 
     def withdraw(self, transport: Carrier) -> None:
-        """Be there no longer."""
+        """Withdraw both topics from a transport."""
         for end in self._ends.pop(transport, ()):
             end.close()
         self._changed()
@@ -88,15 +90,15 @@ class Channel:
 
     @property
     def is_read(self) -> bool:
-        """Whether anybody reads the state."""
+        """Whether the state has a subscriber."""
         return bool(self._readers)
 
     def publish(self, types: Types, stamp: Stamp) -> None:
-        """Send the state to those who read it."""
+        """Send the state to the subscribers."""
         if self._readers:
-            once = EncodedMessage(types, self._topic, stamp)
+            message = EncodedMessage(types, self._topic, stamp)
             for reader in self._readers:
-                reader.send(once)
+                reader.send(message)
 
 
 __all__ = ["NODE", "Channel"]

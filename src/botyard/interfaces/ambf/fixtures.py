@@ -1,4 +1,4 @@
-"""Objects that are not bodies: sensors, cameras and lights, vehicles, actuators (ambf-messages.md §6, §10)."""
+"""AMBF objects other than bodies: sensors, cameras, lights, vehicles, actuators (ambf-messages.md §6, §10)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from botyard.engine.layout import F8
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.bodies import EngineBody, RobotBody, planar_wrench
-from botyard.interfaces.ambf.objects import IN_STEPS, AmbfObject, finite, floats, parent_text
+from botyard.interfaces.ambf.objects import DURING_STEPS, AmbfObject, finite, floats, parent_text
 from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
 from botyard.names import shown
@@ -23,8 +23,8 @@ from botyard.protocols.ros_messages.messages import yaw_of
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
 
-NEAR: Final = 0.05
-"""A ray has hit what its end is this near to, m: readings have noise."""
+HIT_TOLERANCE: Final = 0.05
+"""A ray has hit a body whose outline is at most this far from the ray's end, m: ranges have noise."""
 
 
 class SensorObject(AmbfObject):
@@ -35,7 +35,7 @@ class SensorObject(AmbfObject):
     parent : str
         The body that carries it.
     mount : Pose
-        Where, in the body's frame.
+        Pose of the sensor in the body's frame, m, m, rad.
     rays : callable
         Origins and directions of the rays in the body's frame, (n, 3), m and rad.
     read : callable
@@ -43,7 +43,7 @@ class SensorObject(AmbfObject):
     reach : float
         Length of the rays, m.
     subscribe : callable
-        Begin or end to read the sensor.
+        Subscribes to the sensor (True), or unsubscribes (False).
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class SensorObject(AmbfObject):
     ) -> None:  # fmt: skip
         self._parent, self._mount = parent, mount
         self._rays, self._read, self._reach, self._subscribe = rays, read, reach, subscribe
-        self._said: tuple[int, list[str]] = (-1, [])
+        self._hits: tuple[int, list[str]] = (-1, [])
         super().__init__(ambf, name, "Sensor", offer)
 
     def wanted(self, on: bool) -> None:
-        """Read it only while somebody reads its state."""
+        """Subscribe to the sensor only while its state has a subscriber."""
         self._subscribe(on)
 
     def cease(self) -> None:
-        """Commands do nothing."""
+        """Sensors take no commands."""
 
     def state(self) -> Any:
-        """Its state."""
+        """See `AmbfObject`."""
         ranges, reach = np.asarray(self._read(), np.float64), self._reach
         triggered = ranges < reach - 1e-9
         measured = np.where(triggered, 1.0 - np.minimum(ranges, reach) / reach, 0.0)
@@ -78,16 +78,16 @@ class SensorObject(AmbfObject):
         )  # fmt: skip
 
     def first_sensed(self) -> str | None:
-        """What the first ray has hit that hits a body."""
+        """Name of the body that is hit by the first ray that hits one; None if there is none."""
         ranges = np.asarray(self._read(), np.float64)
         names = self.sensed(ranges, ranges < self._reach - 1e-9)
         return next((n for n in names if n and n != self.ambf.map_name), None)
 
     def sensed(self, ranges: F8, triggered: Any) -> list[str]:
-        """What each ray has hit: the name of a body, that of the map, or nothing."""
+        """What each ray hits: the name of a body or of the map; empty if nothing."""
         sim = self.ambf.sim
-        if self._said[0] == sim.tick:
-            return self._said[1]
+        if self._hits[0] == sim.tick:
+            return self._hits[1]
         x, y, th = self.ambf.pose_of(self._parent)
         rays = self._rays()
         c, s = math.cos(th), math.sin(th)
@@ -101,7 +101,7 @@ class SensorObject(AmbfObject):
         names = [self.ambf.map_name if t else "" for t in triggered]
         engine = sim.engine
         away = engine.state.pose[:, None, :2] - ends[None, :, :]
-        close = (away**2).sum(axis=2) < (engine.bodies.radius[:, None] + NEAR) ** 2
+        close = (away**2).sum(axis=2) < (engine.bodies.radius[:, None] + HIT_TOLERANCE) ** 2
         close &= np.asarray(triggered)[None, :] & (engine.state.mask != 0)[:, None]
         for row in np.flatnonzero(close.any(axis=1)).tolist():
             name = engine.specs[row].name
@@ -112,12 +112,12 @@ class SensorObject(AmbfObject):
                 pose = Pose(*engine.state.pose[row].tolist())
                 for k in hits[_near_outline(part, pose, ends[hits])].tolist():
                     names[k] = name
-        self._said = sim.tick, names
+        self._hits = sim.tick, names
         return names
 
 
 def _near_outline(part: Sequence[tuple[float, float]], pose: Pose, points: F8) -> Any:
-    """Which points are within `NEAR` m of the edges of a polygon of a body at `pose`."""
+    """Mask of the points, (n, 2), m, that are within `HIT_TOLERANCE` of the edges of a body's polygon at `pose`."""
     c, s = math.cos(pose.th), math.sin(pose.th)
     local = (points - (pose.x, pose.y)) @ np.array([[c, -s], [s, c]])
     a = np.asarray(part, np.float64)
@@ -126,11 +126,11 @@ def _near_outline(part: Sequence[tuple[float, float]], pose: Pose, points: F8) -
     away = local[:, None, :] - a[None, :, :]
     u = np.clip((away * edge[None]).sum(axis=2) / size[None], 0.0, 1.0)
     gap = away - u[..., None] * edge[None]
-    return (gap**2).sum(axis=2).min(axis=1) <= NEAR**2
+    return (gap**2).sum(axis=2).min(axis=1) <= HIT_TOLERANCE**2
 
 
 class ViewObject(AmbfObject):
-    """A camera or a light: a pose in its parent's frame, which commands with an enabled controller set."""
+    """A camera or a light: a pose in its parent's frame, set by commands with the position controller enabled."""
 
     def __init__(self, ambf: Surroundings, spec: ViewSpec) -> None:
         self.spec = spec
@@ -144,13 +144,13 @@ class ViewObject(AmbfObject):
         )
 
     def state(self) -> Any:
-        """Its state."""
+        """See `AmbfObject`."""
         if self.kind != "Object":
             return self.message(**parent_text(self.ambf, self.spec.parent), pose=self._pose())
         return self.plain(self._pose())
 
     def take(self, message: Any) -> None:
-        """Set the pose."""
+        """Carry out a command: set the pose."""
         if not message.enable_position_controller:
             return
         p, q = message.pose.position, message.pose.orientation
@@ -167,16 +167,16 @@ class ViewObject(AmbfObject):
         )
 
     def reset(self) -> None:
-        """Where it was at first."""
+        """Restore the initial pose."""
         self._position, self._turn = self.spec.position, self.spec.orientation
 
 
 class VehicleObject(AmbfObject):
-    """Wheels under a body with power, brake and steering each.
+    """A vehicle: wheels under a body, each with power, brake and steering.
 
-    A body with mass is moved as a bicycle with a wheel in the middle of those that steer and one in the middle of the others: engines
-    and brakes are forces along it (N), the wheels do not slip sideways. A robot without mass takes powers as parts (−1 … 1) of the top
-    speed of its wheels.
+    A body with mass moves by the bicycle model, with one wheel in the centre of the steered wheels and one in the centre of the others:
+    power and brakes are longitudinal forces, N, and wheels do not slip sideways. For a robot without mass, power is a fraction (−1 … 1)
+    of the top speed of its wheels.
     """
 
     def __init__(self, ambf: Surroundings, spec: VehicleSpec, body: EngineBody) -> None:
@@ -189,7 +189,7 @@ class VehicleObject(AmbfObject):
         super().__init__(ambf, spec.name, "Vehicle", spec.offer)
 
     def state(self) -> Any:
-        """Its state."""
+        """See `AmbfObject`."""
         a, mass = self.ambf, self._body.mass
         return self.message(
             mass=0.0 if mass is None else mass.mass, pInertia=a.types["geometry_msgs/Point"](0.0, 0.0, self._body.inertia),
@@ -198,7 +198,7 @@ class VehicleObject(AmbfObject):
         )  # fmt: skip
 
     def take(self, message: Any) -> None:
-        """Take over what is commanded of the wheels."""
+        """Carry out a command: power, brake and steering of the wheels, or a wrench of the chassis."""
         low, high = self.spec.steering
         for into, given, least, most in (
             (self._power, message.wheel_power, -self.spec.max_power, self.spec.max_power),
@@ -212,22 +212,22 @@ class VehicleObject(AmbfObject):
         wrench = planar_wrench(message, "chassis_wrench")
         moves = any(self._power) or any(self._brake) or self._stop or any(self._steer)
         if any(wrench) and finite(*wrench) and self._body.mass is not None:
-            self._body.acts("vehicle", None)
+            self._body.set_step_hook("vehicle", None)
             self._body.obey(FORCE, wrench)
-        elif moves or self._body.acting("vehicle"):
-            self._body.acts("vehicle", self._act)
+        elif moves or self._body.has_step_hook("vehicle"):
+            self._body.set_step_hook("vehicle", self._act)
 
     def cease(self) -> None:
-        """No power, no brakes, wheels straight on."""
+        """Release power and brakes, and straighten the wheels."""
         for values in (self._power, self._brake, self._steer):
             values[:] = [0.0] * len(values)
         self._stop = False
-        if self._body.acting("vehicle"):
-            self._body.acts("vehicle", None)
+        if self._body.has_step_hook("vehicle"):
+            self._body.set_step_hook("vehicle", None)
             self._body.cease()
 
     def _act(self) -> None:
-        """Before a step."""
+        """Called before a step: move the body by the bicycle model."""
         if self._body.mass is None:
             if isinstance(self._body, RobotBody):
                 self._drive(self._body)
@@ -248,13 +248,13 @@ class VehicleObject(AmbfObject):
             length = sum(w.x for w, _ in front) / len(front) - axle
             if abs(length) > 1e-6:
                 turn = v * math.tan(sum(s for _, s in front) / len(front)) / length
-        # the rear axle does not slip; the body's origin is `base` behind … before it
+        # the rear axle does not slip sideways; it is `base` before the body's origin
         side = -turn * base
         c, s = math.cos(pose.th), math.sin(pose.th)
         self._body.obey(VELOCITY, (c * v - s * side, s * v + c * side, turn))
 
     def _drive(self, body: RobotBody) -> None:
-        """A robot without mass."""
+        """Drive a differential robot without mass by the powers of its two wheels."""
         limits = body.robot.spec.limits.max_speed
         if len(self._power) == 2 and not any(w.steers for w in self.spec.wheels):
             half = abs(self.spec.wheels[0].y)
@@ -263,7 +263,7 @@ class VehicleObject(AmbfObject):
 
 
 def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
-    """The two driven wheels of a robot with differential drive."""
+    """Vehicle of the two driven wheels of a differential-drive robot."""
     spec = robot.robot.spec
     half = spec.pioneer.half_track
     wheels = tuple(WheelSpec(x=0.0, y=y, radius=spec.wheel_radius) for y in (half, -half))
@@ -271,7 +271,7 @@ def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
 
 
 class ActuatorObject(AmbfObject):
-    """Glues a body to the one that carries the actuator (§6)."""
+    """An actuator that attaches a body to the actuator's parent (§6)."""
 
     def __init__(self, ambf: Surroundings, spec: ActuatorSpec) -> None:
         self.spec = spec
@@ -280,11 +280,11 @@ class ActuatorObject(AmbfObject):
 
     @property
     def actuated(self) -> bool:
-        """Whether it holds something."""
+        """Whether it holds a body."""
         return self._held is not None and self.ambf.sim.engine.carrier_of(self._held) is not None
 
     def state(self) -> Any:
-        """Its state."""
+        """See `AmbfObject`."""
         text = self.ambf.types["std_msgs/String"]
         pose = self.ambf.messages.pose(self.spec.at)
         return self.message(
@@ -292,7 +292,7 @@ class ActuatorObject(AmbfObject):
         )
 
     def take(self, message: Any) -> None:
-        """Hold or let go."""
+        """Carry out a command: attach a body, or release it."""
         if not message.actuate:
             self.cease()
             return
@@ -311,23 +311,23 @@ class ActuatorObject(AmbfObject):
                 p = message.body_offset.position
                 at = Pose(float(p.x), float(p.y), yaw_of(message.body_offset.orientation))
                 there = compose(self.ambf.pose_of(self.spec.parent), compose(self.spec.at, at))
-                if not self.place(name, there, IN_STEPS):
+                if not self.place(name, there, DURING_STEPS):
                     return
-                sim.settle()  # also while time goes on: it is held where it is
+                sim.settle()  # apply the pose before attaching, also while the simulation runs
             sim.attach(self.spec.parent, name)
             self._held = name
         except BotyardError as error:
             self.complain(str(error))
 
     def cease(self) -> None:
-        """Let go."""
+        """Release the body."""
         if self._held is not None:
             self.ambf.sim.detach(self._held)
             self._held = None
 
 
 class GripperObject(AmbfObject):
-    """The gripper of a robot as an actuator: it closes and grips what is between its paddles; released, it opens."""
+    """A robot's gripper as an actuator: actuated, it closes and grips what is between its paddles; released, it opens."""
 
     def __init__(self, ambf: Surroundings, name: str, parent: str, gripper: Gripper, offer: Offer) -> None:
         self._parent, self._gripper = parent, gripper
@@ -335,21 +335,21 @@ class GripperObject(AmbfObject):
         super().__init__(ambf, name, "Actuator", offer)
 
     def state(self) -> Any:
-        """Its state."""
+        """See `AmbfObject`."""
         text = self.ambf.types["std_msgs/String"]
         pose = self.ambf.messages.pose(Pose(self._gripper.front))
         held = self._gripper.holding is not None
         return self.message(type=text("CONSTRAINT"), **parent_text(self.ambf, self._parent), pose=pose, actuated=held)
 
     def take(self, message: Any) -> None:
-        """Close or open."""
+        """Carry out a command: close or open."""
         if bool(message.actuate) != self._on:
             self._on = bool(message.actuate)
             goal = 0.0 if self._on else math.inf
             self._gripper.move_to(goal, goal)
 
     def cease(self) -> None:
-        """It stays as it is: a robot does not drop things because somebody is silent."""
+        """The gripper stays as it is: a robot does not drop its load because of a time-out."""
 
 
 __all__ = [

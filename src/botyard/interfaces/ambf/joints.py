@@ -1,4 +1,4 @@
-"""Joints as AMBF's clients see them: those of description files, wheels of robots, paddles and lift of grippers."""
+"""Joints in AMBF's states and commands: those of description files, wheels of robots, paddles and lift of grippers."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
     from botyard.sim.simulation import Robot
 
-GAIN: Final = 5.0
-"""A wheel goes to a commanded angle with so much of the error as its speed, 1/s."""
+WHEEL_POSITION_GAIN: Final = 5.0
+"""Proportional gain of position commands of a wheel: turn rate per rad of error, 1/s."""
 
 
 class JointView(Protocol):
-    """A joint."""
+    """Adapter of one joint."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the joint."""
         ...
 
     @property
     def child(self) -> str:
-        """What it moves."""
+        """Name of the body that it moves."""
         ...
 
     def read(self) -> tuple[float, float, float]:
-        """Position, velocity and effort: rad or m, rad/s or m/s, N·m or N."""
+        """Return position, velocity and effort: rad or m, rad/s or m/s, N·m or N."""
         ...
 
     def command(self, kind: JointCommand, value: float) -> None:
-        """What it is to do."""
+        """Command a position, velocity or effort, in the units of `read`."""
         ...
 
     def cease(self) -> None:
-        """Nobody commands it any more."""
+        """End the command."""
         ...
 
 
@@ -65,12 +65,12 @@ class FreeJoint:
         self.joint.command(kind, value)
 
     def cease(self) -> None:
-        """No effort any more."""
+        """See `JointView`: zero effort."""
         self.joint.command(JointCommand.EFFORT, 0.0)
 
 
 class RobotWithJoints(Protocol):
-    """The body whose joints they are: a `botyard.interfaces.ambf.bodies.RobotBody`."""
+    """What joints use of their robot's body (`botyard.interfaces.ambf.bodies.RobotBody`)."""
 
     body: str
     robot: Robot
@@ -78,32 +78,32 @@ class RobotWithJoints(Protocol):
 
     @property
     def mass(self) -> DynamicsSpec | None:
-        """Its mass."""
+        """Mass and friction; None if it is kinematic."""
         ...
 
     def pose(self) -> Pose:
-        """Where it is."""
+        """Pose in the world, m, m, rad."""
         ...
 
     def path(self) -> tuple[float, float]:
-        """Way by odometry, forward, m, and turned, rad."""
+        """Distance travelled by odometry, m, and angle turned, rad."""
         ...
 
     def velocity(self) -> tuple[float, float, float]:
-        """In its own axes, m/s and rad/s."""
+        """Velocity in its own axes, m/s and rad/s."""
         ...
 
-    def acts(self, key: str, act: Callable[[], None] | None) -> None:
-        """Do something before every step; None: no longer."""
+    def set_step_hook(self, key: str, act: Callable[[], None] | None) -> None:
+        """Set a function that is called before every step; None removes it."""
         ...
 
     def drive(self, command: cmd.Command) -> None:
-        """Command it, in AMBF's name."""
+        """Submit a command, with AMBF as the source."""
         ...
 
 
 class Wheels:
-    """The two driven wheels of a robot with differential drive."""
+    """The two driven wheels of a differential-drive robot."""
 
     def __init__(self, body: RobotWithJoints) -> None:
         self._body = body
@@ -115,35 +115,35 @@ class Wheels:
         self.right = Wheel(self, 1, 1.0, "right_wheel", "wheel_r")
 
     def angle(self, side: float) -> float:
-        """How far a wheel has turned, rad."""
+        """Angle that a wheel has turned, rad; side −1 is left, 1 right."""
         forward, turned = self._body.path()
         return (forward + side * turned * self._half_track) / self._radius
 
     def speed(self, side: float) -> float:
-        """How fast it turns, rad/s."""
+        """Turn rate of a wheel, rad/s."""
         v, _, w = self._body.velocity()
         return (v + side * w * self._half_track) / self._radius
 
     def torque(self, index: int) -> float:
-        """What was commanded of it, N·m."""
+        """Commanded torque of a wheel, N·m."""
         command = self._commands[index]
         return command[1] if command is not None and command[0] == JointCommand.EFFORT else 0.0
 
     def command(self, index: int, kind: JointCommand, value: float) -> None:
-        """What a wheel is to do."""
+        """Command a wheel."""
         if kind == JointCommand.EFFORT and value == 0.0 and self._commands[index] is None:
-            return  # clients that do not drive it say this all the time
+            return  # idle clients keep sending zero effort
         self._commands[index] = kind, value
-        self._body.acts("wheels", self._act)
+        self._body.set_step_hook("wheels", self._act)
 
     def cease(self) -> None:
-        """They are driven no longer."""
+        """End the commands of both wheels."""
         if self._commands != [None, None]:
             self._commands = [None, None]
-            self._body.acts("wheels", None)
+            self._body.set_step_hook("wheels", None)
 
     def _act(self) -> None:
-        """Before a step: drive as the wheels are to turn."""
+        """Called before a step: drive the robot as its wheels are commanded."""
         body = self._body
         commands = [c or (JointCommand.VELOCITY, 0.0) for c in self._commands]
         if all(kind == JointCommand.EFFORT for kind, _ in commands):
@@ -153,7 +153,7 @@ class Wheels:
                 along = left + right
                 torque = (right - left) * self._half_track
                 body.ambf.sim.push(body.body, along * math.cos(th), along * math.sin(th), torque, SOURCE)
-            return  # what has no mass does not feel efforts
+            return  # efforts have no effect on a robot without mass
         rates = [self._rate(k, kind, value) for k, (kind, value) in enumerate(commands)]
         v = self._radius * (rates[0] + rates[1]) / 2.0
         w = self._radius * (rates[1] - rates[0]) / (2.0 * self._half_track)
@@ -164,11 +164,11 @@ class Wheels:
             return value
         if kind == JointCommand.EFFORT:
             return 0.0
-        return GAIN * (value - self.angle(-1.0 if index == 0 else 1.0))
+        return WHEEL_POSITION_GAIN * (value - self.angle(-1.0 if index == 0 else 1.0))
 
 
 class Wheel:
-    """One of them."""
+    """One of the two wheels."""
 
     def __init__(self, wheels: Wheels, index: int, side: float, name: str, child: str) -> None:
         self._wheels, self._index, self._side = wheels, index, side
@@ -189,7 +189,7 @@ class Wheel:
 
 
 class GripperJoint:
-    """A paddle (m from the middle line) or the lift (0 … 1) of a gripper: positions only; any other command closes or opens it."""
+    """A paddle (m from the middle) or the lift (0 … 1) of a gripper: position-controlled; the sign of other commands opens or closes it."""
 
     def __init__(self, gripper: Gripper, index: int) -> None:
         self._gripper, self._index = gripper, index
@@ -211,11 +211,11 @@ class GripperJoint:
         self._gripper.move_to(*goals)
 
     def cease(self) -> None:
-        """It stays where it is."""
+        """See `JointView`: it stays where it is."""
 
 
 def robot_joints(body: RobotWithJoints) -> list[JointView]:
-    """The joints of a robot: wheels if it has two, the gripper's if it has one."""
+    """The joints of a robot: its wheels if it has differential drive, and those of its gripper."""
     found: list[JointView] = []
     if body.robot.spec.drive is Drive.DIFF:
         wheels = Wheels(body)

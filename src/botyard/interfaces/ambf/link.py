@@ -1,6 +1,6 @@
-"""AMBF's topics for clients without ROS: a carrier of topics like the transports of ROS (format: `botyard.protocols.ambf.link`).
+"""AMBF topics for clients without ROS: a topic transport over TCP (format: `botyard.protocols.ambf.link`).
 
-Clients are sessions that the generic TCP pump carries (`botyard.servers.pump`).
+Each client is a session on the generic TCP pump (`botyard.servers.pump`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from botyard.errors import PeerError
-from botyard.interfaces.registry import Door
+from botyard.interfaces.interface import Door
 from botyard.interfaces.ros.graph import EncodedMessage
 from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, frame, topics_frame
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 
 MAX_WAITING: Final = 1 << 20
-"""A client for which so many bytes of states wait is sent no further ones until it has read."""
+"""Back-pressure: while this many bytes of states are queued for a client, further ones are dropped."""
 
 
 class _Publication:
@@ -42,25 +42,25 @@ class _Publication:
         self._link.forget(self.number)
 
 
-class _Ear:
-    def __init__(self, link: Link, number: int, heard: Input) -> None:
-        self._link, self.number, self.input = link, number, heard
+class _Subscription:
+    def __init__(self, link: Link, number: int, entry: Input) -> None:
+        self._link, self.number, self.input = link, number, entry
         self.last: tuple[bytes, Any] = (b"", None)
-        """The last message and its bytes: clients say the same again and again."""
+        """Bytes and decoded form of the last message: clients repeat the same command."""
 
     def close(self) -> None:
         self._link.forget(self.number)
 
 
 class LinkSession:
-    """One client.
+    """Session of one client.
 
     Parameters
     ----------
     link : Link
         The topics.
     door : Door
-        How it is woken, and where it complains.
+        The session's access to the simulator.
     """
 
     def __init__(self, link: Link, door: Door) -> None:
@@ -74,20 +74,20 @@ class LinkSession:
         link.clients.append(self)
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Frames, in pieces of any size; after what makes no sense it is over."""
+        """Process frames in chunks of any size; an invalid frame ends the session."""
         if self.is_closed:
             return
         try:
             for found in self._reader.receive(data):
                 self._link.received(self, found)
-                if self not in self._link.clients:  # it was closed meanwhile
+                if self not in self._link.clients:  # it has been closed meanwhile
                     return
         except PeerError as error:
             self.complain(f"{error}; the connection is closed")
             self.close()
 
     def data_to_send(self) -> bytes:
-        """The topics, if they are others than before, and states."""
+        """Take the output: the list of topics if it has changed, and states."""
         if not self._knows_topics and not self.is_closed:
             self._knows_topics = True
             self._out.insert(0, self._link.topics())
@@ -95,25 +95,25 @@ class LinkSession:
         return out[0] if len(out) == 1 else b"".join(out)
 
     def next_timer(self) -> float | None:
-        """Never."""
+        """There are no timers."""
         return None
 
     def handle_timer(self, now: float) -> None:
-        """Nothing to be done."""
+        """There are no timers."""
 
     def on_snapshot(self, now: float) -> None:
-        """Nothing to be done: states come at rates of their own."""
+        """States are published at rates of their own."""
 
     def close(self) -> None:
-        """It has gone."""
+        """The connection has ended."""
         if not self.is_closed:
             self.is_closed, self._out = True, []
             self._link.left(self)
 
-    # -- the link's side
+    # -- called by the link
 
     def send(self, data: bytes) -> None:
-        """A state, unless the client does not read."""
+        """Queue a state, unless the client is slow to read."""
         if self._waiting < MAX_WAITING:
             if not self._out:
                 self._door.wake()
@@ -121,25 +121,25 @@ class LinkSession:
             self._waiting += len(data)
 
     def topics_changed(self) -> None:
-        """Others are there, or some have gone."""
+        """The list of topics has changed: send it again."""
         if self._knows_topics:
             self._knows_topics = False
             self._door.wake()
 
     def complain(self, text: str) -> None:
-        """What is wrong with what it sends."""
+        """Log a problem with the client's messages."""
         self._door.warn(f"{self._door.caller}: {text}")
 
 
 class Link:
-    """The topics, and the clients that read and write them.
+    """The topics, and the clients that publish and subscribe to them.
 
     Parameters
     ----------
     types : Types
         Message types.
     generation : str
-        Of the messages.
+        Generation of the messages.
     """
 
     wire = "ros1"
@@ -149,12 +149,12 @@ class Link:
         self._generation = generation
         self._numbers = itertools.count(1)
         self._publications: dict[int, _Publication] = {}
-        self._ears: dict[int, _Ear] = {}
+        self._subscriptions: dict[int, _Subscription] = {}
         self._topics = b""
         self.clients: list[LinkSession] = []
 
     def session(self, door: Door) -> LinkSession:
-        """A new client's."""
+        """Make the session of a new client."""
         return LinkSession(self, door)
 
     # -- as a transport
@@ -162,61 +162,61 @@ class Link:
     def advertise(
         self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
     ) -> _Publication:
-        """Publish a topic."""
+        """Advertise a topic."""
         publication = _Publication(self, next(self._numbers), topic, changed)
         self._publications[publication.number] = publication
-        self._tell()
+        self._announce()
         return publication
 
-    def listen(self, node: str, entry: Input) -> _Ear:
-        """Listen to a topic."""
-        ear = _Ear(self, next(self._numbers), entry)
-        self._ears[ear.number] = ear
-        self._tell()
-        return ear
+    def listen(self, node: str, entry: Input) -> _Subscription:
+        """Subscribe to a topic."""
+        subscription = _Subscription(self, next(self._numbers), entry)
+        self._subscriptions[subscription.number] = subscription
+        self._announce()
+        return subscription
 
     def forget(self, number: int) -> None:
-        """A topic is there no longer."""
+        """Remove a topic."""
         self._publications.pop(number, None)
-        self._ears.pop(number, None)
-        self._tell()
+        self._subscriptions.pop(number, None)
+        self._announce()
 
     # -- clients
 
     def topics(self) -> bytes:
-        """What there is; the same for all who come."""
+        """The frame with the list of topics, encoded once for all clients."""
         if self._topics:
             return self._topics
         found = [LinkTopic(n, p.topic.name, p.topic.type_name, True) for n, p in self._publications.items()]
-        found += [LinkTopic(n, e.input.name, e.input.type_name, False) for n, e in self._ears.items()]
+        found += [LinkTopic(n, s.input.name, s.input.type_name, False) for n, s in self._subscriptions.items()]
         self._topics = topics_frame(self._generation, found)
         return self._topics
 
-    def _tell(self) -> None:
-        """Clients are to be told what there is, once for all changes of this moment."""
+    def _announce(self) -> None:
+        """The list of topics has changed: let all clients get it again."""
         self._topics = b""
         for client in tuple(self.clients):
             client.topics_changed()
 
     def received(self, client: LinkSession, found: Frame) -> None:
-        """A frame has come of a client.
+        """Process a frame of a client.
 
         Raises
         ------
         PeerError
-            It makes no sense.
+            The frame is invalid.
         """
         if found.kind is Kind.MESSAGE:
-            ear = self._ears.get(found.number)
-            if ear is None:
-                return  # it has gone meanwhile
-            if found.data != ear.last[0] or not found.data:
+            subscription = self._subscriptions.get(found.number)
+            if subscription is None:
+                return  # it has been removed meanwhile
+            if found.data != subscription.last[0] or not found.data:
                 try:
-                    ear.last = found.data, self._types.decode_ros1(found.data, ear.input.type_name)
+                    subscription.last = found.data, self._types.decode_ros1(found.data, subscription.input.type_name)
                 except PeerError as error:
-                    client.complain(f"{ear.input.name}: {error}: ignored")
+                    client.complain(f"{subscription.input.name}: {error}: ignored")
                     return
-            ear.input.take(ear.last[1])
+            subscription.input.take(subscription.last[1])
         elif found.kind in (Kind.READ, Kind.LEAVE):
             publication = self._publications.get(found.number)
             if publication is None:
@@ -227,10 +227,10 @@ class Link:
                 publication.readers.remove(client)
             publication.changed()
         else:
-            raise PeerError("link: only the simulator sends topics")
+            raise PeerError("link: expected MESSAGE, READ or LEAVE, found TOPICS, which only the simulator sends")
 
     def left(self, client: LinkSession) -> None:
-        """A client has gone."""
+        """A client has disconnected."""
         if client in self.clients:
             self.clients.remove(client)
         for publication in tuple(self._publications.values()):

@@ -1,4 +1,4 @@
-"""What all objects of AMBF have in common: a name, a channel, an identity, and what happens when commands cease."""
+"""`AmbfObject`: base class of AMBF objects, with a name, a channel, state messages, and a command time-out."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from botyard.protocols.ros_messages.naming import graph_name
 from botyard.sim.journal import acting
 
 SOURCE: Final = "ambf"
-"""In whose name robots are commanded."""
+"""Source of AMBF's commands."""
 AMBF: Final = Caller(SOURCE, Level.CHANGE, "AMBF", ignores_crowd_limit=False)
-IN_STEPS: Final = replace(AMBF, settles=False)
-"""The same, for what is done before steps: nothing settles while one is made."""
-"""Any client of AMBF: its topics do not say which."""
-AGAIN: Final = 10.0
-"""The same complaint about commands is logged again after so long, s …"""
-MOST_COMPLAINTS: Final = 20
-"""… of so many different ones."""
+"""Any client of AMBF: topics do not say which one published."""
+DURING_STEPS: Final = replace(AMBF, settles=False)
+"""The same for operations within a step, during which the world cannot settle."""
+COMPLAINT_INTERVAL_S: Final = 10.0
+"""The same complaint about commands is logged at most once in this time, s."""
+MAX_COMPLAINTS: Final = 20
+"""Different complaints that are remembered for that."""
 SAME_PLACE, SAME_TURN = 1e-5, 1e-4
-"""A position command that changes less is not carried out, m and rad (§6)."""
+"""Position commands that change less than this are ignored, m and rad (§6)."""
 
 
 class AmbfObject:
-    """An object.
+    """Base class of objects.
 
     Parameters
     ----------
     ambf : Surroundings
-        Where it is offered.
+        The simulator's side.
     name : str
-        Its name; the topic has it without blanks and with underscores for what names in ROS cannot hold.
+        Its name; in topic names without blanks, and with underscores for characters that ROS does not allow.
     kind : str
-        Its type of messages, for example ``RigidBody``; the oldest generation has ``Object`` for all.
+        Prefix of its message types, for example ``RigidBody``; the oldest generation has ``Object`` for all.
     offer : Offer
-        How it is offered.
+        Namespace, rates and lists of its state.
     """
 
     def __init__(self, ambf: Surroundings, name: str, kind: str, offer: Offer, *, quick: bool = False) -> None:
@@ -56,7 +56,7 @@ class AmbfObject:
         self.offer = offer
         self._complaints: dict[str, float] = {}
         self.published = 0
-        """States in ROS 1's form so far: the ``seq`` of their headers, by which a reader sees that it has missed one."""
+        """Number of states in the ROS 1 format so far: the ``seq`` of their headers, by which a subscriber detects lost messages."""
         path = ambf.path(offer.namespace, graph_name(name.replace(" ", "")))
         self.channel = Channel(
             path,
@@ -69,26 +69,26 @@ class AmbfObject:
             wanted=self.wanted,
         )
 
-    # -- what kinds of objects say of themselves
+    # -- overridden by kinds of objects
 
     def state(self) -> Any:
-        """The message of its state."""
+        """Make the state message."""
         raise NotImplementedError
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Bytes of the state."""
+        """Encode the state in a wire format (``ros1`` or ``cdr``)."""
         raise NotImplementedError
 
     def take(self, message: Any) -> None:
         """Carry out a command."""
 
     def cease(self) -> None:
-        """No command has come for a while, or nobody is there any more: what was commanded ends."""
+        """End what was commanded: the command watchdog has expired, or all clients have gone."""
 
     def wanted(self, on: bool) -> None:
-        """Somebody reads its state now, or nobody any more."""
+        """The state has got its first subscriber, or lost its last one."""
 
-    # -- what they have in common
+    # -- common to all objects
 
     def _command(self, message: Any) -> None:
         denied = self.ambf.control.denial(AMBF, TakeBodies)
@@ -100,7 +100,7 @@ class AmbfObject:
             self.take(message)
 
     def place(self, body: str, pose: Pose, caller: Caller = AMBF) -> bool:
-        """Put a body somewhere, as everybody else may: what keeps it from that is logged. Whether it was put there."""
+        """Place a body through the control surface; a failure is logged. Returns whether it was placed."""
         try:
             self.ambf.control.do(caller, Place(to=((body, pose),)))
         except BotyardError as error:
@@ -109,29 +109,29 @@ class AmbfObject:
         return True
 
     def complain(self, text: str, about: str = "") -> None:
-        """Log what is wrong with a command; clients repeat theirs hundreds of times a second, so the same is said now and then only.
+        """Log a problem with a command at a limited rate: clients repeat their commands hundreds of times a second.
 
-        With `about`, for texts that hold numbers of the command, that is what counts as the same.
+        Texts with the same `about` count as repetitions; by default equal texts do.
         """
         now = self.ambf.now()
         if now >= self._complaints.get(about or text, 0.0):
-            if len(self._complaints) >= MOST_COMPLAINTS:
+            if len(self._complaints) >= MAX_COMPLAINTS:
                 self._complaints.clear()
-            self._complaints[about or text] = now + AGAIN
+            self._complaints[about or text] = now + COMPLAINT_INTERVAL_S
             log.warning("%s: %s", self.name, text)
 
     def tick(self, now: float, stamp: Stamp) -> None:
-        """Look at the watchdog; publish if that is due."""
+        """Check the command watchdog, and publish the state if it is due."""
         pace = self.channel.pace
         if pace.expired(now):
             self.cease()
         if pace.is_due(now):
             self.channel.publish(self.ambf.types, stamp)
 
-    # -- beginnings of states that are made from numbers in place: in ROS 1's form with the ``seq`` of the header
+    # -- headers of states that are filled into templates; those of ROS 1 begin with ``seq``
 
     def begin(self, wire: str, stamp: Stamp) -> tuple[int, ...]:
-        """The numbers of the header."""
+        """Numbers of the header, in the order of the wire format."""
         if wire != "ros1":
             return stamp.sec, stamp.nanosec
         self.published += 1
@@ -139,22 +139,22 @@ class AmbfObject:
 
     @staticmethod
     def beginning(wire: str) -> str:
-        """Their types, see `botyard.protocols.ambf.template.Template`."""
+        """Format characters of these numbers, see `botyard.protocols.ambf.template.Template`."""
         return "III" if wire == "ros1" else "II"
 
     def header(self, begin: Sequence[Any]) -> Any:
-        """A header of these numbers."""
+        """Make a header of these numbers."""
         header = self.ambf.messages.header(Stamp(*begin[-2:]), "")
         if len(begin) == 3:
             header.seq = begin[0]
         return header
 
     def message(self, **fields: Any) -> Any:
-        """Its state with these fields and those that all states have."""
+        """Make its state message of these fields and those common to all states."""
         return self.ambf.types[f"ambf_msgs/{self.kind}State"](**self.ambf.identity(self.name), **fields)
 
     def plain(self, pose: Any, about: str = "", userdata: Any = ()) -> Any:
-        """Its state in the oldest generation, of something that has no mass and no joints."""
+        """Make its state message of the oldest generation, for objects without mass and joints."""
         m, types = self.ambf.messages, self.ambf.types
         return self.message(
             mass=0.0, pInertia=types["geometry_msgs/Point"](0.0, 0.0, 0.0), pose=pose,
@@ -164,22 +164,22 @@ class AmbfObject:
 
 
 def parent_text(ambf: Surroundings, name: str) -> dict[str, Any]:
-    """The field for the name of a parent."""
+    """Field with the name of the parent."""
     return {"parent_name": ambf.types["std_msgs/String"](name)}
 
 
 def finite(*values: float) -> bool:
-    """Whether all are finite."""
+    """Whether all values are finite."""
     return all(map(math.isfinite, values))
 
 
 def floats(values: Any) -> Any:
-    """A float32 array."""
+    """Convert to a float32 array."""
     return np.asarray(values, np.float32)
 
 
 __all__ = [
-    "IN_STEPS",
+    "DURING_STEPS",
     "SAME_PLACE",
     "SAME_TURN",
     "SOURCE",

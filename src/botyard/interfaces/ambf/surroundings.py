@@ -1,4 +1,4 @@
-"""What all of AMBF's objects know of the simulator and of one another."""
+"""`Surroundings`: the simulator's side of AMBF objects: poses, topic names, messages, step hooks."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from botyard.sim.simulation import Simulation
 
 
 class Surroundings:
-    """The world, the door to it, and what objects have in common: names of topics, messages, what is done before steps.
+    """What all AMBF objects share: the world and its control surface, topic names, messages, functions called before steps.
 
     Parameters
     ----------
     sim : Simulation
         The world.
     control : Control
-        The door to it.
+        The control surface.
     types, generation, prefix
         See `botyard.interfaces.ambf.ambf.Ambf`.
     rates : (low, high)
-        Rates of all states, Hz; None: each its own.
+        Lowest and highest rate of all states, Hz; None: those of each object.
     """
 
     stepper: Caller
-    """Who steps the world, whichever client it is: the topic does not say."""
+    """Caller of lockstep operations: one for all clients, which topics do not distinguish."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Surroundings:
         self._prefix = f"/{prefix.strip('/')}" if prefix.strip("/") else ""
         self._rates = rates
         self._paths: dict[str, None] = {}
-        self._acts: dict[Hashable, Callable[[], None]] = {}
+        self._step_hooks: dict[Hashable, Callable[[], None]] = {}
         self._taken: object = None
         self._numbers: tuple[list[list[float]], list[list[float]], Mapping[str, int]] = ([], [], {})
         self._stamp: object = None
@@ -65,7 +65,7 @@ class Surroundings:
 
     @property
     def numbers(self) -> tuple[list[list[float]], list[list[float]], Mapping[str, int]]:
-        """Poses and velocities of all bodies of the present state, and where each stands: taken out of the arrays once for all."""
+        """Poses and velocities of all bodies as lists, and the row of each body; converted once for each snapshot."""
         snapshot = self.sim.snapshot
         if snapshot is not self._taken:
             self._taken = snapshot
@@ -73,14 +73,14 @@ class Surroundings:
         return self._numbers
 
     def moment(self, stamp: Stamp) -> tuple[int, float, float]:
-        """Step, wall time and simulated time, s, in the states of one stamp: made once for all of them."""
+        """Step number, wall time and simulated time, s; the same for all states of one stamp."""
         if stamp is not self._stamp:
             self._stamp = stamp
             self._moment = self.sim.tick & 0xFFFFFFFF, self.now(), self.sim.time
         return self._moment
 
     def path(self, namespace: str, name: str) -> str:
-        """A topic's name before ``/State``, which nobody else has: a running number makes it so (§3)."""
+        """Reserve a unique topic prefix (before ``/State``); a number is appended if it is taken (§3)."""
         space = namespace if namespace.startswith("/") else f"{NAMESPACE}{namespace}"
         base = path = f"{self._prefix}{space if space.endswith('/') else space + '/'}{name}"
         n = 2
@@ -90,27 +90,27 @@ class Surroundings:
         return path
 
     def offer(self, namespace: str = NAMESPACE) -> Offer:
-        """How an object of ours is offered."""
+        """Default offer of an object in a namespace."""
         return self.rated(Offer(namespace=namespace))
 
     def rated(self, offer: Offer) -> Offer:
-        """With the rates that all are to have."""
+        """Apply the rates that are set for all objects."""
         low, high = self._rates
         return replace(offer, low=offer.low if low is None else low, high=offer.high if high is None else high)
 
-    def before_step(self, key: Hashable, act: Callable[[], None] | None) -> None:
-        """Do something before every step; None: no longer."""
+    def set_step_hook(self, key: Hashable, act: Callable[[], None] | None) -> None:
+        """Set a function that is called before every step; None removes it."""
         if act is None:
-            self._acts.pop(key, None)
+            self._step_hooks.pop(key, None)
         else:
-            self._acts[key] = act
+            self._step_hooks[key] = act
 
-    def acts(self, key: Hashable) -> bool:
-        """Whether that is done."""
-        return key in self._acts
+    def has_step_hook(self, key: Hashable) -> bool:
+        """Whether a function is set, see `set_step_hook`."""
+        return key in self._step_hooks
 
     def pose_of(self, name: str) -> Pose:
-        """Pose of a body in the world, also of one that a joint carries; the world's own origin for an empty name."""
+        """Pose of a body in the world, also of the child of a joint; the origin for an unknown name."""
         poses, _, rows = self.numbers
         row = rows.get(name)
         if row is not None:
@@ -123,11 +123,11 @@ class Surroundings:
 
     @property
     def map_name(self) -> str:
-        """Name of the body that the map's walls are."""
+        """Name of the body that stands for the map's walls."""
         return graph_name(self.sim.scene.name.replace(" ", "") or "map")
 
     def body_called(self, name: str) -> str | None:
-        """The engine's name of a body by its name, topic or identifier."""
+        """Find a body by its name, topic or identifier; None if there is none."""
         short = name.rpartition("/")[2]
         for known in self.sim.engine.rows:
             if known in (name, short) or graph_name(known.replace(" ", "")) == short:
@@ -135,11 +135,11 @@ class Surroundings:
         return None
 
     def sensed_by(self, sensor: str) -> str | None:
-        """What a sensor's first ray that hits something has hit."""
+        """Name of the body that the first hitting ray of a sensor hits; None if there is none."""
         raise NotImplementedError
 
     def identity(self, name: str) -> dict[str, Any]:
-        """What the states of all objects begin with."""
+        """Fields with which the states of all objects begin."""
         text = self.types["std_msgs/String"]
         fields = {
             "header": self.messages.header(stamp_now(), ""),
@@ -152,7 +152,7 @@ class Surroundings:
 
 
 def stamp_now() -> Stamp:
-    """System time."""
+    """Stamp of the system time."""
     return Stamp.of_seconds(wall.time())
 
 

@@ -1,1 +1,1 @@
-"""The simulator as the page sees it."""
+"""The page's interface to the simulator."""

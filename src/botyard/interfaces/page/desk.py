@@ -1,4 +1,4 @@
-"""Carries out what viewers of the page ask for: places and drives robots, loads maps, governs time (a `Desk` of the page's sessions)."""
+"""`PageDesk`: carries out the requests of viewers of the page, and sends them state, details and log (a `Desk` of the page's sessions)."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ from botyard.control.parts import Maps, Portions, RunLoop
 from botyard.errors import BotyardError, WorldError, did_you_mean
 from botyard.formats.models import find_robot, model_names
 from botyard.geometry import Pose
+from botyard.interfaces.interface import Switch
 from botyard.interfaces.page.devices import device_readings
 from botyard.interfaces.page.inspector import Inspector
 from botyard.interfaces.page.viewsource import ViewSource, model_shape, nearest_reading
-from botyard.interfaces.registry import Switch
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
@@ -62,22 +62,22 @@ from botyard.sim.simulation import Robot
 from botyard.version import __version__
 
 SOURCE: Final = "page"
-"""In whose name the page commands robots and reads sensors."""
+"""Source of the page's commands and sensor subscriptions."""
 STATUS_PERIOD: Final = 0.5
 DETAIL_PERIOD: Final = 0.2
 MAX_DETAILS: Final = 20
-"""So many selected robots are described; the sensors of so many are read for their viewers."""
-BACKLOG: Final = 500
-"""Lines of the log that a new viewer gets."""
+"""Most selected robots whose details are sent and whose sensors are subscribed to."""
+LOG_BACKLOG: Final = 500
+"""Most recent log lines that a new viewer gets (ring buffer)."""
 EXIT_DELAY: Final = 0.3
 MAX_VIEWERS: Final = 32
-"""So many pages may look on, and as many others steer."""
+"""Most read-only viewers, and most viewers with control."""
 CATALOG_AGE: Final = 2.0
-"""The list of models and maps is made no more often than every so many s, whoever asks for it."""
+"""The catalogue of models and maps is cached for this long, s."""
 MAX_PROBLEM: Final = 300
-"""Longest text about what is wrong with a model, characters."""
+"""Longest error text of a model, characters."""
 MAX_TEXT: Final = 2000
-"""Longest message and line of the log that the page gets, characters."""
+"""Longest error message and log line that is sent to the page, characters."""
 
 log = logging.getLogger("botyard.page")
 
@@ -86,16 +86,16 @@ T = TypeVar("T")
 
 
 class Robots(Protocol):
-    """How the outside reaches the robots (`botyard.servers.yard`)."""
+    """What the desk uses of the yard (`botyard.servers.yard`)."""
 
     @property
     def control(self) -> Control:
-        """The door to the simulator."""
+        """The control surface."""
         ...
 
     @property
     def interfaces(self) -> Mapping[str, Switch]:
-        """What can be switched off and on, by name."""
+        """Interfaces that can be turned on and off, by name."""
         ...
 
     def port_of(self, robot: str) -> int:
@@ -105,14 +105,14 @@ class Robots(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whether to go on.
+    """A question to the user: continue or end the simulator.
 
     Attributes
     ----------
     text : str
-        Why that is asked.
+        The question.
     refused : int
-        Exit status of a simulator that shall not.
+        Exit status when the user chooses to end.
     """
 
     text: str
@@ -125,11 +125,11 @@ class PageDesk:
     Parameters
     ----------
     hub, yard, maps : RunLoop, Robots, Maps
-        The running simulator; what viewers ask for passes the control surface of the yard.
+        The running simulator; requests pass the control surface of the yard.
     source : ViewSource
-        Makes the frames.
+        Encodes the frames.
     audience : str
-        Token of those who may only look on.
+        Token of read-only viewers.
     graphics : str
         How much pages draw: ``full``, ``lite`` or ``none``.
     """
@@ -158,29 +158,29 @@ class PageDesk:
         self._read: dict[str, Robot] = {}
         self._schema = -1
         self._map: msg.MapChanged | None = None
-        self._log: deque[LogEntry] = deque(maxlen=BACKLOG)
+        self._log: deque[LogEntry] = deque(maxlen=LOG_BACKLOG)
         self._next_status = self._next_detail = 0.0
         self._inspector = Inspector(hub.sim)
         self._catalog: Future[msgspec.Raw] | None = None
         self._catalog_made = 0.0
 
-    # -- who is there
+    # -- viewers
 
     def no_room(self, read_only: bool) -> str:
-        """Why there is no room for one more viewer; those who look on never take the place of those who steer."""
+        """Reason why one more viewer is refused, or empty; read-only viewers and those with control have separate limits."""
         if sum(v.read_only == read_only for v in self.viewers) < MAX_VIEWERS:
             return ""
         return f"there are {MAX_VIEWERS} {'onlookers' if read_only else 'pages'} already"
 
     def welcome(self, read_only: bool) -> msg.Welcome:
-        """The greeting of a new viewer."""
+        """First message to a new viewer."""
         return msg.Welcome(
             version=msg.VERSION, program=f"botyard {__version__}", read_only=read_only, start=self.start,
             audience="" if read_only else self._audience, graphics=self._graphics,
         )  # fmt: skip
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
-        """A viewer is there: it gets the map, the schema, the state and the last lines of the log."""
+        """Register a viewer. Returns its first messages: map, schema and status; the recent log lines follow."""
         self.viewers.append(viewer)
         for entry in self._log:
             viewer.add_log(entry)
@@ -188,7 +188,7 @@ class PageDesk:
         return [msg.encoder.encode(self.source.map_message()), schema, msg.encoder.encode(self._status())]
 
     def left(self, viewer: Viewer) -> None:
-        """A viewer has gone: what it held is let go, and what it drove stops."""
+        """Unregister a viewer: release what it holds, and stop what it drives."""
         if viewer not in self.viewers:
             return
         self.viewers.remove(viewer)
@@ -197,12 +197,12 @@ class PageDesk:
         self.hub.settle()
 
     def view_changed(self, viewer: Viewer) -> None:
-        """A viewer looks at something else."""
+        """A viewer has changed its view."""
         self._subscribe()
         self.hub.settle()
 
     def _subscribe(self) -> None:
-        """Read the sensors of selected robots, and of no others."""
+        """Subscribe to the sensors of selected robots, and unsubscribe from all others."""
         robots = self.hub.sim.robots
         wanted = list(dict.fromkeys(n for v in self.viewers for n in v.view.selected if n in robots))[:MAX_DETAILS]
         read = {name: robots[name] for name in wanted}
@@ -210,18 +210,18 @@ class PageDesk:
             if name not in read and robots.get(name) is robot:
                 _read_sensors(robot, False)
         for name, robot in read.items():
-            if self._read.get(name) is not robot:  # another one may have got the name of one that was read
+            if self._read.get(name) is not robot:  # another robot may have got the name meanwhile
                 _read_sensors(robot, True)
         self._read = read
 
-    # -- what all viewers are told
+    # -- messages to all viewers
 
     def changed(self) -> None:
-        """The state has changed: between two steps."""
+        """The state has changed; called between two steps."""
         self.source.changed()
 
     def prepare(self) -> None:
-        """Tell viewers of another map or other robots, if there are, before the next frame."""
+        """Send the schema and the map if they have changed, before the next frame."""
         number, schema = self.source.schema()
         if number != self._schema:
             self._schema = number
@@ -238,7 +238,7 @@ class PageDesk:
             viewer.send_encoded(text, again_soon)
 
     def tick(self, now: float) -> None:
-        """Wall time has passed: dead-man stops, status, details."""
+        """Send status and details that are due; `now` is wall time, s."""
         if not self.viewers:
             return
         if now >= self._next_status:
@@ -291,7 +291,7 @@ class PageDesk:
         )  # fmt: skip
 
     def add_log(self, entry: LogEntry) -> None:
-        """A line of the log."""
+        """Append a log line, and send it to the viewers."""
         self._log.append(entry)
         for viewer in self.viewers:
             viewer.add_log(entry)
@@ -299,37 +299,37 @@ class PageDesk:
     # -- requests
 
     def caller(self, viewer: Viewer) -> Caller:
-        """Who a viewer is: with the token it may do everything, an audience looks on."""
+        """The caller of a viewer's operations: all permissions with the token, else read-only."""
         return Caller(SOURCE, Level.WATCH if viewer.read_only else Level.OWN, "this page", key=viewer)
 
     def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
-        """Carry out a request; whatever is wrong with it, the viewer is told and nobody else notices."""
+        """Carry out a request, and answer it; errors are answered and never raised."""
         try:
             result = self._do(request, viewer)
         except (BotyardError, KeyError) as error:
             answer(None, self._reason(error))
             return
-        except Exception as error:  # a fault of ours must not end the session
+        except Exception as error:  # an internal error must not end the session
             log.exception("internal error while a page asked for %s", type(request).__name__)
             answer(None, shown(f"internal error: {error!r}", MAX_TEXT))
             return
         if isinstance(result, Future):
             result = self._answer_of(request, result)
         if isinstance(result, Generator):
-            work = _booked(self._later(result, answer), lambda cost: viewer.budget.spend(wall.monotonic(), cost))
+            work = _charged(self._finish(result, answer), lambda cost: viewer.budget.spend(wall.monotonic(), cost))
             self.hub.background.start(work, "what a page asked for")
         else:
-            answer(self._told(request, result), None)
+            answer(self._to_wire(request, result), None)
 
     def _answer_of(self, request: AnyRequest, work: Future[Any]) -> Portions[Any]:
         yield work
         result = work.result()
         if isinstance(result, AddedRobots):
             yield result.served
-        return self._told(request, result)
+        return self._to_wire(request, result)
 
-    def _told(self, request: AnyRequest, result: Any) -> Any:
-        """What the page is told of the result of an operation."""
+    def _to_wire(self, request: AnyRequest, result: Any) -> Any:
+        """Convert the result of an operation to the form of the answer."""
         if isinstance(request, msg.Move):
             return self.source.number
         if isinstance(result, AddedRobots):
@@ -338,7 +338,7 @@ class PageDesk:
             return str(result)
         return None if type(request) in OPERATIONS else result
 
-    def _later(self, work: Portions[Any], answer: Answer) -> Portions[None]:
+    def _finish(self, work: Portions[Any], answer: Answer) -> Portions[None]:
         try:
             result = yield from work
         except BotyardError as error:
@@ -359,10 +359,10 @@ class PageDesk:
 
     @singledispatchmethod
     def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
-        """Carry out one kind of request: its result, or work that takes longer."""
+        """Carry out a request. Returns its result, a future, or cooperative work."""
         make = OPERATIONS.get(type(request))
         if make is None:
-            raise WorldError(f"{type(request).__name__} is not for now")
+            raise WorldError(f"{type(request).__name__} cannot be carried out now")
         return self.control.do(self.caller(viewer), make(request))
 
     @_do.register
@@ -378,13 +378,13 @@ class PageDesk:
     # the world
 
     def load_map(self, name: str, caller: Caller) -> Future[bool]:
-        """Load a map by its name; WorldError if it cannot be loaded."""
+        """Load a map by its name. WorldError if it cannot be loaded."""
         return self.control.do(caller, LoadMap(map=name, reserved=False))
 
     def load_file(self, name: str, data: bytes, source: Hashable) -> Future[bool]:
-        """Load a map or a world that a page has sent, which may steer; `source` is its address. WorldError if it is none.
+        """Load a map or a world from uploaded bytes; `source` is the address of the page. WorldError if it is invalid.
 
-        Call `changed` when it is there.
+        Call `changed` when the future is done.
         """
         caller = Caller(SOURCE, Level.OWN, "a page", key=("upload", source))
         return self.control.do(caller, SendMap(map=name, data=data))
@@ -410,14 +410,14 @@ class PageDesk:
         self.control.check(self.caller(viewer), Level.OWN)
         question, self.question = self.question, None
         if question is None:
-            raise WorldError("somebody has answered already")
+            raise WorldError("the question has been answered already")
         if not request.go_on:
             log.error("%s; the page said to end", question.text)
             self._end(question.refused)
-        self._next_status = 0.0  # others need not answer any more
+        self._next_status = 0.0  # hide the question on the other pages soon
 
     def _end(self, status: int) -> None:
-        """End the simulator when the answer is on its way."""
+        """End the simulator after the answer has been sent."""
 
         def soon() -> Portions[None]:
             yield EXIT_DELAY
@@ -427,19 +427,19 @@ class PageDesk:
 
     @_do.register
     def _(self, request: msg.Catalog, viewer: Viewer) -> Any:
-        return self._listed()
+        return self._cached_catalog()
 
-    def _listed(self) -> Portions[msgspec.Raw]:
-        """Models and maps as JSON: made once for all who ask, in small pieces between the steps: models are files, maps folders."""
+    def _cached_catalog(self) -> Portions[msgspec.Raw]:
+        """Catalogue of models and maps as JSON, cached, and made in small slices between the steps, since it reads files and folders."""
         now = wall.monotonic()
         made = self._catalog
         if made is None or (made.done() and now > self._catalog_made + CATALOG_AGE):
             self._catalog_made = now
-            made = self._catalog = self.hub.background.portions(self._list(), "the list of models and maps")
+            made = self._catalog = self.hub.background.portions(self._make_catalog(), "the list of models and maps")
         yield made
         return made.result()
 
-    def _list(self) -> Portions[msgspec.Raw]:
+    def _make_catalog(self) -> Portions[msgspec.Raw]:
         models = []
         for name in model_names():
             yield None  # the first time each is read from its file, which takes a millisecond
@@ -458,15 +458,15 @@ class PageDesk:
 
 
 def _read_sensors(robot: Robot, on: bool) -> None:
-    """Begin or end to read what the page shows of a robot's sensors."""
+    """Subscribe to the sensors of a robot that the page shows, or unsubscribe."""
     for laser in robot.lasers:
         laser.subscribe(SOURCE, on)
     if robot.sonar is not None:
         robot.sonar.subscribe(SOURCE, on)
 
 
-def _booked(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
-    """Do `work`, and book the processor time of each portion, s; that for which it waits costs nothing."""
+def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
+    """Run `work`, and call `spend` with the processor time of each slice, s; waiting costs nothing."""
     error: BaseException | None = None
     while True:
         began = wall.thread_time()
@@ -480,7 +480,7 @@ def _booked(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
         error = None
         try:
             yield wait
-        except BaseException as thrown:  # what it waits for has failed, or it is given up
+        except BaseException as thrown:  # what it waits for has failed or was cancelled
             error = thrown
 
 
@@ -511,7 +511,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     msg.Interface: lambda r: SwitchInterface(interface=r.name, on=r.on),
     msg.Exit: lambda r: Exit(command="the page"),
 }
-"""What each request of the page is at the control surface."""
+"""Operation of each request of the page."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "FreeMaps": "the page's own loads are not bound by what a client has reserved",
     "HoldTime": "for programs; people pause and step",
@@ -525,4 +525,4 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "TakeRobot": "Drive, with a dead-man switch, is what hands need",
     "Throttle": "AMBF's",
 }
-"""Operations that the page has no button for, and why."""
+"""Operations without a button on the page, and why."""

@@ -1,4 +1,4 @@
-"""What a page shows of the devices of a selected robot, from what their kinds declare (`botyard.model.devices.Device`)."""
+"""Readings of a selected robot's devices in the form of the page, by the declaration of each kind (`botyard.model.devices.Device`)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from botyard.protocols.webgui.messages import DeviceReading
 from botyard.sim.simulation import Robot
 
 MAX_ROWS: Final = 20
-"""So many rows of a reading are shown."""
+"""Most rows of a reading that are shown."""
 MAX_MARKS: Final = 50
-"""So many places of a reading are marked."""
+"""Most markers of a reading."""
 MAX_TEXT: Final = 80
 
 log = logging.getLogger("botyard.page")
 
 
 def _text(column: Field, value: Any) -> str:
-    """A value for people: angles in degrees, with its unit."""
+    """Format a value with its unit; angles in degrees."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -50,13 +50,13 @@ def _reading(reader: DeviceReader[Any]) -> DeviceReading:
 
 
 def device_readings(robot: Robot) -> list[DeviceReading]:
-    """The readings of all devices of a robot. A device that fails says so, and is in the log."""
+    """Readings of all devices of a robot. A device that raises is shown with its error, and logged."""
     found = []
     on_page = [(name, reader) for name, reader in robot.devices.items() if reader.kind.on_page]
     for name, reader in on_page[:MAX_DEVICES]:
         try:
             found.append(_reading(reader))
-        except Exception as error:  # of a package that may be anybody's: the others are shown all the same
+        except Exception as error:  # a third-party device must not hide the others
             log.debug("%s: %s cannot be read", robot.name, name, exc_info=True)
             about = shown(f"cannot be read: {(error.__cause__ or error)!r}", MAX_TEXT)
             found.append(DeviceReading(device=name, about=about, columns=[], rows=[], more=0, marks=[]))

@@ -1,4 +1,4 @@
-"""Answers pages that want to see how the engine works (GUI-031)."""
+"""`Inspector`: debug views of the engine for the page: grid, clearance, rays, collision candidates (GUI-031)."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
 from botyard.sim.simulation import Simulation
 
 SHOWN_RAYS = 9
-"""Of a laser's rays so many are walked."""
+"""Rays of a laser whose grid walk is shown."""
 
 
-KEPT: Final = 8
-"""Answers about the map that are kept: of so many parts of it."""
+CACHE_SIZE: Final = 8
+"""Size of the LRU cache of answers about parts of the map."""
 
 
 class Inspector:
-    """Looks into the engine of a simulation. What it says of the map is made once for each part of it, until there is another map."""
+    """Answers debug requests about the engine; answers about the map are cached until the map changes."""
 
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
         self._map = -1
-        self._kept: OrderedDict[tuple[object, ...], msgspec.Raw] = OrderedDict()
+        self._cache: OrderedDict[tuple[object, ...], msgspec.Raw] = OrderedDict()
 
     def answer(self, request: Debug) -> DebugResult | msgspec.Raw:
-        """What a page asked for, or its JSON text.
+        """Answer a debug request; cached answers are JSON text.
 
         Raises
         ------
         KeyError, WorldError
-            No such robot; it has no laser.
+            The robot is unknown, or has no laser.
         """
         if request.what not in ("grid", "clearance"):
             return look_into(self._sim, request)
         grid, revision = self._sim.engine.grid, self._sim.feed.last(Subject.MAP)
         if revision != self._map:
             self._map = revision
-            self._kept.clear()
+            self._cache.clear()
         key = (request.what, *cells(grid, (request.x0, request.y0, request.x1, request.y1)))
-        made = self._kept.get(key)
+        made = self._cache.get(key)
         if made is None:
-            made = self._kept[key] = msgspec.Raw(encoder.encode(look_into(self._sim, request)))
-            if len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
+            made = self._cache[key] = msgspec.Raw(encoder.encode(look_into(self._sim, request)))
+            if len(self._cache) > CACHE_SIZE:
+                self._cache.popitem(last=False)
+        self._cache.move_to_end(key)
         return made
 
 
 def look_into(sim: Simulation, request: Debug) -> DebugResult:
-    """What a page asked for.
+    """Compute the answer to a debug request.
 
     Raises
     ------
     KeyError, WorldError
-        No such robot; it has no laser.
+        The robot is unknown, or has no laser.
     """
     engine = sim.engine
     box = (request.x0, request.y0, request.x1, request.y1)
@@ -82,14 +82,14 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
 
 
 def _flat(squares: Squares) -> list[float]:
-    """One list of numbers, to a millimetre: thousands of small tuples would set the garbage collector to work, which holds up a step."""
+    """Flatten to one list, rounded to 1 mm: thousands of small tuples would trigger the garbage collector, which delays a step."""
     return squares.round(3).ravel().tolist()
 
 
 def _rays(sim: Simulation, name: str) -> DebugResult:
     robot = sim.robots[name]
     if not robot.lasers:
-        raise WorldError(f"{name} has no laser whose rays could be followed")
+        raise WorldError(f"{name}: expected a robot with a laser, found none")
     scan = robot.laser.view()
     origin = compose(robot.truth, scan.frame_pose)
     chosen = range(0, len(scan.ranges), max(1, len(scan.ranges) // SHOWN_RAYS))

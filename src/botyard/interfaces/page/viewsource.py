@@ -1,4 +1,4 @@
-"""What pages see: columns of the present state, gathered once for all viewers that want the same."""
+"""`ViewSource`: encodes the state for pages as binary columns, once for all viewers with the same view."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _STALLED, _MOTORS, _ESTOP, _HELD, _GHOST = (
 )
 _CLIENT = int(Bit.CLIENT)
 _IN_SCHEMA = (Subject.BODIES, Subject.OUTLINES, Subject.READINGS, Subject.MAP, Subject.PORTS)
-"""With any of these the schema is another one."""
-FINE: Final = 0.001
-"""Unit of ranges in frames, m, for sensors that reach less than 65 m; others get a coarser one."""
+"""Subjects whose changes make a new schema."""
+RANGE_UNIT: Final = 0.001
+"""Unit of 16-bit ranges in frames, m, for sensors with a range below 65 m; others get a coarser one."""
 
 
 def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
-    """How a model is drawn."""
+    """Description of a model for the page, to draw it."""
     return Model(
         name=name or spec.name,
         description=spec.description,
@@ -58,12 +58,12 @@ def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
 
 @dataclass(slots=True)
 class _Sensors:
-    """All sensors of a group: which of the world's devices they are."""
+    """Sensors of one group (with equal beams), as indices into the world's readings."""
 
     group: Group
-    devices: NDArray[np.int64]  # index of each
-    first: NDArray[np.int64]  # where its readings begin
-    robot: NDArray[np.uint32]  # row of its robot in frames
+    devices: NDArray[np.int64]  # index of each sensor
+    first: NDArray[np.int64]  # offset of its first reading
+    robot: NDArray[np.uint32]  # its robot's row in frames
     step: int  # see `_even_step`
 
 
@@ -73,7 +73,7 @@ class ViewSource:
     Parameters
     ----------
     hub : RunLoop
-        Runs it.
+        The run loop.
     port_of : callable
         TCP port of a robot, 0 if it has none.
     """
@@ -95,10 +95,10 @@ class ViewSource:
         self._map = -1
         self._map_name = ""
 
-    # -- what changes seldom
+    # -- schema and map
 
     def map_name(self) -> str:
-        """A name of the present map that nobody can guess and no other map has; "" without a map."""
+        """Unguessable unique name of the present map, for its URL; empty without a map."""
         revision = self._feed.last(Subject.MAP)
         if revision != self._map:
             self._map, scene = revision, self._hub.sim.scene
@@ -107,7 +107,7 @@ class ViewSource:
         return self._map_name
 
     def map_message(self) -> MapChanged:
-        """Where the page gets the map."""
+        """Message with the URL and the name of the map."""
         name = self.map_name()
         scene = self._hub.sim.scene
         return MapChanged(
@@ -118,7 +118,7 @@ class ViewSource:
         )
 
     def schema(self) -> tuple[int, bytes]:
-        """The number and the text of the schema message in force."""
+        """Number and encoded message of the present schema."""
         revision = self._feed.last(*_IN_SCHEMA)
         if revision != self._known:
             self._rebuild()
@@ -134,7 +134,7 @@ class ViewSource:
         self._origin = np.array([center.x, center.y])
         models: dict[Hashable, tuple[int, Model]] = {}
         bodies = []
-        plain: dict[int, Model] = {}  # by the identity of the spec: hundreds of robots may share one
+        plain: dict[int, Model] = {}  # by identity of the spec, which hundreds of robots may share
         for robot in sim.robots.values():
             if robot.gripper is not None:
                 shape = model_shape(robot.spec)
@@ -150,7 +150,7 @@ class ViewSource:
             )
         for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
             shape = Model(
-                name=_kind_of(box), description="a thing of the map", color=hex_of(box.color), parts=[list(part) for part in box.outlines],
+                name=_kind_of(box), description="object of the map", color=hex_of(box.color), parts=[list(part) for part in box.outlines],
                 drives=False, omni=False, lasers=[], sonar=0, max_v=0.0, max_w=0.0,
             )  # fmt: skip
             index, _ = models.setdefault((shape.name, box.color, box.outlines), (len(models), shape))
@@ -166,7 +166,7 @@ class ViewSource:
         self._schema = messages.encoder.encode(schema)
 
     def _group_sensors(self) -> None:
-        """Put sensors with the same beams together."""
+        """Group sensors with equal beams."""
         sim = self._hub.sim
         keys, spans = sim.fleet.placed
         row = {name: i for i, name in enumerate(sim.robots)}
@@ -188,7 +188,7 @@ class ViewSource:
     # -- frames
 
     def changed(self) -> None:
-        """The state is another one now."""
+        """The state has changed: drop the encoded frames."""
         self._frame_number += 1
         self._frames.clear()
 
@@ -198,7 +198,7 @@ class ViewSource:
         return self._frame_number
 
     def frame(self, view: View) -> bytes:
-        """The present state, as a viewer wants to see it; it bears the number of the schema that explains it."""
+        """Encode the present state for a view; the frame has the number of its schema. Cached for equal views."""
         self.schema()
         if view.readings != "selected" and view.selected:
             view = View(readings=view.readings, odometry=view.odometry, velocity=view.velocity)
@@ -239,7 +239,7 @@ class ViewSource:
             driven = np.zeros(len(rows), np.uint8)
             driven[: self._robots] = [_CLIENT if r.clients else 0 for r in sim.robots.values()]
             self._driven = (revision, driven)
-        # each of these is 0 or 1
+        # each of these columns is 0 or 1
         bits = state.stall * _STALLED + state.motors * _MOTORS + state.estop * _ESTOP + state.held * _HELD
         bits += (state.mask == 0) * _GHOST
         result: NDArray[np.uint8] = self._driven[1] + bits[rows].view(np.uint8)
@@ -286,7 +286,7 @@ def _rows(flat: NDArray[T], first: NDArray[np.int64], count: int, step: int) -> 
 
 
 def _even_step(first: NDArray[np.int64], count: int) -> int:
-    """How far apart places are, if equally far, and in order; else 0."""
+    """Constant distance between ascending offsets; 0 if they are irregular."""
     if len(first) == 1:
         return count
     steps = np.diff(first)
@@ -294,7 +294,7 @@ def _even_step(first: NDArray[np.int64], count: int) -> int:
 
 
 def nearest_reading(robot: Robot) -> float | None:
-    """The shortest range of what is read of a robot's sensors, m."""
+    """Shortest range of a robot's subscribed sensors, m; None without any."""
     least = [float(s.ranges.min()) for s in robot.lasers if s.is_read]
     if robot.sonar is not None and robot.sonar.is_read:
         least.append(float(robot.sonar.ranges.min()))
@@ -303,7 +303,7 @@ def nearest_reading(robot: Robot) -> float | None:
 
 def _group(number: int, kind: str, index: int, bundles: tuple[Bundle, ...]) -> Group:
     r_max = max(b.r_max for b in bundles)
-    unit = FINE if r_max < 65.0 else r_max / 65_000.0
+    unit = RANGE_UNIT if r_max < 65.0 else r_max / 65_000.0
     if kind == "laser":
         b = bundles[0]
         return Group(
@@ -319,7 +319,7 @@ def _group(number: int, kind: str, index: int, bundles: tuple[Bundle, ...]) -> G
 
 
 def _kind_of(box: BoxObject) -> str:
-    """What a thing of the map is called."""
+    """Kind of an object of the map."""
     if box.parts:
         return "obstacle"
     return "reflector" if box.returns.laser > 1 else "box"

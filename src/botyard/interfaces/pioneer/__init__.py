@@ -1,1 +1,1 @@
-"""The Pioneer protocol as the simulator carries it out."""
+"""The Pioneer protocol's interface to the simulator."""

@@ -1,4 +1,4 @@
-"""Pioneer clients at the control surface: what they ask of the whole simulation becomes operations (pioneer-protocol §9)."""
+"""`PioneerDesk`: turns Pioneer clients' requests about the whole simulation into operations (pioneer-protocol §9)."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ from botyard.sim.port import Port
 from botyard.sim.simulation import Robot
 
 SOURCE: Final = "pioneer"
-"""In whose name clients command robots."""
+"""Source of the clients' commands."""
 CLIENT: Final = Caller(SOURCE, Level.CHANGE, "a client", ignores_crowd_limit=False)
-"""Any client, as far as its robot is concerned."""
-LOADS: Final = (LoadMap, SendMap, ReloadMap, ClearMap)
+"""Caller of operations on a client's own robot."""
+MAP_OPERATIONS: Final = (LoadMap, SendMap, ReloadMap, ClearMap)
 
 
 class Client(Hashable, Protocol):
@@ -60,82 +60,82 @@ class Client(Hashable, Protocol):
 
     @property
     def is_local(self) -> bool:
-        """It is on this machine."""
+        """Whether it connects from this machine."""
         ...
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """Log of its robot."""
+        """Logger of its robot."""
         ...
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Tell it what became of a map."""
+        """Notify it of a map change, see MAPCHANGED (pioneer-protocol §9)."""
         ...
 
 
 class PacketLog(Protocol):
-    """Records what passes, see `botyard.servers.packetlog.PacketLog`."""
+    """Packet capture, see `botyard.servers.packetlog.PacketLog`."""
 
     def session(self, robot: str) -> Callable[[bool, bytes], None]:
-        """For a new session: takes the direction and the bytes."""
+        """Return the recorder ``(is_received, data)`` of a new session."""
         ...
 
     def close(self) -> None:
-        """End."""
+        """Close the file."""
         ...
 
 
 class PioneerDesk:
-    """Takes what Pioneer clients ask of the whole simulation, and tells them of other maps.
+    """Carries out requests of Pioneer clients about the whole simulation, and notifies them of map changes.
 
     Parameters
     ----------
     control : Control
-        The door.
+        The control surface.
     """
 
     def __init__(self, control: Control) -> None:
         self.control = control
         self.packet_log: PacketLog | None = None
-        """Records what passes in sessions that begin from now on."""
+        """Packet capture of sessions that begin from now on."""
         self._clients: list[Client] = []
         self._denied: set[tuple[Client, str]] = set()
-        control.listen(self._told)
+        control.listen(self._on_operation)
 
     @property
     def connections(self) -> Sequence[Any]:
-        """All clients that are connected."""
+        """Connections of all clients."""
         return tuple(self._clients)
 
     def attach(self, client: Client) -> None:
-        """A client has come."""
+        """Register a client."""
         self._clients.append(client)
 
     def detach(self, client: Client) -> None:
-        """A client has gone."""
+        """Unregister a client, and release what it holds."""
         if client in self._clients:
             self._clients.remove(client)
             self._denied = {(c, name) for c, name in self._denied if c is not client}
         self.control.release_stepper(client)
 
     def port(self, robot: Robot) -> PioneerPort:
-        """A robot for a client's session.
+        """Make the port to a robot for a client's session.
 
         Raises
         ------
         DeniedError
-            Clients may not drive.
+            Clients have no permission to drive.
         """
         self.control.check(CLIENT, TakeRobot)
         return PioneerPort(robot, self.control)
 
     def caller(self, client: Client) -> Caller:
-        """Who a client is; only those on this machine may end the program."""
+        """Caller of a client's operations; only clients on this machine may end the program."""
         level = Level.OWN if client.is_local else Level.CHANGE
         return Caller(SOURCE, level, "a client", key=client, ignores_crowd_limit=False, log=client.log)
 
     def request(self, client: Client, request: Request) -> None:
-        """Carry out what a client asks for, or say why not."""
+        """Carry out a client's request; errors are logged."""
         if isinstance(request, MapRequested):
             self._load(client, request)
             return
@@ -143,7 +143,7 @@ class PioneerDesk:
         try:
             result = self.control.do(self.caller(client), OPERATIONS[type(request)](request))
         except DeniedError as error:
-            if (client, name) not in self._denied:  # once is enough: clients repeat themselves
+            if (client, name) not in self._denied:  # log it once for each client, since clients repeat commands
                 self._denied.add((client, name))
                 client.log.warning("%s is not obeyed: %s", name, error)
             return
@@ -151,7 +151,7 @@ class PioneerDesk:
             client.log.warning("%s", error)
             return
         if isinstance(result, Future):
-            result.add_done_callback(lambda future: _say(client, future))
+            result.add_done_callback(lambda future: _log_failure(client, future))
 
     def _load(self, client: Client, request: MapRequested) -> None:
         try:
@@ -170,9 +170,9 @@ class PioneerDesk:
 
             future.add_done_callback(failed)
 
-    def _told(self, done: Done) -> None:
-        """Something was done: of other maps everybody is told, of one that was there already who has asked for it."""
-        if not isinstance(done.operation, LOADS):
+    def _on_operation(self, done: Done) -> None:
+        """Send MAPCHANGED after map operations: to all clients, or only to the one that asked if the map was in place already."""
+        if not isinstance(done.operation, MAP_OPERATIONS):
             return
         name = getattr(
             done.operation, "map", "no map" if isinstance(done.operation, ClearMap) else self.control.sim.scene.source
@@ -188,7 +188,7 @@ class PioneerDesk:
 
 
 class PioneerPort(Port):
-    """A robot for a client's session: what changes more than its driving passes the control surface, in its order among the commands."""
+    """Port of a client's session; commands that change more than the robot's motion pass the control surface, in their order."""
 
     def __init__(self, robot: Robot, control: Control) -> None:
         super().__init__(robot, SOURCE, robot.simulation.fleet)
@@ -198,43 +198,43 @@ class PioneerPort(Port):
         self._control.do(CLIENT, operation)
 
     def reset_pose(self) -> None:
-        """Queue: back to the start, odometry zero, at rest."""
+        """Queue a reset: start pose, odometry zero, at rest."""
         self._do(Reset(names=(self.name,)))
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue: put the robot at a true pose."""
+        """Queue a true pose, m, m, rad."""
         self._do(Place(to=((self.name, pose),)))
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose."""
+        """Queue one coordinate of the true pose, m or rad."""
         self._do(PlaceAxis(robot=self.name, axis=axis, value=value))
 
     def set_ghost(self, on: bool) -> None:
-        """Queue: nobody sees or feels the robot, or everybody again."""
+        """Queue ghost mode on or off."""
         self._do(SetGhost(robot=self.name, on=on))
 
     def set_odometry_errors(self, on: bool) -> None:
-        """Queue: errors of odometry on or off."""
+        """Queue odometry errors on or off."""
         self._do(SetOdometryErrors(robot=self.name, on=on))
 
     def press_estop(self, pressed: bool) -> None:
-        """The red button."""
+        """Press or release the emergency stop."""
         self._do(PressEmergencyStop(robots=(self.name,), on=pressed))
 
     def move_joystick(self, x: float, y: float, throttle: float, button1: bool, button2: bool) -> None:
-        """The joystick that is plugged into the robot."""
+        """Set the state of the joystick plugged into the robot."""
         self._do(MoveJoystick(robot=self.name, x=x, y=y, throttle=throttle, button1=button1, button2=button2))
 
     def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
-        """Lines of a byte of the digital inputs."""
+        """Set lines of one byte of the digital inputs."""
         self._do(SetDigitalInputs(robot=self.name, byte=byte, mask=mask, states=states))
 
     def set_analog_input(self, port: int, value: int) -> None:
-        """The reading of an analog input."""
+        """Set the raw reading of an analog input."""
         self._do(SetAnalogInput(robot=self.name, port=port, value=value))
 
 
-def _say(client: Client, future: Future[Any]) -> None:
+def _log_failure(client: Client, future: Future[Any]) -> None:
     error = future.exception()
     if error is not None:
         client.log.warning("%s", error)
@@ -248,7 +248,7 @@ OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
     SnapshotRequested: lambda r: WritePicture(picture=r.name),
     StepsRequested: lambda r: HoldTime(steps=r.count),
 }
-"""What each request of a session is at the control surface."""
+"""Operation of each request of a session."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "AddRobot": "a robot factory makes one for each client (--robot-factory)",
     "AddRobots": "a robot factory makes one for each client (--robot-factory)",
@@ -269,7 +269,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "TakeBodies": "forces are AMBF's",
     "Throttle": "AMBF's",
 }
-"""Operations that Pioneer clients have no command for, and why."""
+"""Operations without a Pioneer command, and why."""
 
 
 __all__ = ["OPERATIONS", "SOURCE", "PioneerDesk"]

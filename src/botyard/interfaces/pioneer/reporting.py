@@ -1,4 +1,4 @@
-"""Serves all sessions after a step: those that have a report due get it from one batch, and each is written to once."""
+"""`Reporter`: sends the due reports of all Pioneer sessions after a step, encoded in one batch."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from botyard.control.fence import Fence
 from botyard.protocols.pioneer.batch import Batch, Made
 from botyard.protocols.pioneer.session import REPEAT_PERIOD, Session
 
-SHORTEST_TIMER: Final = REPEAT_PERIOD
-"""Whatever happens to a session, it sets no timer that ends earlier than this from then, s; so nobody need look in between."""
+MIN_TIMER_S: Final = REPEAT_PERIOD
+"""Shortest timer that a session sets, s; timers need not be polled more often."""
 
 log = logging.getLogger("botyard.pioneer")
 
@@ -20,23 +20,23 @@ class Connection(Protocol):
 
     @property
     def session(self) -> Session:
-        """Its session."""
+        """Its protocol session."""
         ...
 
     def is_due(self, now: float) -> bool:
-        """A step is done; whether the session has a report to send: `report` must follow then."""
+        """Called after a step. Returns whether a report is due; `report` must follow then."""
         ...
 
     def on_timer(self, now: float) -> bool:
-        """The time that `next_timer` named has come; whether there is a report to send again: `report` must follow then."""
+        """Called at the time of `next_timer`. Returns whether a report must be sent again; `report` must follow then."""
         ...
 
     def report(self, now: float, made: Made | None = None) -> None:
-        """Send what is due: what was made for the session, or what it makes itself."""
+        """Send the due report: `made` by the batch, or made by the session if that is None."""
         ...
 
     def next_timer(self) -> float | None:
-        """When to call `on_timer`."""
+        """Time at which `on_timer` must be called, s; None: never."""
         ...
 
 
@@ -46,21 +46,21 @@ class Reporter:
     def __init__(self) -> None:
         self._connections: list[Connection] = []
         self._batch = Batch()
-        self._fence = Fence(log, "reports are made one by one")
+        self._fence = Fence(log, "making reports in a batch")
         self.wake = 0.0
-        """When `poll` will have something to do, at the earliest, s."""
+        """Earliest time at which `poll` has something to do, s."""
 
     def attach(self, connection: Connection) -> None:
-        """Serve a connection from now on."""
+        """Register a connection."""
         self._connections.append(connection)
 
     def detach(self, connection: Connection) -> None:
-        """Unregister it."""
+        """Unregister a connection."""
         if connection in self._connections:
             self._connections.remove(connection)
 
     def on_snapshot(self, now: float) -> None:
-        """A step is done."""
+        """Called after a step: send the due reports."""
         self._report([c for c in tuple(self._connections) if c.is_due(now)], now)
 
     def _report(self, due: list[Connection], now: float) -> None:
@@ -73,10 +73,10 @@ class Reporter:
             connection.report(now, part)
 
     def poll(self, now: float) -> None:
-        """Wall time has passed: call those whose time has come. One clock for all costs less than a timer for each."""
+        """Handle expired timers. One poll for all connections costs less than an event-loop timer for each."""
         if now < self.wake:
             return
-        self.wake = now + SHORTEST_TIMER
+        self.wake = now + MIN_TIMER_S
         due = []
         for connection in tuple(self._connections):
             when = connection.next_timer()

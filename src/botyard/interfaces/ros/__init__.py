@@ -1,1 +1,1 @@
-"""The simulator as ROS programs see it."""
+"""The ROS interface of the simulator, common to ROS 1 and ROS 2."""

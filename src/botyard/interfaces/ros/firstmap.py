@@ -1,4 +1,4 @@
-"""The first map that comes on a topic: what a map_server publishes (``-m ros:/map``)."""
+"""`FirstMap`: waits for the first map on a topic, as a map_server publishes it (``-m ros:/map``)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import Types
 
 SCHEME: Final = "ros:"
-"""In front of a topic's name it stands for the map that is published there."""
+"""Prefix of map names that are topics."""
 TYPE: Final = "nav_msgs/OccupancyGrid"
-_BESIDE: Final = 1 << 16
-"""Bytes of a message beside the cells, of which each has one."""
+_OVERHEAD: Final = 1 << 16
+"""Bytes of a message beside its cells (one byte each)."""
 
 
 class FirstMap:
-    """Takes messages until the first map has come.
+    """Subscriber that keeps the first message.
 
     Parameters
     ----------
@@ -29,14 +29,14 @@ class FirstMap:
     types : Types
         Message types.
     budget : Budget
-        What the map may ask for.
+        Reading budget of the map.
     came : callable
-        Called when it has come.
+        Called when the map has been received.
 
     Raises
     ------
     MapError
-        The name is no topic's.
+        The name is not that of a topic.
     """
 
     def __init__(self, name: str, types: Types, budget: Budget, came: Callable[[], None]) -> None:
@@ -44,7 +44,7 @@ class FirstMap:
         if not self.topic.startswith("/"):
             raise MapError(f'expected a topic, for example {SCHEME}/map, found "{name}"', name)
         self.name = name
-        self.limit = budget.cells + _BESIDE
+        self.limit = budget.cells + _OVERHEAD
         """Longest message, bytes."""
         self._types, self._budget, self._came = types, budget, came
         self._message: Any = None
@@ -52,29 +52,29 @@ class FirstMap:
 
     @property
     def input(self) -> Input:
-        """What listens to the topic, for transports that decode messages."""
+        """Subscription for transports that decode messages."""
         return Input(self.topic, TYPE, self.take, "the map", self.limit)
 
     def take(self, message: Any) -> None:
-        """A map has come."""
+        """Receive a decoded message."""
         if self._message is None:
             self._message = message
             self._came()
 
     def take_cdr(self, data: bytes) -> None:
-        """So have its bytes."""
+        """Receive a message as CDR bytes."""
         try:
             self.take(self._types.decode_cdr(data, TYPE))
         except PeerError as error:
             self._problem = f"; what came is damaged: {error}"
 
     def scene(self, waited: float) -> Scene:
-        """The map, after so long, s.
+        """Convert the received map; `waited`, s, is for the error message.
 
         Raises
         ------
         MapError
-            None has come, or it is no map.
+            No map was received, or it is invalid.
         """
         if self._message is None:
             text = f"no {TYPE} on {self.topic} within {waited:g} s{self._problem}"

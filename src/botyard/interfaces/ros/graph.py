@@ -1,6 +1,6 @@
-"""The simulator as ROS sees it: the topics, inputs and services of all robots and of the world, offered by any number of transports.
+"""`RosGraph`: topics, inputs and services of the world and all robots, offered by any number of transports.
 
-A message is made once, when a transport has a reader for it, and encoded once for each wire form.
+A message is made only if a transport has a subscriber for it, and encoded once for each wire format.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 SOURCE: Final = "ros"
-"""In whose name ROS commands robots and reads sensors."""
+"""Source of ROS's commands and sensor subscriptions."""
 ROS: Final = Caller(SOURCE, Level.CHANGE, "ROS", ignores_crowd_limit=False)
-"""Any ROS program: who asks, and from where, is not told by DDS and Zenoh."""
+"""Caller for all ROS programs: DDS and Zenoh do not identify the sender."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     "AddRobots": "a service call adds one; call it again",
     "ClearMap": "an empty map is loaded by name",
@@ -80,24 +80,24 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     "Throttle": "AMBF's",
     "WritePicture": "files belong to whoever runs the program",
 }
-"""Operations that ROS programs have no name for, and why."""
+"""Operations without a topic or service in ROS, and why."""
 CMD_VEL_TIMEOUT: Final = 0.6
-"""A robot stops after so much simulated time without cmd_vel, s (as the drivers of the real ones do)."""
+"""Time-out of cmd_vel, simulated s, after which a robot stops (as with drivers of real robots)."""
 
 log = logging.getLogger("botyard.ros")
 
 
 class EncodedMessage:
-    """A message of a topic, encoded once for each wire form, when the first transport asks for it.
+    """A message of a topic, encoded lazily and once for each wire format.
 
     Parameters
     ----------
     types : Types
         Message types.
     topic : Topic
-        What it is of.
+        The topic.
     stamp : Stamp
-        Of the present state.
+        Time of the present state.
     """
 
     def __init__(self, types: Types, topic: Topic, stamp: Stamp) -> None:
@@ -111,12 +111,12 @@ class EncodedMessage:
 
     @property
     def is_nothing(self) -> bool:
-        """There is no message: nothing is to be published."""
+        """Whether there is no message to publish."""
         return self.message is None and self._quick is None
 
     @property
     def ros1(self) -> bytes:
-        """ROS 1's form."""
+        """Encoded in ROS 1's format."""
         if self._ros1 is None:
             quick = self._quick
             self._ros1 = (
@@ -126,7 +126,7 @@ class EncodedMessage:
 
     @property
     def cdr(self) -> bytes:
-        """CDR."""
+        """Encoded as CDR (ROS 2)."""
         if self._cdr is None:
             quick = self._quick
             self._cdr = (
@@ -136,16 +136,16 @@ class EncodedMessage:
 
 
 class Publication(Protocol):
-    """A topic, as one transport publishes it."""
+    """Publisher of a topic on one transport."""
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anybody reads it there, or the transport keeps the last message for those to come."""
+        """Whether it has a subscriber, or the transport keeps the last message for late joiners."""
         ...
 
     @property
     def replays_latched(self) -> bool:
-        """Whether each new reader of a latched topic gets its present message at once; else the transport keeps it for them."""
+        """Whether each new subscriber of a latched topic gets its present message at once; else the transport keeps it for late joiners."""
         ...
 
     def send(self, message: EncodedMessage) -> None:
@@ -153,56 +153,56 @@ class Publication(Protocol):
         ...
 
     def close(self) -> None:
-        """Publish it no longer."""
+        """Unadvertise the topic."""
         ...
 
 
 class Handle(Protocol):
-    """An input or a service, as one transport offers it."""
+    """Subscription or service server on one transport."""
 
     def close(self) -> None:
-        """Offer it no longer."""
+        """Unsubscribe, or close the service."""
         ...
 
 
 class Carrier(Protocol):
-    """A way to publish topics and to listen to them."""
+    """Transport of topics."""
 
     @property
     def wire(self) -> str:
-        """Its wire form: ``ros1`` or ``cdr``."""
+        """Its wire format: ``ros1`` or ``cdr``."""
         ...
 
     def advertise(
         self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
     ) -> Publication:
-        """Publish a topic.
+        """Advertise a topic.
 
         Parameters
         ----------
         fresh : callable
-            Makes the present message of a latched topic for a new reader.
+            Returns the present message of a latched topic, for a new subscriber.
         changed : callable
-            To be called when `Publication.is_wanted` has changed, from the simulator's thread.
+            The transport calls it in the simulator's thread when `Publication.is_wanted` has changed.
         """
         ...
 
     def listen(self, node: str, entry: Input) -> Handle:
-        """Listen to a topic."""
+        """Subscribe to a topic."""
         ...
 
 
 class Transport(Carrier, Protocol):
-    """A way to reach ROS programs."""
+    """Transport of topics and services."""
 
     def serve(self, node: str, service: Service) -> Handle:
-        """Serve."""
+        """Offer a service."""
         ...
 
 
 @dataclass(slots=True, eq=False)
-class _Live:
-    """A topic that is offered, and what was said of it last."""
+class _Offer:
+    """An advertised topic, with its publishers and the state of its publication."""
 
     topic: Topic
     node: str
@@ -211,8 +211,8 @@ class _Live:
     wanted: bool = False
     due_us: int = 0
     last_version: Hashable = None
-    last: tuple[Hashable, EncodedMessage] | None = None
-    """Of a latched topic: what was said last, and of which version it is. It is the same for all who come."""
+    latched: tuple[Hashable, EncodedMessage] | None = None
+    """Latched topics: version and last message, which all late joiners get."""
     fence: Fence = field(init=False)
 
     def __post_init__(self) -> None:
@@ -221,20 +221,20 @@ class _Live:
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """A robot, or the world."""
+    """Node of a robot or of the world: everything that it offers."""
 
     node: str
-    topics: list[_Live]
+    topics: list[_Offer]
     inputs: list[Input]
     services: list[Service]
     driver: Driver | None = None
     robot: RobotTopics | None = None
     limits: Reconfigure | None = None
-    called: str = ""
-    """The robot's name as part of ROS names, which no other robot has."""
+    ros_name: str = ""
+    """The robot's unique name in ROS names."""
     handles: dict[Transport, list[Handle]] = field(default_factory=dict)
     of: Robot | None = None
-    """Whose it is; another robot may get the same name."""
+    """The robot, to notice that another one has got the same name."""
 
 
 def _limit(limits: Reconfigure, name: str) -> float:
@@ -242,7 +242,7 @@ def _limit(limits: Reconfigure, name: str) -> float:
 
 
 class _LogLines(logging.Handler):
-    """The last warnings and errors, as they wait for either ROS's log: whether it is an error, and the text."""
+    """Ring buffers of warnings and errors for /rosout of ROS 1 and ROS 2: whether it is an error, and the text."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -250,7 +250,7 @@ class _LogLines(logging.Handler):
         self.ros2: deque[tuple[bool, str]] = deque(maxlen=100)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
+        """Append a line to both buffers."""
         line = (record.levelno >= logging.ERROR, record.getMessage()[:1000])
         self.ros1.append(line)
         self.ros2.append(line)
@@ -264,17 +264,17 @@ class RosGraph:
     hub : RunLoop
         The running simulator.
     control : Control
-        The door to it, through which passes what ROS asks for.
+        The control surface.
     cells : MapCells
-        The map as cells.
+        The map as an occupancy grid.
     types : Types
         Message types.
     profile : str
-        Names, see `botyard.protocols.ros_messages.naming`.
+        Naming profile, see `botyard.protocols.ros_messages.naming`.
     sim_time : bool
-        Stamps are simulated time, and /clock says it; else wall time.
+        Stamps are simulated time, which /clock publishes; else wall time.
     timeout : float
-        Of cmd_vel, s; 0: never.
+        Time-out of cmd_vel, simulated s; 0: none.
     """
 
     def __init__(
@@ -300,11 +300,11 @@ class RosGraph:
         self._data = StepData()
         self._transports: list[Transport] = []
         self._bodies = -1
-        self._maps = not self._sim.scene.source.startswith("ros:")  # else the topic is another's
+        self._maps = not self._sim.scene.source.startswith("ros:")  # otherwise another program publishes it
         self._members: dict[str, _Member] = {}
         self._drivers = Fence(log, "a command by ROS")
         self._stale = True
-        self._active: list[_Live] = []
+        self._active: list[_Offer] = []
         self._world = self._world_member()
         self._log = _LogLines()
         logging.getLogger("botyard").addHandler(self._log)
@@ -312,7 +312,7 @@ class RosGraph:
         self._unfollow = hub.follow(self._follow, Subject.BODIES)
 
     def close(self) -> None:
-        """Offer nothing any more."""
+        """Withdraw everything, and unregister from the simulator."""
         self._hub.detach(self)
         self._unfollow()
         logging.getLogger("botyard").removeHandler(self._log)
@@ -321,57 +321,57 @@ class RosGraph:
 
     @property
     def node(self) -> str:
-        """The node of the world."""
+        """Name of the world's node."""
         return self._world.node
 
     # -- transports
 
     def add(self, transport: Transport) -> None:
-        """Offer everything by another transport, too."""
+        """Add a transport, and offer everything on it."""
         self._sync()
         self._transports.append(transport)
         for member in (self._world, *self._members.values()):
             self._offer(member, transport)
 
     def remove(self, transport: Transport) -> None:
-        """Unregister it."""
+        """Remove a transport, and withdraw everything from it."""
         if transport in self._transports:
             self._transports.remove(transport)
         for member in (self._world, *self._members.values()):
             self._withdraw(member, transport)
             if not self._transports and member.driver is not None:
-                member.driver.end()  # nobody is left who could stop it
+                member.driver.end()  # no client is left that could stop it
 
     def _offer(self, member: _Member, transport: Transport) -> None:
         known = ("", transport.wire)
-        for live in member.topics:
-            if live.topic.only in known:
-                live.publications[transport] = self._advertised(transport, live)
+        for offer in member.topics:
+            if offer.topic.only in known:
+                offer.publications[transport] = self._advertised(transport, offer)
         self._refresh()
         handles = member.handles.setdefault(transport, [])
         handles += [transport.listen(member.node, entry) for entry in member.inputs]
         handles += [transport.serve(member.node, service) for service in member.services if service.only in known]
 
-    def _advertised(self, transport: Transport, live: _Live) -> Publication:
-        return transport.advertise(live.node, live.topic, lambda: self._fresh(live), self._refresh)
+    def _advertised(self, transport: Transport, offer: _Offer) -> Publication:
+        return transport.advertise(offer.node, offer.topic, lambda: self._latched_message(offer), self._refresh)
 
     def _refresh(self) -> None:
-        """Somebody has begun or ended to read something."""
+        """A topic has got or lost a subscriber."""
         self._stale = True
 
     def _withdraw(self, member: _Member, transport: Transport) -> None:
-        for live in member.topics:
-            publication = live.publications.pop(transport, None)
+        for offer in member.topics:
+            publication = offer.publications.pop(transport, None)
             if publication is not None:
                 publication.close()
         self._refresh()
         for handle in member.handles.pop(transport, []):
             handle.close()
 
-    # -- robots come and go
+    # -- robots added and removed
 
     def _follow(self) -> None:
-        """Robots have come or gone: programs see that also while time stands still."""
+        """Robots were added or removed: update the graph, also while the simulation is paused."""
         if self._transports:
             self._sync()
 
@@ -393,9 +393,9 @@ class RosGraph:
                 for transport in self._transports:
                     self._offer(member, transport)
 
-    def _called(self, robot: str) -> str:
-        """A robot's name in ROS, where fewer characters are allowed: different robots have different ones, and none has the world's."""
-        taken = {NODE: "the simulator", **{m.called: f'"{name}"' for name, m in self._members.items()}}
+    def _unique_ros_name(self, robot: str) -> str:
+        """A unique ROS name for a robot: ROS allows fewer characters, so that different names could become equal."""
+        taken = {NODE: "the simulator", **{m.ros_name: f'"{name}"' for name, m in self._members.items()}}
         first = name = graph_name(robot)
         n = 2
         while name in taken:
@@ -405,8 +405,8 @@ class RosGraph:
         return name
 
     def _robot_member(self, robot: Robot, alone: bool) -> _Member:
-        called = self._called(robot.name)
-        names = names_of(called, self.profile.name, alone)
+        ros_name = self._unique_ros_name(robot.name)
+        names = names_of(ros_name, self.profile.name, alone)
         port = self._control.do(ROS, TakeRobot(robot=robot.name))
         topics = RobotTopics(port, names, self._m, self.types, lambda: self._sim.dt, self._data)
         offered = topics.topics()
@@ -447,14 +447,14 @@ class RosGraph:
             for name, (act, text) in switches.items()
             if names.offers(name)
         ]
-        inputs = [i for i in inputs if self._may(i)]
+        inputs = [i for i in inputs if self._is_allowed(i)]
         limits = None
         if names.offers("limits"):
             limits = Reconfigure(port, names.prefix, self.types, self._hub.settle)
             offered += limits.topics()
             services.append(limits.service())
-        lives = [_Live(t, names.node) for t in offered]
-        return _Member(names.node, lives, inputs, services, driver, topics, limits, called, of=robot)
+        offers = [_Offer(t, names.node) for t in offered]
+        return _Member(names.node, offers, inputs, services, driver, topics, limits, ros_name, of=robot)
 
     def _place(self, name: str, message: Any) -> None:
         pose = message.pose
@@ -466,7 +466,7 @@ class RosGraph:
     # -- the world
 
     def _empty(self, act: Callable[[], None]) -> Callable[[Any], Any]:
-        """A service of std_srvs/Empty."""
+        """Handler of a std_srvs/Empty service."""
 
         def serve(_request: Any) -> Any:
             act()
@@ -475,7 +475,7 @@ class RosGraph:
         return serve
 
     def _result(self, type_name: str, act: Callable[[Any], str | None]) -> Callable[[Any], Any]:
-        """A service that says whether it worked, and why not."""
+        """Handler of a service with ``success`` and ``message`` in its response."""
 
         def serve(request: Any) -> Any:
             try:
@@ -535,9 +535,9 @@ class RosGraph:
                     operation=Reset,
                 )
             )
-        inputs = [i for i in inputs if self._may(i)]
-        services = [s for s in services if self._may(s)]
-        return _Member(node, [_Live(t, node) for t in topics], inputs, services)
+        inputs = [i for i in inputs if self._is_allowed(i)]
+        services = [s for s in services if self._is_allowed(s)]
+        return _Member(node, [_Offer(t, node) for t in topics], inputs, services)
 
     def _world_inputs(self, node: str) -> list[Input]:
         def listen(name: str, kind: str, act: Callable[[Any], None], about: str, operation: type[Any]) -> Input:
@@ -554,14 +554,14 @@ class RosGraph:
         ]
 
     def _parameters(self) -> dict[str, Value]:
-        """ROS 2's parameters of the node: limits of every robot, and whether time is simulated."""
+        """ROS 2 parameters of the world's node: motion limits of every robot, and ``use_sim_time``."""
         found = {"use_sim_time": Value(lambda: self.sim_time, "whether stamps are simulated time")}
         for member in self._members.values():
             if (limits := member.limits) is None:
                 continue
             for p in PARAMETERS:
                 get, put = partial(_limit, limits, p.name), partial(limits.change, p)
-                found[f"{member.called}.{p.name}"] = Value(get, f"{p.about}, {p.unit}", put, LIMIT)
+                found[f"{member.ros_name}.{p.name}"] = Value(get, f"{p.about}, {p.unit}", put, LIMIT)
         return found
 
     def _world_services(self, prefix: str) -> list[Service]:
@@ -588,15 +588,15 @@ class RosGraph:
             *([Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map")] if self._maps else []),
         ]  # fmt: skip
 
-    def _may(self, offer: Input | Service) -> bool:
-        """Whether ROS programs may have it: under ``--read-only`` what changes the world is not offered."""
+    def _is_allowed(self, offer: Input | Service) -> bool:
+        """Whether it is offered: with ``--read-only``, operations that change the world are not."""
         return offer.operation is None or self._control.allows(ROS, offer.operation)
 
     def _do(self, operation: Operation[Any]) -> None:
         self._control.do(ROS, operation)
 
     def _load(self, name: Any) -> None:
-        """Begin to load a map; what comes of it is in the log."""
+        """Begin to load a map; the result is logged."""
         self._do(LoadMap(map=str(name), reserved=False))
 
     def _add_robot(self, request: Any) -> Any:
@@ -616,17 +616,17 @@ class RosGraph:
 
         return answer(added) if added.done() else then(added, answer)
 
-    # -- what the world says
+    # -- topics of the world
 
     def stamp(self) -> Stamp:
-        """The time of the present state."""
+        """Time stamp of the present state."""
         return Stamp.of_us(self._sim.snapshot.time_us) if self.sim_time else Stamp.of_seconds(wall.time())
 
     def _tf(self, stamp: Stamp) -> Any:
         return self._m.tf(stamp, [m.robot.transform() for m in self._members.values() if m.robot is not None])
 
     def _latched_robots(self) -> Hashable:
-        """Changes when /tf_static does."""
+        """Version of /tf_static."""
         return tuple(self._members.values())
 
     def _tf_static(self, stamp: Stamp) -> Any:
@@ -635,7 +635,7 @@ class RosGraph:
         )
 
     def _log_line(self, stamp: Stamp) -> Any:
-        """One line a step: a flood of them must not hold up what matters."""
+        """One line per step, so that a flood of lines does not delay other topics."""
         if not self._log.ros1:
             return None
         is_error, text = self._log.ros1.popleft()
@@ -649,14 +649,14 @@ class RosGraph:
         return self._m.log2(kind, stamp, 40 if is_error else 30, self._world.node, text)
 
     def _clock(self, stamp: Stamp) -> Any:
-        return self._m.clock(stamp) if stamp != (0, 0) else None  # 0 means that time has not begun
+        return self._m.clock(stamp) if stamp != (0, 0) else None  # in ROS, 0 means that time has not started
 
     def _diagnostics(self, stamp: Stamp) -> Any:
         robots = [m.robot.diagnostics() for m in self._members.values() if m.robot is not None]
         return self._m.diagnostics(stamp, [self._health(), *robots])
 
     def _health(self) -> tuple[str, int, str, list[tuple[str, str]]]:
-        """The simulator itself, as SIMSTAT says it to Pioneer clients."""
+        """Diagnostics of the simulator: name, level, text and values."""
         hub, sim = self._hub, self._sim
         ratio = hub.ratio
         late = not hub.is_paused and 0.0 < ratio < 0.9 * hub.speed
@@ -672,20 +672,20 @@ class RosGraph:
         return "simulator", level, text, [(k, str(v)) for k, v in values.items()]
 
     def _map(self, stamp: Stamp) -> Any:
-        """The map; None while its cells are being made."""
+        """The map; None while its cells are being computed."""
         raster = self._cells.get()
         return None if raster is None else self._m.map(stamp, raster, "map")
 
     def _get_map(self, _request: Any) -> Any:
         found = self._map(self.stamp())
         if found is None:
-            raise WorldError("the map is being drawn; ask again in some seconds")
+            raise WorldError("the map is being rasterised; ask again in some seconds")
         return self.types["nav_msgs/GetMapResponse"](map=found)
 
     # -- every step
 
     def on_snapshot(self, now: float) -> None:
-        """A step is done: publish what is wanted and due."""
+        """Called after a step: publish the topics that are due and have subscribers."""
         if not self._transports:
             return
         self._data.forget()
@@ -696,59 +696,59 @@ class RosGraph:
                 self._drivers.run(member.driver.tick)
         if self._stale:
             self._activate()
-        for live in self._active:
-            live.fence.run(self._say, live, stamp, time_us)
+        for offer in self._active:
+            offer.fence.run(self._publish, offer, stamp, time_us)
 
     def _activate(self) -> None:
-        """Find the topics that somebody reads; sensors behind the others rest."""
+        """Find the topics with subscribers; the others' sensors are unsubscribed."""
         self._stale = False
         self._active = []
         for member in (self._world, *self._members.values()):
-            for live in member.topics:
-                before, live.readers = live.readers, [p for p in live.publications.values() if p.is_wanted]
-                new = [p for p in live.readers if p not in before]
-                if bool(live.readers) != live.wanted:
-                    live.wanted = bool(live.readers)
-                    live.topic.wanted(live.wanted)
-                if new and live.topic.version is not None:
+            for offer in member.topics:
+                before, offer.readers = offer.readers, [p for p in offer.publications.values() if p.is_wanted]
+                new = [p for p in offer.readers if p not in before]
+                if bool(offer.readers) != offer.wanted:
+                    offer.wanted = bool(offer.readers)
+                    offer.topic.wanted(offer.wanted)
+                if new and offer.topic.version is not None:
                     if not all(p.replays_latched for p in new):
-                        live.last_version = None
-                    elif len(new) == len(live.readers):  # all of them were greeted: they have the last message already
-                        live.last_version = live.topic.version()
-                if live.wanted:
-                    self._active.append(live)
+                        offer.last_version = None
+                    elif len(new) == len(offer.readers):  # the transport has sent the latched message to all of them
+                        offer.last_version = offer.topic.version()
+                if offer.wanted:
+                    self._active.append(offer)
 
-    def _say(self, live: _Live, stamp: Stamp, time_us: int) -> None:
-        topic = live.topic
+    def _publish(self, offer: _Offer, stamp: Stamp, time_us: int) -> None:
+        topic = offer.topic
         if topic.version is not None:
             version = topic.version()
-            if version == live.last_version:
+            if version == offer.last_version:
                 return
-            live.last_version = version
+            offer.last_version = version
         elif topic.period:
-            if time_us < live.due_us:
+            if time_us < offer.due_us:
                 return
-            live.due_us = time_us + round(topic.period * 1e6)
-        once = EncodedMessage(self.types, topic, stamp)
+            offer.due_us = time_us + round(topic.period * 1e6)
+        message = EncodedMessage(self.types, topic, stamp)
         if topic.version is not None:
-            live.last = live.last_version, once
-        if once.is_nothing:
+            offer.latched = offer.last_version, message
+        if message.is_nothing:
             return
-        for publication in live.readers:
-            publication.send(once)
+        for publication in offer.readers:
+            publication.send(message)
 
-    def _fresh(self, live: _Live) -> EncodedMessage | None:
-        """The present message of a latched topic, for a reader that has just come."""
-        version = live.topic.version() if live.topic.version is not None else None
-        if live.last is None or version is None or live.last[0] != version:
-            live.last = version, EncodedMessage(self.types, live.topic, self.stamp())
-        once = live.last[1]
-        return None if once.is_nothing else once
+    def _latched_message(self, offer: _Offer) -> EncodedMessage | None:
+        """The present message of a latched topic, for a late joiner."""
+        version = offer.topic.version() if offer.topic.version is not None else None
+        if offer.latched is None or version is None or offer.latched[0] != version:
+            offer.latched = version, EncodedMessage(self.types, offer.topic, self.stamp())
+        message = offer.latched[1]
+        return None if message.is_nothing else message
 
-    # -- for people
+    # -- description
 
     def describe(self) -> Iterable[tuple[str, str, str, str]]:
-        """Kind, name, type and meaning of everything that is offered."""
+        """Yield kind, name, type and description of everything that is offered."""
         self._sync()
         for member in (self._world, *self._members.values()):
             yield from (("topic", t.topic.name, t.topic.type_name, t.topic.about) for t in member.topics)

@@ -1,4 +1,4 @@
-"""The static map as cells, for ROS: not more than a message may have, whatever the world's extent, and made beside the steps if many."""
+"""`MapCells`: the static map as an occupancy grid of bounded size for ROS; large maps are rasterised in the background."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from botyard.sim.simulation import Simulation
 
 log = logging.getLogger("botyard.ros")
 
-CELL: Final = 0.05
-"""Edge of a cell, m …"""
+CELL_SIZE: Final = 0.05
+"""Edge of a cell, m; doubled until the grid has at most `MAX_CELLS`."""
 MAX_CELLS: Final = 16_000_000
-"""… of a map that needs no more of them than so many; in larger ones they are twice, four times … as large."""
-QUICK: Final = 1_000_000
-"""So many cells, …"""
-QUICK_THINGS: Final = 20_000
-"""… and walls and points, are drawn at once."""
+"""Most cells of the grid."""
+INLINE_CELLS: Final = 1_000_000
+"""Maps with at most this many cells, and …"""
+INLINE_SHAPES: Final = 20_000
+"""… this many walls and points are rasterised at once; larger ones in the background."""
 
 
 class Job(Protocol):
-    """A piece of work that a process does (`botyard.servers.aside`)."""
+    """A job in a child process (`botyard.servers.aside`)."""
 
     def run(self, kind: str, request: object, types: Any) -> Iterator[tuple[str, Any]]:
-        """Begin it; what it says."""
+        """Start the job, and yield its messages."""
         ...
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         ...
 
     def wait(self) -> None:
-        """Wait until it has ended."""
+        """Wait until the process has ended."""
         ...
 
 
 class MapCells:
-    """The cells of the map that is in place.
+    """Occupancy grid of the present map.
 
     Parameters
     ----------
     sim : Simulation
-        Has the map, and tells of another one.
+        The world, which has the map.
     host : Host
-        Where work is done beside the steps.
+        Runs background work.
     job : callable or None
-        Makes the piece of work for a process that makes large ones, by the name of its module; None: they are made in this one.
+        Makes the child process for large maps, by the name of its module; None: a thread of this process.
     """
 
     def __init__(self, sim: Simulation, host: Host, job: Callable[[str], Job] | None) -> None:
@@ -68,11 +68,11 @@ class MapCells:
 
     @property
     def version(self) -> int:
-        """Changes with the map, and when its cells are there."""
+        """Changes with the map, and when its grid is ready."""
         return self._sim.feed.last(Subject.MAP, Subject.CELLS)
 
     def get(self) -> Raster | None:
-        """The cells; none for an empty world. None: they are being made, and `version` changes when they are there."""
+        """The grid, empty for an empty world; None while it is being computed, after which `version` changes."""
         revision = self._sim.feed.last(Subject.MAP)
         if revision != self._map:
             self._map, self._raster, self._begun = revision, None, False
@@ -80,30 +80,33 @@ class MapCells:
             self._begun = True
             scene = self._sim.scene
             cell = _cell(scene)
-            if _count(raster.extent(scene), cell) <= QUICK and len(scene.segments) + len(scene.points) <= QUICK_THINGS:
-                self._raster = _made(scene, cell, None)
+            if (
+                _count(raster.extent(scene), cell) <= INLINE_CELLS
+                and len(scene.segments) + len(scene.points) <= INLINE_SHAPES
+            ):
+                self._raster = _rasterise(scene, cell, None)
             else:
                 self._job = job = None if self._new_job is None else self._new_job(raster.MODULE)
                 self._host.run_aside(
-                    lambda: _made(scene, cell, job), lambda made, error: self._done(revision, made, error)
+                    lambda: _rasterise(scene, cell, job), lambda made, error: self._done(revision, made, error)
                 )
         return self._raster
 
     def close(self) -> None:
-        """What is being made is given up."""
+        """Cancel the computation."""
         if self._job is not None:
             self._job.kill()
             self._job.wait()
 
     def _done(self, revision: int, made: Raster | None, error: Exception | None) -> None:
-        if revision != self._map:  # another map has come meanwhile
+        if revision != self._map:  # the map has changed meanwhile
             return
         if made is None:
             log.warning(
                 "the map is not published as cells: %s", error if isinstance(error, BotyardError) else repr(error)
             )
             made = _empty()
-        elif made.resolution > CELL:
+        elif made.resolution > CELL_SIZE:
             log.warning("the map is so large that it is published in cells of %g m", made.resolution)
         self._raster = made
         self._sim.feed.tell(Subject.CELLS)
@@ -114,24 +117,24 @@ def _count(extent: tuple[float, float], cell: float) -> float:
 
 
 def _cell(scene: Scene) -> float:
-    """The edge of a cell, m, of which there are not too many."""
-    extent, cell = raster.extent(scene), CELL
+    """Edge of a cell, m, such that the grid has at most `MAX_CELLS`."""
+    extent, cell = raster.extent(scene), CELL_SIZE
     while _count(extent, cell) > MAX_CELLS:
         cell *= 2.0
     return cell
 
 
 def _empty() -> Raster:
-    return Raster(np.zeros((0, 0), np.bool_), 0.0, 0.0, CELL)
+    return Raster(np.zeros((0, 0), np.bool_), 0.0, 0.0, CELL_SIZE)
 
 
-def _made(scene: Scene, cell: float, job: Job | None) -> Raster:
-    """The cells of a map; may run in another thread.
+def _rasterise(scene: Scene, cell: float, job: Job | None) -> Raster:
+    """Rasterise a map; may run in another thread.
 
     Raises
     ------
     BotyardError, ValueError
-        They could not be made.
+        It failed.
     """
     if not len(scene.segments) + len(scene.points):
         return _empty()
@@ -139,9 +142,9 @@ def _made(scene: Scene, cell: float, job: Job | None) -> Raster:
         return rasterise(scene, cell)
     answers = [body for _, body in job.run("rasterise", RasterRequest(scene, cell), raster.TYPES)]
     if len(answers) != 1:
-        raise WorldError("the process for it has not answered")
+        raise WorldError("the child process that rasterises the map has not answered")
     made: Raster = answers[0].raster
     return made
 
 
-__all__ = ["CELL", "MAX_CELLS", "MapCells"]
+__all__ = ["CELL_SIZE", "MAX_CELLS", "MapCells"]

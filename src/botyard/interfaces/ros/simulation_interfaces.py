@@ -1,4 +1,4 @@
-"""The simulator by the standard of ROS 2, simulation_interfaces: entities, what can be spawned, time, reset."""
+"""Services of the ROS 2 standard simulation_interfaces: entities, spawning, time, reset."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 FRAMES: Final = frozenset(["", "map", "world"])
-"""Frames in which poses can be given."""
+"""Accepted frames of poses."""
 SCHEME: Final = "botyard://"
-"""In front of a model's name it is the URI of what can be spawned."""
+"""URI scheme of robot models that can be spawned."""
 
 OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
     "DeleteEntity": Remove,
@@ -78,7 +78,7 @@ OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
     "SpawnEntity": AddRobot,
     "StepSimulation": StepNow,
 }
-"""What services that change something are at the control surface, most of all."""
+"""Main operation of each service that changes something; read-only callers are not offered it."""
 NOT_OFFERED: Final[Mapping[str, str]] = {
     name: "not in the standard; the simulator's own services, topics and AMBF's have what ROS programs need of it"
     for name in (
@@ -87,20 +87,20 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
         "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle", "WritePicture",
     )
 }  # fmt: skip
-"""Operations that simulation_interfaces 1.0 has no service for."""
+"""Operations without a service in simulation_interfaces 1.0."""
 
 log = logging.getLogger("botyard.ros")
 
 
 class Refused(Exception):
-    """A request cannot be carried out.
+    """A request is refused.
 
     Parameters
     ----------
     code : Code
-        Why, for programs.
+        Result code.
     text : str
-        Why, for people.
+        Error message.
     """
 
     def __init__(self, code: Code, text: str) -> None:
@@ -109,7 +109,7 @@ class Refused(Exception):
 
 
 def _code(error: BotyardError) -> Code:
-    """What an error is in the standard's numbers."""
+    """Result code of an error."""
     if isinstance(error, NotNowError):
         return Code.INCORRECT_STATE
     return Code.NOT_FOUND if isinstance(error, UnknownNameError) else Code.OPERATION_FAILED
@@ -117,7 +117,7 @@ def _code(error: BotyardError) -> Code:
 
 @contextmanager
 def _refusals_to_add() -> Iterator[None]:
-    """Says why a robot was not added by the codes of SpawnEntity."""
+    """Convert errors of adding a robot to the result codes of SpawnEntity."""
     try:
         yield
     except NameRuleError as error:
@@ -136,20 +136,20 @@ def _spawned(added: Future[AddedRobots]) -> dict[str, Any]:
 
 
 class RosSimulator:
-    """The services.
+    """The services of simulation_interfaces.
 
     Parameters
     ----------
     node : str
-        Under whose name.
+        Node name, the prefix of the services.
     types, messages : Types, Messages
-        Make messages.
+        Message types and factory.
     control : Control
-        The door to the running simulator.
+        The control surface.
     stamp : callable
-        The time of the present state.
+        Returns the time stamp of the present state.
     caller : Caller
-        Who asks.
+        Caller of operations.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class RosSimulator:
         self._stamp = stamp
 
     def services(self) -> list[Service]:
-        """What is served, to ROS 2 only."""
+        """All services; they are offered to ROS 2 only."""
         serving: list[tuple[str, Callable[[Any], dict[str, Any] | Future[dict[str, Any]]], str]] = [
             ("GetSimulatorFeatures", self._features, "what of simulation_interfaces can be asked for"),
             ("GetEntities", lambda r: {"entities": self._filtered(r.filters)}, "names of robots and things"),
@@ -199,14 +199,14 @@ class RosSimulator:
     ) -> Service:
         path = re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
         response = f"{PACKAGE}/srv/{name}_Response"
-        plain = name == "GetSimulatorFeatures"  # has no result
+        plain = name == "GetSimulatorFeatures"  # its response has no result field
 
-        def said(act: Callable[[], Any]) -> Any:
+        def respond(act: Callable[[], Any]) -> Any:
             code, text, fields = Code.OK, "", {}
             try:
                 found = act()
                 if isinstance(found, Future):
-                    return then(found, lambda done: said(done.result))
+                    return then(found, lambda done: respond(done.result))
                 fields = dict(found)
                 text = fields.pop("remark", "")
             except Refused as refused:
@@ -218,7 +218,7 @@ class RosSimulator:
             return self._types.filled(response, fields)
 
         def serve(request: Any) -> Any:
-            return said(lambda: answer(request))
+            return respond(lambda: answer(request))
 
         return Service(
             f"{self._node}/{path}", f"{PACKAGE}/{name}", serve, about, only="cdr", operation=OPERATIONS.get(name)
@@ -238,7 +238,7 @@ class RosSimulator:
         return str(name)
 
     def _spec(self, name: str) -> RobotSpec | BoxObject:
-        """What an entity is made of."""
+        """Model of an entity."""
         robot: Robot | None = self._sim.robots.get(name)
         return robot.spec if robot is not None else self._sim.scene.boxes[self._sim.box_names.index(name)]
 
@@ -292,7 +292,7 @@ class RosSimulator:
             header=m.header(self._stamp(), "map"),
             pose=m.pose(Pose(x, y, yaw)),
             twist=m.twist(Twist(v * cos - vy * sin, v * sin + vy * cos, w)),
-            acceleration=still,  # not kept by the engine
+            acceleration=still,  # the engine keeps no accelerations
         )
 
     def _states(self, request: Any) -> dict[str, Any]:
@@ -346,14 +346,14 @@ class RosSimulator:
             ]
         }
 
-    # -- robots come and go
+    # -- spawning
 
     def _spawnables(self, request: Any) -> dict[str, Any]:
         if request.sources:
             raise Refused(Code.FEATURE_UNSUPPORTED, "sources: models come from the program's own folders")
         found = []
         for name in model_names():
-            with suppress(BotyardError):  # a user's file that is wrong
+            with suppress(BotyardError):  # skip invalid files of the user
                 bounds = self._box(find_robot(name))
                 found.append(self._make("Spawnable", uri=SCHEME + name, description=name, spawn_bounds=bounds))
         return {"spawnables": found}
@@ -394,12 +394,12 @@ class RosSimulator:
             try:
                 self._control.do(self._caller, Exit(command="SetSimulationState"))
             except DeniedError:
-                raise Refused(Code.FEATURE_UNSUPPORTED, "quitting is obeyed with --allow-client-exit only") from None
+                raise Refused(Code.FEATURE_UNSUPPORTED, "quitting needs --allow-client-exit") from None
             return {}
         if wanted not in (Time.PLAYING, Time.PAUSED):
             raise Refused(Code.FEATURE_UNSUPPORTED, "state: expected playing (1), paused (2) or quitting (3)")
         if (wanted == Time.PAUSED) == self._is_paused:
-            raise Refused(Code.ALREADY_IN_TARGET_STATE, "it is so already")
+            raise Refused(Code.ALREADY_IN_TARGET_STATE, "the simulation is in that state already")
         self._control.do(self._caller, Pause() if wanted == Time.PAUSED else Resume())
         return {}
 

@@ -1,6 +1,6 @@
-"""A traffic task over ROS: the original's topics, so that its supervisors work unchanged (mmrs.md §8), in real time.
+"""Runs a traffic task over ROS in real time, with the original's topics, so that its supervisors work unchanged (mmrs.md §8).
 
-``critical_points`` and ``release_points`` are published, ``move_permissions`` is listened to; all are std_msgs/Int16 with a robot's id.
+``critical_points`` and ``release_points`` are published, ``move_permissions`` is subscribed to; all are std_msgs/Int16 with a robot's id.
 No transport and no clock here: time is an argument, s of the wall (`botyard.servers.trafficros`).
 """
 
@@ -19,61 +19,61 @@ from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.supervisors.base import Supervisor
 
 NODE: Final = "simulator"
-"""The original's name."""
+"""Name of the node, as in the original."""
 QUEUE: Final = 1000
-"""Messages that wait for a slow subscriber, as in the original."""
+"""Length of the queue of a slow subscriber, as in the original."""
 MAX_ID: Final = 32767
-"""The greatest id that an Int16 can say."""
+"""Greatest id in an Int16."""
 
 log = logging.getLogger("botyard.traffic")
 
 
-class Live(Protocol):
-    """A run that can be carried out in pieces: `botyard.traffic.engine.Traffic` or `botyard.traffic.compat.CompatTraffic`."""
+class SteppedRun(Protocol):
+    """A run that can be advanced step by step: `botyard.traffic.engine.Traffic` or `botyard.traffic.compat.CompatTraffic`."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether all robots stand still."""
+        """Whether all robots stand still, and no permission is queued."""
         ...
 
     def start(self) -> None:
-        """Begin."""
+        """Begin the run."""
         ...
 
     def advance(self, until: float) -> Ending | None:
-        """Go on up to a simulated time, s; how it ended, if it did."""
+        """Advance to a simulated time, s. Returns the ending, or None if the run goes on."""
         ...
 
     def permit(self, robot: int) -> None:
-        """A permission."""
+        """Give a permission to a robot."""
         ...
 
     def asked(self) -> list[tuple[int, int]]:
-        """Who waits for how many permissions."""
+        """Waiting robots, each with the number of permissions it waits for."""
         ...
 
     def finish(self, why: Ending) -> Outcome:
-        """What came of it."""
+        """Return the outcome."""
         ...
 
 
 class Relay(Supervisor):
-    """Hands everything on to ROS; the supervisor is another program."""
+    """Forwards all events to ROS, where the supervisor is another program."""
 
     def __init__(self) -> None:
-        self.say: Callable[[str, int], None] = lambda _topic, _robot: None
+        self.publish: Callable[[str, int], None] = lambda _topic, _robot: None
 
     def on_critical(self, robot: int, sector: int) -> None:
         """See the base class."""
-        self.say("critical_points", robot)
+        self.publish("critical_points", robot)
 
     def on_release(self, robot: int, sector: int) -> None:
         """See the base class."""
-        self.say("release_points", robot)
+        self.publish("release_points", robot)
 
 
 class TrafficNode:
-    """The node that stands for a run, on any number of transports.
+    """ROS node of a run, on any number of transports.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class TrafficNode:
     relay : Relay
         The run's supervisor.
     namespace : str
-        In front of all names, for example ``/a``; empty: none.
+        Prefix of all names, for example ``/a``; empty: none.
     """
 
     def __init__(self, types: Types, relay: Relay, namespace: str = "") -> None:
@@ -94,13 +94,13 @@ class TrafficNode:
         self._arrived: list[int] = []
         self._wanted = 0
         self._resend = False
-        self._traffic: Live | None = None
+        self._traffic: SteppedRun | None = None
         self._begin = self._idle_since = 0.0
         self._speed, self._idle_limit = 1.0, 0.0
-        relay.say = self._say
+        relay.publish = self._publish
 
     def add(self, transport: Transport) -> None:
-        """Be there on a transport, too."""
+        """Add a transport, and offer the topics on it."""
         for name, published in self._publications.items():
             topic = Topic(f"{self._prefix}{name}", "std_msgs/Int16", lambda _stamp: None, "a robot's id", queue=QUEUE)
             published.append(transport.advertise(self.node, topic, lambda: None, self._changed))
@@ -108,7 +108,7 @@ class TrafficNode:
         self._inputs.append(transport.listen(self.node, entry))
 
     def _changed(self) -> None:
-        """A subscriber has come or gone; who has come does not know who waits."""
+        """Subscribers have changed; a new one must get the pending requests again."""
         wanted = sum(p.is_wanted for p in self._publications["critical_points"])
         self._resend |= wanted > self._wanted
         self._wanted = wanted
@@ -116,45 +116,45 @@ class TrafficNode:
     def _take(self, message: Any) -> None:
         self._arrived.append(int(message.data))
 
-    def _say(self, name: str, robot: int) -> None:
+    def _publish(self, name: str, robot: int) -> None:
         if robot > MAX_ID:
             return
         topic = Topic(name, "std_msgs/Int16", lambda _stamp: self._types["std_msgs/Int16"](robot), "")
-        once = EncodedMessage(self._types, topic, Stamp(0, 0))
+        message = EncodedMessage(self._types, topic, Stamp(0, 0))
         for publication in self._publications[name]:
             if publication.is_wanted:
-                publication.send(once)
+                publication.send(message)
 
     @property
     def critical_points(self) -> str:
-        """The topic that a supervisor listens to."""
+        """Name of the topic that a supervisor subscribes to."""
         return f"{self._prefix}critical_points"
 
     @property
     def has_supervisor(self) -> bool:
-        """Whether somebody listens to critical points."""
+        """Whether a supervisor has subscribed to critical points."""
         return any(p.is_wanted for p in self._publications["critical_points"])
 
-    def begin(self, traffic: Live, now: float, *, speed: float = 1.0, idle_limit: float = 10.0) -> None:
+    def begin(self, traffic: SteppedRun, now: float, *, speed: float = 1.0, idle_limit: float = 10.0) -> None:
         """Begin a run.
 
         Parameters
         ----------
-        traffic : Live
+        traffic : SteppedRun
             The run.
         now : float
             Wall time, s.
         speed : float
             Simulated per wall time.
         idle_limit : float
-            When all robots have stood still for so long without a permission, s of the wall, it is a deadlock; 0: never.
+            Standstill of all robots without a permission after which the run counts as a deadlock, s of wall time; 0: never.
         """
         self._traffic, self._begin, self._idle_since = traffic, now, now
         self._speed, self._idle_limit, self._resend = speed, idle_limit, False
         traffic.start()
 
     def advance(self, now: float) -> Ending | None:
-        """Go on up to now, after `begin`; how it ended, if it did."""
+        """Advance to the present wall time, s. Returns the ending, or None if the run goes on."""
         traffic = self._traffic
         assert traffic is not None
         ending = traffic.advance((now - self._begin) * self._speed)
@@ -165,14 +165,14 @@ class TrafficNode:
             self._resend = False
             for robot, count in traffic.asked():
                 for _ in range(count):
-                    self._say("critical_points", robot)
+                    self._publish("critical_points", robot)
         if not traffic.is_idle:
             self._idle_since = now
         if ending is None and self._idle_limit and now - self._idle_since > self._idle_limit:
             return Ending.DEADLOCK
         return ending
 
-    def _permit(self, traffic: Live) -> None:
+    def _permit(self, traffic: SteppedRun) -> None:
         arrived, self._arrived = self._arrived, []
         for robot in arrived:
             try:
@@ -181,7 +181,7 @@ class TrafficNode:
                 log.warning("%smove_permissions: %s", self._prefix, error)
 
     def close(self) -> None:
-        """Be there no longer."""
+        """Withdraw all topics."""
         for published in self._publications.values():
             for publication in published:
                 publication.close()
@@ -192,15 +192,15 @@ class TrafficNode:
 
 
 def check_ids(robots: int) -> None:
-    """Ids go through Int16.
+    """Check that all robot ids fit into an Int16.
 
     Raises
     ------
     WorldError
-        There are more robots than it can name.
+        There are too many robots.
     """
     if robots > MAX_ID + 1:
         raise WorldError(f"std_msgs/Int16 can name {MAX_ID + 1} robots; this task has {robots}")
 
 
-__all__ = ["NODE", "Live", "Relay", "TrafficNode", "check_ids"]
+__all__ = ["NODE", "Relay", "SteppedRun", "TrafficNode", "check_ids"]

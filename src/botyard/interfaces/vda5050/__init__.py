@@ -1,4 +1,4 @@
-"""AGVs of VDA 5050: how a fleet sees its orders and tells its states, without MQTT (`botyard.servers.vda5050` carries it)."""
+"""VDA 5050 interface: orders and states of a fleet of AGVs, without MQTT (`botyard.servers.vda5050` carries the messages)."""
 
 from botyard.interfaces.vda5050.fleet import Fleet, Message, task_of_orders
 

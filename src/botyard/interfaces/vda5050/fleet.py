@@ -1,9 +1,9 @@
-"""Robots on paths as AGVs of VDA 5050: their master control sends orders, and extends the base of nodes that are released.
+"""`Fleet`: traffic robots as AGVs of VDA 5050. The master control sends orders, and extends the base (the released nodes).
 
-A node is reached when the middle of the disk is over it. So the sector behind node k begins a radius after it: a robot that may not enter
-it comes to rest with its middle exactly over the node.
+A node is reached when the centre of the disk is over it. So the sector behind node k begins one radius after it: a robot that may not
+enter the sector comes to rest with its centre exactly over the node.
 
-No MQTT here: messages go in by `Fleet.receive`, what is to be published is returned, and time is an argument, s of the wall.
+Sans-I/O: messages are passed to `Fleet.receive`, messages to publish are returned, and time is an argument, s of wall time.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from botyard.traffic.supervisors.base import Policy, Supervisor
 from botyard.traffic.task import Task, Vehicle
 
 STATE_PERIOD_S: Final = 5.0
-"""States are sent when something has changed, and at least this often, s of the wall."""
+"""Longest time between two states, s of wall time; changes are sent at once."""
 MAX_ERRORS: Final = 10
-"""Errors of its orders that an AGV's state lists beside the newest one."""
+"""Older errors of orders that an AGV's state lists beside the newest one."""
 
 log = logging.getLogger("botyard.traffic")
 
 
 class Message(NamedTuple):
-    """What is to be published: its topic, its JSON text, its quality of service (MQTT), and whether the broker keeps it."""
+    """MQTT message to publish: topic, JSON payload, quality of service, and whether the broker retains it."""
 
     topic: str
     payload: str
@@ -46,7 +46,7 @@ class Message(NamedTuple):
 
 
 class _Orders(Supervisor):
-    """The permissions come with the orders."""
+    """Supervisor that grants nothing: permissions come with the orders."""
 
     def policy(self) -> Policy:
         """See the base class: nothing is granted from here."""
@@ -54,7 +54,7 @@ class _Orders(Supervisor):
 
 
 def task_of_orders(orders: Sequence[Order], vehicle: Vehicle) -> Task:
-    """The task of orders: one sector for each edge.
+    """Make the task of orders: one sector for each edge.
 
     Raises
     ------
@@ -84,40 +84,40 @@ def task_of_orders(orders: Sequence[Order], vehicle: Vehicle) -> Task:
 
 
 class _Agv:
-    """One AGV: who it is, its order, and what it has said."""
+    """One AGV: its identity, its order, and the last state sent."""
 
     def __init__(self, name: Vehicle5050) -> None:
         self.name = name
         self.order: Order | None = None
         self.errors: list[OrderError] = []
         self.headers = 0
-        self.said: object = None
-        self.said_at = -math.inf
+        self.last_state: object = None
+        self.last_sent = -math.inf
         self.permitted = 0
         self.fence = Fence(log, f"AGV {name.serial}")
 
     def number(self) -> int:
-        """Of the next message."""
+        """Header id of the next message."""
         self.headers += 1
         return self.headers
 
     def connection(self, state: str) -> Message:
-        """Whether it is there."""
+        """Make its connection message."""
         text = json.dumps(self.name.connection(self.number(), state))
         return Message(self.name.topic("connection"), text, qos=1, retain=True)
 
 
 class Fleet:
-    """The AGVs.
+    """The AGVs of a fleet.
 
     Parameters
     ----------
     names : sequence of Vehicle5050
-        Who they are.
+        Identities of the AGVs.
     vehicle : Vehicle
-        Radius and motion of all of them.
+        Radius and motion of all AGVs.
     warn : callable
-        Is told of orders that cannot be obeyed; their senders learn it from the states.
+        Logs orders that are rejected; the master control sees them as errors in the states.
     """
 
     def __init__(
@@ -135,24 +135,24 @@ class Fleet:
 
     @property
     def order_topics(self) -> list[str]:
-        """What is listened to."""
+        """Topics to subscribe to."""
         return list(self._index)
 
     def last_will(self) -> Message:
-        """What the broker tells of the first AGV when we are cut off: a client has one last will."""
+        """MQTT last will, about the first AGV: a client has only one last will."""
         name = self._agvs[0].name
         return Message(name.topic("connection"), json.dumps(name.connection(0, "CONNECTIONBROKEN")), qos=1, retain=True)
 
     def online(self) -> list[Message]:
-        """The AGVs are there."""
+        """Connection messages when the fleet connects."""
         return [agv.connection("ONLINE") for agv in self._agvs]
 
     def offline(self) -> list[Message]:
-        """They go."""
+        """Connection messages when the fleet disconnects."""
         return [agv.connection("OFFLINE") for agv in self._agvs]
 
     def receive(self, topic: str, payload: bytes) -> None:
-        """A message has come; what is no order changes nothing but the errors in the AGV's state."""
+        """Process a message; an invalid order only adds an error to the AGV's state."""
         i = self._index.get(topic)
         if i is not None:
             self._agvs[i].fence.run(self._take, i, payload)
@@ -171,7 +171,7 @@ class Fleet:
         self._permit(i)
 
     def _permit(self, i: int) -> None:
-        """Let an AGV drive as far as its base reaches."""
+        """Give an AGV the permissions up to the end of its base."""
         agv = self._agvs[i]
         if self._traffic is None or agv.order is None:
             return
@@ -183,16 +183,16 @@ class Fleet:
 
     @property
     def has_orders(self) -> bool:
-        """Whether each AGV has one."""
+        """Whether each AGV has an order."""
         return all(a.order is not None for a in self._agvs)
 
     def begin(self, now: float, speed: float = 1.0) -> None:
-        """Drive from now on, `speed` simulated seconds in one of the wall.
+        """Begin the run; `speed` is simulated per wall time.
 
         Raises
         ------
         WorldError
-            Orders that cannot be driven.
+            The orders cannot be driven.
         """
         self._task = task_of_orders([a.order for a in self._agvs if a.order is not None], self._vehicle)
         self._traffic = Traffic(self._task, _Orders(), Rules(stop_at_end=True))
@@ -202,17 +202,17 @@ class Fleet:
             self._permit(i)
 
     def advance(self, now: float) -> Ending | None:
-        """Drive up to now; how it ended, if it did."""
+        """Advance to the present wall time, s. Returns the ending, or None if the run goes on."""
         assert self._traffic is not None
         return self._traffic.advance((now - self._begin) * self._speed)
 
     def finish(self, why: Ending) -> Outcome:
-        """What came of it."""
+        """Return the outcome."""
         assert self._traffic is not None
         return self._traffic.finish(why)
 
     def states(self, now: float, last: bool = False) -> list[Message]:
-        """The states that have changed, or are old, or, if they are the `last` ones, all."""
+        """State messages that are due: changed ones, those older than `STATE_PERIOD_S`, and with `last` all."""
         places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
         if self._traffic is not None:
             k.places(self._traffic.world, (now - self._begin) * self._speed, places, speeds)
@@ -225,14 +225,14 @@ class Fleet:
         agv = self._agvs[i]
         passed, pose = self._where(i, place)
         what = (passed, speed > 1e-6, agv.order, tuple(map(str, agv.errors)), last)
-        if what == agv.said and now < agv.said_at + STATE_PERIOD_S:
+        if what == agv.last_state and now < agv.last_sent + STATE_PERIOD_S:
             return ()
-        agv.said, agv.said_at = what, now
+        agv.last_state, agv.last_sent = what, now
         message: Any = state_message(agv.name, agv.number(), agv.order, passed, pose, speed, agv.errors)
         return (Message(agv.name.topic("state"), json.dumps(message)),)
 
     def _where(self, i: int, place: float) -> tuple[int, tuple[float, float, float]]:
-        """How many nodes an AGV has reached, and its pose."""
+        """Number of nodes that an AGV has reached, and its pose (m, m, rad)."""
         order = self._agvs[i].order
         if order is None:
             return 0, (0.0, 0.0, 0.0)

@@ -1,0 +1,412 @@
+"""What an interface is: an `Interface` declares its options, what it needs installed, the sans-I/O session of each client, and which pump
+of `botyard.servers` carries it. What runs is a `Switch`, which can be turned on and off while the simulator runs.
+
+`botyard.interfaces.registry` finds interfaces by name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol, TypeVar
+
+from botyard.control import Caller, Control, Level, Operation
+from botyard.errors import CommandLineError, WorldError, did_you_mean
+from botyard.extras import is_installed, lacking
+from botyard.names import shown
+from botyard.sim.simulation import Simulation
+
+T = TypeVar("T")
+
+log = logging.getLogger("botyard.interfaces")
+
+
+def _nothing() -> None:
+    """Default of `Door.wake`: there is nothing to wake."""
+
+
+class Carrier(Enum):
+    """Kinds of transport that carry the sessions of an interface."""
+
+    TCP = "tcp"
+    """A byte stream for each client: one `Session` each."""
+    UDP = "udp"
+    """Datagrams: one `Datagrams` for all."""
+    WEBSOCKET = "websocket"
+    """Messages: a `Session` for each client; each call of `data_to_send` is one message."""
+    HTTP = "http"
+    """Requests: one `Requests` for all."""
+    OWN = "own"
+    """The interface brings its own servers (`Interface.server`)."""
+
+
+class Session(Protocol):
+    """Sans-I/O session of one client: no socket, clock or thread inside; no input makes it raise; `now` is wall time, s."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session is over: the output is flushed, and then the connection is closed."""
+        ...
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        """Process received bytes, in chunks of any size (WebSocket: one message)."""
+        ...
+
+    def data_to_send(self) -> bytes:
+        """Take the output to send (WebSocket: the next message); empty if there is none."""
+        ...
+
+    def next_timer(self) -> float | None:
+        """Time at which `handle_timer` must be called, s; None: never."""
+        ...
+
+    def handle_timer(self, now: float) -> None:
+        """Called at the time that `next_timer` returned."""
+        ...
+
+    def on_snapshot(self, now: float) -> None:
+        """Called after every step, but not while the client is slow to read its output (back-pressure)."""
+        ...
+
+    def close(self) -> None:
+        """Called when the connection has ended; may be called twice."""
+        ...
+
+
+class Datagrams(Protocol):
+    """Handler of datagrams from any client."""
+
+    def receive_datagram(self, data: bytes, source: str, now: float) -> Iterable[bytes]:
+        """Process a datagram from an address; returns the answers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An HTTP request.
+
+    Attributes
+    ----------
+    method, path : str
+        For example ``GET`` and ``/robots``.
+    query : mapping of str to str
+        Query parameters; of repeated names the last value.
+    body : bytes
+        Content of the request.
+    """
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An HTTP response: status code, body, and content type."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+class Requests(Protocol):
+    """Handler of HTTP requests from any client."""
+
+    def answer(self, request: Request, now: float) -> Response:
+        """Answer a request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A session's access to the simulator: it reads `sim`, and changes it only through `do`.
+
+    Attributes
+    ----------
+    control : Control
+        The control surface.
+    caller : Caller
+        The client, as a caller of operations.
+    options : mapping of str to object
+        All options of the interface, with defaults filled in.
+    wake : callable
+        Call it when there is output although no input has come and no step is done, such as the result of a future: `data_to_send`
+        is then called soon.
+    warn : callable
+        Logs a warning, at a limited rate, so that no client can flood the log.
+    """
+
+    control: Control
+    caller: Caller
+    options: Mapping[str, Any]
+    wake: Callable[[], None] = _nothing
+    warn: Callable[[str], None] = log.warning
+
+    @property
+    def sim(self) -> Simulation:
+        """The world, for reading only."""
+        return self.control.sim
+
+    def do(self, operation: Operation[T]) -> T:
+        """Carry out an operation for the client; see `Control.do`.
+
+        Raises
+        ------
+        DeniedError
+            The client has no permission.
+        BotyardError
+            The operation failed.
+        """
+        return self.control.do(self.caller, operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of an interface.
+
+    Attributes
+    ----------
+    name : str
+        Small letters, digits and underscores.
+    type : type
+        `bool`, `int`, `float` or `str`.
+    default : object
+        Default value.
+    help : str
+        Description, with the unit.
+    low, high : float
+        Range of a number.
+    words : tuple of str
+        Allowed values of a text; empty: any.
+    """
+
+    name: str
+    type: type[bool] | type[int] | type[float] | type[str]
+    default: Any
+    help: str
+    low: float = -math.inf
+    high: float = math.inf
+    words: tuple[str, ...] = ()
+
+    def of(self, value: object, where: str) -> Any:
+        """Validate a value of the option's type, or convert it from text.
+
+        Raises
+        ------
+        CommandLineError
+            The value is invalid.
+        """
+        found = self._read(value) if isinstance(value, str) else value
+        if self.type is float and type(found) is int:
+            found = float(found)
+        is_right = type(found) is self.type
+        if is_right and isinstance(found, (int, float)) and self.type is not bool:
+            is_right = self.low <= found <= self.high  # false for NaN
+        if not is_right or (self.words and found not in self.words):
+            raise CommandLineError(f"{where}: {self.name}: expected {self.expected}, found {shown(repr(value))}")
+        return found
+
+    def _read(self, text: str) -> object:
+        if self.type is bool:
+            return {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}.get(
+                text.lower()
+            )  # fmt: skip
+        try:
+            return self.type(text)
+        except ValueError:
+            return None
+
+    @property
+    def expected(self) -> str:
+        """Description of the allowed values, for messages."""
+        if self.words:
+            return f"one of {', '.join(self.words)}"
+        what = {bool: "yes or no", int: "a whole number", float: "a number", str: "a text"}[self.type]
+        bounds = [f"from {self.low:g}"] if self.low > -math.inf else []
+        bounds += [f"to {self.high:g}"] if self.high < math.inf else []
+        return " ".join([what, *bounds])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """Declaration of an interface.
+
+    Attributes
+    ----------
+    name : str
+        Small letters, digits and underscores; also the source of its commands in the journal.
+    about : str
+        Description, one line.
+    carrier : Carrier
+        Kind of transport.
+    session : callable, optional
+        Factory ``(Door) -> Session`` of one client's session, or of the one `Datagrams` or `Requests` handler.
+    server : callable, optional
+        Factory ``(botyard.app.served.Run, Interface) -> Switch``: for interfaces of botyard itself that no pump carries, or whose
+        session needs more than a `Door`.
+    command : str
+        Command that runs it, if it is not part of a running simulator.
+    port : int
+        Default of the option ``port``; 0: any free port, which the log names.
+    is_port_fixed : bool
+        The port is fixed by the protocol: there is no option ``port``.
+    options : tuple of Option
+        Options beside ``port``.
+    level : Level
+        Permission level of its clients; ``--read-only`` limits it further.
+    clients : int
+        Most connections at a time; at most half of them from one address.
+    rate : float
+        UDP: datagrams of one address that are processed, 1/s; more are dropped.
+    is_broadcast : bool
+        UDP: it listens on all addresses and shares its port (SO_REUSEADDR), so that broadcasts reach it.
+    byte_rate : float
+        TCP: sustained rate of one client's bytes that are processed at once, bytes/s. More are queued, and share one budget of all clients.
+    work_share : float
+        TCP: share of the time that queued bytes may take, 0 … 1.
+    text : bool
+        WebSocket: messages are sent as text (UTF-8), else as bytes.
+    extras : tuple of str
+        Extras of botyard that must be installed.
+    modules : tuple of str
+        Further modules that must be installed.
+    install : str
+        Command that installs them.
+    """
+
+    name: str
+    about: str
+    carrier: Carrier
+    session: Callable[[Door], Any] | None = None
+    server: Callable[[Any, Interface], Switch] | None = None
+    command: str = ""
+    port: int = 0
+    is_port_fixed: bool = False
+    options: tuple[Option, ...] = ()
+    level: Level = Level.CHANGE
+    clients: int = 64
+    rate: float = 50.0
+    is_broadcast: bool = False
+    byte_rate: float = 4096.0
+    work_share: float = 0.01
+    text: bool = False
+    extras: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    install: str = ""
+    _known: Mapping[str, Option] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Validate the declaration.
+
+        Raises
+        ------
+        WorldError
+            A name is invalid or appears twice; the carrier needs a session.
+        """
+        port = Option("port", int, self.port, "where it listens; 0: any free port", 0, 65535)
+        has_port = self.carrier is not Carrier.OWN and not self.is_port_fixed and self.server is None
+        offered = (*((port,) if has_port else ()), *self.options)
+        names = [o.name for o in offered]
+        for name in (self.name, *names):
+            if not (name.isidentifier() and name.isascii() and name == name.lower()):
+                raise WorldError(
+                    f"interface: expected a name of small letters, digits and _, found {shown(repr(name))}"
+                )
+        if len(set(names)) < len(names):
+            raise WorldError(f"interface {self.name}: two options have the same name: {', '.join(sorted(names))}")
+        if self.carrier is not Carrier.OWN and self.session is None and self.server is None:
+            raise WorldError(f"interface {self.name}: {self.carrier.name} carries sessions, and it has none")
+        object.__setattr__(self, "_known", {o.name: o for o in offered})
+
+    @property
+    def known_options(self) -> Mapping[str, Option]:
+        """All options by name, ``port`` among them."""
+        return self._known
+
+    def chosen(self, given: Mapping[str, object]) -> dict[str, Any]:
+        """Validate given options, and fill in the defaults of the others.
+
+        Raises
+        ------
+        CommandLineError
+            An option is unknown, or its value is invalid.
+        """
+        where = f"interface {self.name}"
+        for name in given:
+            if name not in self._known:
+                known = ", ".join(self._known) or "it has none"
+                raise CommandLineError(
+                    f'{where}: no option "{shown(name)}"{did_you_mean(name, self._known)} (options: {known})'
+                )
+        return {n: o.of(given[n], where) if n in given else o.default for n, o in self._known.items()}
+
+    def lacks(self) -> str:
+        """What is not installed, and how to install it; empty if nothing is missing."""
+        missing = [e for e in self.extras if not is_installed(e)]
+        if missing:
+            return lacking(self.about, *missing)
+        modules = [m for m in self.modules if not _is_there(m)]
+        if not modules:
+            return ""
+        return f"interface {self.name} needs {', '.join(modules)}, which is not installed" + (
+            f": {self.install}" if self.install else ""
+        )
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _nowhere() -> None:
+    """Default of `Switch.address`: it listens nowhere."""
+
+
+@dataclass(slots=True)
+class Switch:
+    """A server that can be turned on and off.
+
+    Attributes
+    ----------
+    about : str
+        Description, for people.
+    on : bool
+        Whether it is turned on.
+    start, stop : callable
+        Coroutine functions that turn it on and off; `start` may raise `PortError`.
+    problem : callable
+        Reason why it is on but cannot serve, for people; empty if it can.
+    address : callable
+        Host and port of its socket; None if it has none, or many.
+    """
+
+    about: str
+    on: bool
+    start: Callable[[], Awaitable[None]]
+    stop: Callable[[], Awaitable[None]]
+    problem: Callable[[], str] = str
+    address: Callable[[], tuple[str, int] | None] = _nowhere
+
+
+def caller_of(interface: Interface, peer: str, key: object) -> Caller:
+    """Make the caller of operations for a client of an interface."""
+    return Caller(
+        interface.name,
+        interface.level,
+        f"{interface.name} client {shown(peer)}",
+        key=key,
+        ignores_crowd_limit=False,
+        settles=False,
+    )
+
+
+__all__ = [
+    "Carrier", "Datagrams", "Door", "Interface", "Option", "Request", "Requests", "Response", "Session", "Switch", "caller_of",
+]  # fmt: skip
