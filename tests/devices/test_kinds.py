@@ -271,7 +271,7 @@ def test_a_model_takes_a_device_away_or_changes_it() -> None:
         ("[buhmpers]\nfront = 3", 'there is no key "buhmpers" here; did you mean "bumpers"?'),
         ("devices = 3", "devices: expected a list, found a whole number"),
         ("[[devices]]\ntype = 3", 'expected a "type"'),
-        ("[fiducial_finder]\nfov_deg = nan", "fiducial_finder.fov_deg: expected a number, found nan °"),
+        ("[fiducial_finder]\nfov_deg = nan", "fiducial_finder.fov_deg: expected a number, found nan"),
     ],
 )
 def test_what_is_wrong_with_a_device_is_said(text: str, message: str) -> None:

@@ -21,6 +21,7 @@ from botyard.devices.gps import GpsSpec
 from botyard.errors import ModelError
 from botyard.formats import scenario
 from botyard.geometry import Pose
+from botyard.model import devices as kinds
 from botyard.model.accessories import GripperSpec, TableIrSpec
 from botyard.model.beams import ReflectorRule
 from botyard.model.devices import DeviceSpec
@@ -288,7 +289,8 @@ def test_every_key_of_a_robot_file() -> None:
 def test_nan_is_no_number(key: str) -> None:
     table, _, name = key.rpartition(".")
     value = "[0, nan]" if name == "position" else "nan"
-    with pytest.raises(ModelError, match=rf"model r: {key}: expected a number, found nan"):
+    place = rf"{key}\[1\]" if name == "position" else key
+    with pytest.raises(ModelError, match=rf"model r: {place}: expected a number, found nan"):
         parse_robot(f'extends = "p3dx"\n{f"[{table}]" if table else ""}\n{name} = {value}', "r")
     for text, place in (
         ('lasers = [{ type = "urg" }, { type = "urg", range_noise = nan }]', r"lasers\[1\].range_noise"),
@@ -296,6 +298,56 @@ def test_nan_is_no_number(key: str) -> None:
     ):
         with pytest.raises(ModelError, match=f"model r: {place}: expected a number, found nan"):
             parse_robot('extends = "p3dx"\n' + text, "r")
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e300", "9" * 40, "'inf'"])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("lasers = [{ type = 'urg', pose = [0, 0, X] }]", r"lasers\[0\].pose\[2\]"),
+        ("lasers = [{ type = 'urg', pose = [X, 0, 0] }]", r"lasers\[0\].pose\[0\]"),
+        ("[sonar]\ntransducers = [[0, 0, X]]", r"sonar.transducers\[0\]\[2\]"),
+        ("[fiducial_finder]\npose = [0, 0, X]", r"fiducial_finder.pose\[2\]"),
+        ("table_ir = { positions = [[X, 0]] }", r"table_ir.positions\[0\]\[0\]"),
+        ("gripper = { opening = X }", "gripper.opening"),
+        ("outline = [[0, 0], [X, 1], [1, 0]]", r"outline\[1\]\[0\]"),
+        ("[[devices]]\ntype = 'normal_errors'\nrange_bias = X", "normal_errors.range_bias"),
+    ],
+)
+def test_numbers_beyond_all_measure(text: str, place: str, value: str) -> None:
+    """Angles that are infinite have no sine, and no state may hold such numbers."""
+    with pytest.raises(ModelError, match=rf"^model r: {place}: expected a number.*, found"):
+        parse_robot('extends = "p3dx"\n' + text.replace("X", value), "r")
+
+
+def test_keys_of_very_many_parts_are_refused_before_they_are_read() -> None:
+    for text in ("[a" + ".a" * 10**5 + "]\nb = 1", "'a'." * 10**5 + "a = 1", "a . " * 10**5 + "a = 1"):
+        with pytest.raises(ModelError, match="r: expected keys of at most 100 parts, found a longer one"):
+            parse_robot(text, "r")
+    for text in ("# " + "x" * 10**6, "# " + "a.b c." * 10**5):  # these are none, and looking at them takes no time
+        assert parse_robot('extends = "p3dx"\n' + text, "r").name == "r"
+
+
+def test_packages_are_not_looked_through_for_each_unknown_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    real = kinds.entry_points
+    monkeypatch.setattr(kinds, "entry_points", lambda **which: asked.append(which) or real(**which))
+    with pytest.raises(ModelError, match='there is no key "k0" here'):
+        parse_robot('extends = "p3dx"\n' + "".join(f"k{i} = 1\n" for i in range(50)), "r")
+    assert len(asked) <= 1
+
+
+def test_a_hint_is_another_word_than_the_one_that_is_wrong() -> None:
+    with pytest.raises(ModelError, match=r'lasers\[0\]: there is no key "transducers" here$'):
+        parse_robot('extends = "p3dx"\nlasers = [{ type = "urg", transducers = 3 }]', "r")
+
+
+def test_errors_tell_devices_of_one_kind_apart() -> None:
+    one = '[[devices]]\ntype = "normal_errors"\n'
+    with pytest.raises(ModelError, match=r'the 2\. normal_errors: normal_errors: there is no key "x" here'):
+        parse_robot(f'extends = "p3dx"\n{one}{one}x = 1', "r")
+    with pytest.raises(ModelError, match='devices: expected a "type" in each, found one with kind, x'):
+        parse_robot(f'extends = "p3dx"\n{one}[[devices]]\nkind = "gps"\nx = 1', "r")
 
 
 # -- what a table leaves out

@@ -12,9 +12,12 @@ and what they need of the engine comes with the `botyard.devices.view.View` that
 from __future__ import annotations
 
 import math
+import os
+import sys
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar, cast
@@ -383,12 +386,35 @@ def register(device: Device[Any, Any]) -> None:
 
 def device_names() -> tuple[str, ...]:
     """Names of all kinds of devices, sorted."""
-    return tuple(sorted({*_KNOWN, *(e.name for e in (*BUILT_IN, *entry_points(group=GROUP)))}))
+    return tuple(sorted({*_KNOWN, *_OURS, *_installed()}))
 
 
 def is_device(name: str) -> bool:
     """Whether there is a kind of device of a name; it is not loaded."""
-    return name in _KNOWN or any(e.name == name for e in BUILT_IN) or bool(entry_points(group=GROUP, name=name))
+    return name in _KNOWN or name in _OURS or name in _installed()
+
+
+_OURS: Final = frozenset(entry.name for entry in BUILT_IN)
+
+
+def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """What packages offer, by name. Looking through them takes milliseconds: it is done anew when a folder of the path changes."""
+    return _entries_of(tuple((folder, _changed(folder)) for folder in sys.path))
+
+
+def _changed(folder: str) -> int:
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
+@lru_cache(maxsize=1)
+def _entries_of(_path: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=GROUP):
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    return found
 
 
 def find_device(name: str) -> Device[Any, Any]:
@@ -420,7 +446,7 @@ def find_device(name: str) -> Device[Any, Any]:
 
 def _offered(name: str) -> list[EntryPoint]:
     """What packages offer by a name; the same thing only once, though a package may be found twice on the path."""
-    return list({e.value: e for e in entry_points(group=GROUP, name=name)}.values())
+    return list({e.value: e for e in _installed().get(name, ())}.values())
 
 
 def built_in_devices() -> list[Device[Any, Any]]:
@@ -507,16 +533,24 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
     """
     if len(tables) > MAX_DEVICES:
         raise ModelError(f"expected at most {MAX_DEVICES} devices, found {len(tables)}")
-    found = []
+    found: list[DeviceSpec] = []
+    count = Counter[str]()
     for table in tables:
         name = table.get("type")
         if not isinstance(name, str):
-            raise ModelError('devices: expected a "type"')
+            keys = ", ".join(map(shown, table)) or "no key"
+            raise ModelError(f'devices: expected a "type" in each, found one with {keys}')
         if name in CARRIED:
             raise ModelError(
                 f'devices: expected what has no table of its own, found "{name}", which stands in "{CARRIED[name]}"'
             )
-        spec = spec_of(name, {k: v for k, v in table.items() if k != "type"})
+        count[name] += 1
+        try:
+            spec = spec_of(name, {k: v for k, v in table.items() if k != "type"})
+        except ModelError as error:
+            if count[name] == 1:
+                raise
+            raise ModelError(f"the {count[name]}. {name}: {error}") from None  # which of several it is
         if not spec.is_empty and not is_usual(spec):
             found.append(spec)
     return tuple(found)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Final, Generic, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -23,6 +23,9 @@ from botyard.geometry import Pose
 from botyard.model.parameters import Parameter, parameters_of, range_problem
 from botyard.names import shown
 from botyard.units import deg, from_deg, wrap_angle
+
+MAX_NUMBER: Final = 1e15
+"""No number in a file is larger: nothing in the world is, and states hold no larger ones (`botyard.engine.tables.LARGEST`)."""
 
 S = TypeVar("S")
 Triple = tuple[float, float, float]
@@ -80,18 +83,38 @@ def checked(raw: object, kind: type[S], known: Callable[[], Iterable[str]] = tup
         With the key, what was expected and what was found.
     """
     try:
-        return msgspec.convert(raw, kind, strict=strict)
+        found = msgspec.convert(raw, kind, strict=strict)
     except msgspec.ValidationError as error:
         problem = str(error)
+    else:
+        _check_numbers(found)
+        return found
     reason, _, place = problem.partition(" - at `")
     where = place.rstrip("`").removeprefix("$").removeprefix(".")
     unknown = re.search(r"unknown field `(.*)`", reason, re.DOTALL)
     if unknown:
         key = unknown[1]
-        hint = did_you_mean(key[:100], {*_keys(cast(Hashable, kind)), *known()})
+        hint = did_you_mean(key[:100], {*_keys(cast(Hashable, kind)), *known()} - {key})
         raise TableError(where, f'there is no key "{shown(key)}" here{hint}', key)
     missing = re.search(r"missing required field `(.*)`", reason)
     raise TableError(where, f'expected the key "{missing[1]}", found none' if missing else _in_words(reason))
+
+
+def _check_numbers(value: object, where: str = "") -> None:
+    """Raise TableError for the first number in a structure that is none, infinite or beyond `MAX_NUMBER`.
+
+    Not in mappings: who reads what is in them checks it as a structure of its own.
+    """
+    if isinstance(value, (int, float)):
+        if not -MAX_NUMBER <= value <= MAX_NUMBER:
+            limit = "" if value != value else f" from {-MAX_NUMBER:g} to {MAX_NUMBER:g}"
+            raise TableError(where, f"expected a number{limit}, found {value:g}")
+    elif isinstance(value, (list, tuple)):
+        for i, one in enumerate(value):
+            _check_numbers(one, f"{where}[{i}]")
+    elif isinstance(value, msgspec.Struct):
+        for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
+            _check_numbers(getattr(value, name), f"{where}.{key}".lstrip("."))
 
 
 def _in_words(reason: str) -> str:

@@ -6,11 +6,12 @@ angles are degrees where the key or the comment in the file says so (they are wr
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 from botyard import arguments
 from botyard.errors import ModelError, did_you_mean
@@ -29,6 +30,10 @@ def _builtin(folder: str) -> dict[str, str]:
     return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in root.iterdir() if f.name.endswith(".toml")}
 
 
+MAX_KEY_PARTS: Final = 100
+"""Most parts, with dots between, of a key of a TOML file."""
+
+
 @cache
 def _robot_texts() -> dict[str, str]:
     return _builtin("robots")
@@ -39,7 +44,13 @@ def _sensor_texts() -> dict[str, str]:
     return _builtin("sensors")
 
 
+_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MAX_KEY_PARTS}}}")
+
+
 def _parse_toml(text: str, name: str) -> dict[str, Any]:
+    if _LONG_KEY.search(text):  # the time that reading one takes grows with the square of its parts
+        raise ModelError(f"{name}: expected keys of at most {MAX_KEY_PARTS} parts, found a longer one")
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from botyard.errors import ModelError
 from botyard.geometry import Pose
-from botyard.model.devices import CARRIED, DeviceSpec, devices_of, is_device, table_of
+from botyard.model.devices import CARRIED, DeviceSpec, device_names, devices_of, table_of
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.filetables import (
     FileTable,
@@ -105,9 +105,7 @@ def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
 
     In place of a table, ``true`` is a device with the usual parameters, ``false`` none.
     """
-    own = {
-        name for name in table if name not in RobotFile.__struct_fields__ and is_device(name) and name not in CARRIED
-    }
+    own = {*table} & {*device_names()} - {*CARRIED, *RobotFile.__struct_fields__}
     if not own:
         return dict(table)
     plain = {name: value for name, value in table.items() if name not in own}
