@@ -27,7 +27,7 @@ from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.rng import draws
 from botyard.engine.tables import Column, Table
-from botyard.errors import ModelError, StateError
+from botyard.errors import ArgumentError, ModelError, StateError, UnknownNameError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model import devices
@@ -41,6 +41,7 @@ from botyard.model.robotfile import to_table
 from botyard.model.scene import GeoReference, Scene
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip
+from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
 from botyard.testing import check_device
 from botyard.testing.devices import _room, _world
@@ -533,3 +534,94 @@ def test_the_examples_own_tests_pass(beacon: Any) -> None:
     assert len(tests) >= 5
     for test in tests:
         test()
+
+
+# -- kinds that act
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WinchSpec(DeviceSpec):
+    """A winch."""
+
+    type: str = field(default="winch", init=False)
+    rate: float = parameter(1.0, unit="m/s", low=0.0)
+
+
+class Winches(Table):
+    """How far each is out."""
+
+    name = "winch"
+    optional = True
+    columns: ClassVar = {
+        "out": Column(np.float64),
+        "goal": Column(np.float64, low=0.0, high=9.0),
+        "rate": Column(np.float64),
+    }
+
+    def act(self, engine: Any, dt: float) -> None:
+        rows: Any = self
+        rows.out += np.clip(rows.goal - rows.out, -rows.rate * dt, rows.rate * dt)
+
+
+def winch(start: Any = lambda spec: {"rate": spec.rate}) -> Device[Any, Any]:
+    return Device(
+        name="winch",
+        about="pulls",
+        spec=WinchSpec,
+        table=Winches,
+        start=start,
+        read=lambda _, view: float(view.memory.table.out[view.memory.number]),
+        fields=(Field("out", "m"),),
+        rows=lambda out: [(out,)],
+    )
+
+
+def test_parameters_of_what_acts_reach_its_columns_and_commands_are_in_the_journal() -> None:
+    register(winch())
+    assert check_device(winch()) == ['another device is registered as "winch"']
+    sim = Simulation(seed=1)
+    entries: list[Any] = []
+    first = sim.clone()
+    sim.journal(entries.append)
+    robot = sim.add_robot(
+        parse_robot('extends = "p3dx"\n' + "".join(f'[[devices]]\ntype = "winch"\nrate = {r}\n' for r in (0.5, 2)), "w")
+    )
+    for name in ("winch", "winch_2"):
+        robot.devices[name].write(goal=3.0)
+    sim.step(10)
+    assert [robot.devices[n].read() for n in ("winch", "winch_2")] == pytest.approx([0.5, 2.0])
+    *_, last = resimulate(first, entries, sim.tick)
+    assert last == sim.digest()
+    copy = sim.clone()
+    for one in (sim, copy):
+        one.step(3)
+    assert copy.digest() == sim.digest()
+
+
+def test_what_cannot_be_written_to_a_device_is_said() -> None:
+    register(winch())
+    sim = Simulation(seed=1)
+    robot = sim.add_robot(find_robot("p3dx").fitted(WinchSpec()))
+    for values, message in (
+        ({"gaol": 1.0}, 'no column "gaol"; did you mean "goal"'),
+        ({"goal": math.nan}, "goal: expected 0 … 9"),
+        ({"goal": 10.0}, "goal: expected 0 … 9"),
+        ({"rate": 1.0, "goal": "x"}, "goal: expected one numbers"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            robot.devices["winch"].write(**values)
+    with pytest.raises(ArgumentError, match="it has no columns"):
+        robot.devices["gps"].write(x=1.0)
+    sim.remove_robot(robot.name)
+    reader = robot._devices["winch"]
+    with pytest.raises(UnknownNameError, match="was removed"):
+        reader.write(goal=1.0)
+
+
+@pytest.mark.parametrize("start", [lambda _: {"rat": 1.0}, lambda _: {"rate": math.nan}, lambda _: 1 / 0, lambda _: 5])
+def test_a_start_that_cannot_be_keeps_the_robot_out(start: Any) -> None:
+    register(winch(start))
+    sim = Simulation(seed=1)
+    with pytest.raises(ModelError, match=r'device "winch" of robot .*: table: '):
+        sim.add_robot(find_robot("p3dx").fitted(WinchSpec()))
+    assert not sim.robots

@@ -20,14 +20,15 @@ from botyard.engine.kernels.sight import look
 from botyard.engine.layout import F8, I8, State
 from botyard.engine.rng import draws
 from botyard.engine.simulation import Engine, empty_world
-from botyard.engine.tables import NOBODY, Row
-from botyard.errors import BotyardError, DeviceError, ModelError, UnknownNameError
+from botyard.engine.tables import NOBODY, Row, Table
+from botyard.errors import ArgumentError, BotyardError, DeviceError, ModelError, UnknownNameError, did_you_mean
 from botyard.geometry import Pose, compose
 from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec, Errors, find_device
 from botyard.model.obstacles import Visible
 from botyard.model.scene import Scene
+from botyard.names import shown
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -256,6 +257,16 @@ def _check_beams(bundles: Sequence[Bundle]) -> None:
         raise ValueError(f"expected at most {MAX_BEAMS} beams, found {count}")
 
 
+def _check_columns(table: type[Table] | None, values: Mapping[str, Any]) -> None:
+    """Raise ArgumentError for what is no column of a table, or cannot stand in it."""
+    columns = {} if table is None else table.columns
+    for name, value in values.items():
+        if name not in columns:
+            known = f"columns: {', '.join(columns)}" if columns else "it has no columns"
+            raise ArgumentError(f'there is no column "{shown(name)}"{did_you_mean(name, columns)} ({known})')
+        columns[name].check(name, value)
+
+
 class DeviceReader(Handle, Generic[R]):
     """A device of a robot: `read` gives its reading, in the terms of its kind. It costs nothing while nobody reads it.
 
@@ -364,6 +375,23 @@ class DeviceReader(Handle, Generic[R]):
         """Its robot was removed."""
         self._is_there = False
 
+    def write(self, **values: Any) -> None:
+        """Set columns of what it remembers, from outside of the world: how a program commands an actuator. The journal has it.
+
+        Raises
+        ------
+        ArgumentError
+            Its kind has no such column, or a value is none that the column can hold; then nothing is written.
+        UnknownNameError
+            The robot was removed.
+        """
+        if not self._is_there:
+            raise UnknownNameError(f'robot "{self._view.body}" was removed from its simulation')
+        memory = self._view.memory
+        _check_columns(None if memory is None else type(memory.table), values)
+        if memory is not None:
+            memory.write(**values)
+
     def subscribe(self, reader: str, on: bool = True) -> None:
         """Begin or end to take a reading in every step on behalf of `reader`. Only beams are cast earlier for that."""
         if not self._is_there:
@@ -388,7 +416,11 @@ class DeviceReader(Handle, Generic[R]):
             view._ranging.configure(view.key, view.body, stream_of(view.name), kind.senses, bundles)
         if kind.table is not None:
             try:
-                view.memory = Row(view.engine.optional_table(kind.table), row, memory_key(view.body, view.name))
+                values = {} if kind.start is None else dict(kind.start(self.spec))
+                _check_columns(kind.table, values)
+                view.memory = Row(
+                    view.engine.optional_table(kind.table), row, memory_key(view.body, view.name), **values
+                )
             except Exception as error:
                 raise ModelError(f'device "{self.name}" of robot {view.body}: table: {error!r}') from error
 

@@ -284,6 +284,8 @@ class Device(Generic[S, R]):
     table : type of Table, or None
         Columns of what it remembers: each device has a row, `View.memory`, which is saved with the world. With a method
         ``act(engine, dt)`` it acts in every step.
+    start : callable or None
+        What its columns begin with, by their names, from a description: so its parameters reach ``act``. Others have `Column.start`.
     errors : Errors or None
         It is an error model.
     ros : RosMessage, tuple of RosMessage, or None
@@ -309,6 +311,7 @@ class Device(Generic[S, R]):
     beams: Callable[[S, bool], Sequence[Bundle]] | None = None
     senses: Visible = Visible.LASER
     table: type[Table] | None = None
+    start: Callable[[S], Mapping[str, Any]] | None = None
     errors: Errors[S] | None = None
     ros: RosMessage[S, R] | tuple[RosMessage[S, R], ...] | None = None
     pioneer: PioneerFields[S, R] | None = None
