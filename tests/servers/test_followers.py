@@ -6,6 +6,7 @@ import asyncio
 import json
 import struct
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -244,6 +245,16 @@ def test_the_page(still: bool) -> None:
         assert shown()["bob"] == yard.port_of("bob")
 
     run(act)
+
+
+def test_the_page_tells_models_of_one_name_apart() -> None:
+    sim = Simulation(seed=1)
+    model = find_robot("p3dx")
+    for n, spec in enumerate((model, replace(model, lasers=()), model)):
+        sim.add_robot(spec, f"r{n}", pose=(3.0 * n, 0.0, 0.0))
+    schema = json.loads(ViewSource(compose(sim).hub).schema()[1])
+    assert [len(schema["models"][b["model"]]["lasers"]) for b in schema["bodies"]] == [1, 0, 1]
+    assert len(schema["models"]) == 2
 
 
 def test_the_page_reads_the_sensors_of_the_robot_that_has_the_name() -> None:

@@ -136,14 +136,15 @@ class ViewSource:
         bodies = []
         plain: dict[int, Model] = {}  # by identity of the spec, which hundreds of robots may share
         for robot in sim.robots.values():
-            if robot.gripper is not None:
+            known = plain.get(id(robot.spec)) if robot.gripper is None else None
+            if known is None:
                 shape = model_shape(robot.spec)
-                shape.parts = [list(part) for part in robot.gripper.parts]
-            elif id(robot.spec) in plain:
-                shape = plain[id(robot.spec)]
-            else:
-                shape = plain[id(robot.spec)] = model_shape(robot.spec)
-            key = (robot.spec.name, robot.spec.color, str(shape.parts))
+                if robot.gripper is not None:
+                    shape.parts = [list(part) for part in robot.gripper.parts]
+                known = messages.encoder.encode(shape), shape  # all of it: others of that name may have other lasers
+                if robot.gripper is None:
+                    plain[id(robot.spec)] = known
+            key, shape = known
             index, _ = models.setdefault(key, (len(models), shape))
             bodies.append(
                 BodyInfo(name=robot.name, model=index, robot=bool(robot.spec.drive), port=self._port_of(robot.name))
