@@ -134,7 +134,7 @@ class ViewSource:
         self._origin = np.array([center.x, center.y])
         models: dict[Hashable, tuple[int, Model]] = {}
         bodies = []
-        plain: dict[int, Model] = {}  # by identity of the spec, which hundreds of robots may share
+        plain: dict[int, tuple[bytes, Model]] = {}  # by identity of the spec, which hundreds of robots may share
         for robot in sim.robots.values():
             known = plain.get(id(robot.spec)) if robot.gripper is None else None
             if known is None:
