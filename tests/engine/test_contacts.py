@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from botyard.engine.build import BodySpec
 from botyard.engine.dynamics import build_shapes, join_shapes, keep_shapes
 from botyard.engine.hulls import convex_pieces
-from botyard.engine.kernels.contacts import heap_sort
 from botyard.engine.kernels.manifolds import manifold
+from botyard.engine.kernels.neighbours import heap_sort
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec, PoseController, area_moments
 from botyard.model.obstacles import BoxObject, disc, rectangle

@@ -1,6 +1,6 @@
 """Bodies with mass: what forces, contacts and friction make of them in a step. Worlds without any never come here.
 
-Bodies without mass move first, as if those with mass were not there; then those with mass move in small steps, pushed by the others, by
+Bodies without mass move first, as if those with mass were not there; then those with mass move in substeps, pushed by the others, by
 each other, by walls and by what is demanded of them: all of it one kernel, see `botyard.engine.kernels.masses`. Here are the arrays that it
 works on, and what becomes of them when bodies come, go and change.
 """
@@ -76,7 +76,7 @@ class Dynamics:
     state : MassState
         What a step hands on to the next one, by rows.
     table : Impulses
-        Contacts of the last small step.
+        Contacts of the last substep.
 
     Who copies both, and `Engine.state`, to an engine with the same bodies, goes on there bit for bit; see `load`.
     """

@@ -29,7 +29,7 @@ class MassState(NamedTuple):
     resting : (n,) int8
         0 or 1: a body with mass is at rest. It sleeps until something touches it or acts on it.
     floor : (n, 3) float64
-        Impulses of floor or wheels in the last small step, N·s, N·s, N·m·s: the next one begins with them.
+        Impulses of floor or wheels in the last substep, N·s, N·s, N·m·s: the next one begins with them.
     wrench : (n, 3) float64
         Net force and torque in the last step, in the world's axes, N, N, N·m.
     """
@@ -42,14 +42,14 @@ class MassState(NamedTuple):
 
 
 class Impulses(NamedTuple):
-    """The contacts of the last small step, with which the next one begins (warm starting); sorted, with room for m.
+    """The contacts of the last substep, with which the next one begins (warm starting); sorted, with room for m.
 
     Attributes
     ----------
     size : (1,) int64
         How many contacts there are.
     span : (1,) float64
-        Length of that small step, s.
+        Length of that substep, s.
     key : (m, 3) uint64
         `State.uid` of the first body and of the second, or the wall's hash; and which corner on which edge, see `feature_key`.
     impulse : (m, 2) float64
@@ -193,13 +193,13 @@ class Workspace(NamedTuple):
  PX, PY, PW,                 # velocity that only takes overlaps back, m/s, rad/s
  KG, KGM2, IM, II,           # mass, moment of inertia, and their inverses: 0 for what nothing moves
  A1, A2, A3,                 # what is demanded
- FX, FY, FT,                 # force and torque in this small step
+ FX, FY, FT,                 # force and torque in this substep
  GX, GY, GW,                 # how the floor, or the wheels on it, move under the centre of mass
  LF, LT,                     # greatest force and torque of friction on the floor
- JX, JY, JW,                 # its impulses in this small step
+ JX, JY, JW,                 # its impulses in this substep
  OX, OY,                     # centre of mass in the body's frame, m
  MU, E, R,                   # friction, restitution, radius
- DL, DA,                     # what damping leaves of the velocities in a small step
+ DL, DA,                     # what damping leaves of the velocities in a substep
  LP, LD, AP, AD,             # gains of the controller
  LIST_X, LIST_Y, LIST_TH,    # pose for which the lists of pairs and walls were made
  X_LO, Y_LO, X_HI, Y_HI,     # bounds of its corners, m
@@ -211,7 +211,7 @@ class Workspace(NamedTuple):
 """Columns of `Workspace.slots`."""
 
 ROW, KIND, CORNERS, CONTROL, STIRS, JAMMED, FEELS, FORCES, WALL_0, WALL_1, FLAGS = range(11)
-"""Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the small step in which a mover was
+"""Columns of `Workspace.flags`: row; `AWAKE` …; first corner; `Control`; a mover that has moved; the substep in which a mover was
 jammed, or −1; contacts are wanted; the controller has forces; its part of the list of walls."""
 NOTHING, AWAKE, ASLEEP, MOVER, LOST = range(5)
 """What a body is in a step: not there; with mass; with mass and at rest; without; with mass, and thrown out of the world."""

@@ -41,7 +41,7 @@ def best_edge(corners: F8, a0: int, a1: int, b0: int, b1: int) -> tuple[float, i
                 break
         if nearest > best:
             best, edge = nearest, i
-            if best > 0.0:
+            if best > 0.0:  # it separates them: nobody asks how far
                 break
     return best, edge
 
@@ -55,7 +55,7 @@ def feature_key(first: int, second: int, turned: int, edge: int, other: int, end
 
 
 @merged_kernel
-def clip(corners: F8, edge: int, after: int, other: int, other_after: int, point: F8) -> int:
+def clip_edge(corners: F8, edge: int, after: int, other: int, other_after: int, point: F8) -> int:
     """Cut the edge other → other_after to the length of the edge edge → after, and keep the ends that are not beyond that one.
 
     Writes x, y (in the middle between the two surfaces), depth, and which end it was, to the first rows of `point`. Returns how many.
@@ -75,7 +75,7 @@ def clip(corners: F8, edge: int, after: int, other: int, other_after: int, point
             if (u0 - limited) * (u1 - limited) > 0.0 or u0 == u1:  # all of it is beside the edge
                 continue
             d = d0 + (d1 - d0) * (limited - u0) / (u1 - u0)
-        if d <= 0.0:
+        if d <= 0.0:  # the other end may be beyond the edge
             point[count, 0] = x + ex * limited + 0.5 * nx * d
             point[count, 1] = y + ey * limited + 0.5 * ny * d
             point[count, 2] = -d
@@ -88,26 +88,27 @@ def clip(corners: F8, edge: int, after: int, other: int, other_after: int, point
 def manifold(corners: F8, a0: int, a1: int, b0: int, b1: int, point: F8) -> tuple[int, int, int, int]:
     """Where the convex polygons corners[a0:a1] and corners[b0:b1] touch.
 
-    Writes the points to the first two rows of `point`, see `clip`, and the normal from the first polygon to the second to its third row.
+    Writes the points to the first two rows of `point`, see `clip_edge`, and to its third row the normal, from the first
+    polygon to the second.
     Returns how many points there are, 1 if the second gave the normal, and the two edges, counted within their polygons.
     """
     apart, edge = best_edge(corners, a0, a1, b0, b1)
-    if apart > 0.0:
+    if apart > 0.0:  # an edge of the first separates them
         return 0, 0, 0, 0
     other_apart, other = best_edge(corners, b0, b1, a0, a1)
-    if other_apart > 0.0:
+    if other_apart > 0.0:  # or one of the second
         return 0, 0, 0, 0
     turned = 1 if other_apart > apart + PREFER else 0
     r0, r1, o0, o1 = (b0, b1, a0, a1) if turned else (a0, a1, b0, b1)
     edge = other if turned else edge
-    count, facing = touch_edge(corners, edge, r0, r1, o0, o1, point)
-    if turned:
+    count, facing = manifold_on_edge(corners, edge, r0, r1, o0, o1, point)
+    if turned:  # the normal points from the second to the first
         point[2, 0], point[2, 1] = -point[2, 0], -point[2, 1]
     return count, turned, edge - r0, facing - o0
 
 
 @kernel
-def touch_edge(corners: F8, edge: int, r0: int, r1: int, o0: int, o1: int, point: F8) -> tuple[int, int]:
+def manifold_on_edge(corners: F8, edge: int, r0: int, r1: int, o0: int, o1: int, point: F8) -> tuple[int, int]:
     """Where the polygon corners[o0:o1] touches this edge of corners[r0:r1], beyond which none of it is: `point` as `manifold` has it.
 
     The normal is that of the edge. Returns how many points there are, and the other's edge that faces this one.
@@ -120,7 +121,7 @@ def touch_edge(corners: F8, edge: int, r0: int, r1: int, o0: int, o1: int, point
             facing, least = j, along
     after = edge + 1 if edge + 1 < r1 else r0
     facing_after = facing + 1 if facing + 1 < o1 else o0
-    count = clip(corners, edge, after, facing, facing_after, point)
+    count = clip_edge(corners, edge, after, facing, facing_after, point)
     if count == 0:  # they overlap at corners, beside the ends of the edges: the deepest corner is taken
         deepest, least = o0, math.inf
         for j in range(o0, o1):
@@ -136,7 +137,7 @@ def touch_edge(corners: F8, edge: int, r0: int, r1: int, o0: int, o1: int, point
 
 
 @merged_kernel
-def quarters(x: float, y: float) -> float:
+def pseudo_angle(x: float, y: float) -> float:
     """A number that grows with the direction of a vector, anticlockwise from + x: 0 … 4, a whole one for each quarter turn."""
     part = y / (abs(x) + abs(y))
     if x < 0.0:
@@ -145,11 +146,12 @@ def quarters(x: float, y: float) -> float:
 
 
 @kernel
-def at_joint(corners: F8, a0: int, a1: int, wall: F8, first: int, last: int, w: int, nx: float, ny: float) -> int:
+def side_at_joint(corners: F8, a0: int, a1: int, wall: F8, first: int, last: int, w: int, nx: float, ny: float) -> int:
     """Whether a contact of the polygon corners[a0:a1] with the end of a wall is none, because other walls go on there.
 
-    A point that moves along a chain of walls would hit the end of each when it lies a little too deep. The normal (`nx`, `ny`), which is
-    that of an edge of the polygon, must lie between those of the walls that meet there: in the Voronoi region of their common end.
+    A point that moves along a chain of walls would hit the end of each when it lies a little too deep (ghost contacts at internal
+    edges). The normal (`nx`, `ny`), which is that of an edge of the polygon, must lie between those of the walls that meet there: in the
+    Voronoi region of their common end.
 
     Parameters
     ----------
@@ -167,58 +169,77 @@ def at_joint(corners: F8, a0: int, a1: int, wall: F8, first: int, last: int, w: 
     size = math.sqrt(tx * tx + ty * ty)
     tx, ty = tx / size, ty / size
     along = -(nx * tx + ny * ty)  # of the direction out of the wall
-    if abs(along) <= FLAT:
-        return KEEP  # it lies flat
+    if abs(along) <= FLAT:  # it lies flat: both normals are the same
+        return KEEP
     x, y = (wall[w, 2], wall[w, 3]) if along > 0.0 else (wall[w, 0], wall[w, 1])
     if along > 0.0:
         tx, ty = -tx, -ty  # from the end along the wall
     cx = cy = 0.0
     for k in range(a0, a1):
         cx, cy = cx + corners[k, 0] - x, cy + corners[k, 1] - y
-    if cx == 0.0 and cy == 0.0:
+    if cx == 0.0 and cy == 0.0:  # its middle is the end: it is on no side of it
         return KEEP
     # directions as seen from the wall: where the polygon is, and the next walls on both sides of it
-    place = quarters(cx * tx + cy * ty, cy * tx - cx * ty)
-    low, high, steep = 4.0, 0.0, -1.0
-    for u in range(first, last):
-        ux, uy = wall[u, 2] - wall[u, 0], wall[u, 3] - wall[u, 1]
-        size = math.sqrt(ux * ux + uy * uy)
-        if u == w or size == 0.0:
-            continue
-        ux, uy = ux / size, uy / size
-        at = (x - wall[u, 0]) * ux + (y - wall[u, 1]) * uy
-        if abs((x - wall[u, 0]) * uy - (y - wall[u, 1]) * ux) > JOINT or at < -JOINT or at > size + JOINT:
-            continue
-        for end in range(2):  # it goes on from there to both sides, or to one
-            if (size - at if end == 0 else at) <= JOINT:
-                continue
-            sx, sy = (ux, uy) if end == 0 else (-ux, -uy)
-            steep = max(steep, -(nx * sx + ny * sy))
-            q = quarters(sx * tx + sy * ty, sy * tx - sx * ty)
-            low, high = min(low, q), max(high, q)
-    if steep <= FLAT:
+    place = pseudo_angle(cx * tx + cy * ty, cy * tx - cx * ty)
+    low, high, steep = walls_at_joint(wall, first, last, w, (x, y), (tx, ty), (nx, ny))
+    if steep <= FLAT:  # no wall goes on there, or those that do lie flat
         return KEEP
     # an edge of the wall looks to the right of its direction, the other one to the left; here it may run the other way
-    if place <= low and low <= 2.0 + ASIDE:
+    if (
+        place <= low and low <= 2.0 + ASIDE
+    ):  # nothing stands between it and the right side, and the walls form no outer corner
         return RIGHT if along > 0.0 else LEFT
-    if place >= high and high >= 2.0 - ASIDE:
+    if place >= high and high >= 2.0 - ASIDE:  # nor the left one
         return LEFT if along > 0.0 else RIGHT
     return SKIP if steep > ASIDE else KEEP  # an outer corner, or other walls stand between
 
 
+@kernel
+def walls_at_joint(wall: F8, first: int, last: int, w: int, end: tuple[float, float], along: tuple[float, float],
+                   normal: tuple[float, float]) -> tuple[float, float, float]:  # fmt: skip
+    """Which walls go on from the `end` of wall `w`.
+
+    Returns the least and the greatest of their directions, as `pseudo_angle` from `along`, the direction of the wall from that end (4 and
+    0 when there are none), and how much one of them goes against `normal`, as the cosine of the angle (−1).
+    """
+    x, y = end
+    tx, ty = along
+    nx, ny = normal
+    low, high, steep = 4.0, 0.0, -1.0
+    for u in range(first, last):
+        ux, uy = wall[u, 2] - wall[u, 0], wall[u, 3] - wall[u, 1]
+        size = math.sqrt(ux * ux + uy * uy)
+        if u == w or size == 0.0:  # itself; one without direction
+            continue
+        ux, uy = ux / size, uy / size
+        at = (x - wall[u, 0]) * ux + (y - wall[u, 1]) * uy
+        # the end is beside this wall, or before or behind it
+        if abs((x - wall[u, 0]) * uy - (y - wall[u, 1]) * ux) > JOINT or at < -JOINT or at > size + JOINT:
+            continue
+        for way in range(2):  # it goes on from there to both sides, or to one
+            if (size - at if way == 0 else at) <= JOINT:
+                continue
+            sx, sy = (ux, uy) if way == 0 else (-ux, -uy)
+            steep = max(steep, -(nx * sx + ny * sy))
+            q = pseudo_angle(sx * tx + sy * ty, sy * tx - sx * ty)
+            low, high = min(low, q), max(high, q)
+    return low, high, steep
+
+
 @merged_kernel
-def touch_side(corners: F8, side: int, a0: int, a1: int, point: F8) -> tuple[int, int]:
-    """Where the polygon corners[a0:a1] touches a side of the wall in the first two rows: see `touch_edge`; with the normal to the wall.
+def manifold_with_side(corners: F8, side: int, a0: int, a1: int, point: F8) -> tuple[int, int]:
+    """Where the polygon corners[a0:a1] touches a side of the wall in the first two rows: see `manifold_on_edge`; the normal points to the
+    wall.
 
     −1 points: it lies too deep for that side.
     """
     nx, ny, deepest = corners[side, 2], corners[side, 3], math.inf
     for k in range(a0, a1):
         deepest = min(deepest, nx * (corners[k, 0] - corners[side, 0]) + ny * (corners[k, 1] - corners[side, 1]))
-    if deepest > 0.0:
+    if deepest > 0.0:  # all of it is beyond
         return 0, 0
     if deepest < -DEEPEST:
         return -1, 0
-    count, facing = touch_edge(corners, side, 0, 2, a0, a1, point)
+    count, facing = manifold_on_edge(corners, side, 0, 2, a0, a1, point)
     point[2, 0], point[2, 1] = -nx, -ny
     return count, facing - a0

@@ -1,4 +1,4 @@
-"""A step of bodies with mass: small steps in which forces, motors and controllers act on them and contacts keep them apart.
+"""A step of bodies with mass: substeps in which forces, motors and controllers act on them and contacts keep them apart.
 
 The others have moved before, as if those with mass were not there; here they are *movers*: they go the same way again, evenly, and push.
 One that comes deeper and deeper into something that is stuck is *jammed*: it stays where it was, and is stalled. Allocates nothing;
@@ -17,17 +17,15 @@ from botyard.engine.kernels.bins import bin_span
 from botyard.engine.kernels.broadphase import OBSTACLE
 from botyard.engine.kernels.collide import SECTORS
 from botyard.engine.kernels.contacts import (
-    find_pairs,
-    find_walls,
-    lists_hold,
-    prepare,
-    solve,
-    touch_bodies,
-    touch_walls,
-    wake,
+    Before,
+    find_body_contacts,
+    find_wall_contacts,
+    prepare_impulses,
+    solve_impulses,
 )
 from botyard.engine.kernels.jit import entry_kernel, kernel, merged_kernel
 from botyard.engine.kernels.motion import wrap
+from botyard.engine.kernels.neighbours import find_pairs, find_walls, lists_are_valid, wake_touched
 from botyard.engine.kernels.polygons import length
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.masslayout import (
@@ -141,21 +139,21 @@ from botyard.engine.masslayout import (
 )  # fmt: skip
 from botyard.model.dynamics import GRAVITY, SUBSTEP
 
-MOST_SUBSTEPS = 1000
-SQUEEZE = 0.003
-"""A mover that overlaps something with mass deeper than this, m, and than it comes in one small step, has jammed it."""
-AROUND = 0.1
+MAX_SUBSTEPS = 1000
+JAM_DEPTH = 0.003
+"""A mover that overlaps something with mass deeper than this, m, and than it comes in one substep, has jammed it."""
+MOVER_RANGE = 0.1
 """Movers that come as near as this to a body with mass take part in the step, m."""
-STALLED = 0.1
+STALL_RATIO = 0.1
 """A driven body is stalled when it goes slower than this part of what its motors want."""
-DRAGGED = 1.0
+MAX_DRAG = 1.0
 """What a hand moves farther than this in a step, m, it puts there; else it drags it."""
-CREEP = 1e-7
+REST_DISTANCE = 1e-7
 """A body that moves less in a step, m and rad, is at rest."""
-STILL = 1e-6
+REST_SPEED = 1e-6
 """Slower than this is at rest, m/s and rad/s: what friction leaves of a velocity is rounding."""
-FASTEST_TURN = 1e4
-"""What turns farther in a small step, rad, has been thrown out of the world."""
+MAX_SUBSTEP_TURN = 1e4
+"""What turns farther in a substep, rad, has been thrown out of the world."""
 SOLID = OBSTACLE | 8  # Visible.PUSHED
 MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4  # Control
 
@@ -164,21 +162,23 @@ MOTORS, FORCE, POSE, TWIST = 1, 2, 3, 4  # Control
 
 
 @merged_kernel
-def is_other(row: F8, k: int, pose: F8) -> bool:
+def stands_elsewhere(row: F8, k: int, pose: F8) -> bool:
     """Whether a body stands elsewhere than `row` says; NaN is elsewhere."""
     return not (row[k, 0] == pose[k, 0] and row[k, 1] == pose[k, 1] and row[k, 2] == pose[k, 2])
 
 
 @merged_kernel
-def begin_of(before: F8, pose: F8, seen: F8, held: bool, k: int) -> tuple[float, float, float]:
+def start_pose(before: F8, pose: F8, seen: F8, held: bool, k: int) -> tuple[float, float, float]:
     """Where a mover was at the beginning of the step: one in a hand goes by jumps, between two steps."""
-    if held and length(pose[k, 0] - seen[k, 0], pose[k, 1] - seen[k, 1]) < DRAGGED:
+    if held and length(pose[k, 0] - seen[k, 0], pose[k, 1] - seen[k, 1]) < MAX_DRAG:
         return seen[k, 0], seen[k, 1], seen[k, 2]
     return before[k, 0], before[k, 1], before[k, 2]
 
 
 @merged_kernel
-def way_of(control: int, demand: F8, vel: F8, before_vel: F8, before: F8, k: int, mass: float, dt: float) -> float:
+def farthest_way(
+    control: int, demand: F8, vel: F8, before_vel: F8, before: F8, k: int, mass: float, dt: float
+) -> float:
     """How far a body with mass may come in this step, m, at the most, if nobody pushes it."""
     way = length(before_vel[k, 0], before_vel[k, 1]) * dt
     a, b = demand[k, 0], demand[k, 1]
@@ -202,13 +202,13 @@ def may_rest(control: int, demand: F8, vel: F8, k: int) -> bool:
 
 
 @kernel
-def sort_rows(
+def classify_rows(
     m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, dt: float
 ) -> tuple[int, bool, bool, float, float]:
     """Say of each row what it is in this step.
 
     Returns how many bodies with mass there are, whether one is awake, whether another body has moved, the farthest way of any body, m, and
-    how far a body with mass may go in a small step, m.
+    how far a body with mass may go in a substep, m.
     """
     masses, awake, moved, far, thin = 0, False, False, 0.0, math.inf
     for i in range(m.pose.shape[0]):
@@ -222,16 +222,18 @@ def sort_rows(
             masses += 1
             thin = min(thin, m.inner[i])
             still = m.before_vel[i, 0] == 0.0 and m.before_vel[i, 1] == 0.0 and m.before_vel[i, 2] == 0.0
-            still = still and mass.resting[i] == 1 and not is_other(mass.seen, i, m.before)
+            still = still and mass.resting[i] == 1 and not stands_elsewhere(mass.seen, i, m.before)
             if still and may_rest(m.control[i], m.demand, m.vel, i):
                 work.kind[i] = ASLEEP
                 continue
             work.kind[i], awake = AWAKE, True
-            far = max(far, way_of(m.control[i], m.demand, m.vel, m.before_vel, m.before, i, shapes.values[i, MASS], dt))
+            far = max(
+                far, farthest_way(m.control[i], m.demand, m.vel, m.before_vel, m.before, i, shapes.values[i, MASS], dt)
+            )
         else:
             work.kind[i] = MOVER
-            moved = moved or is_other(mass.seen, i, m.pose)
-            x, y, _ = begin_of(m.before, m.pose, mass.seen, in_hand, i)
+            moved = moved or stands_elsewhere(mass.seen, i, m.pose)
+            x, y, _ = start_pose(m.before, m.pose, mass.seen, in_hand, i)
             far = max(far, length(m.pose[i, 0] - x, m.pose[i, 1] - y))
     return masses, awake, moved, far, thin
 
@@ -246,7 +248,7 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
         work.slot_of[i] = 0
         x, y = m.before[i, 0], m.before[i, 1]
         near = (
-            m.radius[i] + AROUND + 2.0 * far
+            m.radius[i] + MOVER_RANGE + 2.0 * far
         )  # what is pushed may go as far as what pushes, and something light even twice as far
         wide = near + m.bin_reach[0] + m.bin_reach[1]
         i0, i1 = bin_span(x - wide, x + wide, m.bin_frame[0], m.bin_frame[2], m.bin_shape[0])
@@ -261,7 +263,7 @@ def choose_movers(m: Moving, mass: MassState, work: Workspace, far: float) -> bo
                 dx, dy, reach = m.bin_at[k, 0] - x, m.bin_at[k, 1] - y, near + far + m.bin_at[k, 2]
                 if dx * dx + dy * dy < reach * reach:
                     work.slot_of[row] = 0
-                    moved = moved or is_other(mass.seen, row, m.pose)
+                    moved = moved or stands_elsewhere(mass.seen, row, m.pose)
     return moved
 
 
@@ -294,9 +296,9 @@ def fill_slots(m: Moving, shapes: MassShapes, mass: MassState, work: Workspace, 
         work.slot_of[i], work.bits[count], slots[count, R] = count, np.uint64(0), m.radius[i]
         fill_common(slots, count, shapes.values, i)
         if work.kind[i] == MOVER:
-            begin = begin_of(m.before, m.pose, mass.seen, m.held[i] == 1, i)
+            begin = start_pose(m.before, m.pose, mass.seen, m.held[i] == 1, i)
             # one that was put there, is new, or has just become solid, wakes what it touches
-            put = is_other(mass.seen, i, m.before) and m.held[i] == 0
+            put = stands_elsewhere(mass.seen, i, m.before) and m.held[i] == 0
             fill_mover(slots, flags, count, begin, m.pose, i, put, mass.depth[i], dt)
             fastest = max(fastest, slots[count, SPEED])
         else:
@@ -371,7 +373,7 @@ def fill_mass(
     ax, ay = c * slots[s, OX] - sine * slots[s, OY], sine * slots[s, OX] + c * slots[s, OY]
     slots[s, X], slots[s, Y] = x + ax, y + ay
     known = seen[i, 0] == seen[i, 0]
-    if not known or not is_other(seen, i, before):  # what somebody has put elsewhere is at rest
+    if not known or not stands_elsewhere(seen, i, before):  # what somebody has put elsewhere is at rest
         w = before_vel[i, 2]
         slots[s, VX] = c * before_vel[i, 0] - sine * before_vel[i, 1] - w * ay
         slots[s, VY] = sine * before_vel[i, 0] + c * before_vel[i, 1] + w * ax
@@ -395,7 +397,7 @@ def fill_mass(
     flags[s, FORCES] = int(values[i, BY_FORCE])
 
 
-# -- a small step
+# -- a substep
 
 
 @merged_kernel
@@ -411,8 +413,8 @@ def pd_speed(p: float, d: float, error: float, h: float) -> float:
 
 
 @kernel
-def drive(slots: F8, flags: I8, count: int, h: float) -> None:
-    """What acts on bodies in a small step: forces, wheels, controllers, damping."""
+def apply_demands(slots: F8, flags: I8, count: int, h: float) -> None:
+    """What acts on bodies in a substep: forces, wheels, controllers, damping."""
     for s in range(count):
         if flags[s, KIND] != AWAKE:
             continue
@@ -478,18 +480,18 @@ def place_mover(slots: F8, s: int, part: float) -> None:
 
 
 @kernel
-def go(
+def integrate(
     slots: F8, flags: I8, count: int, h: float, part: float, piece_start: I8, corner_start: I8, local: F8, corners: F8
 ) -> None:
-    """Move all slots by a small step, with the velocities that they have; `part` of the step is over then."""
+    """Move all slots by a substep, with the velocities that they have; `part` of the step is over then."""
     for s in range(count):
         kind = flags[s, KIND]
         if kind == AWAKE:
             x, y, th = slots[s, X] + slots[s, VX] * h, slots[s, Y] + slots[s, VY] * h, slots[s, TH] + slots[s, W] * h
-            if abs(x) <= FARTHEST and abs(y) <= FARTHEST and abs(slots[s, W] * h) <= FASTEST_TURN:
-                slots[s, X], slots[s, Y], slots[s, TH] = x, y, wrap(th) if abs(th) > FASTEST_TURN else th
+            if abs(x) <= FARTHEST and abs(y) <= FARTHEST and abs(slots[s, W] * h) <= MAX_SUBSTEP_TURN:
+                slots[s, X], slots[s, Y], slots[s, TH] = x, y, wrap(th) if abs(th) > MAX_SUBSTEP_TURN else th
             else:  # also where it is not a number
-                lose(slots, flags, s)
+                put_back(slots, flags, s)
         elif kind == MOVER and slots[s, SPEED] > 0.0:
             if flags[s, JAMMED] < 0:
                 place_mover(slots, s, part)
@@ -499,7 +501,7 @@ def go(
 
 
 @merged_kernel
-def lose(slots: F8, flags: I8, s: int) -> None:
+def put_back(slots: F8, flags: I8, s: int) -> None:
     """Put a body back to where it was at the beginning of the step; it stands still for the rest of it."""
     flags[s, KIND] = LOST
     slots[s, TH] = slots[s, STH]
@@ -512,7 +514,7 @@ def lose(slots: F8, flags: I8, s: int) -> None:
 
 
 @merged_kernel
-def note(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
+def note_bearing(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
     """Note from where a slot is touched, in the form of `State.contact`; `x`, `y` from its centre of mass, m."""
     if flags[s, FEELS]:
         c, sine = slots[s, C], slots[s, S]
@@ -522,7 +524,7 @@ def note(slots: F8, flags: I8, bits: U8, s: int, x: float, y: float) -> None:
 
 
 @merged_kernel
-def press(slots: F8, s: int, t: int, touch: F8, ax: float, ay: float, turn: float) -> None:
+def note_penetration(slots: F8, s: int, t: int, touch: F8, ax: float, ay: float, turn: float) -> None:
     """Note how deep a mover presses itself into something at a contact."""
     vx, vy = slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
     if turn * (vx * touch[t, NX] + vy * touch[t, NY]) > 0.0:
@@ -530,8 +532,10 @@ def press(slots: F8, s: int, t: int, touch: F8, ax: float, ay: float, turn: floa
 
 
 @kernel
-def feel(slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int, k: int, substeps: int) -> None:
-    """After a small step: see who is touched where, and stop the movers that only press into what is stuck."""
+def note_contacts(
+    slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touches: int, k: int, substeps: int
+) -> None:
+    """After a substep: see who is touched where, and stop the movers that only press into what is stuck."""
     for s in range(count):
         slots[s, DEEP] = 0.0
         if flags[s, KIND] != MOVER or flags[s, JAMMED] < 0:  # one that is jammed is touched where it was then
@@ -542,8 +546,8 @@ def feel(slots: F8, flags: I8, bits: U8, count: int, touch: F8, ends: I8, touche
             # a wall feels nothing, nor does a mover that stands, or was jammed before
             if s < count and (flags[s, KIND] != MOVER or (slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0)):
                 x, y = touch[t, AX + 2 * side], touch[t, AY + 2 * side]
-                note(slots, flags, bits, s, x, y)
-                press(slots, s, t, touch, x, y, 1.0 - 2.0 * side)
+                note_bearing(slots, flags, bits, s, x, y)
+                note_penetration(slots, s, t, touch, x, y, 1.0 - 2.0 * side)
     for s in range(count):
         if flags[s, KIND] == MOVER and slots[s, SPEED] > 0.0 and flags[s, JAMMED] < 0:
             if slots[s, DEEP] > slots[s, LIMIT] and slots[s, DEEP] > slots[s, DEPTH]:
@@ -562,7 +566,10 @@ def end_mass(
     slots: F8, flags: I8, s: int, pose: F8, vel: F8, disp: F8, i: int, drives: bool, mass: MassState, dt: float
 ) -> bool:
     """Write where a body with mass has come to. Returns whether it is stalled."""
-    if slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY] <= STILL * STILL and abs(slots[s, W]) <= STILL:
+    if (
+        slots[s, VX] * slots[s, VX] + slots[s, VY] * slots[s, VY] <= REST_SPEED * REST_SPEED
+        and abs(slots[s, W]) <= REST_SPEED
+    ):
         slots[s, VX] = slots[s, VY] = slots[s, W] = 0.0
     w = slots[s, W]
     th = wrap(slots[s, TH])
@@ -571,7 +578,7 @@ def end_mass(
     x, y, turn = slots[s, X] - ax, slots[s, Y] - ay, wrap(th - slots[s, STH])
     dx, dy = x - slots[s, SX], y - slots[s, SY]
     way = length(dx, dy) + abs(turn)
-    at_rest = slots[s, VX] == 0.0 and slots[s, VY] == 0.0 and w == 0.0 and way < CREEP
+    at_rest = slots[s, VX] == 0.0 and slots[s, VY] == 0.0 and w == 0.0 and way < REST_DISTANCE
     mass.resting[i] = 1 if at_rest and flags[s, KIND] != LOST else 0
     if flags[s, KIND] == LOST or way == 0.0:  # rounding moves nothing
         x, y, th = slots[s, SX], slots[s, SY], slots[s, STH]
@@ -593,7 +600,7 @@ def end_mass(
     if flags[s, CONTROL] != MOTORS:
         return False
     wanted = length(slots[s, A1], slots[s, A2])
-    return wanted > 1e-3 and length(vx, vy) < STALLED * wanted
+    return wanted > 1e-3 and length(vx, vy) < STALL_RATIO * wanted
 
 
 @kernel
@@ -615,7 +622,7 @@ def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: 
             mass.depth[i] = slots[s, DEPTH]
             m.contact[i] |= bits[s]
         elif kind == ASLEEP:
-            rest(m, mass, i)
+            keep_resting(m, mass, i)
         else:
             if kind == LOST:
                 answer = LOST_SOME
@@ -625,7 +632,7 @@ def end_step(m: Moving, mass: MassState, work: Workspace, count: int, substeps: 
 
 
 @merged_kernel
-def rest(m: Moving, mass: MassState, i: int) -> None:
+def keep_resting(m: Moving, mass: MassState, i: int) -> None:
     """A body with mass that slept."""
     m.stall[i] = 0
     for k in range(3):
@@ -647,61 +654,83 @@ def end_rows(m: Moving, mass: MassState, work: Workspace) -> None:
             mass.seen[i, k] = m.pose[i, k] if there else math.nan
 
 
-@kernel
-def small_steps(
-    m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, work: Workspace, count: int, substeps: int, dt: float
-) -> int:
-    """All small steps, in the workspace alone. Returns what there is no room for, or `OK`."""
-    slots, flags, corners, touch, ends = work.slots, work.flags, work.corners, work.touch, work.ends
-    piece_start, corner_start, local = shapes.piece_start, shapes.corner_start, shapes.corners
-    h, was, old_count = dt / substeps, table.span[0], table.size[0]
-    pairs, touches, lists = 0, 0, (work.rank, work.item, work.wall, work.wall_id)
-    for t in range(old_count):
+@merged_kernel
+def make_lists(walls: Walls, work: Workspace, count: int) -> tuple[int, int]:
+    """List what is near each slot where they are now. Returns how many pairs of bodies there are, and what there is no room for."""
+    slots = work.slots
+    pairs = find_pairs(slots, work.flags, count, work.rank, work.item, work.pair, work.pair_item)
+    if pairs < 0:
+        return 0, MORE_PAIRS
+    if not find_walls(walls, work, count):
+        return 0, MORE_WALLS
+    for s in range(count):
+        slots[s, LIST_X], slots[s, LIST_Y], slots[s, LIST_TH] = slots[s, X], slots[s, Y], slots[s, TH]
+    return pairs, OK
+
+
+@merged_kernel
+def find_contacts(work: Workspace, shapes: MassShapes, uid: U8, count: int, pairs: int, before: Before) -> int:
+    """Write all contacts: those of bodies, then those with walls. Returns how many; −1 when there is no room for all."""
+    touches, o = find_body_contacts(work, shapes, uid, count, pairs, before)
+    if touches < 0:
+        return -1
+    return find_wall_contacts(work, shapes, uid, count, touches, before, o)
+
+
+@merged_kernel
+def recall_impulses(table: Impulses, work: Workspace) -> None:
+    """Take the contacts of the last step to where those of a substep look for their impulses."""
+    for t in range(table.size[0]):
         for k in range(3):
             work.old_key[t, k] = table.key[t, k]
         work.old[t, 0], work.old[t, 1] = table.impulse[t, 0], table.impulse[t, 1]
-    for s in range(count):
-        slots[s, LIST_X] = math.inf  # no lists yet
-        slots[s, LIMIT] = SQUEEZE + 1.5 * slots[s, SPEED] * h
-        place(slots, flags, s, piece_start, corner_start, local, corners)
-    for k in range(substeps):
-        drive(slots, flags, count, h)
-        go(slots, flags, count, h, (k + 1) / substeps, piece_start, corner_start, local, corners)
-        if not lists_hold(slots, flags, count):
-            pairs = find_pairs(slots, flags, count, work.rank, work.item, work.pair, work.pair_item)
-            if pairs < 0:
-                return MORE_PAIRS
-            if not find_walls(walls.start, walls.seg, walls.bits, walls.mask, walls.clear, (walls.x0, walls.y0, walls.h),
-                              (walls.nx, walls.ny), slots, flags, count, lists):  # fmt: skip
-                return MORE_WALLS
-            for s in range(count):
-                slots[s, LIST_X], slots[s, LIST_Y], slots[s, LIST_TH] = slots[s, X], slots[s, Y], slots[s, TH]
-        wake(slots, flags, count, work.pair, pairs)
-        scale = h / was if was > 0.0 else 0.0
-        touches, o = touch_bodies(
-            slots, flags, count, m.uid, piece_start, corner_start, corners, work.pair, pairs, work.point, touch, ends, work.key,
-            work.old_key, work.old, old_count, scale,
-        )  # fmt: skip
-        if touches >= 0:
-            touches = touch_walls(
-                slots, flags, count, m.uid, piece_start, corner_start, corners, work.wall, work.wall_id, work.point, touch, ends,
-                work.key, work.old_key, work.old, old_count, scale, touches, o,
-            )  # fmt: skip
-        if touches < 0:
-            return MORE_TOUCHES
-        prepare(slots, flags, count, touch, ends, touches, h, scale)
-        solve(slots, flags, count, touch, ends, touches, h)
-        feel(slots, flags, work.bits, count, touch, ends, touches, k, substeps)
-        was, old_count = h, touches
-        for t in range(touches):
-            for n in range(3):
-                work.old_key[t, n] = work.key[t, n]
-            work.old[t, 0], work.old[t, 1] = touch[t, JN], touch[t, JT]
-    table.size[0], table.span[0] = touches, h
+
+
+@merged_kernel
+def keep_impulses(key: U8, impulse: F8, work: Workspace, touches: int) -> None:
+    """Copy the keys and impulses of all contacts: for the next substep, or the next step."""
     for t in range(touches):
         for k in range(3):
-            table.key[t, k] = work.key[t, k]
-        table.impulse[t, 0], table.impulse[t, 1] = touch[t, JN], touch[t, JT]
+            key[t, k] = work.key[t, k]
+        impulse[t, 0], impulse[t, 1] = work.touch[t, JN], work.touch[t, JT]
+
+
+@kernel
+def run_substeps(
+    m: Moving, walls: Walls, shapes: MassShapes, table: Impulses, work: Workspace, count: int, substeps: int, dt: float
+) -> int:
+    """All substeps, in the workspace alone. Returns what there is no room for, or `OK`.
+
+    Each: what acts on bodies, new poses, contacts there (broad phase, narrow phase), impulses.
+    """
+    slots, flags, corners, touch, ends = work.slots, work.flags, work.corners, work.touch, work.ends
+    piece_start, corner_start, local = shapes.piece_start, shapes.corner_start, shapes.corners
+    h, last_h, last_touches = dt / substeps, table.span[0], table.size[0]
+    pairs, touches = 0, 0
+    recall_impulses(table, work)
+    for s in range(count):
+        slots[s, LIST_X] = math.inf  # no lists yet
+        slots[s, LIMIT] = JAM_DEPTH + 1.5 * slots[s, SPEED] * h
+        place(slots, flags, s, piece_start, corner_start, local, corners)
+    for k in range(substeps):
+        apply_demands(slots, flags, count, h)
+        integrate(slots, flags, count, h, (k + 1) / substeps, piece_start, corner_start, local, corners)
+        if not lists_are_valid(slots, flags, count):
+            pairs, lack = make_lists(walls, work, count)
+            if lack != OK:
+                return lack
+        wake_touched(slots, flags, count, work.pair, pairs)
+        scale = h / last_h if last_h > 0.0 else 0.0
+        touches = find_contacts(work, shapes, m.uid, count, pairs, Before(last_touches, scale))
+        if touches < 0:
+            return MORE_TOUCHES
+        prepare_impulses(slots, flags, count, touch, ends, touches, h, scale)
+        solve_impulses(slots, flags, count, touch, ends, touches, h)
+        note_contacts(slots, flags, work.bits, count, touch, ends, touches, k, substeps)
+        last_h, last_touches = h, touches
+        keep_impulses(work.old_key, work.old, work, touches)
+    table.size[0], table.span[0] = touches, h
+    keep_impulses(table.key, table.impulse, work, touches)
     return OK
 
 
@@ -714,7 +743,7 @@ def move_masses(
     Writes `m`, `mass` and `table`. Returns `OK`, `LOST_SOME`, or what `work` has no room for (`MORE_SLOTS` …): then nothing is changed, and
     it is to be called again with more.
     """
-    masses, awake, moved, far, thin = sort_rows(m, shapes, mass, work, dt)
+    masses, awake, moved, far, thin = classify_rows(m, shapes, mass, work, dt)
     busy = masses > 0 and (awake or moved)
     if busy:
         near = choose_movers(m, mass, work, far)
@@ -722,7 +751,7 @@ def move_masses(
     if not busy:  # everything with mass is at rest, and nobody comes near it
         for i in range(m.pose.shape[0]):
             if work.kind[i] == ASLEEP:
-                rest(m, mass, i)
+                keep_resting(m, mass, i)
         table.size[0] = 0
         end_rows(m, mass, work)
         return OK
@@ -733,9 +762,11 @@ def move_masses(
     way = fastest * dt
     for i in range(m.pose.shape[0]):
         if work.kind[i] == AWAKE:
-            way = max(way, way_of(m.control[i], m.demand, m.vel, m.before_vel, m.before, i, shapes.values[i, MASS], dt))
-    substeps = int(min(max(math.ceil(dt / SUBSTEP - 1e-9), math.ceil(way / thin)), float(MOST_SUBSTEPS)))
-    lack = small_steps(m, walls, shapes, table, work, count, max(substeps, 1), dt)
+            way = max(
+                way, farthest_way(m.control[i], m.demand, m.vel, m.before_vel, m.before, i, shapes.values[i, MASS], dt)
+            )
+    substeps = int(min(max(math.ceil(dt / SUBSTEP - 1e-9), math.ceil(way / thin)), float(MAX_SUBSTEPS)))
+    lack = run_substeps(m, walls, shapes, table, work, count, max(substeps, 1), dt)
     if lack != OK:
         return lack
     answer = end_step(m, mass, work, count, max(substeps, 1), dt)
