@@ -313,29 +313,6 @@ def walk_beams(grid: Grid, beams: Beams, count: int, mask: int) -> None:
 
 
 @inline_kernel
-def shorten(beams: Beams, j: int, bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:
-    """Shorten beam `j` to the first edge of the polygons `p0` … `p1` − 1 of a body that gives the laser return `bright`."""
-    ox, oy, dx, dy, exact = beams.org_x[j], beams.org_y[j], beams.dir_x[j], beams.dir_y[j], beams.raw[j]
-    best, hit_x, hit_y = exact, 0.0, 0.0
-    for p in range(p0, p1):
-        v0, v1 = vert_start[p], vert_start[p + 1]
-        ax, ay = world[v1 - 1, 0] - ox, world[v1 - 1, 1] - oy
-        a = ax * dy - ay * dx
-        for v in range(v0, v1):
-            bx, by = world[v, 0] - ox, world[v, 1] - oy
-            b = bx * dy - by * dx
-            # nobody can predict which edges a beam crosses: a division for each edge is cheaper than to ask
-            t = (ax * by - ay * bx) / (a - b)
-            nearer = ((a < 0.0) != (b < 0.0)) & (t < best) & (t >= 0.0)
-            best, hit_x, hit_y = (t if nearer else best), (bx - ax if nearer else hit_x), (by - ay if nearer else hit_y)
-            ax, ay, a = bx, by, b
-    if best < exact:
-        beams.raw[j], beams.bright[j] = best, bright
-        if bright > 1:
-            beams.cosine[j] = abs(dx * hit_y - dy * hit_x) / hypot(hit_x, hit_y)
-
-
-@inline_kernel
 def about_atan2(y: float, x: float) -> float:
     """atan2(y, x), off by less than `BEARING_ERROR`, for a third of its time (Abramowitz & Stegun, 4.4.49)."""
     ax, ay = abs(x), abs(y)
@@ -406,16 +383,89 @@ def meets_circle(rx: float, ry: float, dx: float, dy: float, radius: float, r: f
     return (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < r)
 
 
-@inline_kernel
-def meet_by_bearing(fans: Fans, beams: Beams, b0: int, b: int, th: float, c: float, s: float, rx: float, ry: float, radius: float,
-                    bright: int, world: F8, vert_start: I8, p0: int, p1: int) -> None:  # fmt: skip
-    """Shorten the beams of bundle `b` that meet the polygons `p0` … `p1` − 1 of a body, whose circle is at (`rx`, `ry`) from the origin.
+class Device(NamedTuple):
+    """A device whose beams are cast, and the body that carries it.
 
-    `b0`: the device's first bundle; `th`, `c`, `s`: heading of the body that carries it, its cosine and sine. What a beam must be is
-    asked in steps that get dearer: in a sector where one reaches the circle, in the interval of beams that it covers, not ending before
-    it, on it, on the outline.
+    Attributes
+    ----------
+    row, mask : int
+        Row of the body; `Visible` class that the device senses.
+    x, y, heading, cosine, sine : float
+        Pose of the body, m, m, rad; cosine and sine of its heading.
+    first, end : int
+        Its bundles: first … end − 1.
+    count : int
+        How many beams it has.
     """
-    dir_x, dir_y, raw = beams.dir_x, beams.dir_y, beams.raw
+
+    row: int
+    mask: int
+    x: float
+    y: float
+    heading: float
+    cosine: float
+    sine: float
+    first: int
+    end: int
+    count: int
+
+
+class Target(NamedTuple):
+    """A body that beams may meet.
+
+    Attributes
+    ----------
+    x, y, radius : float
+        Its circle, m.
+    bright : int
+        Its laser return.
+    first, end : int
+        Its polygons: first … end − 1.
+    """
+
+    x: float
+    y: float
+    radius: float
+    bright: int
+    first: int
+    end: int
+
+
+@inline_kernel
+def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
+    """Shorten beam `j` to the first edge of a body's outline that it meets."""
+    world, vert_start = bodies.world, bodies.vert_start
+    ox, oy, dx, dy, exact = beams.org_x[j], beams.org_y[j], beams.dir_x[j], beams.dir_y[j], beams.raw[j]
+    best, hit_x, hit_y = exact, 0.0, 0.0
+    for p in range(target.first, target.end):
+        v0, v1 = vert_start[p], vert_start[p + 1]
+        ax, ay = world[v1 - 1, 0] - ox, world[v1 - 1, 1] - oy
+        a = ax * dy - ay * dx
+        for v in range(v0, v1):
+            bx, by = world[v, 0] - ox, world[v, 1] - oy
+            b = bx * dy - by * dx
+            # nobody can predict which edges a beam crosses: a division for each edge is cheaper than to ask
+            t = (ax * by - ay * bx) / (a - b)
+            nearer = ((a < 0.0) != (b < 0.0)) & (t < best) & (t >= 0.0)
+            best, hit_x, hit_y = (t if nearer else best), (bx - ax if nearer else hit_x), (by - ay if nearer else hit_y)
+            ax, ay, a = bx, by, b
+    if best < exact:
+        beams.raw[j], beams.bright[j] = best, target.bright
+        if target.bright > 1:  # devices ask under what angle they see a reflector
+            beams.cosine[j] = abs(dx * hit_y - dy * hit_x) / hypot(hit_x, hit_y)
+
+
+@inline_kernel
+def meet_by_bearing(fans: Fans, beams: Beams, bodies: Bodies, device: Device, b: int, target: Target) -> None:
+    """Shorten the beams of bundle `b` that meet a body.
+
+    What a beam must be is asked in steps that get dearer: in a sector where one reaches the circle, in the interval of beams that it
+    covers, not ending before it, on it, on the outline.
+    """
+    dir_x, dir_y, raw, mount = beams.dir_x, beams.dir_y, beams.raw, fans.mount
+    b0, c, s, radius = device.first, device.cosine, device.sine, target.radius
+    ex, ey = target.x - device.x, target.y - device.y
+    rx, ry = ex - c * mount[b, 0] + s * mount[b, 1], ey - s * mount[b, 0] - c * mount[b, 1]  # from the bundle's origin
     distance = math.sqrt(rx * rx + ry * ry)
     near = distance - radius
     # a body no wider than the narrowest sector is met only by beams of its sector and the two beside it
@@ -428,30 +478,29 @@ def meet_by_bearing(fans: Fans, beams: Beams, b0: int, b: int, th: float, c: flo
     if near > 0.0:
         # the bearings of the body's circle as an interval of beams; it may reach across the cut of the angle
         half = seen_half(radius / distance) + fans.a_noise[b]
-        bearing = about_atan2(ry, rx) - (th + fans.mount[b, 2] + fans.angle0[b])
+        bearing = about_atan2(ry, rx) - (device.heading + mount[b, 2] + fans.angle0[b])
         bearing -= TWO_PI * math.floor(bearing / TWO_PI)
         if bearing > math.pi:
             bearing -= TWO_PI
         per_step = 1.0 / fans.step[b]
         turns = 2
     for _ in range(turns):
-        if near > 0.0:
+        if near > 0.0:  # else the origin is within the circle, and every beam may meet it
             low, high = (bearing - half) * per_step, (bearing + half) * per_step
             bearing += TWO_PI
-            if high < 0.0 or low > end - start - 1:
+            if high < 0.0 or low > end - start - 1:  # beside the fan
                 continue
             lo, hi = start + int(max(low, 0.0)), min(end - 1, start + int(high) + 1)
         for j in range(lo, hi + 1):
-            if raw[j] <= near:
+            if raw[j] <= near:  # it ends before the circle
                 continue
             if meets_circle(rx, ry, dir_x[j], dir_y[j], radius, raw[j]):
-                shorten(beams, j, bright, world, vert_start, p0, p1)
+                shorten(beams, j, target, bodies)
 
 
 @inline_kernel
-def meet_by_all(beams: Beams, count: int, bx: float, by: float, radius: float, bright: int, world: F8, vert_start: I8,
-                p0: int, p1: int) -> None:  # fmt: skip
-    """Shorten those of the first `count` beams that meet the polygons `p0` … `p1` − 1 of a body with its circle at (`bx`, `by`).
+def meet_by_all(beams: Beams, bodies: Bodies, count: int, target: Target) -> None:
+    """Shorten those of the first `count` beams that meet a body.
 
     All beams are tried against the circle at once, by vector instructions: that is less than to find out which ones look its way.
     """
@@ -460,73 +509,81 @@ def meet_by_all(beams: Beams, count: int, bx: float, by: float, radius: float, b
         met = np.uint64(0)
         for n in range(min(count - first, 64)):
             k = np.uint64(first + n)  # unsigned: nobody asks whether it counts from the end
-            hit = meets_circle(bx - org_x[k], by - org_y[k], dir_x[k], dir_y[k], radius, raw[k])
+            hit = meets_circle(target.x - org_x[k], target.y - org_y[k], dir_x[k], dir_y[k], target.radius, raw[k])
             met |= np.uint64(hit) << np.uint64(n)
         j = first
         while met != np.uint64(0):
             if met & np.uint64(1):
-                shorten(beams, j, bright, world, vert_start, p0, p1)
+                shorten(beams, j, target, bodies)
             met = met >> np.uint64(1)
             j += 1
 
 
+@inline_kernel
+def meet_bin_row(bodies: Bodies, bins: Bins, brights: I2, fans: Fans, beams: Beams, device: Device, begin: int, end: int,
+                 reach: float) -> None:  # fmt: skip
+    """Shorten the beams of a device to bodies in the bins `begin` … `end`, which lie side by side, as far as `reach` m."""
+    at, part_start = bins.at, bodies.part_start
+    for n in range(bins.start[begin], bins.start[end + 1] if end >= begin else 0):
+        ex, ey, radius = at[n, 0] - device.x, at[n, 1] - device.y, at[n, 2]
+        far = reach + radius
+        other = bins.rows[n]
+        # most bodies in these bins are out of reach; some cannot be seen, and nobody sees itself
+        if ex * ex + ey * ey > far * far or not int(bins.classes[n]) & device.mask or other == device.row:
+            continue
+        target = Target(at[n, 0], at[n, 1], radius, int(brights[other]), part_start[other], part_start[other + 1])
+        if has_many_beams(device):
+            for b in range(device.first, device.end):
+                meet_by_bearing(fans, beams, bodies, device, b, target)
+        else:
+            meet_by_all(beams, bodies, device.count, target)
+
+
+@inline_kernel
+def has_many_beams(device: Device) -> bool:
+    """Whether it is worth while to compute which beams of a device look at a body; else all are tried at once."""
+    return device.count > FEW_BEAMS * (device.end - device.first)
+
+
 @merged_kernel
-def cast_beams(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, beams: Beams, g: int, row: int,
-               mask: int) -> None:  # fmt: skip
-    """Shorten the beams of device `g` of body `row` to what they meet, of the map and of other bodies, of class `mask`."""
-    pose, brights, rows, start, classes = state.pose, state.bright, bins.rows, bins.start, bins.classes
-    part_start, vert_start, world = bodies.part_start, bodies.vert_start, bodies.world
-    kind = fans.kind[g]
-    b0, b1, offset = fans.first[kind], fans.first[kind + 1], fans.offset[kind]
-    mount, count = fans.mount, fans.beam_first[b1] - fans.beam_first[b0]
-    many = count > FEW_BEAMS * (b1 - b0)
-    x, y, th = pose[row, 0], pose[row, 1], pose[row, 2]
-    c, s = cosine_sine(th)
-    at, widest, farthest = bins.at, bins.reach[0], bins.reach[1]
+def cast_beams(
+    grid: Grid, bodies: Bodies, bins: Bins, brights: I2, fans: Fans, beams: Beams, device: Device, offset: float
+) -> None:
+    """Shorten the beams of a device to what they meet, of the map and of other bodies. `offset`: of its farthest origin, m.
+
+    Bodies are looked for in squares of bins around the device, each with a hole where the last one was: beams that the nearest have
+    shortened pass by those farther off.
+    """
+    x, y, count, many = device.x, device.y, device.count, has_many_beams(device)
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
     last_i0, last_i1, last_j0, last_j1 = 0, -1, 0, -1
     open_space = wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y) - offset
-    seen = int(bins.seen[0]) & mask
+    seen = int(bins.seen[0]) & device.mask
     shell = BESIDE if many and seen else math.inf
     walked = False
     while True:
+        # after the bodies beside it come the walls: the beams that bodies stop need not be walked any farther
         if not walked and shell > BESIDE:
             walked = True
-            if longest(beams.raw, count) > open_space:
-                walk_beams(grid, beams, count, mask)
-        if not seen:
+            if longest(beams.raw, count) > open_space:  # else no beam reaches a wall
+                walk_beams(grid, beams, count, device.mask)
+        if not seen:  # there is no body that it could sense
             return
-        reach = offset + (note_reach(fans, beams, b0, b1) if many else longest(beams.raw, count))
-        # squares of bins, each with a hole where the last one was: beams that the nearest have shortened pass by those farther off
-        wide = min(reach, shell) + widest + farthest
+        reach = offset + (note_reach(fans, beams, device.first, device.end) if many else longest(beams.raw, count))
+        wide = (
+            min(reach, shell) + bins.reach[0] + bins.reach[1]
+        )  # bodies reach beyond their bins, and may have moved since
         i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], nx)
         j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], ny)
         for jy in range(j0, j1 + 1 if i1 >= i0 else j0):
             hole = last_i1 >= last_i0 and last_j0 <= jy <= last_j1
-            for side in range(2 if hole else 1):
+            for side in range(2 if hole else 1):  # a row of bins, or what is left of it on both sides of the hole
                 begin, end = (last_i1 + 1, i1) if side == 1 else (i0, last_i0 - 1 if hole else i1)
-                for n in range(start[jy * nx + begin], start[jy * nx + end + 1] if end >= begin else 0):
-                    ex, ey, radius = at[n, 0] - x, at[n, 1] - y, at[n, 2]
-                    far = reach + radius
-                    other = rows[n]
-                    if ex * ex + ey * ey > far * far or not int(classes[n]) & mask or other == row:
-                        continue
-                    if many:
-                        for b in range(b0, b1):
-                            rx, ry = ex - c * mount[b, 0] + s * mount[b, 1], ey - s * mount[b, 0] - c * mount[b, 1]
-                            meet_by_bearing(
-                                fans, beams, b0, b, th, c, s, rx, ry, radius, int(brights[other]), world, vert_start,
-                                part_start[other], part_start[other + 1],
-                            )  # fmt: skip
-                    else:
-                        meet_by_all(
-                            beams, count, at[n, 0], at[n, 1], radius, int(brights[other]), world, vert_start,
-                            part_start[other], part_start[other + 1],
-                        )  # fmt: skip
-        if walked and shell >= reach:
+                meet_bin_row(bodies, bins, brights, fans, beams, device, jy * nx + begin, jy * nx + end, reach)
+        if walked and shell >= reach:  # no beam is longer than that square
             return
         shell *= GROWTH
-        if i1 >= i0 and j1 >= j0:
+        if i1 >= i0 and j1 >= j0:  # an empty square leaves no hole
             last_i0, last_i1, last_j0, last_j1 = i0, i1, j0, j1
 
 
@@ -585,6 +642,9 @@ def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans
         row, kind, mask = fans.row[g], fans.kind[g], int(fans.mask[g])
         b0, b1 = fans.first[kind], fans.first[kind + 1]
         key = stream_key(np.uint64(seed), state.uid[row], fans.key[g], np.uint64(tick))
-        aim_beams(fans, beams, b0, b1, state.pose[row, 0], state.pose[row, 1], state.pose[row, 2], key)
-        cast_beams(grid, bodies, bins, state, fans, beams, g, row, mask)
+        x, y, heading = state.pose[row, 0], state.pose[row, 1], state.pose[row, 2]
+        aim_beams(fans, beams, b0, b1, x, y, heading, key)
+        c, s = cosine_sine(heading)
+        device = Device(row, mask, x, y, heading, c, s, b0, b1, fans.beam_first[b1] - fans.beam_first[b0])
+        cast_beams(grid, bodies, bins, state.bright, fans, beams, device, fans.offset[kind])
         finish_bundles(fans, beams, b0, b1, fans.out[g], key, ranges, bright)
