@@ -337,6 +337,28 @@ def _is_free(w: World, i: int, k: int) -> bool:
 
 
 @inline_kernel
+def _blocking_sector(w: World, j: int, allowed: int) -> int:
+    """A sector that is held in `w.sim` and conflicts with the path of robot j beyond the sector `allowed`; −1: none."""
+    for g in range(w.first[j] + allowed + 1, w.first[j + 1]):
+        for c in range(w.starts[g], w.starts[g + 1]):
+            if w.sim[w.others[c]]:
+                return w.others[c]
+    return -1
+
+
+@inline_kernel
+def _ends_on_way(w: World, j: int) -> bool:
+    """Whether the last sector of robot j is on the way of one that has not ended."""
+    last = w.first[j + 1] - 1
+    for c in range(w.starts[last], w.starts[last + 1]):
+        other = w.others[c]
+        o = w.owner[other]
+        if not w.done[o] and other - w.first[o] >= w.i[o, TAIL]:
+            return True
+    return False
+
+
+@inline_kernel
 def _is_safe(w: World, i: int, k: int) -> bool:
     """Banker's test: can all robots end, one after the other, if robot i gets sector k now?
 
@@ -360,32 +382,15 @@ def _is_safe(w: World, i: int, k: int) -> bool:
             if w.why[j] >= 0 and w.sim[w.why[j]]:  # what stood in its way is there still
                 continue
             allowed = k if j == i else w.i[j, ALLOWED]
-            last = w.first[j + 1] - 1
-            blocked = -1
-            for g in range(w.first[j] + allowed + 1, last + 1):
-                for c in range(w.starts[g], w.starts[g + 1]):
-                    if w.sim[w.others[c]]:
-                        blocked = w.others[c]
-                        break
-                if blocked >= 0:
-                    break
-            w.why[j] = blocked
-            if blocked >= 0:
+            w.why[j] = _blocking_sector(w, j, allowed)
+            if w.why[j] >= 0:
                 continue
-            if not w.c[LEAVES]:
-                stays = False
-                for c in range(w.starts[last], w.starts[last + 1]):
-                    other = w.others[c]
-                    o = w.owner[other]
-                    if not w.done[o] and other - w.first[o] >= w.i[o, TAIL]:
-                        stays = True
-                        break
-                if stays:
-                    continue
+            if not w.c[LEAVES] and _ends_on_way(w, j):  # it would stay there for ever
+                continue
             for g in range(w.first[j] + w.i[j, TAIL], w.first[j] + allowed + 1):
                 w.sim[g] = 0
             if not w.c[LEAVES]:
-                w.sim[last] = 1
+                w.sim[w.first[j + 1] - 1] = 1
             w.done[j] = 1
             left -= 1
             progress = True
@@ -399,11 +404,11 @@ def _may(w: World, i: int) -> bool:
     g = w.first[i] + k
     if w.c[POLICY] == EVERYTHING:
         return True
-    if w.c[POLICY] == ORDER:
+    if w.c[POLICY] == ORDER:  # the plan says who comes first; conflicts are in it
         return w.need[g] == 0
     if not _is_free(w, i, k):
         return False
-    if w.c[POLICY] == BANKERS:
+    if w.c[POLICY] == BANKERS:  # free is not enough: nobody may be locked out for ever
         if w.starts[g] == w.starts[g + 1]:  # conflicts with nothing: the state stays as safe as it was
             return True
         for s in range(len(w.held)):
@@ -426,38 +431,56 @@ def _serve(w: World, i: int, t: float) -> bool:
 
 
 @inline_kernel
-def _freed(w: World, g: int, t: float) -> None:
-    """A sector was given back: serve those who waited for it, by rank."""
-    w.held[g] = 0
-    if w.c[POLICY] == ORDER:
-        for c in range(w.after_starts[g], w.after_starts[g + 1]):
-            w.need[w.after[c]] -= 1
+def _is_waiting(w: World, j: int) -> bool:
+    """Whether a robot has asked for a sector that is not permitted yet."""
+    return w.i[j, ALLOWED] < w.i[j, ASKED]
+
+
+@inline_kernel
+def _waits_for(w: World, j: int, g: int) -> bool:
+    """Whether robot j waits for sector g, alone or as a part of a chain."""
+    k, s = w.i[j, ALLOWED] + 1, g - w.first[j]
+    return k <= w.i[j, ASKED] and k <= s and s <= w.chain[w.first[j] + k]
+
+
+@inline_kernel
+def _queue_waiting(w: World, g: int) -> int:
+    """Write to `w.queue` the robots, each once, that may go on now that sector g was given back. Returns how many."""
     n = 0
     if w.c[POLICY] == BANKERS:  # what was unsafe may be safe now, whatever it conflicts with
         for j in range(len(w.first) - 1):
-            if w.i[j, ALLOWED] < w.i[j, ASKED]:
+            if _is_waiting(w, j):
                 w.queue[n] = j
                 n += 1
-    elif w.c[POLICY] == ORDER:
+    elif w.c[POLICY] == ORDER:  # those that come after it by plan
         for c in range(w.after_starts[g], w.after_starts[g + 1]):
             j = w.owner[w.after[c]]
-            if w.first[j] + w.i[j, ALLOWED] + 1 == w.after[c] and w.i[j, ALLOWED] < w.i[j, ASKED]:
+            if w.first[j] + w.i[j, ALLOWED] + 1 == w.after[c] and _is_waiting(w, j):
                 w.queue[n] = j
                 n += 1
-    elif w.c[POLICY] == RESERVE:
+    elif w.c[POLICY] == RESERVE:  # those that wait for what conflicts with it
         for c in range(w.starts[g], w.starts[g + 1]):
             j = w.owner[w.others[c]]
-            k = w.i[j, ALLOWED] + 1
-            if k <= w.i[j, ASKED]:
-                s = w.others[c] - w.first[j]
-                if k <= s and s <= w.chain[w.first[j] + k]:
-                    seen = False
-                    for q in range(n):
-                        if w.queue[q] == j:
-                            seen = True
-                    if not seen:
-                        w.queue[n] = j
-                        n += 1
+            if not _waits_for(w, j, w.others[c]):
+                continue
+            seen = False
+            for q in range(n):
+                if w.queue[q] == j:
+                    seen = True
+            if not seen:
+                w.queue[n] = j
+                n += 1
+    return n
+
+
+@inline_kernel
+def _freed(w: World, g: int, t: float) -> None:
+    """A sector was given back: serve those who waited for it, by rank."""
+    w.held[g] = 0
+    if w.c[POLICY] == ORDER:  # it is no longer in the way of those that come after it
+        for c in range(w.after_starts[g], w.after_starts[g + 1]):
+            w.need[w.after[c]] -= 1
+    n = _queue_waiting(w, g)
     for a in range(1, n):  # by rank: few, so by insertion
         j = w.queue[a]
         b = a - 1
@@ -473,7 +496,7 @@ def _freed(w: World, g: int, t: float) -> None:
             last = -1
         if _serve(w, j, t):
             last = j
-            if w.i[j, ALLOWED] < w.i[j, ASKED]:  # its next request has a rank of its own
+            if _is_waiting(w, j):  # its next request has a rank of its own
                 b = a
                 while b + 1 < n and _ranks(w, w.queue[b + 1], j):
                     w.queue[b] = w.queue[b + 1]
@@ -497,7 +520,7 @@ def _enter(w: World, i: int, sector: int, t: float) -> bool:
     _emit(w, t, i, ENTER, sector)
     hit = False
     for c in range(w.starts[g], w.starts[g + 1]):
-        if w.inside[w.others[c]]:
+        if w.inside[w.others[c]]:  # somebody is where it must not be at the same time
             j = w.owner[w.others[c]]
             _emit(w, t, i, COLLISION, j)
             w.c[COLLISIONS] += 1
@@ -520,6 +543,48 @@ def _finish(w: World, i: int, t: float) -> None:
         _brake(w, i, t)
     if w.c[LEAVES]:
         w.i[i, MODE] = GONE
+
+
+@inline_kernel
+def _passes_point(w: World, i: int) -> bool:
+    """Whether a robot's next event is that it passes the next point of its path; else it begins to brake."""
+    p = w.i[i, POINT]
+    if p >= w.i[i, LAST]:
+        return False
+    if w.i[i, MODE] != GOING or w.f[i, LIMIT] == INFINITE:  # it brakes already, or nothing holds it back
+        return True
+    place = _brake_place(w, i)
+    # a robot that ends where it must brake brakes first
+    return w.points[p, 0] <= place and not (w.points[p, 0] == place and (int(w.points[p, 1]) & 3) == FINISH)
+
+
+@inline_kernel
+def _release(w: World, i: int, sector: int, t: float) -> None:
+    """A robot's rear has left a sector."""
+    w.inside[w.first[i] + sector] = 0
+    _emit(w, t, i, RELEASE, sector)
+
+
+@inline_kernel
+def _ask(w: World, i: int, sector: int, t: float) -> None:
+    """A robot is at the last place from which it can stop before a sector: it asks for it, and brakes if it is not permitted."""
+    w.i[i, ASKED] = sector
+    _emit(w, t, i, CRITICAL, sector)
+    if w.i[i, ALLOWED] >= sector:  # permitted before
+        return
+    if w.i[i, MODE] == GOING and w.f[i, LIMIT] == _usual_limit(
+        w, i
+    ):  # with another limit it is known already where it stops
+        _brake(w, i, t)
+    if w.c[POLICY] >= EVERYTHING:  # else a supervisor outside decides
+        if w.c[SEQUENCE] >= 0:  # first come, first served; else ranks stay as they are
+            w.c[SEQUENCE] += 1
+            w.rank[w.first[i] + sector] = w.c[SEQUENCE]
+        any_granted = False
+        while _serve(w, i, t):
+            any_granted = True
+        if any_granted:
+            _set_off(w, i, t)
 
 
 @entry_kernel
@@ -562,62 +627,41 @@ def advance(w: World, until: float) -> int:
     while True:
         if w.c[N_DONE] == len(w.first) - 1:
             return ALL_DONE
-        if w.c[LOGS] and w.c[OUT] > room:
+        if w.c[LOGS] and w.c[OUT] > room:  # the caller takes the events and calls again
             return FULL
         i = w.heap[0]
         t = w.key[0]
-        if t == INFINITE:
+        if t == INFINITE:  # nothing happens until somebody is permitted to go on
             return IDLE
         if t > until:
             return TIME
         w.d[0] = t
-        p = w.i[i, POINT]
-        is_point = p < w.i[i, LAST]
-        if is_point and w.i[i, MODE] == GOING and w.f[i, LIMIT] < INFINITE:
-            place = _brake_place(w, i)
-            is_point = w.points[p, 0] <= place and not (w.points[p, 0] == place and (int(w.points[p, 1]) & 3) == FINISH)
-        if not is_point:
+        if not _passes_point(w, i):
             _brake(w, i, t)
             _plan(w, i, t)
             continue
+        p = w.i[i, POINT]
         w.i[i, POINT] = p + 1
         kind = int(w.points[p, 1]) & 3
         sector = int(w.points[p, 1]) >> 2
+        first, last = 0, -1  # sectors that it gives back
         if kind == RELEASE:
-            w.i[i, TAIL] = sector + 1
-            w.inside[w.first[i] + sector] = 0
-            _emit(w, t, i, RELEASE, sector)
-            if policy >= RESERVE:
-                _freed(w, w.first[i] + sector, t)
+            first = last = sector
         elif kind == CRITICAL:
-            w.i[i, ASKED] = sector
-            _emit(w, t, i, CRITICAL, sector)
-            if w.i[i, ALLOWED] < sector and w.i[i, MODE] == GOING:
-                if w.f[i, LIMIT] == _usual_limit(w, i):
-                    _brake(w, i, t)
-            if policy >= EVERYTHING and w.i[i, ALLOWED] < sector:
-                if w.c[SEQUENCE] >= 0:  # first come, first served; else ranks stay as they are
-                    w.c[SEQUENCE] += 1
-                    w.rank[w.first[i] + sector] = w.c[SEQUENCE]
-                any_granted = False
-                while _serve(w, i, t):
-                    any_granted = True
-                if any_granted:
-                    _set_off(w, i, t)
+            _ask(w, i, sector, t)
         elif kind == ENTER:
-            if _enter(w, i, sector, t):
-                if not w.c[GOES_ON]:
-                    _plan(w, i, t)
-                    return COLLIDED
+            if _enter(w, i, sector, t) and not w.c[GOES_ON]:  # it has hit another one, and that ends the run
+                _plan(w, i, t)
+                return COLLIDED
         else:
             _finish(w, i, t)
-            if w.c[LEAVES]:
-                for s in range(w.i[i, TAIL], w.i[i, HEAD] + 1):
-                    w.inside[w.first[i] + s] = 0
-                    _emit(w, t, i, RELEASE, s)
-                    if policy >= RESERVE:
-                        _freed(w, w.first[i] + s, t)
-                w.i[i, TAIL] = w.i[i, HEAD] + 1
+            if w.c[LEAVES]:  # and takes nobody's place any more
+                first, last = w.i[i, TAIL], w.i[i, HEAD]
+        for s in range(first, last + 1):  # one loop for both, so that what follows is compiled once
+            w.i[i, TAIL] = s + 1
+            _release(w, i, s, t)
+            if policy >= RESERVE:
+                _freed(w, w.first[i] + s, t)
         _plan(w, i, t)
         if policy == EXTERNAL and (kind == CRITICAL or kind == RELEASE or kind == FINISH):
             w.c[NOTICE] = kind
