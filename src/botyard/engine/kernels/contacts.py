@@ -98,13 +98,13 @@ class Before(NamedTuple):
 
     Attributes
     ----------
-    count : int
+    size : int
         How many there are in `Workspace.old` and `old_key`.
     scale : float
         What their impulses are multiplied by: ratio of the lengths of both substeps.
     """
 
-    count: int
+    size: int
     scale: float
 
 
@@ -141,9 +141,9 @@ def add_contacts(work: Workspace, a: int, b: int, ids: tuple[np.uint64, np.uint6
         touch[t, DEEPNESS] = point[k, 2]
         touch[t, GRIP], touch[t, SOFT] = slots[a, MU] * slots[b, MU], slots[a, E] * slots[b, E]
         touch[t, JN] = touch[t, JT] = touch[t, JP] = 0.0
-        while o < before.count and is_before(old_key, o, ids[0], ids[1], feature):
+        while o < before.size and is_before(old_key, o, ids[0], ids[1], feature):
             o += 1
-        if o < before.count and old_key[o, 0] == ids[0] and old_key[o, 1] == ids[1] and old_key[o, 2] == feature:
+        if o < before.size and old_key[o, 0] == ids[0] and old_key[o, 1] == ids[1] and old_key[o, 2] == feature:
             touch[t, JN], touch[t, JT] = work.old[o, 0] * before.scale, work.old[o, 1] * before.scale
     return o
 
@@ -255,8 +255,10 @@ def relative_velocity(slots: F8, a: int, b: int, touch: F8, t: int) -> tuple[flo
 
 
 @kernel
-def prepare(slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float) -> None:
-    """Before the impulses of a small step: what bounces, by the velocities before; forces; then the impulses of the step before."""
+def prepare_impulses(
+    slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float
+) -> None:
+    """Before the impulses of a substep: what bounces, by the velocities before; forces; then the impulses of the step before."""
     part = (1.0 - exp(-CORRECTION_RATE * h)) / h
     for t in range(touches):
         a, b = ends[t, 0], ends[t, 1]

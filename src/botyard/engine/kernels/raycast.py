@@ -394,7 +394,7 @@ class Device(NamedTuple):
         Pose of the body, m, m, rad; cosine and sine of its heading.
     first, end : int
         Its bundles: first … end − 1.
-    count : int
+    n_beams : int
         How many beams it has.
     """
 
@@ -407,7 +407,7 @@ class Device(NamedTuple):
     sine: float
     first: int
     end: int
-    count: int
+    n_beams: int
 
 
 class Target(NamedTuple):
@@ -536,13 +536,13 @@ def meet_bin_row(bodies: Bodies, bins: Bins, brights: I2, fans: Fans, beams: Bea
             for b in range(device.first, device.end):
                 meet_by_bearing(fans, beams, bodies, device, b, target)
         else:
-            meet_by_all(beams, bodies, device.count, target)
+            meet_by_all(beams, bodies, device.n_beams, target)
 
 
 @inline_kernel
 def has_many_beams(device: Device) -> bool:
     """Whether it is worth while to compute which beams of a device look at a body; else all are tried at once."""
-    return device.count > FEW_BEAMS * (device.end - device.first)
+    return device.n_beams > FEW_BEAMS * (device.end - device.first)
 
 
 @merged_kernel
@@ -554,7 +554,7 @@ def cast_beams(
     Bodies are looked for in squares of bins around the device, each with a hole where the last one was: beams that the nearest have
     shortened pass by those farther off.
     """
-    x, y, count, many = device.x, device.y, device.count, has_many_beams(device)
+    x, y, count, many = device.x, device.y, device.n_beams, has_many_beams(device)
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
     last_i0, last_i1, last_j0, last_j1 = 0, -1, 0, -1
     open_space = wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y) - offset
