@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from botyard.model.sensors import LaserSpec, SonarSpec
     from botyard.sim.simulation import Robot, Simulation
 
-_WHERE = {
+# Module of each public name: it is imported on first use.
+_MODULE_OF = {
     "ArgumentError": "errors",
     "BotyardError": "errors",
     "Budget": "formats.budget",
@@ -65,7 +66,7 @@ _WHERE = {
     "serve": "app.serve",
 }
 
-# Which module has the code of which extension (`botyard.extensions`): it is imported when the extension is first called.
+# Module that implements each extension (`botyard.extensions`), imported when the extension is first called.
 provide(
     {
         "employ": "botyard.controllers.crew",
@@ -83,8 +84,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(f"botyard.{_WHERE[name]}"), name)
+    if name in _MODULE_OF:
+        value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'botyard' has no attribute '{name}'")

@@ -1,6 +1,6 @@
-"""Checks of what a program passes to the public API: a wrong argument gets a sentence with its name, what was expected, what was found.
+"""Validation of arguments of the public API: errors name the argument, what was expected and what was found.
 
-A leaf. The checks cost a microsecond or two, so they stand where something is made or set up; what is called in every step has its own.
+A leaf. A check costs a microsecond or two, so these are for constructors and set-up; what is called in every step has faster checks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _is_bool(value: object) -> bool:
 
 
 def found(value: object) -> str:
-    """What was found instead, in a few words: value and type; of arrays the shape."""
+    """A short description of a wrong value, for messages: value and type; shape and dtype of arrays."""
     if _is_numpys(value, "ndarray"):
         return f"an array of shape {value.shape} and type {value.dtype}"  # type: ignore[attr-defined]
     return f"{shown(repr(value), 60)} ({type(value).__name__})"
@@ -54,20 +54,20 @@ def number(
     Parameters
     ----------
     value : object
-        An int, a float or a NumPy scalar; bool counts as none.
-    what : str
-        Name of the argument.
-    low, high : float
-        Bounds, which are allowed themselves …
-    above : bool
-        … but `low` is not with this.
-    unit : str
-        Unit, for the message.
+            An int, a float or a NumPy scalar; bool is refused.
+        what : str
+            Name of the argument.
+        low, high : float
+            Bounds, inclusive.
+        above : bool
+            Exclude `low` itself.
+        unit : str
+            Unit, for the message.
 
     Raises
     ------
-    ArgumentError
-        It is something else.
+        ArgumentError
+            `value` is not a finite number within the bounds.
     """
     if not (_is_bool(value) or isinstance(value, (str, bytes))):
         try:
@@ -80,7 +80,7 @@ def number(
 
 
 def whole(value: object, what: str, *, low: int | None = None, high: int | None = None) -> int:
-    """A whole number within bounds, which are allowed themselves; an int or a NumPy integer, bool counts as none.
+    """A whole number within inclusive bounds: an int or a NumPy integer; bool is refused.
 
     Raises
     ------
@@ -100,11 +100,11 @@ def whole(value: object, what: str, *, low: int | None = None, high: int | None 
 
 MIN_SEED = -(2**63)
 MAX_SEED = 2**64 - 1
-"""Seeds have 64 bits, with a sign or without: more would not be used, nor read back out of a scenario."""
+"""Seeds have 64 bits, signed or unsigned: the random streams use no more, and scenario files hold no more."""
 
 
 def seed(value: object, what: str = "seed") -> int:
-    """The seed of random draws: a whole number of 64 bits, with a sign or without.
+    """A seed of random draws: a whole number of 64 bits, signed or unsigned.
 
     Raises
     ------
@@ -255,7 +255,7 @@ def array(value: object, what: str, columns: int) -> NDArray[np.float64]:
 
 
 class Rows(dict[str, int]):
-    """Numbers by names of things; a name that is not there gets a sentence. Looking up one that is there costs what it costs in a dict."""
+    """Row numbers by name: a dict whose missing keys raise `UnknownNameError` with a hint. Known names cost no more than in a dict."""
 
     __slots__ = ()
 
@@ -264,7 +264,7 @@ class Rows(dict[str, int]):
 
 
 def unknown(name: object, known: Iterable[str], what: str = "robot or box") -> UnknownNameError:
-    """The error for a name that nothing has; some that there are are listed, or the nearest is named."""
+    """The error for an unknown name; it suggests the nearest known name, or lists up to eight of them."""
     names = list(known)
     if not isinstance(name, str):
         return UnknownNameError(f"expected the name of a {what}, found {found(name)}")

@@ -1,11 +1,11 @@
-"""A process that does one piece of work for another one: what passes between the two, and the work's side of it. A leaf.
+"""Worker processes: the messages between a worker and its parent, and the worker's side. A leaf.
 
-Work on what a stranger has sent is done in a process of its own, which may take so much memory and time and is gone afterwards
-(`botyard.servers.aside` is the other side). It is a new interpreter, never a copy of the simulator's, whose threads and sockets it must
-not have. It reads one request from its standard input and writes its answers to its standard output.
+Untrusted input (files of strangers) is parsed in a worker process with limits on memory and processor time; the worker ends after one
+request (`botyard.servers.aside` is the parent's side). It is a new interpreter (spawned, never forked), so that it inherits no threads
+and sockets of the simulator. It reads one request from its standard input and writes its answers to its standard output.
 
-Nothing that comes back is code: a message is MessagePack, read by the types that the receiver expects, and arrays of float64. Pickle would
-let a process that a hostile file has taken over run what it likes in the one that has asked.
+Messages are data, never code: MessagePack, decoded by the types that the receiver expects, and arrays of float64. Pickle would let a
+worker that a hostile file has taken over run code in its parent.
 
 Layout of a message: length of the head (8 bytes, little-endian), the head (MessagePack: kind, shapes of the arrays, the body as
 MessagePack in which a number stands for an array), then the arrays' numbers (little-endian, in C order).
@@ -30,46 +30,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 OUT_OF_MEMORY: Final = 71
-"""Exit status of a process that needed more memory than it may have."""
-MOST: Final = 2**40
-"""Bytes of all messages, where the receiver does not say less."""
+"""Exit status of a worker that ran out of its memory limit."""
+MAX_TOTAL_BYTES: Final = 2**40
+"""Default limit of the bytes of all messages on a channel together."""
 
 Array = NDArray[np.float64]
 Types = Mapping[str, Any]
-"""What the body of each kind of message is."""
+"""Type of the body of each kind of message."""
 
 
 class Writable(Protocol):
-    """Where messages go."""
+    """A binary stream that messages are written to."""
 
     def write(self, data: Any, /) -> object:
-        """Write bytes, or what has some."""
+        """Write bytes, or an object with the buffer protocol."""
 
 
 class DamagedMessage(Exception):
-    """What came is no message, or not one of those that are expected."""
+    """The bytes received are not one of the expected messages."""
 
 
 class Channel:
-    """Reads messages.
+    """Reads messages from a stream, within a budget of bytes.
 
     Parameters
     ----------
     file : binary file
-        Where they come from.
+        The stream.
     types : mapping
-        The kinds that are expected, and the type of each one's body.
-    most : int
-        All together may have so many bytes.
+        The expected kinds of messages, and the type of each one's body.
+    max_bytes : int
+        Limit of the bytes of all messages together.
     """
 
-    def __init__(self, file: BinaryIO, types: Types, most: int = MOST) -> None:
+    def __init__(self, file: BinaryIO, types: Types, max_bytes: int = MAX_TOTAL_BYTES) -> None:
         self._file = file
         self._types = types
-        self._room = most
+        self._budget = max_bytes
 
     def read(self) -> tuple[str, Any] | None:
-        """The next message: its kind and its body; None: there are no more.
+        """The next message: its kind and its body; None at the end of the stream.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class Channel:
             arrays = [self._array(shape) for shape in shapes]
 
             def hook(wanted: Any, value: Any) -> Any:
-                """Types that say themselves how they are made of a message; else the number of an array."""
+                """Types with an `of_message` constructor decode themselves; any other value is the index of an array."""
                 return wanted.of_message(value) if hasattr(wanted, "of_message") else arrays[value]
 
             if kind not in self._types:
@@ -99,7 +99,7 @@ class Channel:
 
     def _array(self, shape: tuple[int, ...]) -> Array:
         if any(n < 0 for n in shape):
-            raise DamagedMessage("an array of no size")
+            raise DamagedMessage("an array of negative size")
         self._take(8 * math.prod(shape))
         array = np.empty(shape)
         if array.size:
@@ -107,8 +107,8 @@ class Channel:
         return array
 
     def _take(self, size: int) -> int:
-        self._room -= size
-        if self._room < 0:
+        self._budget -= size
+        if self._budget < 0:
             raise DamagedMessage("too large")
         return size
 
@@ -143,20 +143,20 @@ def write_message(file: Writable, kind: str, body: object) -> None:
             file.write(array.data.cast("B"))
 
 
-# -- the work's side
+# -- the worker's side
 
 Send = Callable[[str, object], None]
-"""Sends an answer: its kind, and its body."""
+"""Sends an answer: its kind and its body."""
 
 
 def serve(types: Types, work: Callable[[Any, Send], None]) -> None:
-    """Read a request of one of `types`, do the work, end. What the work raises is not caught: it says itself what went wrong.
+    """Read one request of one of `types`, do the work, exit. Exceptions of `work` are not caught: it reports its own failures.
 
-    The first two arguments of the command line are the most memory, bytes, and the most processor time, s, that it may take.
+    The first two arguments of the command line are the limits of memory, bytes, and of processor time, s.
     """
     _limit(int(sys.argv[1]), int(sys.argv[2]))
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output that a library prints must not mix with the answers
 
     def send(kind: str, body: object) -> None:
         write_message(answers, kind, body)
@@ -170,15 +170,15 @@ def serve(types: Types, work: Callable[[Any, Send], None]) -> None:
         work(request[1], send)
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
-    os._exit(0)  # whatever threads of libraries are still there
+    os._exit(0)  # without waiting for threads that libraries may have left
 
 
 def run_helper(work: Callable[[], object]) -> NoReturn:
-    """Do some work for the process that has started this one with a pipe as standard input; end with status 0, or with that process.
+    """Run `work` for the parent, which has started this process with a pipe as standard input; exit with status 0, or when the parent dies.
 
-    What the work raises ends it with a trace and status 1.
+    An exception of `work` ends the process with a traceback and status 1.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both; the starter decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both processes; the parent decides
     end_with_parent()
     work()
     sys.stdout.flush()
@@ -186,32 +186,32 @@ def run_helper(work: Callable[[], object]) -> NoReturn:
 
 
 def _limit(memory: int, seconds: int) -> None:
-    """Take no more memory and processor time than that, where the system can see to it; be less urgent than who waits for it."""
+    """Limit memory (bytes) and processor time (s) of this process, where the system supports it, and lower its priority."""
     with contextlib.suppress(ImportError, AttributeError):
         resource = importlib.import_module("resource")
         wanted = {"RLIMIT_AS": memory, "RLIMIT_CPU": seconds, "RLIMIT_CORE": 0}
-        for name, most in wanted.items():
+        for name, limit in wanted.items():
             with contextlib.suppress(AttributeError, ValueError, OSError):
                 kind = getattr(resource, name)
                 hard = resource.getrlimit(kind)[1]
-                least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-                resource.setrlimit(kind, (least, least))
+                allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+                resource.setrlimit(kind, (allowed, allowed))
     with contextlib.suppress(AttributeError, OSError):
         os.nice(5)
 
 
 def end_with_parent() -> None:
-    """End when the other end of the standard input is closed: when the parent has died, whatever this process is busy with then.
+    """Exit when the other end of the standard input is closed, which means that the parent has died, even in the middle of C code.
 
-    Linux ends it by SIGKILL, elsewhere it has the exit status 1.
+    On Linux the kernel kills this process (SIGKILL); elsewhere it exits with status 1.
     """
     with contextlib.suppress(ImportError, AttributeError, OSError):
         fcntl = importlib.import_module("fcntl")
-        # Linux: the system sends a signal when a pipe changes; a thread that waits for it would need the interpreter, which code in C keeps
+        # Linux signals a change of the pipe (O_ASYNC); a waiting thread would need the GIL, which C code may hold
         fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(0, fcntl.F_SETSIG, getattr(signal, "SIGKILL"))  # noqa: B009 - Windows has none
         fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-        if select.select([0], [], [], 0)[0]:  # closed before that
+        if select.select([0], [], [], 0)[0]:  # it was closed before O_ASYNC was set
             os._exit(1)
         return
     threading.Thread(target=_watch_input, daemon=True).start()
@@ -225,7 +225,7 @@ def _watch_input() -> None:
 
 
 __all__ = [
-    "MOST",
+    "MAX_TOTAL_BYTES",
     "OUT_OF_MEMORY",
     "Channel",
     "DamagedMessage",

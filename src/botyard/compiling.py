@@ -1,7 +1,7 @@
-"""Says that kernels are being compiled, when they are: on a terminal or in a notebook as a line that counts, and what it took. A leaf.
+"""Progress messages while kernels are compiled: a line that counts them on a terminal or in a notebook, and a summary. A leaf.
 
-Numba tells of each function that it compiles because its cache has no code for it. Nothing is guessed from the time: a start that is
-slow because the machine is busy says nothing, and one that is interrupted claims nothing.
+Numba's compiler reports each function that it compiles (a miss of its cache). Nothing is guessed from elapsed time: a start that is slow
+because the machine is busy prints nothing, and an interrupted compilation prints no summary.
 """
 
 from __future__ import annotations
@@ -15,63 +15,63 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-QUIET_FOR: Final = 1.0
-"""What is compiled in less than this, s, is not worth a word."""
-LINGER: Final = 1.0
-"""When nothing has been compiled for so long, s, it is over."""
-TICK: Final = 0.2
-"""The line is written anew every so many s."""
+MIN_REPORTED: Final = 1.0
+"""Compilation that takes less time than this, s, is not reported."""
+IDLE_TIMEOUT: Final = 1.0
+"""Compilation is over when nothing has been compiled for this time, s."""
+REFRESH_PERIOD: Final = 0.2
+"""Period in which the progress line is written anew, s."""
 TEXT: Final = "botyard: compiling kernels"
 
 
 class Watch:
-    """Is told what is compiled (`botyard.native.compiler.Listener`), and tells a person.
+    """Progress of kernel compilation: `begin` and `end` are called by the compiler's listener, messages go to stderr.
 
     Attributes
     ----------
     always : bool
-        Also where stderr is neither a terminal nor a notebook, as plain lines: what the command line wants.
-    lost : str
-        The folder that compiled code could not be kept in, if so.
+            Report also where stderr is neither a terminal nor a notebook, as plain lines (for the command line).
+        unwritable_cache : str
+            The cache folder, if compiled code cannot be written to it.
     count : int
         Kernels that were compiled in this process.
     on_first : callable
-        Called when the first one begins to be compiled.
+        Called when the first compilation of this process begins.
     """
 
     def __init__(self) -> None:
         self.always = False
-        self.lost = ""
+        self.unwritable_cache = ""
         self.count = 0
         self.on_first: Callable[[], None] = lambda: None
         self._lock = threading.RLock()
         self._depth = 0
         self._spent = 0.0
-        """Time in which something was compiled since the last summary, s."""
+        """Time spent compiling since the last summary, s."""
         self._since = 0.0
-        """When the compilation that goes on has begun, or the last one has ended."""
+        """Start of the compilation in progress, or end of the last one (`time.monotonic`)."""
         self._is_broken = False
-        self._told = False
+        self._reported = False
         self._teller: threading.Thread | None = None
         self._over = threading.Event()
 
-    # -- what is told to it
+    # -- events of the compiler
 
     def begin(self) -> None:
-        """Something is being compiled from now on, here or in another process."""
+        """A compilation begins, in this process or in another one. They nest."""
         with self._lock:
             self._depth += 1
             if self._depth == 1:
                 self._since = time.monotonic()
                 if self.count == 0:
                     self.on_first()
-                if self._teller is None and _may_be_told(self.always):
+                if self._teller is None and _has_audience(self.always):
                     self._over.clear()
                     self._teller = threading.Thread(target=self._tell, name="compiling", daemon=True)
                     self._teller.start()
 
     def end(self, good: bool = True) -> None:
-        """So much of it is done."""
+        """A compilation has ended; `good`: without an error."""
         with self._lock:
             self._depth -= 1
             self.count += good
@@ -83,16 +83,16 @@ class Watch:
 
     @contextlib.contextmanager
     def elsewhere(self) -> Iterator[None]:
-        """Another process compiles meanwhile."""
+        """While the block runs, another process compiles."""
         self.begin()
         try:
             yield
         finally:
             with self._lock:
-                self.count -= 1  # kernels of others are not counted
+                self.count -= 1  # only kernels of this process are counted
                 self.end()
 
-    # -- what a person sees
+    # -- messages
 
     @property
     def spent(self) -> float:
@@ -101,44 +101,44 @@ class Watch:
             return self._spent + (time.monotonic() - self._since if self._depth else 0.0)
 
     def finish(self) -> None:
-        """Nothing more will be compiled now: say what it took, if it was worth a word."""
+        """Compilation is over: print the summary now, if anything was reported."""
         teller = self._teller
         if teller is not None:
             self._over.set()
             teller.join()
 
     def _tell(self) -> None:
-        """Thread: the line that counts, and the summary."""
+        """Reporter thread: refreshes the progress line, then prints the summary."""
         shown = sys.stderr
         is_line = _is_interactive(shown)
-        while not self._over.wait(TICK):
+        while not self._over.wait(REFRESH_PERIOD):
             with self._lock:
-                is_idle = self._depth == 0 and time.monotonic() - self._since > LINGER
+                is_idle = self._depth == 0 and time.monotonic() - self._since > IDLE_TIMEOUT
             if is_idle:
                 break
-            if self.spent < QUIET_FOR:
+            if self.spent < MIN_REPORTED:
                 continue
-            once = "" if self.lost else ", this is needed once"
+            once = "" if self.unwritable_cache else ", this is needed once"
             if is_line:
                 _write(shown, f"\r{TEXT}{once}: {self.count} so far, {self.spent:.0f} s ")
-            elif not self._told:
+            elif not self._reported:
                 _write(shown, f"{TEXT}{once} …\n")
-            self._told = True
+            self._reported = True
         with self._lock:
             self._teller = None
-            told, broken, spent = self._told, self._is_broken or self._depth > 0, self._spent
-            self._told, self._is_broken, self._spent = False, False, 0.0
-        if told and is_line:
+            reported, broken, spent = self._reported, self._is_broken or self._depth > 0, self._spent
+            self._reported, self._is_broken, self._spent = False, False, 0.0
+        if reported and is_line:
             _write(shown, "\r" + " " * 78 + "\r")
-        if told and not broken:
+        if reported and not broken:
             _write(shown, f"botyard: kernels compiled in {spent:.0f} s\n")
-            if self.lost:
-                text = f"they cannot be kept: {self.lost} is not writable; set NUMBA_CACHE_DIR to a folder that is"
+            if self.unwritable_cache:
+                text = f"they cannot be kept: {self.unwritable_cache} is not writable; set NUMBA_CACHE_DIR to a folder that is"
                 _write(shown, f"botyard: {text}\n")
 
 
 def _is_interactive(stream: Any) -> bool:
-    """Whether somebody looks on who sees a line change: a terminal, or a notebook's output."""
+    """Whether a stream shows a line that is overwritten: a terminal, or a notebook's output."""
     if stream is None:
         return False
     try:
@@ -147,20 +147,20 @@ def _is_interactive(stream: Any) -> bool:
         return False
 
 
-def _may_be_told(always: bool) -> bool:
+def _has_audience(always: bool) -> bool:
     if multiprocessing.parent_process() is not None:
-        return False  # the one that has started us tells
+        return False  # the parent process reports
     return _is_interactive(sys.stderr) or (always and sys.stderr is not None)
 
 
 def _write(stream: Any, text: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # nobody is there any more
+    with contextlib.suppress(OSError, ValueError):  # the stream was closed
         stream.write(text)
         stream.flush()
 
 
 watch: Final = Watch()
-"""The watch of this process."""
+"""The compilation progress of this process."""
 atexit.register(watch.finish)
 
-__all__ = ["LINGER", "QUIET_FOR", "Watch", "watch"]
+__all__ = ["IDLE_TIMEOUT", "MIN_REPORTED", "Watch", "watch"]

@@ -1,4 +1,4 @@
-"""The exception tree. Every error says where, what was expected and what was found.
+"""The exception tree. Every message says where, what was expected and what was found.
 
 The exit codes are those of the AMRISim table (feature table, area EXIT); an exception carries the code that the command line
 ends with when nothing handles it. A leaf: imports nothing of botyard.
@@ -32,7 +32,7 @@ class ExitCode(IntEnum):
 
 
 MAX_REASON = 1000
-"""Longest reason of an error of a file that is said, characters."""
+"""Reasons of file errors are cut to this length in messages, characters."""
 
 
 def escaped(text: str) -> str:
@@ -73,20 +73,20 @@ class FormatError(BotyardError):
         self._tell()
 
     def _tell(self) -> None:
-        """Make the sentence. What it quotes of a file has been chosen by a stranger."""
+        """Build the message, escaped: it may quote text of an untrusted file."""
         where, line = self.path or "", self.line
         if line is not None:
             where = f"{where}:{line}" if where else f"line {line}"
         reason = self.reason if len(self.reason) <= MAX_REASON else self.reason[: MAX_REASON - 1] + "…"
         self.args = (escaped(f"{where}: {reason}" if where else reason),)
 
-    def told(self, tell: Callable[[str], str]) -> None:
-        """Say the reason, and where, in other words."""
-        self.reason = tell(self.reason)
-        self.path = None if self.path is None else tell(self.path)
+    def rewrite(self, translate: Callable[[str], str]) -> None:
+        """Translate the texts of reason and path, such as names of temporary files, and rebuild the message."""
+        self.reason = translate(self.reason)
+        self.path = None if self.path is None else translate(self.path)
         self._tell()
 
-    def __reduce__(self) -> tuple[object, ...]:  # one process may read for another
+    def __reduce__(self) -> tuple[object, ...]:  # for pickle: a worker process may read the file
         return type(self), (self.reason, self.path, self.line)
 
 
@@ -109,7 +109,7 @@ class ModelFileError(FormatError):
 
 
 class BudgetError(FormatError):
-    """A file asks for more than it may: the one error of all limits of reading (`botyard.formats.budget.Budget`).
+    """A file exceeds a limit of reading (`botyard.formats.budget.Budget`); all limits raise this error.
 
     What a reader raises is an error of its format as well (see `budget_error`), so its exit code is the format's.
 
@@ -152,7 +152,7 @@ class ModelBudgetError(BudgetError, ModelFileError):
 
 
 def budget_error(kind: type[FormatError]) -> type[BudgetError]:
-    """The class of `BudgetError` that is also an error of a format, whichever that is."""
+    """The subclass of `BudgetError` and of the given format error; made if there is none yet."""
     if issubclass(BudgetError, kind):
         return BudgetError
     known = next((c for c in BudgetError.__subclasses__() if issubclass(c, kind)), None)
@@ -194,23 +194,23 @@ class WorldError(BotyardError):
 
 
 class ArgumentError(WorldError, ValueError):
-    """An argument of the public API is none that it can have: which, what was expected, what was found. A ValueError, too."""
+    """An invalid argument of the public API: which, what was expected, what was found. Also a ValueError."""
 
 
 class UnknownNameError(WorldError, KeyError):
-    """Nothing in the world has this name, or what had it was removed. A KeyError, too."""
+    """Nothing in the world has this name, or it was removed. Also a KeyError."""
 
     def __str__(self) -> str:
-        """The sentence, which KeyError would show in quotes."""
+        """The message without the quotes that KeyError adds."""
         return str(self.args[0])
 
 
 class DeviceError(WorldError):
-    """A device of a robot cannot be read: which, and what the code of its kind has raised. The world goes on."""
+    """A device of a robot cannot be read because the code of its kind raised; the simulation goes on."""
 
 
 class DeniedError(WorldError):
-    """Whoever asks for this may not have it: it may only look on, or the world is read-only."""
+    """Permission denied: the caller may only watch, or the world is read-only."""
 
 
 class NameTakenError(WorldError):
@@ -222,11 +222,11 @@ class NameRuleError(WorldError):
 
 
 class NotNowError(WorldError):
-    """The simulator is in a state in which this cannot be done: time goes on, or stands still."""
+    """The operation is not possible in the simulator's present state: it needs time to run, or to be paused."""
 
 
 class DoubtWarning(UserWarning):
-    """Something is possible but hardly meant: a robot that begins in a wall or far outside of the map."""
+    """Something is valid but probably a mistake: a robot that starts in a wall or far outside of the map."""
 
 
 class CommandLineError(BotyardError):
@@ -236,7 +236,7 @@ class CommandLineError(BotyardError):
 
 
 class KeptFileError(BotyardError):
-    """A file is in the way that this program did not write, so it stays as it is (exit code 255).
+    """A file that this program did not write would be overwritten; it is kept (exit code 255).
 
     Parameters
     ----------
@@ -281,13 +281,13 @@ class PortError(BotyardError):
 
 
 class StateError(WorldError, ValueError):
-    """A saved state is none, is damaged, or is of another world."""
+    """Bytes are no saved state, are damaged, or are the state of another world."""
 
 
 class CommandError(BotyardError, ValueError):
-    """A command to a robot was refused because its values make no sense (exit code 255: they came from the command line).
+    """A command to a robot was refused because its values are invalid (exit code 255: they came from the command line).
 
-    A ValueError, too.
+    Also a ValueError.
     """
 
     exit_code = ExitCode.COMMAND_LINE

@@ -1,9 +1,8 @@
-"""Functions that a part of the package offers and a part above it carries out.
+"""Extension points: functions that a lower layer declares and a higher layer implements (dependency inversion).
 
-The lower part declares the function (`extension`): its name, signature and docstring. The upper part has the code, under the
-declaration's `Extension.implementation`, so that mypy compares the two. `botyard/__init__.py` has the table that says which module has the
-code of which extension (`provide`); it is imported when the function is first called. So the lower part imports nothing that
-stands above it, and nothing is imported that nobody calls.
+The lower layer declares the function (`extension`): name, signature and docstring. The higher layer decorates its code with the
+declaration's `Extension.implementation`, so that mypy compares the two. `botyard/__init__.py` registers the module of each implementation
+(`provide`); it is imported when the function is first called. So no layer imports one above it, and unused code is not imported.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MODULES: Final[dict[str, str]] = {}
-"""Modules that carry out extensions, by the names of these."""
+"""Module of the implementation of each extension, by name."""
 _DECLARED: Final[dict[str, Extension[..., Any]]] = {}
 
 
 class Extension(Generic[P, R]):
-    """A function whose code is in another part of the package; made by `extension`, and called like the function itself.
+    """A declared function whose implementation is in another module; made by `extension`, and called like a function.
 
     Parameters
     ----------
     name : str
-        Its name in the table of `provide`.
+                Its name in the registry (`provide`).
     declared : callable
         Signature and docstring.
     """
@@ -38,22 +37,20 @@ class Extension(Generic[P, R]):
         self._code: Callable[P, R] | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do it; RuntimeError if no module is said to have the code, or if it has none."""
+        """Call the implementation; RuntimeError if no module is registered, or if it has none."""
         return (self._code or self._find())(*args, **kwargs)
 
     def implementation(self, code: Callable[P, R]) -> Callable[P, R]:
-        """Decorate the function that carries this extension out. RuntimeError if there is one already."""
+        """Decorator: register a function as the implementation. RuntimeError if there is one already."""
         if self._code is not None:
-            raise RuntimeError(f"extension {self.name}: {self._code.__module__} carries it out already")
+            raise RuntimeError(f"extension {self.name}: {self._code.__module__} implements it already")
         self._code = code
         return code
 
     def _find(self) -> Callable[P, R]:
         module = _MODULES.get(self.name)
         if module is None:
-            raise RuntimeError(
-                f"extension {self.name}: no module is said to carry it out (known: {', '.join(_MODULES)})"
-            )
+            raise RuntimeError(f"extension {self.name}: no module is registered for it (known: {', '.join(_MODULES)})")
         import_module(module)
         if self._code is None:
             raise RuntimeError(f"extension {self.name}: expected its implementation in {module}, found none")
@@ -61,7 +58,7 @@ class Extension(Generic[P, R]):
 
 
 def extension(name: str) -> Callable[[Callable[P, R]], Extension[P, R]]:
-    """Declare an extension: decorates a function that has a signature and a docstring. RuntimeError if the name is taken."""
+    """Decorator: declare an extension by a function with signature and docstring only. RuntimeError if the name is taken."""
     if name in _DECLARED:
         raise RuntimeError(f"extension {name}: it is declared twice")
 
@@ -74,17 +71,17 @@ def extension(name: str) -> Callable[[Callable[P, R]], Extension[P, R]]:
 
 
 def provide(modules: Mapping[str, str]) -> None:
-    """Say which module carries out which extension; the module is imported when the extension is first called."""
+    """Register the modules that implement extensions, by name; each is imported when its extension is first called."""
     _MODULES.update(modules)
 
 
 def declared() -> Mapping[str, Extension[..., Any]]:
-    """All extensions that were declared so far, by name."""
+    """All extensions declared so far, by name."""
     return dict(_DECLARED)
 
 
 def provided() -> Mapping[str, str]:
-    """Modules by the extensions that they carry out."""
+    """The registered module of each extension, by name."""
     return dict(_MODULES)
 
 

@@ -1,7 +1,7 @@
-"""Extras: what is installed only when it is asked for, which modules each of them brings, and how to install it. A leaf.
+"""Optional dependencies ("extras"): the modules that each one brings, what it is for, and how to install it. A leaf.
 
-This is the one table. The command line asks it before it does anything, the parts that need an extra ask it when they are used from Python,
-and ``botyard doctor`` prints it.
+The single registry: the command line checks it at start, features that need an extra check it when used from Python, and
+``botyard doctor`` prints it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from urllib.parse import unquote, urlparse
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An extra.
+    """An optional dependency.
 
     Attributes
     ----------
     modules : tuple of str
-        Modules that it brings; it is there when all of them are.
+                Modules that it brings; it counts as installed when all of them are found.
     purpose : str
         What it is for.
     remark : str
-        What else somebody who lacks it should know.
+                A further hint for users who lack it.
     """
 
     modules: tuple[str, ...]
@@ -52,7 +52,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "window": Extra(("webview",), "the page in a window of its own"),
     "zenoh": Extra(("rosbags", "zenoh"), "ROS 2 over Zenoh"),
 }
-"""By their names, which are those of pyproject.toml."""
+"""All extras by their names in pyproject.toml."""
 
 
 def is_installed(extra: str) -> bool:
@@ -74,7 +74,7 @@ def _is_there(module: str) -> bool:
 
 
 def install_command(extras: Iterable[str]) -> str:
-    """The command that installs extras into the environment that runs: from the checkout, if botyard came from one."""
+    """The pip command that installs extras into the running environment, from the checkout if botyard was installed from one."""
     names = ",".join(sorted(extras))
     checkout = _checkout()
     if checkout is None:
@@ -87,7 +87,7 @@ def install_command(extras: Iterable[str]) -> str:
 
 
 def _checkout() -> Path | None:
-    """The folder with the sources that this package runs from, or was installed from; None: it came as a package."""
+    """The source checkout that this package runs from or was installed from; None: it came as a wheel."""
     folder = Path(__file__).resolve().parents[2]
     if (folder / "src" / "botyard").is_dir() and (folder / "pyproject.toml").is_file():
         return folder
@@ -103,7 +103,7 @@ def _checkout() -> Path | None:
 
 
 def _pip() -> str:
-    """The pip of the environment that runs, as short as it can be typed here."""
+    """The shortest command line for the pip of the running environment."""
     prefix = Path(sys.prefix)
     if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == str(prefix):
         return "pip"
@@ -117,7 +117,7 @@ def _pip() -> str:
 
 
 def lacking(what: str, *extras: str) -> str:
-    """The sentence for somebody who has asked for `what` (a plural or an option) without the extras that it needs."""
+    """The error message when `what` (a plural or an option) was requested without the extras that it needs."""
     names = " and ".join(f'"{name}"' for name in extras)
     remarks = "".join(f" ({EXTRAS[name].remark})" for name in extras if EXTRAS[name].remark)
     return f"{what} needs the extra {names}, which is not installed: {install_command(extras)}{remarks}"

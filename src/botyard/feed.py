@@ -1,11 +1,11 @@
-"""One feed of changes: what was made of robots, the map, or who drives whom can be found out of date here. A leaf.
+"""Revision counters of what changes seldom (robots, map, claims …), so that cached results can be invalidated. A leaf.
 
-What every step changes (poses, velocities, readings) is not in it: that is the snapshot's. Whoever changes one of these subjects tells the
-feed, at the place where all such changes pass; others compare revisions once a cycle (`Feed.last`), or are called by the run loop
+What every step changes (poses, velocities, readings) has no counter: that is the snapshot's. Code that changes a subject calls `Feed.tell`;
+caches compare revisions once per cycle (`Feed.last`), and subscribers are called by the run loop
 (`botyard.control.parts.RunLoop.follow`). A change costs a microsecond, a step without changes nothing.
 
-Revisions are no part of the world's state: they are neither saved nor in the digest. `Simulation.restore` raises those of all that a state
-can change, so everybody looks again.
+Revisions are no part of the world's state: they are neither saved nor in the digest. `Simulation.restore` increments those of all subjects
+that a state can change, which invalidates all caches.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing import Final
 
 
 class Subject(IntEnum):
-    """What changes seldom."""
+    """Subjects with a revision counter."""
 
     BODIES = 0
-    """Robots, obstacles or boxes have come or gone, stand in other rows, or are others of the same name."""
+    """Robots, obstacles or boxes were added, removed, renumbered, or replaced by others of the same name."""
     OUTLINES = 1
-    """A body has another outline: a gripper has moved, or carries something."""
+    """The outline of a body has changed: a gripper has moved, or carries something."""
     MASS = 2
     """A body has got, lost or changed its mass."""
     READINGS = 3
-    """A range sensor has come, or has other beams: readings stand elsewhere."""
+    """A range sensor was added or has other beams: offsets of readings have changed."""
     MAP = 4
-    """Another map is in place."""
+    """The map was replaced."""
     DESCRIBED = 5
-    """Joints or ray sensors of a description file have come."""
+    """Joints or ray sensors of a description file were added."""
     SERVED = 6
-    """Clients may reach other robots."""
+    """The set of robots that clients can reach has changed."""
     CLAIMS = 7
-    """A robot has got or lost a source of commands."""
+    """A source of commands has claimed or released a robot."""
     PACE = 8
-    """Time stands still, goes on, or goes at another speed."""
+    """The simulation was paused, continued, or runs at another speed."""
     PORTS = 9
-    """A robot's port was opened or closed."""
+    """A robot's network port was opened or closed."""
     CELLS = 10
-    """The map as cells is there, which takes some time."""
+    """The occupancy grid of the map has been computed, which takes some time."""
 
 
 SAVED: Final = (
@@ -50,11 +50,11 @@ SAVED: Final = (
     Subject.SERVED,
     Subject.CLAIMS,
 )
-"""What `Simulation.restore` may change; the map must be the same one."""
+"""Subjects that `Simulation.restore` may change; the map must be the same one."""
 
 
 class Feed:
-    """Revisions of all subjects; one feed belongs to one world.
+    """Revision counters of all subjects of one world.
 
     Attributes
     ----------
@@ -69,18 +69,18 @@ class Feed:
         self._last = [0] * len(Subject)
 
     def tell(self, *subjects: Subject) -> None:
-        """These have changed."""
+        """Record that these subjects have changed."""
         self.revision += 1
         for subject in subjects:
             self._last[subject] = self.revision
 
     def last(self, *subjects: Subject) -> int:
-        """The revision at which one of these changed last; 0: never. Another number means that there was a change."""
+        """Revision of the last change of any of these; 0: never. A cache is stale when it differs from the remembered one."""
         last = self._last
         return max([last[subject] for subject in subjects])
 
     def changed_since(self, revision: int) -> frozenset[Subject]:
-        """What has changed after a revision."""
+        """The subjects that have changed after a revision."""
         return frozenset(subject for subject in Subject if self._last[subject] > revision)
 
 

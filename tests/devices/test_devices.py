@@ -8,7 +8,7 @@ import pytest
 
 from botyard.devices.electrics import Electrics
 from botyard.devices.gps import GpsSpec, geodetic, gps_fix
-from botyard.devices.ranging import SPARE_BEAMS
+from botyard.devices.ranging import MAX_UNUSED_BEAMS
 from botyard.devices.sonar import sonar_bundles
 from botyard.geometry import Pose
 from botyard.model.library import load_laser, load_robot
@@ -217,7 +217,7 @@ def test_beams_that_clients_have_given_up_are_forgotten() -> None:
     for k in range(40):
         laser.configure(-1.0, 1e-5, 3000 + k)
         assert len(laser.read().ranges) == 3000 + k
-    assert sum(len(kind.sector) for _, kind in sim._devices._kinds.values()) < SPARE_BEAMS + 2 * 3040
+    assert sum(len(kind.sector) for _, kind in sim._devices._kinds.values()) < MAX_UNUSED_BEAMS + 2 * 3040
 
 
 def test_reading_begins_and_ends_between_steps() -> None:

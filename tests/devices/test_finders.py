@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard.devices.blobs import HEIGHT, Blob, BlobFinderSpec
+from botyard.devices.blobs import BODY_HEIGHT, Blob, BlobFinderSpec
 from botyard.devices.fiducials import FiducialFinderSpec
 from botyard.engine.kernels.sight import NOTHING, WALL, look
 from botyard.formats.models import find_robot
@@ -127,7 +127,7 @@ def test_a_patch_is_where_the_thing_is() -> None:
     focal = 40 / math.tan(math.radians(30))
     half = focal * 0.2 / 3.8
     assert (blob.left, blob.right) == (round(40 - half), round(40 + half) - 1)
-    assert blob.bottom - blob.top + 1 == pytest.approx(2 * focal * HEIGHT / 2 / 3.8, abs=2)
+    assert blob.bottom - blob.top + 1 == pytest.approx(2 * focal * BODY_HEIGHT / 2 / 3.8, abs=2)
     assert blob.bearing == pytest.approx(0.0, abs=1e-9)
     assert blob.area > 0
 

@@ -75,7 +75,7 @@ def test_who_looks_does_not_matter() -> None:
 def test_one_and_two_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     from botyard.devices import ranging
 
-    monkeypatch.setattr(ranging, "PARALLEL_BEAMS", 1)
+    monkeypatch.setattr(ranging, "MIN_PARALLEL_BEAMS", 1)
     results = []
     for threads in (1, 2):
         sim, names = build(FORWARD, threads=threads)

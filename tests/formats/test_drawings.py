@@ -21,7 +21,7 @@ from botyard.formats import dxf as dxf_format
 from botyard.formats import saphira
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Budget, Meter
-from botyard.formats.drawing import SAG, layer_returns
+from botyard.formats.drawing import MAX_SAGITTA, layer_returns
 from botyard.formats.registry import load_scene, read_world
 from botyard.model.obstacles import Returns
 from botyard.model.scene import Scene
@@ -179,7 +179,7 @@ def test_an_svg_drawing(width: str, height: str) -> None:
     on_circle = np.abs(radii - 1.0) < 1e-3
     assert on_circle.sum() >= 12
     middles = (scene.segments[on_circle][:, :2] + scene.segments[on_circle][:, 2:]) / 2
-    assert np.hypot(*(middles - centre).T).min() > 1.0 - SAG
+    assert np.hypot(*(middles - centre).T).min() > 1.0 - MAX_SAGITTA
     lines = {tuple(np.round(s, 6)) for s in scene.segments.tolist()}
     assert (2.5, 0.5, 2.75, 0.5) in lines, "the block"
     assert (10.0, 9.0, 10.5, 9.0) in lines, "the path"

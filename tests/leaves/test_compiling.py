@@ -31,9 +31,9 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     """A watch of its own, that finds everything worth a word; the time does not pass by itself."""
-    monkeypatch.setattr(compiling, "QUIET_FOR", 0.0)
-    monkeypatch.setattr(compiling, "TICK", 0.001)
-    monkeypatch.setattr(compiling, "LINGER", PATIENCE)  # a busy machine may not come to the line for seconds
+    monkeypatch.setattr(compiling, "MIN_REPORTED", 0.0)
+    monkeypatch.setattr(compiling, "REFRESH_PERIOD", 0.001)
+    monkeypatch.setattr(compiling, "IDLE_TIMEOUT", PATIENCE)  # a busy machine may not come to the line for seconds
     made = Watch()
     # that of the process does not listen: tests of the command line may have told it to speak
     monkeypatch.setattr(compiler.LISTENER, "told", made)
@@ -81,7 +81,7 @@ def test_what_is_said_where_nobody_looks_on(watch: Watch, tmp_path: Path, monkey
     kernel_of(tmp_path / "a", monkeypatch)(3)
     watch.finish()
     assert screen.getvalue() == ""
-    watch.always, watch.lost = True, "/read/only"
+    watch.always, watch.unwritable_cache = True, "/read/only"
     with watch.elsewhere():  # so that the line is certainly written
         kernel_of(tmp_path / "b", monkeypatch)(3)
         wait(screen.getvalue)
@@ -114,7 +114,7 @@ def test_an_interrupted_compilation_claims_nothing(
 
 def test_the_line_goes_by_itself(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     """From Python nobody says that it is over."""
-    monkeypatch.setattr(compiling, "LINGER", 0.001)
+    monkeypatch.setattr(compiling, "IDLE_TIMEOUT", 0.001)
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     with watch.elsewhere():
         wait(screen.getvalue)
@@ -137,14 +137,14 @@ def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
     import pty
 
     code = (
-        "from botyard import compiling; compiling.QUIET_FOR = 0.0; compiling.TICK = 0.001; compiling.LINGER = 100.0\n"
+        "from botyard import compiling; compiling.MIN_REPORTED = 0.0; compiling.REFRESH_PERIOD = 0.001; compiling.IDLE_TIMEOUT = 100.0\n"
         "import sys, types\n"
         "from botyard.engine.kernels.jit import entry_kernel\n"
         "def f(x: int) -> int: return x + 1\n"
         "f.__module__ = 'botyard.f'\n"
         "sys.modules['botyard.f'] = types.ModuleType('botyard.f')\n"
         "assert entry_kernel(f)(1) == 2\n"
-        "while compiling.watch._teller is not None and not compiling.watch._told: pass\n"
+        "while compiling.watch._teller is not None and not compiling.watch._reported: pass\n"
         "compiling.watch.finish()\n"
     )
     (tmp_path / "program.py").write_text(code)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from botyard.model.scene import Place, Scene
 
 BULK_UNTIL = 80.0
-"""State of charge, %, at which bulk charging ends …"""
+"""State of charge, %, at which bulk charging ends and overcharging begins."""
 FLOAT_FROM = 99.0
-"""… and from which the charger only holds."""
+"""State of charge, %, from which the charger is in float mode: it only holds the charge."""
 DOCK_DISTANCE: Final = 0.35
-"""A robot this near to a dock's pose touches its contacts, m …"""
+"""A robot touches a dock's contacts within this distance of the dock's pose, m …"""
 DOCK_ANGLE: Final = math.radians(30)
-"""… if its heading differs by no more than this, rad."""
+"""… and within this angle of the dock's heading, rad."""
 
 
 class Batteries(Table):
@@ -40,13 +40,13 @@ class Batteries(Table):
     pretended : (n,) float64
         Voltage that a test command has set, V; NaN: none.
     on_dock : (n,) int8
-        0 or 1: charger power is there.
+                0 or 1: it is connected to a charger.
     capacity : (n,) float64
-        Energy when full, Wh; 0: it never changes by itself.
+                Energy when full, Wh; 0: it is not simulated, its charge never changes.
     idle_power, motor_power, charge_power : (n,) float64
         See `BatterySpec`, W.
     shutdown : (n,) float64
-        State of charge, %, below which the motors go off.
+                State of charge, %, below which the motors are switched off.
     """
 
     name = "battery"
@@ -138,7 +138,7 @@ class Battery(Row[Batteries]):
     spec : BatterySpec
         The model's battery. Without a capacity it never changes by itself.
     table : Batteries, optional
-        Where it stands; without one it stands alone.
+                Table that holds its columns; without one it gets a table of its own.
     body : int
         The robot's row.
     key : str
@@ -199,9 +199,9 @@ class Battery(Row[Batteries]):
         return ChargeState.OVERCHARGE if charge < FLOAT_FROM else ChargeState.FLOAT
 
     def pretend(self, value: int) -> None:
-        """Test command 250: per cent for charge batteries, else decivolts; 0 ends the pretence.
+        """Override the battery's state (test command 250): per cent for charge batteries, else decivolts; 0 ends the override.
 
-        A simulated battery takes the charge that belongs to the value and goes on from there.
+        A simulated battery takes the charge that belongs to the value and drains or charges from there.
         """
         spec = self.spec
         self.pretended = math.nan
@@ -221,7 +221,7 @@ class Battery(Row[Batteries]):
 
 
 class BatteryReading(NamedTuple):
-    """What is told of a battery.
+    """A reading of a battery.
 
     Attributes
     ----------

@@ -16,15 +16,15 @@ from botyard.model.devices import Device, DeviceSpec, Field, Mark, RosMessage, p
 if TYPE_CHECKING:
     from botyard.devices.view import View
 
-HEIGHT: Final = 0.6
-"""Height of everything that a blob finder sees, m: a plane has none."""
+BODY_HEIGHT: Final = 0.6
+"""Height assumed for every body that a blob finder sees, m: bodies of a planar world have none."""
 MAX_PIXELS: Final = 4096
 """Greatest width and height of an image, pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobFinderSpec(DeviceSpec):
-    """A camera that reports patches of the colours that it was taught (formats §4.3).
+    """A camera that reports blobs: patches of the colours that it was trained on (formats §4.3).
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
         if channel is None:
             continue
         away = float(ranges[first:last].min())
-        half = min(height / 2.0, focal * (HEIGHT / 2.0) / max(away, 1e-3))
+        half = min(height / 2.0, focal * (BODY_HEIGHT / 2.0) / max(away, 1e-3))
         top, bottom = math.floor(height / 2.0 - half), math.ceil(height / 2.0 + half) - 1
         found.append(
             Blob(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MAX_BUMPERS: Final = 7
 """Segments that the standard information packet has bits for, on each side (pioneer-protocol §5)."""
 SECTORS: Final = 64
-"""Of a body that may be touched: the bits of `View.contact`."""
+"""Sectors of a body's outline in which contacts are told apart: the bits of `View.contact`."""
 _ARIA: Final = "Accessories the robot has"
 
 
@@ -42,7 +42,7 @@ class BumperSpec(DeviceSpec):
 
     @property
     def feels(self) -> bool:
-        """It is the sense of touch."""
+        """The engine must compute contact sectors for the robot (`State.contact`)."""
         return not self.is_empty
 
 
@@ -71,7 +71,7 @@ def pressed(spec: BumperSpec, contact: int) -> Bumpers:
     contact : int
         Sectors of the body's frame that are touched, see `State.contact`.
     """
-    if not contact or spec.is_empty:  # nearly always, for every robot in every report
+    if not contact or spec.is_empty:  # fast path: nearly always so, for every robot in every report
         return NONE
     front = rear = 0
     for k in range(SECTORS):

@@ -23,12 +23,12 @@ ANALOG_MAX = 1023
 SERVOS = 16
 """Pan-tilt servos whose positions are kept."""
 UNSET = -1
-"""In a column of servos: no client has told a position."""
+"""Servo position that no client has set yet."""
 T = TypeVar("T")
 
 
 class Boards(Table):
-    """The controller boards of all robots; what each column means stands at `Electrics`, `Joystick`."""
+    """The controller boards of all robots; columns are documented at `Electrics` and `Joystick`."""
 
     name = "electrics"
     columns: ClassVar = {
@@ -98,7 +98,7 @@ class Joystick:
 
 
 class Electrics(Row[Boards]):
-    """Values that persist between clients' sessions (HSK-017).
+    """One robot's electrics: values that persist between clients' sessions (HSK-017).
 
     Attributes
     ----------
@@ -113,11 +113,11 @@ class Electrics(Row[Boards]):
     temperature_warning : bool
         Fault flag of the board.
     estop_pressed : bool
-        The red button is in; motors stay off until it is out and they are enabled again.
+                The emergency stop button is pressed; motors stay off until it is released and they are enabled again.
     joystick : Joystick
         Joystick.
     version : int
-        Grows with every change made through this object, so that a report made from it can be kept until then.
+                Grows with every change made through this object, so that reports can be cached until it changes.
     """
 
     battery: Battery
@@ -142,7 +142,7 @@ class Electrics(Row[Boards]):
         body: int = NOBODY,
         key: str = "",
     ) -> Electrics:
-        """Electrics of a fresh robot, whose name is `key`: rows of these tables, or by itself."""
+        """Electrics of a new robot named `key`: rows of these tables, or of tables of its own."""
         return cls(Battery(battery, batteries, body, key), boards, body, key)
 
     @property
@@ -176,11 +176,11 @@ class Electrics(Row[Boards]):
 
     @property
     def may_drive(self) -> bool:
-        """Whether the motors can be enabled: button out, battery not empty."""
+        """Whether the motors can be enabled: emergency stop released, battery not low."""
         return not (self.estop_pressed or self.battery.is_low)
 
     def test_battery(self, value: int) -> None:
-        """Pretend a battery state, see `Battery.pretend`."""
+        """Override the battery's state for tests, see `Battery.pretend`."""
         self.battery.pretend(value)
         self.write()
 
@@ -189,21 +189,21 @@ class Electrics(Row[Boards]):
         self.digout = (self.digout & ~mask & 0xFF) | (states & mask & 0xFF)
 
     def write_inputs(self, mask: int, states: int, byte: int = 0) -> None:
-        """Let the outside world set digital inputs of one byte; nothing happens for a byte that is not there."""
+        """Set the digital inputs of one byte that `mask` selects, as the environment would; an unknown byte is ignored."""
         if 0 <= byte < DIGITAL_BYTES:
             inputs = self.inputs
             inputs[byte] = (inputs[byte] & ~mask & 0xFF) | (states & mask & 0xFF)
             self.write(inputs=inputs)
 
     def write_analog(self, port: int, value: int) -> None:
-        """Let the outside world set an analogue input; nothing happens for a port that is not there."""
+        """Set an analogue input, as the environment would; an unknown port is ignored."""
         if 0 <= port < ANALOG_INPUTS:
             analog = self.analog
             analog[port] = min(max(value, 0), ANALOG_MAX)
             self.write(analog=analog)
 
     def move_servo(self, servo: int, position: int) -> None:
-        """Remember where a client wants a pan-tilt servo, 0 … 255; nothing happens for one beyond `SERVOS`."""
+        """Store the commanded position of a pan-tilt servo, 0 … 255; servos beyond `SERVOS` are ignored."""
         if 0 <= servo < SERVOS:
             servos = self._list(self.table.servos)
             servos[servo] = position

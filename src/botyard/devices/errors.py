@@ -1,4 +1,4 @@
-"""Error models of the package: normal errors of ranges and bearings, and odometry whose error wanders."""
+"""The built-in error models: Gaussian errors of ranges and bearings, and odometry errors that follow a Gauss–Markov process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ F8 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalErrorsSpec(DeviceSpec):
-    """Normal errors of what a sensor measures, beside those of the sensor's own model.
+    """Gaussian errors of a sensor's readings, in addition to those of the sensor's own model.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class NormalErrorsSpec(DeviceSpec):
     range_bias : float
         Mean error of ranges, m.
     range_deviation : float
-        Deviation of ranges, m, and
-    range_share : float
-        what is added to it for each m of the range.
+            Standard deviation of ranges, m.
+        range_share : float
+            Increase of that deviation for each m of range.
     bearing_deviation : float
-        Deviation of bearings, rad; of devices that tell bearings, not of lasers.
+                Standard deviation of bearings, rad; for devices that report bearings, not for lasers.
     """
 
     type: str = field(default="normal_errors", init=False)
@@ -69,9 +69,9 @@ class WanderingOdometrySpec(DeviceSpec):
     Attributes
     ----------
     x, y, a : float
-        Deviation of the proportional error of each axis.
+                Standard deviation of the proportional error of each axis.
     time : float
-        Errors that lie so far apart in time have little to do with each other, s.
+                Correlation time of the errors, s.
     """
 
     type: str = field(default="wandering_odometry", init=False)
@@ -82,7 +82,7 @@ class WanderingOdometrySpec(DeviceSpec):
 
 
 class Wandering(Table):
-    """The present error of each such odometry, in deviations."""
+    """The present error of each such odometry, in units of its standard deviation."""
 
     name = "wandering_odometry"
     optional = True
@@ -94,9 +94,9 @@ def _wander(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, floa
     """E ← e·φ + √(1 − φ²)·N(0, 1) with φ = exp(−dt / time), so that its deviation stays 1 (A. Gelb, *Applied Optimal Estimation*, §3.8)."""
     assert view.memory is not None
     error = view.memory.table.error[view.memory.number]
-    keeps = math.exp(-view.engine.clock.dt / spec.time)
-    error *= keeps
-    error += math.sqrt(1.0 - keeps * keeps) * view.normal(3)
+    phi = math.exp(-view.engine.clock.dt / spec.time)
+    error *= phi
+    error += math.sqrt(1.0 - phi * phi) * view.normal(3)
     x, y, a = error.tolist()
     return spec.x * x, spec.y * y, spec.a * a
 

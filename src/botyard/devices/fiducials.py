@@ -1,6 +1,6 @@
-"""Fiducial finder: finds marked things and robots in plain sight, and reads the mark of near ones (formats §4.3).
+"""Fiducial finder: detects marked bodies in line of sight, and reads the identifier of near ones (formats §4.3).
 
-Everything that botyard knows of it is here: it is the model of a sensor of one file.
+An example of a sensor in a single file: spec, reading and what each interface shows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiducialFinderSpec(DeviceSpec):
-    """A sensor that finds marked things and robots in plain sight, and reads the mark of near ones (formats §4.3).
+    """A sensor that detects marked bodies in line of sight, and reads the identifier of near ones (formats §4.3).
 
     Attributes
     ----------
@@ -54,16 +54,16 @@ class FiducialFinderSpec(DeviceSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fiducial:
-    """A mark that was found.
+    """A detected fiducial mark.
 
     Attributes
     ----------
     id : int
-        What it says; 0 if it is too far away to be read.
+                Its identifier; 0 if it is too far away to be read.
     range, bearing : float
-        Where its middle is, in the sensor's frame: m, rad counter-clockwise.
+                Polar coordinates of its centre in the sensor's frame: m, rad counter-clockwise.
     pose : Pose
-        The marked thing in the sensor's frame, m and rad.
+                The marked body in the sensor's frame, m and rad.
     """
 
     id: int
@@ -73,9 +73,9 @@ class Fiducial:
 
 
 def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
-    """The marks that the finder sees, nearest first.
+    """The marks that the finder detects, nearest first.
 
-    A mark is found if the middle of its body is within range and field of view, and nothing stands between.
+    A mark is detected if the centre of its body is within range and field of view, and nothing occludes it.
     """
     state, at, marks = view.state, view.pose, view.fiducials
     rows = np.flatnonzero(marks)

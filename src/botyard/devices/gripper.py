@@ -1,4 +1,4 @@
-"""A two-paddle gripper with a lift: its mechanics, what stands between its paddles, and what it holds (UNS-001).
+"""A two-paddle gripper with a lift: its mechanics, its break beams, and the body that it holds (UNS-001).
 
 Paddles close until each meets the thing between them, which is then held and carried along, or until they meet each other. Only
 bodies that cannot drive are gripped. Two light beams cross the open gripper, the outer near the tips, the inner near the body.
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
 STREAM: Final = 64
-"""Number of the beams in the random streams of the body (they use none)."""
-INNER: Final = 0.25
-OUTER: Final = 0.85
-"""Places of the beams along the paddles, as shares of their length."""
-CLEAR: Final = 1e-4
+"""Random stream of the break beams (they draw nothing from it)."""
+INNER_BEAM: Final = 0.25
+OUTER_BEAM: Final = 0.85
+"""Positions of the break beams along the paddles, as shares of their length."""
+BEAM_TOLERANCE: Final = 1e-4
 """A beam whose range is this much shorter than the opening is broken, m."""
-TOUCH: Final = 1e-6
-"""Paddles that are this near to their goal are there, m."""
-PAIRS: Final = 100_000
-"""So many pairs of closing grippers and things are looked at at once: the memory that this takes is bounded."""
+TOUCH_TOLERANCE: Final = 1e-6
+"""Paddles within this distance of their goal have reached it, m."""
+MAX_PAIRS_AT_ONCE: Final = 100_000
+"""Pairs of closing grippers and bodies that are tested in one array operation: bounds its memory."""
 
 
 def _paddles(front: float, reach: float, thickness: float, left: float, right: float) -> tuple[Outline, ...]:
@@ -116,18 +116,18 @@ class Grippers(Table):
     # -- what happens in a step
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Let `dt` s pass: paddles and lifts move, things are gripped and let go."""
+        """Advance all grippers by `dt` s: move paddles and lifts, grip and release bodies."""
         if not len(self):
             return
-        self._let_go_of_what_is_gone(engine)
+        self._release_lost(engine)
         moving = (self.left_goal != self.left) | (self.right_goal != self.right)
         moving |= (self.lift_goal != self.lift) | (self.paddles_move != 0) | (self.lift_moves != 0)
         rows = np.flatnonzero(moving)
         if len(rows):
             self._advance(engine, rows, dt)
 
-    def _let_go_of_what_is_gone(self, engine: Engine) -> None:
-        """What is held may have been taken away or removed."""
+    def _release_lost(self, engine: Engine) -> None:
+        """Empty the grippers whose held body was detached or removed by somebody else."""
         held = self.holding
         held[(held != NOBODY) & (engine.state.carrier[held] != self.body)] = NOBODY
 
@@ -159,11 +159,11 @@ class Grippers(Table):
 
     @staticmethod
     def _touches(row: int, at: F8, goal: F8, stop: F8) -> bool:
-        """Whether a paddle presses on something."""
-        return bool(goal[row] <= stop[row] and at[row] <= stop[row] + TOUCH)
+        """Whether a paddle presses on a body."""
+        return bool(goal[row] <= stop[row] and at[row] <= stop[row] + TOUCH_TOLERANCE)
 
     def _grip(self, engine: Engine, found: Sequence[tuple[int, int]]) -> None:
-        """Take hold of what both paddles press on; of several grippers that want one thing the first gets it."""
+        """Grip the bodies that both paddles press on; of several grippers at one body the first gets it."""
         gripped: dict[int, int] = {}
         for row, thing in found:
             if (
@@ -177,19 +177,19 @@ class Grippers(Table):
             engine.attach_many([(body, thing) for thing, body in gripped.items()])
 
     def _find(self, engine: Engine, closing: I8) -> list[tuple[int, int]]:
-        """Bodies that can be gripped between closing paddles, with their row; sets where the paddles meet them."""
+        """Pairs (gripper row, body row) of bodies between closing paddles; sets where the paddles will meet them."""
         found: list[tuple[int, int]] = []
         if not len(closing):
             return found
         state, bodies = engine.state, engine.bodies
-        closing = closing[state.carrier[self.body[closing]] == NOBODY]  # who is carried carries nothing
+        closing = closing[state.carrier[self.body[closing]] == NOBODY]  # a carried robot cannot carry
         solid = (state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0
         free = (state.drive == int(Drive.NONE)) & solid & (state.carrier == NOBODY)
-        free[state.carrier[state.carrier != NOBODY]] = False  # nor is gripped what carries something
+        free[state.carrier[state.carrier != NOBODY]] = False  # a body that carries another one cannot be gripped
         things = np.flatnonzero(free)
         if not len(closing):
             return found
-        for part in np.array_split(closing, -(-len(closing) * max(len(things), 1) // PAIRS)):
+        for part in np.array_split(closing, -(-len(closing) * max(len(things), 1) // MAX_PAIRS_AT_ONCE)):
             at = state.pose[self.body[part], :2]
             far = np.hypot(*(state.pose[things, :2][None] - at[:, None]).transpose(2, 0, 1))
             near = far < (self.front[part] + self.reach[part])[:, None] + bodies.radius[things][None]
@@ -201,13 +201,13 @@ class Grippers(Table):
         rank[bodies.order] = np.arange(len(rank))
         return sorted(
             found, key=lambda pair: int(rank[self.body[pair[0]]])
-        )  # of two that want one thing, the same gets it always
+        )  # in moving order, so that ties are decided the same way in every run
 
     def _between(self, engine: Engine, rows: I8, things: I8) -> list[tuple[int, int]]:
-        """Of pairs of grippers and bodies those whose body is between the paddles; for each gripper the nearest to its robot."""
+        """Filter pairs of grippers and bodies: those with the body between the paddles; for each gripper the one nearest to its robot."""
         low, high = extents(engine, self.body[rows], things)
         inside = (high[:, 0] > self.front[rows]) & (low[:, 0] < self.front[rows] + self.reach[rows])
-        inside &= (low[:, 1] >= -self.right[rows] - TOUCH) & (high[:, 1] <= self.left[rows] + TOUCH)
+        inside &= (low[:, 1] >= -self.right[rows] - TOUCH_TOLERANCE) & (high[:, 1] <= self.left[rows] + TOUCH_TOLERANCE)
         nearest: dict[int, tuple[float, str, int, int]] = {}
         for k in np.flatnonzero(inside).tolist():
             one = (float(low[k, 0]), engine.specs[things[k]].name, k, int(things[k]))
@@ -219,7 +219,7 @@ class Grippers(Table):
     # -- outlines
 
     def _draw(self, engine: Engine, rows: I8) -> None:
-        """Write where paddles are into the outlines of their robots."""
+        """Write the positions of the paddles into the outlines of their robots."""
         if not len(rows):
             return
         bodies, at = engine.bodies, self.body[rows]
@@ -230,12 +230,14 @@ class Grippers(Table):
         tip = self.front[rows] + self.reach[rows]
         radius = np.maximum(self.own_radius[rows], np.hypot(tip, np.maximum(left, right) + thick))
         starts = bodies.part_start
-        alone = starts[at + 1] - starts[at] == self.own[rows] + 2  # what is carried may stick out farther
+        alone = (
+            starts[at + 1] - starts[at] == self.own[rows] + 2
+        )  # a carried body may stick out farther: its robot keeps its radius
         bodies.radius[at[alone]] = radius[alone]
         engine.redrawn(at)
 
     def redraw(self, engine: Engine) -> None:
-        """All outlines follow from the columns, which were written."""
+        """Rebuild all outlines from the columns, after these were restored."""
         columns = (self.body, self.own, self.front, self.reach, self.thickness, self.left, self.right)
         outlines = {}
         for body, own, *paddles in zip(*(column.tolist() for column in columns), strict=True):
@@ -294,7 +296,7 @@ class Gripper(Row[Grippers]):
         engine.reshape(name, (*parts, *self.paddles))
         self._key = (name, "gripper", 0)
         ranging.configure(
-            self._key, name, STREAM, Visible.OBSTACLE | Visible.PUSHED, [self._beam(INNER), self._beam(OUTER)]
+            self._key, name, STREAM, Visible.OBSTACLE | Visible.PUSHED, [self._beam(INNER_BEAM), self._beam(OUTER_BEAM)]
         )
 
     def _beam(self, share: float) -> Bundle:
@@ -321,14 +323,14 @@ class Gripper(Row[Grippers]):
 
     @property
     def holding(self) -> str | None:
-        """Name of what it holds."""
+        """Name of the body that it holds; None: it is empty."""
         held = int(self.table.holding[self.number])
         return None if held == NOBODY else self._engine.specs[held].name
 
     # -- commands
 
     def act(self, action: Action) -> None:
-        """Begin what a client asks for."""
+        """Start an action: sets the goals of paddles and lift."""
         half = self.spec.opening / 2.0
         if action in (Action.OPEN, Action.DEPLOY):
             self._left_goal = self._right_goal = half
@@ -365,20 +367,20 @@ class Gripper(Row[Grippers]):
     # -- switches
 
     def state(self) -> GripperState:
-        """What the switches say now."""
+        """The state of the switches and break beams now."""
         table, row, engine, half = self.table, self.number, self._engine, self.spec.opening / 2.0
         left, right, lift = self.positions
         clear = self._ranging.read(engine, self._key).ranges
-        beams = [bool(r < self.spec.opening - CLEAR) for r in clear]
+        beams = [bool(r < self.spec.opening - BEAM_TOLERANCE) for r in clear]
         held = int(table.holding[row])
         if held != NOBODY and engine.state.carrier[held] == table.body[row]:
             low, high = extents(engine, table.body[row : row + 1], np.array([held]))
-            for i, share in enumerate((INNER, OUTER)):
+            for i, share in enumerate((INNER_BEAM, OUTER_BEAM)):
                 beams[i] |= bool(low[0, 0] <= self.front + share * self.spec.reach <= high[0, 0])
         left_touches = table._touches(row, table.left, table.left_goal, table.left_stop)
         right_touches = table._touches(row, table.right, table.right_goal, table.right_stop)
         return GripperState(
-            open=left >= half - TOUCH and right >= half - TOUCH,
+            open=left >= half - TOUCH_TOLERANCE and right >= half - TOUCH_TOLERANCE,
             closed=left_touches and right_touches,
             left_touches=left_touches,
             right_touches=right_touches,

@@ -1,4 +1,4 @@
-"""Joints that move by themselves: one degree of freedom each, driven by an effort, to a position or with a velocity (ambf-messages.md §6).
+"""Actuated joints with one degree of freedom, commanded by effort, position or velocity (ambf-messages.md §6).
 
 A joint moves its child in its parent's frame; it does not push back on its parent.
 """
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
 MAX_VALUE: Final = 1e6
-"""Greatest speed of a joint, rad/s or m/s, and greatest number that may be commanded."""
+"""Limit of a joint's speed, rad/s or m/s, and of commanded values."""
 FREE_GAINS: Final = Gains()
-"""Of position controllers without gains of their own; their output is a velocity."""
+"""Gains of position controllers that have none of their own; their output is a velocity."""
 
 
 class JointCommand(IntEnum):
@@ -50,7 +50,7 @@ class Joints(Table):
     low, high : (n,) float64
         Limits, rad or m; infinite for a joint without.
     endless : (n,) int8
-        0 or 1: it turns without limits, and positions are reached the short way round.
+                0 or 1: a continuous joint, without limits; positions are reached the short way round.
     inertia, damping : (n,) float64
         See `JointSpec`.
     stiff : (n,) int8
@@ -124,7 +124,7 @@ def _wrapped(angle: F8) -> F8:
 
 
 def _force(gains: tuple[F8, F8], error: F8, velocity: F8, inertia: F8, h: float, damping: F8) -> F8:
-    """`Gains.force` of many."""
+    """`Gains.force`, vectorised."""
     p, d = gains
     ease = 1.0 + h * damping / inertia
     force: F8 = (p * error * ease - (d + h * p) * velocity) / (ease + h * (d + h * p) / inertia)
@@ -132,13 +132,13 @@ def _force(gains: tuple[F8, F8], error: F8, velocity: F8, inertia: F8, h: float,
 
 
 def _speed(gains: tuple[F8, F8], error: F8, h: float) -> F8:
-    """`Gains.speed` of many."""
+    """`Gains.speed`, vectorised."""
     speed: F8 = gains[0] * error / (1.0 + gains[1] + h * gains[0])
     return speed
 
 
 def joint_key(spec: JointSpec) -> str:
-    """What tells a joint from others."""
+    """Unique key of a joint: its parent and its name."""
     return f"{spec.parent} {spec.name}"
 
 
@@ -155,7 +155,7 @@ class Joint(Row[Joints]):
     spec : JointSpec
         The joint.
     table : Joints, optional
-        Where it stands; without one it stands alone.
+                Table that holds its columns; without one it gets a table of its own.
     body : int
         Row of the body that carries its child.
     """
@@ -176,12 +176,12 @@ class Joint(Row[Joints]):
         )  # fmt: skip
 
     def command(self, kind: JointCommand, value: float) -> None:
-        """What it is to do from the next step on.
+        """Set the command that it follows from the next step on.
 
         Raises
         ------
         CommandError
-            The value is not finite, or absurd.
+                    The value is not finite, or beyond ±`MAX_VALUE`.
         """
         if not abs(value) <= MAX_VALUE:
             raise CommandError(f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, found {value:g}")
@@ -190,7 +190,7 @@ class Joint(Row[Joints]):
         self.write(command=int(kind), value=value)
 
     def reset(self) -> None:
-        """As at the beginning."""
+        """Return to the initial position, at rest, without a command."""
         self.write(position=self._start, velocity=0.0, effort=0.0, command=int(JointCommand.EFFORT), value=0.0)
 
     def advance(self, dt: float) -> None:
@@ -199,7 +199,7 @@ class Joint(Row[Joints]):
 
     @property
     def pose(self) -> Pose:
-        """The child in its parent's frame."""
+        """Pose of the child in its parent's frame."""
         spec = self.spec
         moved = Pose()
         if spec.planar:

@@ -37,4 +37,4 @@ LASER: Final = Device(
     beams=lambda spec, errs: [laser_bundle(spec, errs)],
     on_page=False,
 )
-"""Everybody gets a laser's readings out of the arrays of the step: the page's layers, ROS's LaserScan, Pioneer's packets of readings."""
+"""Interfaces read the arrays of the step instead: the page's layers, ROS's LaserScan, Pioneer's packets of readings."""

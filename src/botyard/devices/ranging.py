@@ -1,8 +1,8 @@
-"""Range sensors of all bodies, taken together: the arrays behind lasers and sonar, and who reads them.
+"""Range sensors of all bodies in common arrays: the beams of lasers and sonar, their subscribers, and their readings.
 
-A *device* is one laser or one sonar ring of one robot; it is computed only while somebody subscribes to it, or at once when somebody
-reads it in between (a sensor without a reader costs nothing). Readings are double-buffered: those of the last step stay readable until
-the step after the next. Knows arrays and kernels, not robots' names or protocols.
+A *device* is one laser or one sonar ring of one robot. It is computed in every step only while it has a subscriber; a read without a
+subscription computes it on demand, so a sensor that nobody reads costs nothing. Readings are double-buffered: those of the last step stay
+valid until the step after the next. This module knows arrays and kernels, not robots or protocols.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from botyard.native.kinds import Pack
 
 T = TypeVar("T", bound=np.generic)
 
-PARALLEL_BEAMS = 9000
-"""From this many beams a step several threads are worth their overhead (about 50 scans of 181; reference performance.md §3.6)."""
-PARTS = 3
-"""Each thread gets this many parts of the work, so that it matters less when one takes longer."""
-SHARED_BEAMS = 2000
-"""The arrays of devices with more beams than this are not kept for others that have the same."""
-SPARE_BEAMS = 20_000
-"""So many beams that no device has any more are kept at most, in case that one wants them again."""
-SORTED_DEVICES = 64
-"""From this many devices a step they are read in the order of their places: 6 % less time with 1000 lasers."""
+MIN_PARALLEL_BEAMS = 9000
+"""Beams per step from which several threads are worth their overhead (about 50 scans of 181; reference performance.md §3.6)."""
+PARTS_PER_THREAD = 3
+"""Parts of the work per thread, for load balancing: more parts than threads even out slow ones."""
+MAX_SHARED_BEAMS = 2000
+"""Beams of a device up to which its arrays are cached for devices with the same beams."""
+MAX_UNUSED_BEAMS = 20_000
+"""Beams that no device uses any more are dropped from the cache when there are more of them."""
+MIN_SORTED_DEVICES = 64
+"""Devices per step from which they are computed in the order of their cells: 6 % less time with 1000 lasers (cache locality)."""
 
 
 class Ranges(Table):
@@ -50,13 +50,13 @@ class Ranges(Table):
     stream : (n,) uint64
         Number of the device in the body's random streams.
     senses : (n,) uint16
-        `Visible` class of things that it sees.
+                `Visible` classes that it detects.
     kind : (n,) int64
-        Which of the sets of beams in use it has.
+                Index of its set of beams among those in use.
     size : (n,) int64
         Number of its readings.
     readers : (n,) int64
-        How many read it in every step.
+                Number of its subscribers.
     """
 
     name = "range"
@@ -76,33 +76,33 @@ class Ranges(Table):
     def __init__(self) -> None:
         super().__init__()
         self.gone: list[Hashable] = []
-        """Keys of devices whose bodies were removed, until somebody takes notice."""
+        """Keys of devices whose bodies were removed, until `RangeDevices.rebuild` forgets them."""
 
 
 class _Device(Row[Ranges]):
-    """A range device: its key, its beams, and who reads it."""
+    """A range device: its key, its beams, and its subscribers."""
 
     def __init__(self, table: Ranges, body: int, key: Hashable) -> None:
         self.bundles: tuple[Bundle, ...] = ()
         self.is_made = False
-        """Its beams are in the arrays; a client may change them very often between two steps."""
+        """Whether its beams are in the arrays; a client may change them very often between two steps."""
         self.readers: set[Hashable] = set()
         super().__init__(table, body, key)
 
     def detach(self) -> None:
-        """Its body is gone."""
+        """Its body was removed."""
         self.table.gone.append(self.key)
         super().detach()
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What a device measured.
+    """A reading of a device.
 
     Attributes
     ----------
     tick : int
-        Steps that had been done.
+                Steps done when it was taken.
     ranges : (n,) float64 array
         Ranges, m; the greatest range of the device where nothing was met. Read-only.
     returns : (n,) int16 array
@@ -148,10 +148,10 @@ class RangeDevices:
         self._pool: ThreadPoolExecutor | None = None
         self._distortions: dict[Hashable, list[Distortion]] = {}
 
-    # -- who measures what
+    # -- devices and subscribers
 
     def configure(self, key: Hashable, body: str, stream: int, senses: Visible, bundles: Sequence[Bundle]) -> None:
-        """Add a device, or change one; its readers stay.
+        """Add a device, or change one; its subscribers stay.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class RangeDevices:
         stream : int
             Number of the device in the body's random streams.
         senses : Visible
-            Class of things that it sees.
+                        Classes that it detects.
         bundles : sequence of Bundle
             Its beams.
 
@@ -182,11 +182,11 @@ class RangeDevices:
         self._engine.feed.tell(Subject.READINGS)
 
     def distort(self, key: Hashable, distortion: Distortion) -> None:
-        """Let `distortion` change the ranges of a device, in place, whenever they are taken; it is given its beams, too."""
+        """Register a function that changes a device's ranges in place after every measurement; its arguments: beams, ranges (m)."""
         self._distortions.setdefault(key, []).append(distortion)
 
     def subscribe(self, key: Hashable, reader: Hashable, on: bool = True) -> None:
-        """Let `reader` begin or end to read a device in every step."""
+        """Subscribe `reader` to a device, or end its subscription."""
         device = self._devices[key]
         before = len(device.readers)
         if on:
@@ -195,20 +195,20 @@ class RangeDevices:
             device.readers.discard(reader)
         self.table.readers[device.number] = len(device.readers)
         if bool(device.readers) != bool(before):
-            self._active = None  # found anew when it is asked for: a thousand clients may come at once
+            self._active = None  # recomputed lazily: a thousand clients may subscribe at once
 
     def has(self, key: Hashable) -> bool:
         """Whether there is a device of that identity."""
         return key in self._devices
 
     def is_read(self, key: Hashable) -> bool:
-        """Whether anybody subscribes to a device."""
+        """Whether a device has a subscriber."""
         return bool(self._devices[key].readers)
 
-    # -- the engine's side
+    # -- calls of the engine
 
     def rebuild(self, engine: Engine) -> None:
-        """Rows have changed: devices of bodies that are gone are forgotten."""
+        """Rows have changed: forget the devices of removed bodies."""
         self._engine = engine
         self._fans = None
         for key in self.table.gone:
@@ -222,15 +222,15 @@ class RangeDevices:
         return rows
 
     def sense(self, engine: Engine) -> None:
-        """Take the readings of all devices that somebody subscribes to."""
+        """Measure with all devices that have a subscriber."""
         self._out.reverse()  # those of the last step stay readable
         self._taken[:] = False
         if self._active is None and not self.table.readers.any():
             self._active = np.zeros(0, np.int64)
         if self._active is not None and not len(self._active):
-            return  # nor are the arrays built that nobody needs yet
+            return  # without building arrays that nobody needs yet
         fans, active = self._built(engine)
-        if len(active) >= SORTED_DEVICES:  # neighbours look at the same cells, which are then still in the cache
+        if len(active) >= MIN_SORTED_DEVICES:  # neighbours visit the same grid cells, which are then in the CPU cache
             active = active[np.argsort(engine.bins.cell[fans.row[active]], kind="stable")]
         self._cast(engine, active)
 
@@ -250,33 +250,33 @@ class RangeDevices:
         ranges, bright = self._out[0].value
         return Readings(engine.clock.tick, _frozen(ranges[first:last]), _frozen(bright[first:last]))
 
-    # -- all readings of a step at once, for those who serve many
+    # -- all readings of a step at once, for interfaces that serve many robots
 
     def latest(self) -> tuple[F8, I2]:
-        """Ranges (m) and returns of all devices after the last step; `span` says where each one's are. Not to be written to."""
+        """Ranges (m) and returns of all devices after the last step; `span` gives the slice of a device. Read-only."""
         return self._out[0].value if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
     def take(self, engine: Engine, numbers: NDArray[np.int64]) -> None:
-        """Take the readings of the devices with these numbers in the present state, unless the step did; (n,) int64."""
+        """Measure in the present state with the devices of these numbers, (n,) int64, unless the step did."""
         self._built(engine)
         missing = numbers[~self._taken[numbers]]
         if len(missing):
             self._cast(engine, missing)
 
     def number(self, key: Hashable) -> int:
-        """Number of a device among all, which holds until bodies or devices come or go; -1: there is none."""
+        """Number of a device among all, valid until bodies or devices are added or removed; -1: there is none."""
         device = self._devices.get(key)
         return -1 if device is None else device.number
 
     def placed(self, engine: Engine) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys of all devices, and where in `latest` their readings stand."""
+        """Keys of all devices, and the slice (first, end) of each one's readings in `latest`."""
         self._built(engine)
         if self._spans is None:
             self._spans = list(pairwise(self._bounds.tolist()))
         return [row.key for row in self._rows], self._spans
 
     def taken(self, engine: Engine) -> NDArray[np.bool_]:
-        """Which devices were read in this step, in the order of `placed`."""
+        """Which devices were measured in this step, (n,) bool in the order of `placed`."""
         self._built(engine)
         return self._taken
 
@@ -286,11 +286,11 @@ class RangeDevices:
 
     @property
     def subscriptions(self) -> int:
-        """How many devices are read in every step, counted once for each reader."""
+        """Number of subscriptions to all devices."""
         return int(self.table.readers.sum())
 
     def span(self, key: Hashable) -> tuple[int, int] | None:
-        """Where the readings of a device stand in `latest`; None if they were not taken in this step."""
+        """The slice (first, end) of a device's readings in `latest`; None if it was not measured in this step."""
         device = self._devices.get(key)
         if (
             device is None
@@ -302,11 +302,11 @@ class RangeDevices:
         return int(self._bounds[device.number]), int(self._bounds[device.number + 1])
 
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
-        """Take the readings of the devices with these indices."""
+        """Measure with the devices of these indices, in parallel where it pays."""
         self._built(engine)
         output, world, seed, tick = self._out[0], engine.packed, engine.seed_word, engine.clock.tick
         if self._parallel and len(chosen) > 1:
-            # the kernel lets go of the interpreter, and devices write to places of their own: threads need nothing of each other
+            # the kernel releases the GIL, and devices write to separate slices: threads need no locks
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self.threads, "rays")
             parts = np.array_split(chosen, min(len(self._workspaces), len(chosen)))
@@ -323,14 +323,14 @@ class RangeDevices:
             self._distort(chosen, output.value.ranges)
 
     def _packed(self, chosen: I8) -> Pack[Chosen]:
-        """Chosen devices as kernels take them; they are often the same as in the last step."""
+        """Chosen devices packed for kernels; the last pack is reused while the choice is the same array."""
         last = self._last_chosen
         if last is None or last.value.devices is not chosen:
             last = self._last_chosen = Pack(Chosen(chosen))
         return last
 
     def _distort(self, chosen: NDArray[np.int64], ranges: F8) -> None:
-        """Let error models change what was measured."""
+        """Apply error models to the measured ranges."""
         for index in chosen.tolist():
             device = self._rows[index]
             for distort in self._distortions.get(device.key, ()):
@@ -339,14 +339,14 @@ class RangeDevices:
     # -- arrays
 
     def _built(self, engine: Engine) -> tuple[Fans, NDArray[np.int64]]:
-        """The arrays of all devices, built anew if a device or a row has changed, and the indices of those that are read."""
+        """The arrays of all devices, rebuilt if a device or a row has changed, and the indices of those with subscribers."""
         if self._fans is None or self._unmade or self._known != self.table.layout:
             self._fans, self._active = self._build(), None
         if self._active is None:
             self._active = np.flatnonzero(self.table.readers)
             beams = np.array([int(k.counts.sum()) for _, k in self._kinds.values()], np.int64)
             n_beams = int(beams[self.table.kind[self._active]].sum())
-            self._parallel = self.threads > 1 and n_beams >= PARALLEL_BEAMS
+            self._parallel = self.threads > 1 and n_beams >= MIN_PARALLEL_BEAMS
         return self._fans, self._active
 
     def _build(self) -> Fans:
@@ -367,32 +367,32 @@ class RangeDevices:
         packed = Pack(fans)
         self._workspaces = [
             Pack(Sensors(packed, workspace(fans)))  # type: ignore[arg-type]  # packs stand for what they hold
-            for _ in range(PARTS * self.threads)
+            for _ in range(PARTS_PER_THREAD * self.threads)
         ]
         return fans
 
     def _make(self, device: _Device) -> None:
-        """The beams of a device. Only those of ordinary size are kept for others, too: clients choose them."""
+        """Compute a device's beams. Only sets of ordinary size are cached, because clients choose their size."""
         bundles = device.bundles
-        beams = _known(bundles) if sum(b.count for b in bundles) <= SHARED_BEAMS else _beams(bundles)
+        beams = _known(bundles) if sum(b.count for b in bundles) <= MAX_SHARED_BEAMS else _beams(bundles)
         number, _ = self._kinds.setdefault(id(beams), (len(self._kinds), beams))
         if number == len(self._kinds) - 1:
             self._shapes = None
         self.table.kind[device.number], self.table.size[device.number] = number, int(beams.readings.sum())
 
     def _forget_kinds(self) -> None:
-        """Give up sets of beams that no device has any more, when there are many: clients may choose new ones all the time."""
+        """Drop cached sets of beams that no device uses any more, when there are many: clients may choose new ones all the time."""
         used, numbers = np.unique(self.table.kind, return_inverse=True)
         kinds = [kind for _, kind in self._kinds.values()]
-        spare = sum(len(kind.sector) for kind in kinds) - sum(len(kinds[k].sector) for k in used.tolist())
-        if spare > SPARE_BEAMS:
+        unused = sum(len(kind.sector) for kind in kinds) - sum(len(kinds[k].sector) for k in used.tolist())
+        if unused > MAX_UNUSED_BEAMS:
             self.table.kind[:] = numbers
             self._kinds = {id(kinds[k]): (number, kinds[k]) for number, k in enumerate(used.tolist())}
             self._shapes = None
 
 
 def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
-    """What stands in `Fans` of sets of beams."""
+    """The fields of `Fans` that describe sets of beams."""
     columns = _joined(np.float64, [k.columns for k in kinds], len(_COLUMNS))
     counts = _joined(np.int64, [k.counts for k in kinds])
     beams = _joined(np.float64, [k.beams for k in kinds], 4)
@@ -414,12 +414,12 @@ def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
 
 
 def _fans(table: Ranges, bounds: I8, shapes: Mapping[str, NDArray[Any]]) -> Fans:
-    """The arrays that kernels take; `bounds` is where readings begin and end."""
+    """The arrays that kernels take; `bounds`: offsets of the devices' readings, (n + 1,)."""
     return Fans(row=table.body, key=table.stream, mask=table.senses, kind=table.kind, out=bounds[:-1], **shapes)
 
 
 def workspace(fans: Fans) -> Beams:
-    """Room for the beams of the device that has most of them."""
+    """A workspace for the beams of the device with the most of them."""
     bundles = int(np.diff(fans.first).max(initial=0))
     beams = int(np.diff(fans.beam_first[fans.first]).max(initial=0))
     return Beams(
@@ -429,12 +429,12 @@ def workspace(fans: Fans) -> Beams:
 
 
 _COLUMNS: Final = ("angle0", "step", "r_min", "r_max", "r_noise", "a_noise", "bright_range", "bright_cos")
-"""Fields of `Fans` with a number for each bundle."""
+"""Fields of `Fans` with one number per bundle."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Beams:
-    """What a device puts into the fields of `Fans`, but for where it stands there; devices with the same beams share it."""
+    """A device's part of the fields of `Fans`, without offsets; devices with the same beams share it."""
 
     counts: I8
     readings: I8
@@ -486,12 +486,12 @@ def _sectors(x: F8, y: F8) -> I8:
 
 
 def _bounds(sizes: Sequence[int] | I8) -> I8:
-    """Where parts of these sizes begin and end, one behind the other."""
+    """Offsets of consecutive parts of these sizes, (n + 1,)."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _joined(kind: type[Any], arrays: Sequence[NDArray[Any]], width: int = 0) -> NDArray[Any]:
-    """Arrays one behind the other; `width`: columns of theirs, for there may be none."""
+    """Concatenated arrays; `width`: their number of columns, needed when there are none."""
     return np.concatenate([np.zeros((0, width) if width else 0, kind), *arrays])
 
 

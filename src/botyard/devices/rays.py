@@ -1,4 +1,4 @@
-"""Rays that are put on a body beside the sensors of its model: AMBF's proximity sensors (ambf-messages.md §6)."""
+"""Ray sensors that are added to a body beside those of its model: AMBF's proximity sensors (ambf-messages.md §6)."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class RaySensor:
 
     @property
     def is_there(self) -> bool:
-        """Whether its body is."""
+        """Whether its body is still in the world."""
         return self._ranging.has(self._key)
 
     def subscribe(self, reader: Hashable, on: bool = True) -> None:
-        """Begin or end to read it in every step."""
+        """Subscribe `reader`, or end its subscription."""
         self._ranging.subscribe(self._key, reader, on)
 
     @property
     def ranges(self) -> F8:
-        """Distance of the nearest thing along each ray, m; the length of the ray where there is none."""
+        """Range along each ray, (n,) m; the length of the ray where nothing is met."""
         return self._ranging.read(self._engine, self._key).ranges
 
 

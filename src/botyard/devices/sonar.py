@@ -16,7 +16,7 @@ STREAM = 8
 def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
     """The beams of a ring, one bundle a transducer.
 
-    An unconnected transducer gets a bundle whose range limits are both the greatest range, so it reads that and looks at nothing.
+    An unconnected transducer gets a bundle whose range limits are both `range_max`, so that it always reads that.
     """
     bundles = []
     for t in spec.transducers:
@@ -51,4 +51,4 @@ SONAR: Final = Device(
     pioneer=PioneerFields(config=lambda _: {"front_sonar": 1, "rear_sonar": 1}),
     on_page=False,
 )
-"""Everybody gets its readings out of the arrays of the step: the page's layers, ROS's clouds, Pioneer's reports."""
+"""Interfaces read the arrays of the step instead: the page's layers, ROS's point clouds, Pioneer's reports."""

@@ -1,6 +1,6 @@
 """Upward-looking infrared sensors that see table tops (UNS-004).
 
-A map says where tables are by sectors of type ``Table`` (also ``Sim.Table``); in the plane they are in nobody's way.
+Maps place tables as sectors of type ``Table`` (also ``Sim.Table``); they are no obstacles in the plane.
 """
 
 from __future__ import annotations

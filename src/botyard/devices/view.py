@@ -1,4 +1,4 @@
-"""The world as a device of a robot sees it, and the handle by which it is read."""
+"""A device's read-only view of the world, and the handle by which programs read a device."""
 
 from __future__ import annotations
 
@@ -38,30 +38,30 @@ MAX_ROWS: Final = 10_000
 MAX_BEAMS: Final = 100_000
 """Most beams of a device."""
 NORMAL_PARTS: Final = 12
-"""So many uniform draws make one normal one."""
+"""Uniform draws that are summed for one normal draw (Irwin–Hall)."""
 
 
 @lru_cache(maxsize=4096)
 def stream_of(name: str) -> int:
-    """Number of a device in its body's random streams, by its name; those of lasers, sonar and odometry are below 2⁶³."""
+    """Random stream of a device, from a hash of its name; those of lasers, sonar and odometry are below 2⁶³."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little") | 1 << 63
 
 
 class View:
-    """The present state of the world, from a device of a robot. It only looks.
+    """The present state of the world for a device of a robot; read-only.
 
     Attributes
     ----------
     engine : Engine
-        The engine underneath, for what is not below.
+                The engine, for what this class does not offer.
     body : str
         Name of the robot.
     name : str
         Name of the device among those of the robot.
     errs : bool
-        Whether sensors err in this simulation.
+                Whether sensors of this simulation have errors.
     memory : Row or None
-        What the device remembers, if its kind has columns.
+                The device's saved state, if its kind has columns.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class View:
         self.errs = errs
         self.memory: Row[Any] | None = None
         self.part_of_robot: Any = None
-        """Of the kinds in `CARRIED`: what the robot has of it, such as `Laser`, `Gripper` or `Battery`."""
+        """For the kinds in `CARRIED`: the robot's object of that kind, such as `Laser`, `Gripper` or `Battery`."""
         self.models: list[tuple[Errors[Any], DeviceSpec, View]] = []
-        """The error models of what the device measures."""
+        """Error models applied to the device's readings."""
         self._stream = name
         self._mounting = mounting
         self._colors = colors
@@ -137,10 +137,10 @@ class View:
 
     @property
     def fiducials(self) -> I8:
-        """The mark of each body, (n,); 0: none, or it is hidden: ghosts, and what is carried, show none."""
+        """Fiducial identifier of each body, (n,); 0: none, or hidden (ghosts and carried bodies show none)."""
         engine = self.engine
         marks = np.array([s.returns.fiducial for s in engine.specs], np.int64)
-        # bodies that nothing else sees by design, beacons, are seen by their mark
+        # beacons, which no other sensor detects by design, are detected by their mark
         by_design = np.array([not s.returns.mask for s in engine.specs], np.bool_)
         shows = (engine.state.mask != 0) | (by_design & (engine.state.carrier == NOBODY))
         shown: I8 = np.where(shows, marks, 0)
@@ -148,7 +148,7 @@ class View:
 
     @property
     def blobs(self) -> NDArray[np.bool_]:
-        """Which bodies show their colour, (n,)."""
+        """Which bodies a blob finder detects, (n,)."""
         shows = np.array([s.returns.blob for s in self.engine.specs], np.bool_)
         both: NDArray[np.bool_] = shows & (self.engine.state.mask != 0)
         return both
@@ -156,25 +156,25 @@ class View:
     def sight(
         self, bearings: F8, reach: float, seen: NDArray[np.bool_] | None = None, walls: Visible = Visible.LASER
     ) -> tuple[F8, I8]:
-        """What lies in some directions.
+        """Cast rays from the device.
 
         Parameters
         ----------
         bearings : (k,) float64 array
             Directions in the world, rad.
         reach : float
-            Nothing is met beyond this, m.
+                        Length of the rays, m.
         seen : (n,) bool array, optional
-            Which bodies can be met; without it, those that lasers see. The robot does not meet itself.
+                        Which bodies rays can hit; without it, those that lasers detect. The robot itself is never hit.
         walls : Visible
-            Class of walls that are met.
+                        Classes of walls that rays can hit.
 
         Returns
         -------
         ranges : (k,) float64 array
-            m; `reach` where nothing is met.
+                        m; `reach` where nothing is hit.
         rows : (k,) int64 array
-            Row of the body that is met; −1 a wall, −2 nothing.
+                        Row of the body that is hit; −1: a wall, −2: nothing.
         """
         engine, at = self.engine, self.pose
         if seen is None:
@@ -188,13 +188,13 @@ class View:
 
     @property
     def ranges(self) -> F8:
-        """What the beams of the device met in this step, m; a copy. KeyError: its kind has none."""
+        """Ranges of the device's beams in this step, m; a copy. KeyError: its kind has no beams."""
         return self._ranging.read(self.engine, self.key).ranges.copy()
 
-    # -- errors: the same in every reading of a state, whoever reads, and however often
+    # -- random errors: the same for all readings of one tick, whoever reads, and however often
 
     def uniform(self, n: int, part: int = 0) -> F8:
-        """`n` draws of this step, uniform in [−1, 1); zeros when sensors do not err. Another `part` gives other ones."""
+        """`n` draws of this tick, uniform in [−1, 1); zeros when sensors have no errors. `part` selects an independent sequence."""
         if not self.errs:
             return np.zeros(n)
         engine = self.engine
@@ -203,31 +203,31 @@ class View:
         )
 
     def part(self, number: int, *, errs: bool | None = None) -> View:
-        """The same view with random draws of its own."""
+        """The same view with a random stream of its own."""
         other = copy(self)
         other._stream = f"{self.name} {number}"
         other.errs = self.errs if errs is None else errs
         return other
 
     def measured(self, ranges: F8, bearings: F8) -> tuple[F8, F8]:
-        """What the error models of this device make of true ranges, m, and bearings, rad, (n,) each."""
+        """Apply the device's error models to true ranges, m, and bearings, rad, (n,) each."""
         for errors, spec, view in self.models:
             ranges, bearings = measured_by(errors, spec, view, ranges, bearings)
         return ranges, bearings
 
     def normal(self, n: int, part: int = 0) -> F8:
-        """`n` draws of mean 0 and deviation 1 (sums of twelve uniform ones, so the same on every machine; none is beyond ±6)."""
+        """`n` normal draws, mean 0, deviation 1: sums of twelve uniform ones, so the same on every machine, and within ±6."""
         sums: F8 = self.uniform(n * NORMAL_PARTS, part).reshape(n, NORMAL_PARTS).sum(axis=1) / 2.0
         return sums
 
 
 def measured_by(errors: Errors[Any], spec: DeviceSpec, view: View, ranges: F8, bearings: F8) -> tuple[F8, F8]:
-    """What an error model makes of true ranges, m, and bearings, rad, (n,) each.
+    """Apply one error model to true ranges, m, and bearings, rad, (n,) each.
 
     Raises
     ------
     DeviceError
-        It gives something else than as many finite numbers, or raises.
+                The model raises, or does not return as many finite numbers.
     """
     assert errors.measured is not None
     try:
@@ -243,7 +243,7 @@ def measured_by(errors: Errors[Any], spec: DeviceSpec, view: View, ranges: F8, b
 
 
 def _check_beams(bundles: Sequence[Bundle]) -> None:
-    """Kernels are not told of what is no number."""
+    """Check a kind's beams: kernels take finite numbers for granted."""
     for b in bundles:
         if not isinstance(b, Bundle):
             raise TypeError(f"expected a Bundle, found {type(b).__name__}")
@@ -268,7 +268,7 @@ def _check_columns(table: type[Table] | None, values: Mapping[str, Any]) -> None
 
 
 class DeviceReader(Handle, Generic[R]):
-    """A device of a robot: `read` gives its reading, in the terms of its kind. It costs nothing while nobody reads it.
+    """The handle of a device of a robot: `read` returns its reading, of its kind's type. It costs nothing while nobody reads it.
 
     Attributes
     ----------
@@ -279,7 +279,7 @@ class DeviceReader(Handle, Generic[R]):
     name : str
         Its name among the devices of its robot.
     failure : Exception or None
-        What its kind has raised in a step; from then on it is not asked in steps, and who reads it gets a `DeviceError`.
+                Exception of its kind's code in a step; from then on it is disabled, and `read` raises a `DeviceError`.
     """
 
     def __init__(self, spec: DeviceSpec, view: View) -> None:
@@ -289,7 +289,7 @@ class DeviceReader(Handle, Generic[R]):
         self.failure: Exception | None = None
         self._view = view
         self._is_there = True
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def read(self) -> R:
         """The reading in the present state.
@@ -297,7 +297,7 @@ class DeviceReader(Handle, Generic[R]):
         Raises
         ------
         DeviceError
-            The kind's code raises, or has raised in a step before.
+                        The kind's code raises now, or has raised in an earlier step.
         UnknownNameError
             The robot was removed.
         """
@@ -316,12 +316,12 @@ class DeviceReader(Handle, Generic[R]):
             raise self._error("read", error) from error
 
     def rows(self, reading: R) -> list[tuple[Any, ...]]:
-        """The rows of a reading, one value for each column of the kind; at most `MAX_ROWS` of them.
+        """The rows of a reading, one value per field of the kind; at most `MAX_ROWS` of them.
 
         Raises
         ------
         DeviceError
-            The kind's code raises, or gives something else.
+                        The kind's code raises, or returns rows of another length.
         """
         try:
             rows = [tuple(row) for row in islice(self.kind.rows(reading), MAX_ROWS)]
@@ -338,35 +338,35 @@ class DeviceReader(Handle, Generic[R]):
         return self.kind.named(self.rows(reading))
 
     def shown(self, what: str, make: Callable[[Any, R], T]) -> T | None:
-        """What an interface shows of the present reading; None if the kind's code raises, which is in the log once.
+        """The present reading converted for an interface; None if the kind's code raises, which is logged once.
 
         Parameters
         ----------
         what : str
-            Which part of the kind's declaration, for the log.
+                        Name of the conversion, for the log.
         make : callable
-            That part; it is given the description and the reading.
+                        The conversion; its arguments: spec and reading.
         """
         try:
             return make(self.spec, self.read())
         except Exception as error:
-            if what not in self._told:
-                self._told.add(what)
+            if what not in self._logged:
+                self._logged.add(what)
                 text = error if isinstance(error, DeviceError) else self._error(what, error)
-                log.exception("%s; interfaces are told nothing of it", text)
+                log.exception("%s; interfaces do not get its readings", text)
             return None
 
     def fail(self, what: str, error: Exception) -> None:
-        """The kind's code has raised in a step: it does nothing any more, and whoever reads it is told."""
+        """Disable the device after an exception of its kind's code in a step; readers get a `DeviceError` from now on."""
         if self.failure is None:
             self.failure = error
-            log.error("%s; it does nothing any more", self._error(what, error), exc_info=error)
+            log.error("%s; it is disabled", self._error(what, error), exc_info=error)
 
     def _error(self, what: str, error: Exception) -> DeviceError:
         return DeviceError(f'device "{self.name}" of robot {self._view.body}: {what}: {error!r}')
 
     def _restored(self) -> None:
-        """The world is as it was when it was saved: it is tried again."""
+        """The world was restored from a saved state: enable the device again."""
         self.failure = None
         if self._view.memory is not None:
             self._view.memory.table.failure = None
@@ -393,7 +393,7 @@ class DeviceReader(Handle, Generic[R]):
             memory.write(**values)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
-        """Begin or end to take a reading in every step on behalf of `reader`. Only beams are cast earlier for that."""
+        """Subscribe `reader`, or end its subscription. Only kinds with beams are computed in every step for that."""
         if not self._is_there:
             raise UnknownNameError(f'robot "{self._view.body}" was removed from its simulation')
         if self.kind.beams is not None:
@@ -405,7 +405,7 @@ class DeviceReader(Handle, Generic[R]):
         return self.kind.beams is not None and self._view._ranging.is_read(self._view.key)
 
     def _install(self, row: int) -> None:
-        """Its robot has come: put its beams and its memory into the engine. ModelError: the kind's code gives what cannot be."""
+        """Its robot was added: put its beams and columns into the engine. ModelError: the kind's code raises or returns bad values."""
         view, kind = self._view, self.kind
         if kind.beams is not None:
             try:
@@ -426,12 +426,12 @@ class DeviceReader(Handle, Generic[R]):
 
 
 def memory_key(body: str, name: str) -> str:
-    """Key of the row of what a device of a robot remembers."""
+    """Key of the row that holds the saved state of a robot's device."""
     return f"{body} {name}"
 
 
 def has_columns(spec: DeviceSpec) -> bool:
-    """Whether a device must be put into the engine before anybody reads it."""
+    """Whether a device needs to be installed in the engine: it has beams, columns or errors."""
     kind = find_device(spec.type)
     return kind.beams is not None or kind.table is not None or kind.errors is not None
 

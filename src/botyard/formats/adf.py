@@ -34,12 +34,12 @@ from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.names import check_name, shown
 
 COLOR: Final = "#b08050"
-GAINS: Final = 10.0
-"""Proportional gain where a file gives a controller without one."""
-LEAST_INERTIA: Final = 1e-4
-"""Of a joint whose child has none, kg·m² or kg."""
+DEFAULT_GAIN: Final = 10.0
+"""Proportional gain of controllers for which a file gives none."""
+MIN_INERTIA: Final = 1e-4
+"""Inertia of joints whose child has less, kg·m² or kg."""
 _LISTS: Final = ("bodies", "joints", "sensors", "actuators", "vehicles", "cameras", "lights")
-_LOOKS: Final = frozenset(
+_APPEARANCE: Final = frozenset(
     {
         "mesh",
         "color",
@@ -80,11 +80,11 @@ _LOOKS: Final = frozenset(
         "multipass",
     }
 )
-"""Words of keys that are about looks; they are passed over in silence."""
+"""Words of keys that describe appearance only; such keys are ignored without a warning."""
 
 
-def _is_about_looks(key: str) -> bool:
-    return all(word in _LOOKS for word in key.split())
+def _is_appearance(key: str) -> bool:
+    return all(word in _APPEARANCE for word in key.split())
 
 
 class _Table:
@@ -121,7 +121,7 @@ class _Table:
         return number
 
     def size(self, key: str) -> float:
-        """A length that must be there, m."""
+        """A required length, m."""
         if key not in self:
             raise self.fail("", f"expected {key}, a length in m")
         return self.number(key, 0.0, 1e-4, 1e4)
@@ -168,7 +168,7 @@ class _Table:
         return [_Table(self._reader, v, f"{self.where}.{key}[{i}]") for i, v in enumerate(value)]
 
     def unread(self) -> list[str]:
-        return [k for k in self._data if k not in self._seen and not _is_about_looks(k)]
+        return [k for k in self._data if k not in self._seen and not _is_appearance(k)]
 
 
 class _Reader:
@@ -240,7 +240,7 @@ class _Reader:
             actuators=tuple(a for a in (self._actuator(k, t) for k, t in self._listed("actuators")) if a is not None),
         )
 
-    # -- names and places
+    # -- names and poses
 
     def _name(self, key: str, table: _Table, base: str = "") -> str:
         """The object's name, without blanks; a running number makes it unique (§3)."""
@@ -248,7 +248,7 @@ class _Reader:
         name, n = base + wanted, self._numbers.get(base + wanted, 2)
         while name in self._taken:
             name, n = f"{base}{wanted}{n}", n + 1
-        self._numbers[base + wanted] = n  # the ones before are taken
+        self._numbers[base + wanted] = n  # lower numbers are taken
         try:
             check_name(name, "object")
         except WorldError as error:
@@ -321,7 +321,7 @@ class _Reader:
             for axis in ("linear", "angular"):
                 part = controller.table(axis)
                 gains.append(
-                    Gains() if part is None else Gains(part.number("P", GAINS, 0.0), part.number("D", 0.0, 0.0))
+                    Gains() if part is None else Gains(part.number("P", DEFAULT_GAIN, 0.0), part.number("D", 0.0, 0.0))
                 )
             kind = table.text("controller output type", "FORCE").upper()
             if kind not in ("FORCE", "VELOCITY"):
@@ -346,7 +346,7 @@ class _Reader:
             raise table.fail("mass", str(error)) from None
 
     def _shapes(self, table: _Table) -> tuple[Outline, ...]:
-        """Outlines from above."""
+        """The outlines of a body in the plane."""
         rows = table.rows("compound collision shape")
         if rows:
             return tuple(
@@ -386,7 +386,7 @@ class _Reader:
     # -- joints
 
     def _of(self, table: _Table, key: str, default: str = "") -> str:
-        """The name of the body that a key names."""
+        """The unique name of the body that a key refers to."""
         value = table.text(key)
         if not value and not default:
             return ""
@@ -459,12 +459,12 @@ class _Reader:
             low=low,
             high=high,
             unlimited=not fixed and (limits is None or kind == "continuous"),
-            inertia=max(mass if slides else inertia, LEAST_INERTIA),
+            inertia=max(mass if slides else inertia, MIN_INERTIA),
             damping=rates,
-            gains=None if gains is None else Gains(gains.number("P", GAINS, 0.0), gains.number("D", 0.0, 0.0)),
+            gains=None if gains is None else Gains(gains.number("P", DEFAULT_GAIN, 0.0), gains.number("D", 0.0, 0.0)),
         )
 
-    # -- what bodies carry
+    # -- sensors, cameras, lights, vehicles, actuators
 
     def _sensor(self, key: str, table: _Table) -> RaySensorSpec | None:
         kind = table.text("type", "Proximity").strip().lower()
@@ -601,7 +601,7 @@ def read_adf(path: str | Path, options: Options = Options()) -> Described:
 
 
 def parse_adf(source: Source, options: Options = Options()) -> Described:
-    """The same from what was read before."""
+    """`read_adf` from a source that is already in memory."""
     return _Reader(source, options).run()
 
 

@@ -27,8 +27,8 @@ from botyard.safefile import MARK, write_text
 from botyard.units import from_deg, from_mm
 
 FloatArray = NDArray[np.float64]
-_OURS: Final = f"Comment: {MARK}"
-"""A header line that no reader knows, and all pass over (formats §1.3)."""
+_MARK_LINE: Final = f"Comment: {MARK}"
+"""The header line that marks files written by this program; all readers ignore it (formats §1.3)."""
 
 INFO_KEYWORDS = (
     "MapInfo", "MetaInfo", "TaskInfo", "RouteInfo", "SchedTaskInfo", "SchedInfo", "CairnInfo", "CustomInfo", "MacroInfo",
@@ -36,12 +36,12 @@ INFO_KEYWORDS = (
 _INFO_BY_LOWER = {k.lower(): k for k in INFO_KEYWORDS}
 _SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _CATEGORY = re.compile(r"2D-Map(-Ex([0-9]*))?", re.IGNORECASE)
-_PIECE = 1 << 14
-"""Characters that are read at a time."""
-_ROW = 8
-"""A row has about so many, at least."""
-_SANE_EXTENT_MM = 2e6
-_MOST_WARNINGS = 100
+_CHUNK_CHARS = 1 << 14
+"""Characters that are parsed at a time."""
+_MIN_ROW_CHARS = 8
+"""Characters of a short row, about."""
+_MAX_PLAUSIBLE_EXTENT_MM = 2e6
+_MAX_WARNINGS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +214,9 @@ class _Reader:
         self.warnings: list[str] = []
 
     def warn(self, line: int, text: str) -> None:
-        if len(self.warnings) < _MOST_WARNINGS:
+        if len(self.warnings) < _MAX_WARNINGS:
             self.warnings.append(f"{self.path or 'map'}:{line}: {text}")
-        elif len(self.warnings) == _MOST_WARNINGS:
+        elif len(self.warnings) == _MAX_WARNINGS:
             self.warnings.append(f"{self.path or 'map'}:{line}: {text}; further remarks on this file are left out")
 
     def error(self, line: int, text: str) -> MapError:
@@ -227,7 +227,7 @@ class _Reader:
     def header_line(self, number: int, line: str) -> None:
         """Take one line before the first data section."""
         text = line.strip()
-        if not text or text == _OURS:
+        if not text or text == _MARK_LINE:
             return
         if text.startswith("_"):
             self.inactive.append(text)
@@ -300,14 +300,14 @@ class _Reader:
         return False
 
     def _announce(self, number: int, rest: str, which: tuple[str, str]) -> None:
-        """Note how many rows a section is said to have."""
+        """Remember the number of rows that the header announces for a section."""
         try:
             self._announced[which] = number, float(rest.split()[0])
         except (ValueError, IndexError):
             self.warn(number, f'expected a number of rows, found "{shown(rest)}"')
 
     def compare(self, has_data: bool) -> None:
-        """Compare what was announced with what came: a file that was cut off is no map (`formats.md` §1.3 trusts the data of whole ones).
+        """Compare announced and found numbers of rows: a truncated file is refused (`formats.md` §1.3 trusts the data of whole ones).
 
         Points come last, so if some are missing the file has been cut. Lines that are missing before other sections have been taken out.
 
@@ -365,7 +365,7 @@ class _Reader:
                 f'section {shown(tag[0].strip())}: source "{shown(tag[1])}" is not in the Sources list; read all the same',
             )
             self.sources[prefix] = ScanSource(name=tag[1])
-            if not self.sources[""].name:  # several sources need names all
+            if not self.sources[""].name:  # if there are several sources, each needs a name
                 self.sources[""] = replace(self.sources[""], name="Default")
         columns = 4 if kind == "LINES" else 2
         self._meter.add(
@@ -374,8 +374,8 @@ class _Reader:
         rows = self._rows(number, body, columns, self._chunks[kind], (prefix, kind))
         self._rows_of.setdefault((prefix, kind), []).append(rows)
 
-    def finished(self) -> tuple[ScanSource, ...]:
-        """The sources with all that was found of them."""
+    def build_sources(self) -> tuple[ScanSource, ...]:
+        """The sources with their lines, points and headers."""
         return tuple(
             replace(
                 source,
@@ -389,7 +389,7 @@ class _Reader:
     def _rows(self, number: int, body: str, columns: int, chunk: int, which: tuple[str, str]) -> FloatArray:
         parts = [np.zeros((0, columns))]
         skipped: list[int] = []
-        for part, lines in _pieces(body, min(_PIECE, chunk * _ROW)):
+        for part, lines in _pieces(body, min(_CHUNK_CHARS, chunk * _MIN_ROW_CHARS)):
             if part.strip():
                 try:
                     parts.append(np.loadtxt(io.StringIO(part), comments=None, usecols=range(columns), ndmin=2))
@@ -405,18 +405,18 @@ class _Reader:
             self.warn(number, f"{int((~sane).sum())} rows of this section skipped: not finite")
             rows = rows[sane]
         if len(rows) and from_mm(float(np.abs(rows).max())) > self._meter.budget.extent:
-            self._far(number, body, columns)
+            self._refuse_far_row(number, body, columns)
         return rows
 
-    def _far(self, number: int, body: str, columns: int) -> None:
-        """Raise the error about a row that is too far away, with its line."""
-        most = self._meter.budget.extent
+    def _refuse_far_row(self, number: int, body: str, columns: int) -> None:
+        """Raise the budget error for the first row beyond the allowed extent, with its line."""
+        limit = self._meter.budget.extent
         for line_number, line in enumerate(body.split("\n"), start=number):
             try:
                 row = [abs(from_mm(float(w))) for w in line.split()[:columns]]
             except ValueError:
                 continue
-            if len(row) == columns and most < max(row) < math.inf:
+            if len(row) == columns and limit < max(row) < math.inf:
                 raise self._meter.error("extent", max(row), line_number)
 
 
@@ -445,10 +445,10 @@ _HEADERS = sorted(("resolution", "minpos", "maxpos", "lineminpos", "linemaxpos",
 
 
 def _pieces(text: str, size: int, begin: int = 0) -> Iterator[tuple[str, int]]:
-    """Whole lines of a text, some at a time, and how many lines stand before them; in between other threads get their turn.
+    """Chunks of whole lines of a text, each with the number of lines before it; yields the GIL between chunks.
 
-    Code outside of Python keeps the interpreter while it works: the loop that steps the world, which lets go of it at every packet, would
-    wait that long each time.
+    C code holds the GIL while it parses a chunk: the simulation loop, which releases the GIL at every packet, would wait that long each
+    time.
     """
     lines = 0
     while begin <= len(text):
@@ -462,9 +462,9 @@ def _pieces(text: str, size: int, begin: int = 0) -> Iterator[tuple[str, int]]:
 
 
 def _tags(text: str, begin: int) -> list[tuple[int, re.Match[str]]]:
-    """The lines with which sections begin, and where their pieces of the text do."""
+    """The tag lines of sections, each with the offset of its chunk in the text."""
     found: list[tuple[int, re.Match[str]]] = []
-    for piece, _ in _pieces(text, _PIECE, begin):
+    for piece, _ in _pieces(text, _CHUNK_CHARS, begin):
         found += ((begin, tag) for tag in _SECTION.finditer(piece))
         begin += len(piece) + 1
     return found
@@ -486,14 +486,14 @@ def parse(
     path : str, optional
         Name for messages.
     lines_chunk, points_chunk : int
-        Rows that are read at a time; in between other threads of the process get their turn.
+        Rows that are parsed at a time; between chunks other threads of the process can run.
     budget : Budget
         The limits.
 
     Raises
     ------
     MapError
-        The first line is not a map's, a header line that matters is malformed, or fewer rows are there than it says; with the line number.
+        The first line is not that of an ArMap, an essential header line is malformed, or rows are missing; with the line number.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     first, _, _ = text.partition("\n")
@@ -518,7 +518,7 @@ def parse(
     reader.compare(any(tag[2].upper() == "DATA" for _, tag in tags))
     result = ArMap(
         category=first.strip(),
-        sources=reader.finished(),
+        sources=reader.build_sources(),
         origin=reader.origin,
         infos=tuple(reader.infos),
         cairns=tuple(reader.cairns),
@@ -531,7 +531,7 @@ def parse(
             continue
         extent = float((data.max(axis=0) - data.min(axis=0)).max())
         meter.check("extent", from_mm(extent))
-        if extent > _SANE_EXTENT_MM:
+        if extent > _MAX_PLAUSIBLE_EXTENT_MM:
             reader.warnings.append(f"{path or 'map'}: the {what} extend over more than 2 km; is the unit millimetres?")
     return replace(result, warnings=tuple(reader.warnings))
 
@@ -629,4 +629,4 @@ def write(armap: ArMap, path: str | Path, *, force: bool = False) -> None:
         It cannot be written.
     """
     first, rest = dumps(armap).split("\n", 1)
-    write_text(path, f"{first}\n{_OURS}\n{rest}", force=force)
+    write_text(path, f"{first}\n{_MARK_LINE}\n{rest}", force=force)

@@ -1,4 +1,4 @@
-"""What an ArMap means to a simulator, and an ArMap of any scene: the way between the file's millimetres and degrees and metres and radians.
+"""Conversion between an ArMap (millimetres, degrees) and a `Scene` (metres, radians), in both directions.
 
 Rules: reference ``formats.md`` §1.4, §1.5.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource, parse
-from botyard.formats.base import POINT, Options, Source
+from botyard.formats.base import DEFAULT_POINT_SIZE, Options, Source
 from botyard.geometry import Pose
 from botyard.model.colors import hex_of
 from botyard.model.obstacles import BoxObject, Returns
@@ -231,10 +231,10 @@ def read(source: Source, options: Options = Options()) -> World:
     parsed = parse(source.text, source.name, options.lines_chunk, options.points_chunk, options.budget)
     for text in parsed.warnings:
         options.warn(text)
-    return World(scene=to_scene(parsed, source=source.name, resolution=options.resolution or POINT))
+    return World(scene=to_scene(parsed, source=source.name, resolution=options.resolution or DEFAULT_POINT_SIZE))
 
 
-# ------------------------------------------------------------------------------------------------------------ and back
+# ------------------------------------------------------------------------------------------------------------- writing
 
 
 def _mm(metres: float) -> float:
@@ -266,14 +266,16 @@ class _Writer:
                 "SectorType", f"Name={name}", f"Sim.Obstacle={_word(returns.obstacle)}",
                 f"Sim.LaserReflect={laser}", f"Sim.SonarReflect={_word(returns.sonar)}",
             ]  # fmt: skip
-            if color != ("magenta" if returns.laser > 1 else "light green"):  # what the reader takes for granted
+            if color != (
+                "magenta" if returns.laser > 1 else "light green"
+            ):  # the reader's default colours are not written
                 args.append(f"Color0=0x{hex_of(color)[1:]}")
             self.infos.append(InfoLine("MapInfo", tuple(args)))
             self._types[key] = name
         return self._types[key]
 
     def box(self, box: BoxObject) -> None:
-        """A movable thing as a rectangle, or as a reflector's line."""
+        """Write a movable box as a rectangle, or as a reflector's line."""
         if box.parts:
             self.notes.append(f"{shown(box.name)}: its shape is written as the rectangle around it")
         if box.returns == Returns(laser=2) and abs(box.width * 1000.0 - LINE_THICKNESS_MM) < 1e-3:
@@ -290,7 +292,7 @@ class _Writer:
         self.cairns.append(Cairn(type=kind, x=0.0, y=0.0, th=th, from_to=(x1, y1, x2, y2)))
 
     def area(self, area: Area) -> None:
-        """A forbidden line or area, or another sector."""
+        """Write a forbidden line or area, or another sector."""
         if area.kind not in self._taken and area.kind.lower() not in ("forbiddenline", "forbiddenarea"):
             self._taken.add(area.kind)
             sort = "BoundaryType" if len(area.corners) == 2 else "SectorType"
@@ -308,7 +310,7 @@ class _Writer:
         )
 
     def place(self, place: Place) -> None:
-        """A goal, dock or home."""
+        """Write a goal, dock or home."""
         x, y, th = place.pose
         self.cairns.append(Cairn(type=place.kind, x=_mm(x), y=_mm(y), th=_deg(th), name=_plain(place.name)))
 
@@ -318,12 +320,12 @@ def _word(yes: bool) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without what the format has no escape for."""
+    """A name without the characters that the format cannot escape."""
     return "".join(c for c in name if c.isprintable() and c != '"')
 
 
 def _turned_corners(box: BoxObject) -> tuple[float, ...]:
-    """Opposite corners of a box, mm, turned back about the map's origin."""
+    """Opposite corners of a box, mm, rotated about the map's origin so that its sides are parallel to the axes."""
     c, s = math.cos(box.pose.th), math.sin(box.pose.th)
     x, y = c * box.pose.x + s * box.pose.y, c * box.pose.y - s * box.pose.x
     hx, hy = box.length / 2, box.width / 2
@@ -339,7 +341,7 @@ def _is_rectangle(corners: Sequence[tuple[float, float]]) -> bool:
 
 
 def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
-    """Opposite corners of an area, m, turned back about the map's origin by the direction of its first side; and that direction."""
+    """Opposite corners of an area, m, rotated about the map's origin so that its first side is parallel to x; and the angle, rad."""
     (x1, y1), (x2, y2) = area.corners[:2]
     is_rectangle = len(area.corners) == 4 and _is_rectangle(area.corners)
     th = math.atan2(y2 - y1, x2 - x1) if is_rectangle else 0.0
@@ -352,7 +354,7 @@ def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
 
 
 def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
-    """A map of any scene, and what of it the format cannot hold.
+    """An ArMap of a scene, and a list of notes on what the format cannot hold.
 
     ``to_scene(from_scene(s)[0])`` is the scene again, to a millionth of a millimetre: walls, points, boxes, places, areas, home and
     georeference. Names of boxes are the reader's.
@@ -361,7 +363,7 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
     count = sum(w.last - w.first for w in scene.special_walls)
     if count:
         writer.notes.append(
-            f"{count} walls that not everybody sees or feels are written as ordinary ones: the format has no others"
+            f"{count} walls with limited visibility are written as ordinary ones: the format has no others"
         )
     for place in scene.places:
         writer.place(place)
@@ -390,7 +392,7 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
 
 
 def _losses(scene: Scene, again: Scene) -> Iterator[str]:
-    """What of a scene is not there any more when it is read again, as far as the writer has not said so."""
+    """Notes on what a round trip through the format loses, beyond the writer's own notes."""
     pairs = list(zip(scene.boxes, again.boxes, strict=False))
     lost = {
         "names": [a for a, b in pairs if a.name != b.name],

@@ -1,6 +1,6 @@
-"""ARIA parameter files (``.p``), old and new: reading, writing, and the robot that one describes (formats §2).
+"""ARIA parameter files (``.p``), old and new: reading, writing, and conversion to and from `RobotSpec` (formats §2).
 
-This is a place of millimetres and degrees; they end where a `RobotSpec` is made.
+Values of files are in millimetres and degrees; a `RobotSpec` is in metres and radians.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from botyard.safefile import MARK
 from botyard.units import deg, from_deg, from_mm, mm, wrap_angle
 
 MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
-"""Keywords of which every line counts."""
+"""Keywords that may occur several times; of others the last line counts."""
 MAX_SONAR: Final = 255
 MAX_LASERS: Final = 8
 MAX_SAMPLES: Final = 100_000
@@ -57,7 +57,7 @@ class ArParams:
     path : str
         For messages.
     entries : list of Entry
-        All lines that say something, in their order.
+            All lines with a keyword, in file order.
     """
 
     path: str
@@ -76,7 +76,7 @@ class ArParams:
         return self._by_keyword.get(keyword.lower(), [])
 
     def add(self, entry: Entry) -> None:
-        """Take a line."""
+        """Append an entry."""
         self.entries.append(entry)
         self._by_keyword.setdefault(entry.keyword.lower(), []).append(entry)
 
@@ -159,7 +159,7 @@ def read(path: str | Path, budget: Budget = Budget()) -> ArParams:
     return parse(data.decode("utf-8", errors="replace"), path, budget)
 
 
-# -- the robot that a file describes
+# -- from a file to a robot
 
 
 def to_robot(params: ArParams, name: str) -> RobotSpec:
@@ -171,7 +171,7 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
     Raises
     ------
     ModelFileError
-        A value makes no sense; with file and line.
+                A value is invalid; with file and line.
     """
     n = params.number
     length, width = n("RobotLength", 500.0), n("RobotWidth", 400.0)
@@ -251,7 +251,7 @@ def _sonar(params: ArParams) -> SonarSpec | None:
         words = entry.value.split()
         if len(words) >= 9 and re.fullmatch(
             "[0-9]{1,9}", words[8]
-        ):  # the long form: the ninth field is the greatest range
+        ):  # the long form: the ninth field is the maximum range
             farthest = max(from_mm(float(words[8])), 0.5)
     count = min(max(number, 0), MAX_SONAR)
     if not count:
@@ -273,7 +273,7 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
             continue
         kind = params.text("LaserType", "", section)
         if not kind and params.flag("LaserPossessed", False, section):
-            kind = "lms2xx"  # older files have no types, and robots of their time no other laser
+            kind = "lms2xx"  # older files give no type: robots of their time had this laser
         if not kind:
             continue
         model = LASERS.get(kind.lower())
@@ -296,7 +296,7 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
 
 
 def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec:
-    """Start, end and increment of the file, where it has them; a scan is centred on the mounting."""
+    """Apply start, end and increment angles of the file, if given; a scan is centred on the mounting."""
     half = deg(spec.fov) / 2.0
     start, end = number("LaserStartDegrees", -half), number("LaserEndDegrees", half)
     step = number("LaserIncrement", deg(spec.increment))
@@ -307,7 +307,7 @@ def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec
 
 
 def _devices(params: ArParams) -> Iterable[DeviceSpec]:
-    """What the file says of devices whose kinds declare lines of it."""
+    """Devices of the robot, for kinds that declare keywords of parameter files."""
     for device in built_in_devices():
         if not device.aria:
             continue
@@ -333,7 +333,7 @@ def _table_ir(params: ArParams) -> TableIrSpec:
     )
 
 
-# -- the file of a robot
+# -- from a robot to a file
 
 
 def _integer(metres: float) -> int:
@@ -406,7 +406,7 @@ def from_robot(spec: RobotSpec) -> str:
 
 
 def _device_lines(spec: RobotSpec, section: str) -> list[str]:
-    """The lines of a section that devices declare; of those that a robot does not have as well, as clients expect."""
+    """The lines of a section that device kinds declare, also for devices that the robot lacks, as clients expect them."""
     lines = []
     for device in built_in_devices():
         here = spec.device(device.name)

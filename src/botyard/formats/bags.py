@@ -1,7 +1,7 @@
 """Maps in bags of ROS 1 and 2: the last ``nav_msgs/OccupancyGrid`` of a ``.bag``, ``.mcap`` or ``.db3`` (extra "ros").
 
-The library rosbags reads the containers. What is in them is a stranger's: the messages are taken for those of the ROS package, whatever
-definition the bag brings along, packed chunks are unpacked within the budget, and a database may only hold tables.
+The library rosbags reads the containers. Their content is untrusted: messages are decoded by the definition of the ROS package, not by the
+bag's own; compressed chunks are decompressed within the budget; a database may hold tables only.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from botyard.formats.budget import Meter
 from botyard.names import shown
 
 SUFFIXES: Final = (".bag", ".mcap", ".db3")
-KIND: Final = "nav_msgs/msg/OccupancyGrid"
+MAP_TYPE: Final = "nav_msgs/msg/OccupancyGrid"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _LOCK: Final = threading.Lock()
-"""While the library unpacks through functions of ours."""
+"""Held while the library's decompressors are replaced by bounded ones."""
 
 
 def last_map(source: Source, meter: Meter) -> Any:
@@ -48,7 +48,7 @@ def last_map(source: Source, meter: Meter) -> Any:
             _check_database(path)
         raw = None
         with _bounded(meter), rosbag1.Reader(path) if first else rosbag2.Reader(path) as reader:
-            connections = [c for c in reader.connections if c.msgtype == KIND]
+            connections = [c for c in reader.connections if c.msgtype == MAP_TYPE]
             if connections:
                 for _, _, raw in reader.messages(connections):  # noqa: B007
                     meter.add("entities", 1)
@@ -57,17 +57,17 @@ def last_map(source: Source, meter: Meter) -> Any:
         if bytes(raw[:4]) == _ZSTD:
             raise MapError("its messages are packed one by one: unpack the bag first (ros2 bag convert)", source.name)
         if first:
-            return get_typestore(Stores.ROS1_NOETIC).deserialize_ros1(raw, KIND)
-        return get_typestore(Stores.LATEST).deserialize_cdr(raw, KIND)
+            return get_typestore(Stores.ROS1_NOETIC).deserialize_ros1(raw, MAP_TYPE)
+        return get_typestore(Stores.LATEST).deserialize_cdr(raw, MAP_TYPE)
     except FormatError:
         raise
-    except Exception as error:  # of damaged bags the library raises whatever comes
+    except Exception as error:  # the library raises all kinds of exceptions for damaged bags
         reason = shown(error, 200) if str(error) else type(error).__name__
         raise MapError(f"the bag cannot be read: {reason}", source.name) from None
 
 
 def _check_database(path: Path) -> None:
-    """Refuse a database that would compute: in a bag there are tables and indices only."""
+    """Refuse databases with views, triggers or computed columns: a bag has tables and indices only."""
     with contextlib.closing(sqlite3.connect(f"file:{urllib.parse.quote(str(path))}?immutable=1", uri=True)) as database:
         rows = database.execute("SELECT type, coalesce(sql, '') FROM sqlite_master LIMIT 1000").fetchall()
     for kind, sql in rows:
@@ -78,7 +78,7 @@ def _check_database(path: Path) -> None:
 
 @contextlib.contextmanager
 def _bounded(meter: Meter) -> Iterator[None]:
-    """While this lasts the library counts what it unpacks, before it has it."""
+    """Context in which the library decompresses through bounded decompressors, which count bytes before keeping them."""
     from rosbags.rosbag1 import reader as first
     from rosbags.rosbag2 import storage_mcap as second
 
@@ -100,18 +100,18 @@ def _bounded(meter: Meter) -> Iterator[None]:
         meter.add("unpacked", len(data))
         return data
 
-    ours: dict[str, Callable[..., bytes]] = {
+    bounded: dict[str, Callable[..., bytes]] = {
         "": plain, "none": plain, "lz4": lz4, "zstd": zstd, "bz2": lambda data: _unpack(bz2.BZ2Decompressor(), data, meter),
     }  # fmt: skip
     with _LOCK:
-        theirs = [(table, dict(table)) for table in tables]
+        originals = [(table, dict(table)) for table in tables]
         try:
-            for table, usual in theirs:
-                table.update({name: ours[name] for name in usual if name in ours})
+            for table, original in originals:
+                table.update({name: bounded[name] for name in original if name in bounded})
             yield
         finally:
-            for table, usual in theirs:
-                table.update(usual)
+            for table, original in originals:
+                table.update(original)
 
 
 def _unpack(machine: Any, data: bytes, meter: Meter) -> bytes:

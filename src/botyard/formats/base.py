@@ -1,4 +1,4 @@
-"""What every reader of map and world files gets and gives."""
+"""The interface of readers of map and world files: options, sources, and the descriptor of a format."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from botyard.model.world import World
 from botyard.names import shown
 
 Warn = Callable[[str], None]
-POINT: Final = 0.02
-"""Edge of a map point whose file does not give it, m (decisions, "Time and repeatability")."""
+DEFAULT_POINT_SIZE: Final = 0.02
+"""Edge of a map point where the file gives none, m (decisions, "Time and repeatability")."""
 
 
-def _nobody(_text: str) -> None:
-    """Nobody wants to know."""
+def _ignore(_text: str) -> None:
+    """Discard a warning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a user may say about a file that does not say it itself.
+    """Reading options: what a file does not say itself, limits, and the receiver of warnings.
 
     Attributes
     ----------
     resolution : float or None
-        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: what is usual for the format.
+                Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the format's default.
     threshold : float
-        Pixels of a plain image are solid if they are darker than this, 0 (black) … 1 (white).
+                Pixels of a plain image are occupied if they are darker than this, 0 (black) … 1 (white).
     invert : bool
-        Light pixels are solid instead.
+                Light pixels are occupied instead.
     planar : bool or None
         Coordinates of GeoJSON are metres (True), degrees (False), or what they look like (None).
     lines_chunk, points_chunk : int
-        So many lines or points of an ArMap are read at a time; in between other threads get their turn (MAP-016).
+                Lines or points of an ArMap that are parsed at a time; between chunks other threads can run (MAP-016).
     budget : Budget
         The limits of what is read.
     warn : callable
-        Receives a line for everything that was skipped, doubted or assumed.
+                Called with a line of text for everything that was skipped, doubted or assumed.
     is_program : callable
-        Whether there is a controller of a name.
+                Whether a controller of a given name exists.
     """
 
     resolution: float | None = None
@@ -55,19 +55,19 @@ class Options:
     lines_chunk: int = 10_000
     points_chunk: int = 100_000
     budget: Budget = Budget()
-    warn: Warn = _nobody
+    warn: Warn = _ignore
     is_program: Callable[[str], bool] = lambda _name: True
 
     def scale(self, usual: float, name: str, what: str) -> float:
-        """The size of `what` in m: the one asked for, or the `usual` one, which the user is told."""
+        """The size of `what`, m: the one requested, or the `usual` one, with a warning."""
         if self.resolution is not None:
             return self.resolution
         self.warn(f"{name}: taken as {usual:g} m {what} (--resolution says otherwise)")
         return usual
 
 
-LISTED: Final = 5
-"""So many files are named in a message."""
+MAX_LISTED: Final = 5
+"""Files that are named in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class Source:
     name : str
         Its name or path, for messages.
     data : bytes
-        What is in it.
+                Its contents.
     path : Path or None
-        Where it is; None: it is not on this machine, and neither is what it refers to.
+                Its path; None: it was uploaded, so files that it refers to are not available.
     root : Path or None
-        It may refer to nothing outside of this folder; None: to any file.
+                References are confined to this folder; None: to any file.
     """
 
     name: str
@@ -126,14 +126,14 @@ class Source:
         path = self.path.parent / name
         if self.root is None or self._is_inside(path):
             return path
-        # who packs files, or drops them together, has left their folders behind; and other systems know no capital letters
+        # uploads and archives often lose folders, and some file systems ignore case: match by the bare file name
         last = name.replace("\\", "/").rpartition("/")[2]
         there = sorted(p for p in self.path.parent.iterdir() if p.is_file() and p != self.path)
         for same in (str, str.casefold):
             for path in there:
                 if same(path.name) == same(last) and self._is_inside(path):
                     return path
-        listed = ", ".join(shown(p.name) for p in there[:LISTED]) + (", …" if len(there) > LISTED else "")
+        listed = ", ".join(shown(p.name) for p in there[:MAX_LISTED]) + (", …" if len(there) > MAX_LISTED else "")
         beside = f"beside this file there is {listed}" if listed else "this file is alone in its folder"
         raise MapError(f'{what} "{shown(name)}" is not in the archive: {beside}', self.name)
 
@@ -144,7 +144,7 @@ class Source:
 
 
 def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapError) -> bytes:
-    """What is in a file of this machine. Only plain files are read: of a device or a pipe there may be no end.
+    """Contents of a local file. Only regular files are read: a device or a pipe may be endless.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapErr
         Of the class `error`: it cannot be read; `BudgetError`: it is larger than allowed.
     """
     try:
-        # O_NONBLOCK: opening a pipe would wait for somebody who writes
+        # O_NONBLOCK: opening a pipe would wait for a writer
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         try:
             about = os.fstat(handle)
@@ -160,7 +160,7 @@ def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapErr
                 raise error("expected a file, found a folder, a device or a pipe", path)
             meter.check("bytes", about.st_size, path=str(path))
             with open(handle, "rb", closefd=False) as file:
-                data = file.read(int(min(meter.budget.bytes, sys.maxsize - 1)) + 1)  # it may grow meanwhile
+                data = file.read(int(min(meter.budget.bytes, sys.maxsize - 1)) + 1)  # it may have grown since fstat
         finally:
             os.close(handle)
     except ValueError as problem:  # a null character in a name
@@ -172,7 +172,7 @@ def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapErr
 
 
 def read_source(path: str | Path, budget: Budget = Budget()) -> Source:
-    """Read a file of this machine.
+    """Read a local file.
 
     Raises
     ------
@@ -185,20 +185,20 @@ def read_source(path: str | Path, budget: Budget = Budget()) -> Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A format of map or world files.
+    """Descriptor of a format of map or world files.
 
     Attributes
     ----------
     name : str
         Short name, as in ``botyard convert --from``.
     about : str
-        One line for people.
+                One line of description.
     suffixes : tuple of str
         In lower case, with the dot.
     read : callable
-        Makes a world of a file.
+                Reads a source into a `World`.
     fits : callable
-        Whether a file whose suffix fits is really of this format.
+                Whether a file with a matching suffix is really of this format (sniffer).
     extras : mapping of str to str
         Suffix → the extra (`botyard.extras`) without which files of that suffix cannot be read.
     """
@@ -211,4 +211,4 @@ class Format:
     extras: Mapping[str, str] = field(default_factory=dict)
 
 
-__all__ = ["POINT", "Format", "Options", "Source", "Warn", "read_bytes", "read_source"]
+__all__ = ["DEFAULT_POINT_SIZE", "Format", "Options", "Source", "Warn", "read_bytes", "read_source"]

@@ -21,8 +21,8 @@ from botyard.model.world import World
 SUFFIXES: Final = (
     ".png", ".pgm", ".pbm", ".ppm", ".pnm", ".bmp", ".gif", ".jpg", ".jpeg", ".tif", ".tiff", ".webp",
 )  # fmt: skip
-PIXEL: Final = 0.05
-"""Usual size of a pixel, m: that of maps made by SLAM."""
+DEFAULT_PIXEL: Final = 0.05
+"""Default size of a pixel, m: that of most maps made by SLAM."""
 
 
 def solid_pixels(source: Source, options: Options, meter: Meter | None = None) -> NDArray[np.bool_]:
@@ -48,7 +48,7 @@ def read(source: Source, options: Options) -> World:
         It is no image, or too large.
     """
     meter = Meter(options.budget, source.name)
-    size = options.scale(PIXEL, source.name, "a pixel")
+    size = options.scale(DEFAULT_PIXEL, source.name, "a pixel")
     solid = solid_pixels(source, options, meter)
     meter.check("extent", max(solid.shape) * size)
     segments = mask_to_segments(solid, lambda n: meter.add("vertices", 2 * n)) * size
@@ -60,7 +60,7 @@ def read(source: Source, options: Options) -> World:
 def read_points(source: Source, options: Options) -> Scene:
     """The same as scan points, one for each solid pixel (TOL-001)."""
     meter = Meter(options.budget, source.name)
-    size = options.scale(PIXEL, source.name, "a pixel")
+    size = options.scale(DEFAULT_PIXEL, source.name, "a pixel")
     solid = solid_pixels(source, options, meter)
     meter.add("vertices", int(np.count_nonzero(solid)))
     rows, columns = np.nonzero(solid)
@@ -68,4 +68,4 @@ def read_points(source: Source, options: Options) -> Scene:
     return Scene(name=source.stem, source=source.name, points=points, resolution=size)
 
 
-__all__ = ["PIXEL", "SUFFIXES", "read", "read_points", "solid_pixels"]
+__all__ = ["DEFAULT_PIXEL", "SUFFIXES", "read", "read_points", "solid_pixels"]

@@ -1,8 +1,8 @@
-"""How much a file may ask for: limits that every reader checks before it spends the memory or the time.
+"""Resource limits of reading files: every reader checks them before it spends the memory or the time.
 
-A file is data from a stranger, and a few lines of it can stand for billions of things (aliases of YAML, inserted blocks of a drawing, an
-archive of zeros, a count). Each reader counts with a `Meter` what it is about to make; the limit that is passed is named in the error,
-with what was found and the option that raises it. There is no limit of time here: every reader's time follows what it counts.
+Files are untrusted, and a few lines can expand to billions of objects (YAML aliases, inserted blocks of a drawing, a zip bomb, a huge
+count). Each reader counts with a `Meter` what it is about to make; the error names the limit that is exceeded, what was found, and the
+option that raises it. There is no time limit: each reader's time is bounded by what it counts.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Budget:
     entities : int
         Things that a file describes: values of YAML, models of Stage, objects of a drawing, features of GeoJSON, lines of a header.
     nesting : int
-        How deep things stand in each other.
+                Depth of nested structures.
     references : int
-        How often something that is described once is used: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
+                Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
     cells : int
         Pixels of pictures and cells of grids.
     vertices : int
         Points, and ends of lines: two for a wall, one for each corner of an outline and for each scan point.
     robots : int
-        Robots and moving things.
+                Robots and movable objects.
     beams : int
         Beams of all lasers, sonar rings and ray sensors of all robots.
     extent : float
@@ -85,7 +85,7 @@ class Budget:
                 raise ArgumentError(f"{field.name}: expected a number of 0 or more, found {shown(repr(value), 40)}")
 
     def raised(self, texts: Iterable[str]) -> Budget:
-        """These limits with others in their place.
+        """A copy with some limits replaced.
 
         Parameters
         ----------
@@ -132,11 +132,11 @@ WHAT: Final = {
     "beams": "beams of sensors",
     "extent": "m across, or from the origin",
 }
-"""The limits' names, and what each of them counts, for messages."""
+"""What each limit counts, for messages."""
 
 
 class Meter:
-    """What one reader has made so far of a file and of those that it refers to.
+    """Counts what a reader makes of a file and of those that it refers to, against a budget.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Meter:
     path : str
         The file, for messages.
     error : type of FormatError
-        The errors of this format: what is raised is one of these too, with their exit status.
+                Error class of the format: budget errors are instances of it, too, with its exit status.
     """
 
     __slots__ = ("_count", "_error", "budget", "path")
@@ -157,12 +157,12 @@ class Meter:
         self._count: dict[str, float] = {}
 
     def add(self, limit: str, number: float, line: int | None = None, path: str | None = None) -> None:
-        """Count so many more of a limit's things, before they are made.
+        """Count `number` more items of a limit, before they are made.
 
         Raises
         ------
         BudgetError
-            More than are allowed, all together.
+                        The total exceeds the limit.
         """
         total = self._count.get(limit, 0) + number
         self._count[limit] = total
@@ -174,16 +174,16 @@ class Meter:
         Raises
         ------
         BudgetError
-            It is more than allowed, or no number.
+                        It exceeds the limit, or is NaN.
         """
-        most = getattr(self.budget, limit)
-        if not found <= most:
+        allowed = getattr(self.budget, limit)
+        if not found <= allowed:
             raise self.error(limit, found, line, path)
 
     def error(self, limit: str, found: float, line: int | None = None, path: str | None = None) -> BudgetError:
-        """The error that says which limit, how much was found, and which option raises it."""
-        most = getattr(self.budget, limit)
-        reason = f"too large: {found:.10g} {WHAT[limit]}, and at most {most:.10g} are read ({OPTION} {limit}=NUMBER raises that)"
+        """The error for an exceeded limit: its name, what was found, and the option that raises it."""
+        allowed = getattr(self.budget, limit)
+        reason = f"too large: {found:.10g} {WHAT[limit]}, and at most {allowed:.10g} are read ({OPTION} {limit}=NUMBER raises that)"
         return budget_error(self._error)(reason, self.path if path is None else path, line, limit=limit, found=found)
 
 

@@ -1,6 +1,6 @@
 """Floor plans of drawing programs, SVG and DXF (extra "drawings"): every line, polyline, arc, curve and block is a wall.
 
-Words in the name of a layer (SVG: a group's label or id) say who sees what is on it: ``glass`` or ``nolaser`` (lasers do not),
+Words in the name of a layer (SVG: a group's label or id) set the visibility of what is on it: ``glass`` or ``nolaser`` (lasers do not),
 ``nosonar``, ``reflector`` (bright for lasers), ``noobstacle`` (robots drive through), ``ignore`` (not there at all); so
 ``windows_glass`` is solid and seen by sonar alone. Layers that are off or frozen are not there either.
 """
@@ -21,17 +21,17 @@ from botyard.model.obstacles import Returns
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.model.world import World
 
-UNIT: Final = 0.01
-"""Usual size of a unit of a drawing that does not say it, m: centimetres."""
-SAG: Final = 0.005
-"""Curves become chords that are nowhere farther from them than this, m."""
+DEFAULT_UNIT: Final = 0.01
+"""Default size of a drawing's unit where the file gives none, m: centimetres."""
+MAX_SAGITTA: Final = 0.005
+"""Greatest distance of a curve from the chords that approximate it, m."""
 MAX_CHORDS: Final = 400
 Line = list[tuple[float, float]]
 _WORD = re.compile(r"[a-z]+")
 
 
 def layer_returns(name: str) -> Returns | None:
-    """Who sees what is on a layer of this name; None: nobody, it is not there."""
+    """Visibility of what is on a layer of this name; None: the layer is ignored."""
     words = set(_WORD.findall(name.lower()))
     if words & {"ignore", "defpoints"}:
         return None
@@ -40,9 +40,9 @@ def layer_returns(name: str) -> Returns | None:
 
 
 def chords(length: float, turn: float) -> int:
-    """Into how many chords to cut a curve of a length, m, that turns by an angle, rad."""
+    """Number of chords for a curve of a length, m, that turns by an angle, rad."""
     radius = length / max(turn, 1e-9)
-    step = 2.0 * math.acos(max(0.0, 1.0 - SAG / max(radius, SAG)))
+    step = 2.0 * math.acos(max(0.0, 1.0 - MAX_SAGITTA / max(radius, MAX_SAGITTA)))
     return max(1, min(MAX_CHORDS, math.ceil(turn / max(step, 1e-3))))
 
 
@@ -85,8 +85,8 @@ def to_world(layers: dict[str, list[Line]], source: Source, unit: float, options
 
 
 def missing(source: Source) -> MapError:
-    """The error of an installation without the extra."""
+    """The error for an installation without the extra."""
     return MapError(lacking("a drawing", "drawings"), source.name)
 
 
-__all__ = ["SAG", "UNIT", "Line", "chords", "layer_returns", "missing", "to_world"]
+__all__ = ["DEFAULT_UNIT", "MAX_SAGITTA", "Line", "chords", "layer_returns", "missing", "to_world"]

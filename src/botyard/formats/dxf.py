@@ -15,7 +15,7 @@ from typing import Any, Final
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
-from botyard.formats.drawing import SAG, UNIT, Line, missing, to_world
+from botyard.formats.drawing import DEFAULT_UNIT, MAX_SAGITTA, Line, missing, to_world
 from botyard.model.world import World
 from botyard.names import shown
 
@@ -71,7 +71,7 @@ def read(source: Source, options: Options) -> World:
         _leave_out(document)
         _count_blocks(document, meter)
         if not known:
-            size = options.scale(UNIT, source.name, "a unit of the drawing")
+            size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
         layers: dict[str, list[Line]] = {}
         for layer, points in _lines(document.modelspace(), hidden, size, meter):
             layers.setdefault(layer, []).append(points)
@@ -166,7 +166,7 @@ def _lines(entities: Iterable[Any], hidden: set[str], size: float, meter: Meter)
     for entity in _parts(entities, meter):
         if entity.dxf.layer in hidden or not _is_of_use(entity, size, meter):
             continue
-        shape = make_primitive(entity, SAG / size)
+        shape = make_primitive(entity, MAX_SAGITTA / size)
         curve = entity.dxftype() in _CURVES  # has been looked at already; its path would be one more way to draw it
         if not curve and (
             shape.is_empty or (shape.path is not None and not _is_near(shape.path.control_vertices(), size, meter))

@@ -239,7 +239,7 @@ def _read_unpacked(source: Source, folder: Path, options: Options) -> World:
         inside = Source(f"{source.name}/{shown(main.relative_to(folder), 200)}", inner.data, main, folder)
         return read_world(inside, told)
     except FormatError as error:
-        error.told(tell)
+        error.rewrite(tell)
         raise
     except BotyardError as error:
         error.args = tuple(tell(a) if isinstance(a, str) else a for a in error.args)

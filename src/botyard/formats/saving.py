@@ -21,7 +21,7 @@ import yaml
 from botyard.errors import BotyardError, FormatError, ModelError, WorldFileError
 from botyard.formats import armap
 from botyard.formats.armapscene import from_scene
-from botyard.formats.base import POINT, Options, read_bytes, read_source
+from botyard.formats.base import DEFAULT_POINT_SIZE, Options, read_bytes, read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import find_robot
 from botyard.formats.scenario import VERSION, home_of
@@ -408,7 +408,7 @@ def save(world: World, path: StrPath, *, overwrite: bool = False, refer: bool = 
             name, base, resolution = _called(found[0], path.parent), found[1], found[2]
         else:
             scene, name, base = _with_own_map(scene, path)
-            resolution = None if len(scene.points) or scene.resolution == POINT else scene.resolution
+            resolution = None if len(scene.points) or scene.resolution == DEFAULT_POINT_SIZE else scene.resolution
             table = _Table(replace(world, scene=scene))
         contents = table.made(base, name, resolution)
         text = yaml.dump(

@@ -18,7 +18,7 @@ import numpy as np
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
-from botyard.formats.drawing import UNIT, Line, chords, missing, to_world
+from botyard.formats.drawing import DEFAULT_UNIT, Line, chords, missing, to_world
 from botyard.model.world import World
 from botyard.names import shown
 
@@ -61,7 +61,7 @@ def read(source: Source, options: Options) -> World:
     layers: dict[str, list[Line]] = {}
     try:
         drawing = svg.SVG.parse(io.BytesIO(source.data), ppi=96)
-        size = options.scale(UNIT, source.name, "a unit of the drawing")
+        size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
         box = drawing.viewbox
         width, height = float(drawing.width or 0.0), float(drawing.height or 0.0)
         # the reader has scaled user units to pixels; back to what the drawing says

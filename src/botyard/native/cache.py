@@ -46,7 +46,7 @@ def cache_of(package: Package) -> Cache:
     except OSError:
         is_used = False
     if not is_used:
-        watch.lost = str(folder)
+        watch.unwritable_cache = str(folder)
     return Cache(folder, is_used)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 from botyard import arguments
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards, Electrics
-from botyard.devices.erring import attach_errors
+from botyard.devices.errormodels import attach_errors
 from botyard.devices.gripper import Gripper
 from botyard.devices.tables import under_table
 from botyard.devices.view import DeviceReader, View, has_columns

@@ -1,7 +1,7 @@
-"""Error models at work: of odometry before bodies move, of ranges when beams have been cast (see `botyard.model.devices.Errors`).
+"""Application of error models: to odometry before bodies move, to ranges after beams have been cast (see `botyard.model.devices.Errors`).
 
-A model is a device of the robot. Its errors are written into columns that are there anyway (`State.err`) or into readings, so that
-everybody who reads these gets the same.
+An error model is a device of the robot. Its errors go into the engine's own columns (`State.err`) or into the readings, so that all
+readers see the same values.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ MAX_FACTOR: Final = 1e3
 
 
 class OdometryErrors(Table):
-    """The robots whose odometry errs by a model of their own. What the models remember stands in tables of theirs."""
+    """The robots whose odometry has an error model of its own. The state of the models is in tables of theirs."""
 
     name = "odometry_error"
     optional = True
     columns: ClassVar = {}
 
     def plan(self, engine: Engine) -> None:
-        """Write the errors of this step, where a client has not switched them off."""
+        """Write this step's odometry errors, unless a client has switched them off."""
         state = engine.state
         for row in self.rows:
             body = int(self.body[row.number])
             if state.err_mode[body] not in (OdometryErrorMode.NONE, OdometryErrorMode.PERFECT):
-                state.err_mode[body] = OdometryErrorMode.CONSTANT  # nothing else is drawn
+                state.err_mode[body] = OdometryErrorMode.CONSTANT  # so that the engine draws no errors of its own
                 state.err[body] = row.factors()  # type: ignore[attr-defined]
 
 
 class _OdometryRow(Row[OdometryErrors]):
-    """One robot, and its model."""
+    """One robot's error model of odometry."""
 
     def __init__(
         self, table: OdometryErrors, body: int, key: str, factors: Callable[[], tuple[float, float, float]]
@@ -51,7 +51,7 @@ class _OdometryRow(Row[OdometryErrors]):
 
 
 def _factors(reader: DeviceReader[Any], view: View) -> Callable[[], tuple[float, float, float]]:
-    """Errors of this step by a model; none at all from the step on in which it fails."""
+    """A function that gives a model's odometry errors of this step; zeros from the step on in which the model fails."""
     odometry = reader.kind.errors.odometry  # type: ignore[union-attr]
 
     def factors() -> tuple[float, float, float]:
@@ -79,7 +79,7 @@ def _bearings(bundles: Iterable[Bundle]) -> F8:
 
 
 def _distortion(reader: DeviceReader[Any], number: int) -> Callable[[tuple[Bundle, ...], F8], None]:
-    """What a model does to the ranges of a sensor, in place: those of beams that met nothing stay, and none leaves its limits."""
+    """A function that applies a model's errors to a sensor's ranges, in place, within its limits; beams that met nothing stay."""
     errors = reader.kind.errors
     view = reader._view.part(number)
     assert errors is not None
@@ -102,7 +102,7 @@ def _distortion(reader: DeviceReader[Any], number: int) -> Callable[[tuple[Bundl
 def attach_errors(
     readers: Iterable[DeviceReader[Any]], lasers: int, has_sonar: bool, engine: Engine, ranging: RangeDevices
 ) -> None:
-    """Put the error models of a new robot to work.
+    """Install the error models of a new robot.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def attach_errors(
 
 
 def _install_odometry(reader: DeviceReader[Any], engine: Engine) -> None:
-    view = reader._view.part(0, errs=True)  # exact sensors do not make odometry exact: it has a setting of its own
+    view = reader._view.part(0, errs=True)  # odometry has an error setting of its own, apart from that of the sensors
     view.memory = reader._view.memory
     table = engine.optional_table(OdometryErrors)
     row = engine.rows[view.body]
