@@ -54,20 +54,20 @@ def number(
     Parameters
     ----------
     value : object
-            An int, a float or a NumPy scalar; bool is refused.
-        what : str
-            Name of the argument.
-        low, high : float
-            Bounds, inclusive.
-        above : bool
-            Exclude `low` itself.
-        unit : str
-            Unit, for the message.
+        An int, a float or a NumPy scalar; bool is refused.
+    what : str
+        Name of the argument.
+    low, high : float
+        Bounds, inclusive.
+    above : bool
+        Exclude `low` itself.
+    unit : str
+        Unit, for the message.
 
     Raises
     ------
-        ArgumentError
-            `value` is not a finite number within the bounds.
+    ArgumentError
+        `value` is not a finite number within the bounds.
     """
     if not (_is_bool(value) or isinstance(value, (str, bytes))):
         try:

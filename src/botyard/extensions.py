@@ -26,7 +26,7 @@ class Extension(Generic[P, R]):
     Parameters
     ----------
     name : str
-                Its name in the registry (`provide`).
+        Its name in the registry (`provide`).
     declared : callable
         Signature and docstring.
     """

@@ -26,11 +26,11 @@ class Extra:
     Attributes
     ----------
     modules : tuple of str
-                Modules that it brings; it counts as installed when all of them are found.
+        Modules that it brings; it counts as installed when all of them are found.
     purpose : str
         What it is for.
     remark : str
-                A further hint for users who lack it.
+        A further hint for users who lack it.
     """
 
     modules: tuple[str, ...]

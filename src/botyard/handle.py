@@ -1,4 +1,4 @@
-"""What all objects have in common that a user holds of a simulation. A leaf."""
+"""Base class of the objects by which users access a simulation. A leaf."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import ClassVar, NoReturn
 
 
 class Handle:
-    """What a user holds of a simulation: it says what to call where it cannot be assigned to, and refuses to be copied by itself.
+    """A handle of a part of a simulation: read-only attributes name their setter in the error, and copying is refused.
 
-    A copy of a robot without its world would be half of something. Whole worlds can be copied, pickled and saved (`Simulation.clone`,
+    A copy of a robot would lack its world. Whole simulations can be copied, pickled and saved (`Simulation.clone`,
     `Simulation.save_state`).
     """
 
     _instead: ClassVar[Mapping[str, str]] = {}
-    """Attributes that are only read, and what to call to change what they tell of."""
+    """Read-only attributes, and the method that changes each one."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self._instead:

@@ -1,4 +1,4 @@
-"""Functions that are called with each piece of news."""
+"""A registry of callbacks (the observer pattern)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ T = TypeVar("T")
 
 
 class Listeners(Generic[T]):
-    """Functions that are called with each piece of news of a kind, in the order in which they were added; true if there are any.
+    """Listeners that are called with each event of a kind, in the order in which they were added; true if there are any.
 
-    An exception of one keeps the news from none of the others: it is logged with its trace.
+    An exception of one listener is logged with its traceback; the others are called all the same.
 
     Parameters
     ----------
     log : Logger
-        Told of exceptions.
+        Logger for exceptions.
     what : str
-        What they listen to, for the log.
+        Source of the events, for the log.
     ends_failed : bool
-        A listener that raises is unregistered: for records that must have no gap. Otherwise it is called again with the next news.
+        A listener that raises is unregistered: for records that must have no gap. Otherwise it is called again for the next event.
     """
 
     def __init__(self, log: logging.Logger, what: str, *, ends_failed: bool = False) -> None:
@@ -32,7 +32,7 @@ class Listeners(Generic[T]):
         return bool(self._all)
 
     def add(self, listener: Callable[[T], object]) -> Callable[[], None]:
-        """Call `listener` with all news from now on; what is returned unregisters it."""
+        """Register a listener; the returned function unregisters it."""
         self._all.append(listener)
 
         def unregister() -> None:
@@ -41,13 +41,13 @@ class Listeners(Generic[T]):
 
         return unregister
 
-    def tell(self, news: T) -> None:
-        """Call all listeners that are registered now; one that is added meanwhile is told of the next news."""
+    def tell(self, event: T) -> None:
+        """Call all listeners that are registered now; one that is added meanwhile is called for the next event."""
         for listener in tuple(self._all):
             try:
-                listener(news)
+                listener(event)
             except Exception:
-                end = " and is told no more" if self._ends_failed else ""
+                end = " and is unregistered" if self._ends_failed else ""
                 self._log.exception("internal error: a listener of %s failed%s: %r", self._what, end, listener)
                 if self._ends_failed and listener in self._all:
                     self._all.remove(listener)

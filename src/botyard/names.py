@@ -1,7 +1,7 @@
-"""Names and texts that others give: what a name may be, and how foreign text is shown. A leaf: imports only the errors.
+"""Validation of names, and escaping of untrusted text for logs and messages. A leaf: imports only the errors.
 
 Names come from files, clients, the page and ROS; they end up in log lines, terminal windows, web pages and topic names. One rule for
-all of them: 1 to 64 printable characters. So no name can begin a new line of a log, move a terminal's cursor, or turn text around.
+all of them: 1 to 64 printable characters. So no name can inject a line into a log, terminal escape sequences, or bidirectional controls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from botyard.errors import BotyardError, WorldError, escaped
 
 MAX_NAME: Final = 64
-"""Longest name of a robot or of another thing, characters."""
+"""Longest name of a robot or another object, characters."""
 
 
 def is_name(name: object) -> bool:
@@ -50,14 +50,14 @@ def check_name(name: object, what: str = "robot", error: type[BotyardError] = Wo
 
 
 def shown(text: object, limit: int = MAX_NAME) -> str:
-    """Foreign text as it may stand in a log line, a message or a window: escaped, and cut to `limit` characters with an ellipsis."""
+    """Untrusted text made safe for a log line, a message or a window: escaped, and cut to `limit` characters with an ellipsis."""
     raw = str(text)
     safe = escaped(raw[: limit + 1])
     return safe if len(raw) <= limit and len(safe) <= limit else safe[: limit - 1] + "…"
 
 
 def body_name(name: str) -> str:
-    """The name of the body of a thing of a map: files may call it as they like, its body's name obeys the rule for names."""
+    """A valid body name for an object of a map, whose name in the file may be anything."""
     found = shown(name)
     return found if is_name(found) else "box"
 

@@ -204,7 +204,7 @@ def test_a_ros_map_written_and_read_is_the_same(tmp_path: Path) -> None:
     solid[0, 0] = solid[-1, -1] = True
     rosmap.write(tmp_path / "m.yaml", solid, 0.05, (-1.0, 2.5, 0.0))
     with Image.open(tmp_path / "m.pgm") as image:
-        assert set(np.unique(np.asarray(image)).tolist()) == {0, rosmap.FREE}
+        assert set(np.unique(np.asarray(image)).tolist()) == {0, rosmap.FREE_PIXEL}
     scene = load_scene(tmp_path / "m.yaml")
     raster = rasterise(scene, 0.05)
     assert (raster.solid == solid).all()

@@ -161,7 +161,7 @@ def test_svg(text: str, limit: str) -> None:
         (f"<polygon points='1{' ' * 100_000}'/>", "blanks in a row"),
         (f"<style>{'a ' * 100_000}</style>", "braces that do not match"),
         (f"<style>a{{{' ' * 100_000}</style>", "braces that do not match"),
-        (f"<style>{'/*' * 100_000}</style>", "a remark in its style that does not end"),
+        (f"<style>{'/*' * 100_000}</style>", "a comment in its style that does not end"),
     ],
 )
 def test_svg_that_is_in_itself_or_takes_for_ever(inside: str, words: str) -> None:

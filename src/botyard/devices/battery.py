@@ -40,13 +40,13 @@ class Batteries(Table):
     pretended : (n,) float64
         Voltage that a test command has set, V; NaN: none.
     on_dock : (n,) int8
-                0 or 1: it is connected to a charger.
+        0 or 1: it is connected to a charger.
     capacity : (n,) float64
-                Energy when full, Wh; 0: it is not simulated, its charge never changes.
+        Energy when full, Wh; 0: it is not simulated, its charge never changes.
     idle_power, motor_power, charge_power : (n,) float64
         See `BatterySpec`, W.
     shutdown : (n,) float64
-                State of charge, %, below which the motors are switched off.
+        State of charge, %, below which the motors are switched off.
     """
 
     name = "battery"
@@ -138,7 +138,7 @@ class Battery(Row[Batteries]):
     spec : BatterySpec
         The model's battery. Without a capacity it never changes by itself.
     table : Batteries, optional
-                Table that holds its columns; without one it gets a table of its own.
+        Table that holds its columns; without one it gets a table of its own.
     body : int
         The robot's row.
     key : str

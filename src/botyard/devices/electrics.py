@@ -113,11 +113,11 @@ class Electrics(Row[Boards]):
     temperature_warning : bool
         Fault flag of the board.
     estop_pressed : bool
-                The emergency stop button is pressed; motors stay off until it is released and they are enabled again.
+        The emergency stop button is pressed; motors stay off until it is released and they are enabled again.
     joystick : Joystick
         Joystick.
     version : int
-                Grows with every change made through this object, so that reports can be cached until it changes.
+        Grows with every change made through this object, so that reports can be cached until it changes.
     """
 
     battery: Battery

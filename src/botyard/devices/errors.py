@@ -33,7 +33,7 @@ class NormalErrorsSpec(DeviceSpec):
         range_share : float
             Increase of that deviation for each m of range.
     bearing_deviation : float
-                Standard deviation of bearings, rad; for devices that report bearings, not for lasers.
+        Standard deviation of bearings, rad; for devices that report bearings, not for lasers.
     """
 
     type: str = field(default="normal_errors", init=False)
@@ -69,9 +69,9 @@ class WanderingOdometrySpec(DeviceSpec):
     Attributes
     ----------
     x, y, a : float
-                Standard deviation of the proportional error of each axis.
+        Standard deviation of the proportional error of each axis.
     time : float
-                Correlation time of the errors, s.
+        Correlation time of the errors, s.
     """
 
     type: str = field(default="wandering_odometry", init=False)

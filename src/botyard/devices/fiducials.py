@@ -59,11 +59,11 @@ class Fiducial:
     Attributes
     ----------
     id : int
-                Its identifier; 0 if it is too far away to be read.
+        Its identifier; 0 if it is too far away to be read.
     range, bearing : float
-                Polar coordinates of its centre in the sensor's frame: m, rad counter-clockwise.
+        Polar coordinates of its centre in the sensor's frame: m, rad counter-clockwise.
     pose : Pose
-                The marked body in the sensor's frame, m and rad.
+        The marked body in the sensor's frame, m and rad.
     """
 
     id: int

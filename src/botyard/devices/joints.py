@@ -50,7 +50,7 @@ class Joints(Table):
     low, high : (n,) float64
         Limits, rad or m; infinite for a joint without.
     endless : (n,) int8
-                0 or 1: a continuous joint, without limits; positions are reached the short way round.
+        0 or 1: a continuous joint, without limits; positions are reached the short way round.
     inertia, damping : (n,) float64
         See `JointSpec`.
     stiff : (n,) int8
@@ -155,7 +155,7 @@ class Joint(Row[Joints]):
     spec : JointSpec
         The joint.
     table : Joints, optional
-                Table that holds its columns; without one it gets a table of its own.
+        Table that holds its columns; without one it gets a table of its own.
     body : int
         Row of the body that carries its child.
     """
@@ -181,7 +181,7 @@ class Joint(Row[Joints]):
         Raises
         ------
         CommandError
-                    The value is not finite, or beyond ±`MAX_VALUE`.
+            The value is not finite, or beyond ±`MAX_VALUE`.
         """
         if not abs(value) <= MAX_VALUE:
             raise CommandError(f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, found {value:g}")

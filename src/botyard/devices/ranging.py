@@ -50,13 +50,13 @@ class Ranges(Table):
     stream : (n,) uint64
         Number of the device in the body's random streams.
     senses : (n,) uint16
-                `Visible` classes that it detects.
+        `Visible` classes that it detects.
     kind : (n,) int64
-                Index of its set of beams among those in use.
+        Index of its set of beams among those in use.
     size : (n,) int64
         Number of its readings.
     readers : (n,) int64
-                Number of its subscribers.
+        Number of its subscribers.
     """
 
     name = "range"
@@ -102,7 +102,7 @@ class Readings:
     Attributes
     ----------
     tick : int
-                Steps done when it was taken.
+        Steps done when it was taken.
     ranges : (n,) float64 array
         Ranges, m; the greatest range of the device where nothing was met. Read-only.
     returns : (n,) int16 array
@@ -162,7 +162,7 @@ class RangeDevices:
         stream : int
             Number of the device in the body's random streams.
         senses : Visible
-                        Classes that it detects.
+            Classes that it detects.
         bundles : sequence of Bundle
             Its beams.
 

@@ -53,15 +53,15 @@ class View:
     Attributes
     ----------
     engine : Engine
-                The engine, for what this class does not offer.
+        The engine, for what this class does not offer.
     body : str
         Name of the robot.
     name : str
         Name of the device among those of the robot.
     errs : bool
-                Whether sensors of this simulation have errors.
+        Whether sensors of this simulation have errors.
     memory : Row or None
-                The device's saved state, if its kind has columns.
+        The device's saved state, if its kind has columns.
     """
 
     def __init__(
@@ -163,18 +163,18 @@ class View:
         bearings : (k,) float64 array
             Directions in the world, rad.
         reach : float
-                        Length of the rays, m.
+            Length of the rays, m.
         seen : (n,) bool array, optional
-                        Which bodies rays can hit; without it, those that lasers detect. The robot itself is never hit.
+            Which bodies rays can hit; without it, those that lasers detect. The robot itself is never hit.
         walls : Visible
-                        Classes of walls that rays can hit.
+            Classes of walls that rays can hit.
 
         Returns
         -------
         ranges : (k,) float64 array
-                        m; `reach` where nothing is hit.
+            m; `reach` where nothing is hit.
         rows : (k,) int64 array
-                        Row of the body that is hit; −1: a wall, −2: nothing.
+            Row of the body that is hit; −1: a wall, −2: nothing.
         """
         engine, at = self.engine, self.pose
         if seen is None:
@@ -227,7 +227,7 @@ def measured_by(errors: Errors[Any], spec: DeviceSpec, view: View, ranges: F8, b
     Raises
     ------
     DeviceError
-                The model raises, or does not return as many finite numbers.
+        The model raises, or does not return as many finite numbers.
     """
     assert errors.measured is not None
     try:
@@ -279,7 +279,7 @@ class DeviceReader(Handle, Generic[R]):
     name : str
         Its name among the devices of its robot.
     failure : Exception or None
-                Exception of its kind's code in a step; from then on it is disabled, and `read` raises a `DeviceError`.
+        Exception of its kind's code in a step; from then on it is disabled, and `read` raises a `DeviceError`.
     """
 
     def __init__(self, spec: DeviceSpec, view: View) -> None:
@@ -297,7 +297,7 @@ class DeviceReader(Handle, Generic[R]):
         Raises
         ------
         DeviceError
-                        The kind's code raises now, or has raised in an earlier step.
+            The kind's code raises now, or has raised in an earlier step.
         UnknownNameError
             The robot was removed.
         """
@@ -321,7 +321,7 @@ class DeviceReader(Handle, Generic[R]):
         Raises
         ------
         DeviceError
-                        The kind's code raises, or returns rows of another length.
+            The kind's code raises, or returns rows of another length.
         """
         try:
             rows = [tuple(row) for row in islice(self.kind.rows(reading), MAX_ROWS)]
@@ -343,9 +343,9 @@ class DeviceReader(Handle, Generic[R]):
         Parameters
         ----------
         what : str
-                        Name of the conversion, for the log.
+            Name of the conversion, for the log.
         make : callable
-                        The conversion; its arguments: spec and reading.
+            The conversion; its arguments: spec and reading.
         """
         try:
             return make(self.spec, self.read())

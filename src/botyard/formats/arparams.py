@@ -17,7 +17,7 @@ from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.geometry import Pose
 from botyard.model.accessories import TableIrSpec
-from botyard.model.devices import DeviceSpec, built_in_devices, is_usual, make_spec, parameters_of
+from botyard.model.devices import DeviceSpec, built_in_devices, is_default, make_spec, parameters_of
 from botyard.model.library import load_laser
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
@@ -57,7 +57,7 @@ class ArParams:
     path : str
         For messages.
     entries : list of Entry
-            All lines with a keyword, in file order.
+        All lines with a keyword, in file order.
     """
 
     path: str
@@ -171,7 +171,7 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
     Raises
     ------
     ModelFileError
-                A value is invalid; with file and line.
+        A value is invalid; with file and line.
     """
     n = params.number
     length, width = n("RobotLength", 500.0), n("RobotWidth", 400.0)
@@ -318,7 +318,7 @@ def _devices(params: ArParams) -> Iterable[DeviceSpec]:
             value = from_mm(value) if one.unit == "m" else from_deg(value) if one.unit == "rad" else value
             values[line.parameter] = hint(min(max(hint(value), one.low), one.high))
         spec = make_spec(device.name, **values)
-        if not spec.is_empty and not is_usual(spec):
+        if not spec.is_empty and not is_default(spec):
             yield spec
 
 

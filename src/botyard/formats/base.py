@@ -31,21 +31,21 @@ class Options:
     Attributes
     ----------
     resolution : float or None
-                Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the format's default.
+        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the format's default.
     threshold : float
-                Pixels of a plain image are occupied if they are darker than this, 0 (black) … 1 (white).
+        Pixels of a plain image are occupied if they are darker than this, 0 (black) … 1 (white).
     invert : bool
-                Light pixels are occupied instead.
+        Light pixels are occupied instead.
     planar : bool or None
         Coordinates of GeoJSON are metres (True), degrees (False), or what they look like (None).
     lines_chunk, points_chunk : int
-                Lines or points of an ArMap that are parsed at a time; between chunks other threads can run (MAP-016).
+        Lines or points of an ArMap that are parsed at a time; between chunks other threads can run (MAP-016).
     budget : Budget
         The limits of what is read.
     warn : callable
-                Called with a line of text for everything that was skipped, doubted or assumed.
+        Called with a line of text for everything that was skipped, doubted or assumed.
     is_program : callable
-                Whether a controller of a given name exists.
+        Whether a controller of a given name exists.
     """
 
     resolution: float | None = None
@@ -79,11 +79,11 @@ class Source:
     name : str
         Its name or path, for messages.
     data : bytes
-                Its contents.
+        Its contents.
     path : Path or None
-                Its path; None: it was uploaded, so files that it refers to are not available.
+        Its path; None: it was uploaded, so files that it refers to are not available.
     root : Path or None
-                References are confined to this folder; None: to any file.
+        References are confined to this folder; None: to any file.
     """
 
     name: str
@@ -192,13 +192,13 @@ class Format:
     name : str
         Short name, as in ``botyard convert --from``.
     about : str
-                One line of description.
+        One line of description.
     suffixes : tuple of str
         In lower case, with the dot.
     read : callable
-                Reads a source into a `World`.
+        Reads a source into a `World`.
     fits : callable
-                Whether a file with a matching suffix is really of this format (sniffer).
+        Whether a file with a matching suffix is really of this format (sniffer).
     extras : mapping of str to str
         Suffix → the extra (`botyard.extras`) without which files of that suffix cannot be read.
     """

@@ -44,15 +44,15 @@ class Budget:
     entities : int
         Things that a file describes: values of YAML, models of Stage, objects of a drawing, features of GeoJSON, lines of a header.
     nesting : int
-                Depth of nested structures.
+        Depth of nested structures.
     references : int
-                Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
+        Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
     cells : int
         Pixels of pictures and cells of grids.
     vertices : int
         Points, and ends of lines: two for a wall, one for each corner of an outline and for each scan point.
     robots : int
-                Robots and movable objects.
+        Robots and movable objects.
     beams : int
         Beams of all lasers, sonar rings and ray sensors of all robots.
     extent : float
@@ -145,7 +145,7 @@ class Meter:
     path : str
         The file, for messages.
     error : type of FormatError
-                Error class of the format: budget errors are instances of it, too, with its exit status.
+        Error class of the format: budget errors are instances of it, too, with its exit status.
     """
 
     __slots__ = ("_count", "_error", "budget", "path")
@@ -162,7 +162,7 @@ class Meter:
         Raises
         ------
         BudgetError
-                        The total exceeds the limit.
+            The total exceeds the limit.
         """
         total = self._count.get(limit, 0) + number
         self._count[limit] = total
@@ -174,7 +174,7 @@ class Meter:
         Raises
         ------
         BudgetError
-                        It exceeds the limit, or is NaN.
+            It exceeds the limit, or is NaN.
         """
         allowed = getattr(self.budget, limit)
         if not found <= allowed:

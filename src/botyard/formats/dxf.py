@@ -1,4 +1,4 @@
-"""Floor plans in DXF (extra "drawings"); which layer is seen by whom: `botyard.formats.drawing`.
+"""Floor plans in DXF (extra "drawings"); for the visibility of layers see `botyard.formats.drawing`.
 
 ezdxf reads the file. A few hundred bytes of it can stand for billions of lines (blocks in blocks, rows and columns of a block, circles
 as large as the solar system), so blocks are counted before they are taken apart, and curves are measured before they are cut into chords.
@@ -25,23 +25,23 @@ _SKIPPED: Final = frozenset(
         "WIPEOUT", "VIEWPORT", "LEADER", "MULTILEADER", "MLEADER", "TOLERANCE",
     }
 )  # fmt: skip
-"""Entities that are about the drawing, not in it."""
+"""Entities that annotate the drawing and are no geometry of it."""
 _BINARY: Final = b"AutoCAD Binary DXF"
 _END: Final = b"EOF"
 MAX_DEGREE: Final = 25
-"""Of a spline: the time to draw one grows with the square of it; drawing programs know up to 11."""
-MAX_FIT: Final = 1000
-"""A spline that is given by points on it alone has so many: its control points are found with a matrix of their square."""
-FIT: Final = 20
-"""So many cells of that matrix cost as much as a thing."""
-COPY: Final = 20
-"""A thing of a block costs as much as so many others each time its block is inserted: it is copied and moved, about 0.2 ms."""
+"""Highest degree of splines: the time to evaluate one grows with its square; drawing programs use up to 11."""
+MAX_FIT_POINTS: Final = 1000
+"""Fit points of a spline without control points: these are computed with a matrix of the square of that size."""
+FIT_CELLS_PER_ENTITY: Final = 20
+"""Cells of that matrix that cost as much time as an entity."""
+COPY_COST: Final = 20
+"""Cost of copying an entity of an inserted block, in entities: about 0.2 ms."""
 _CURVES: Final = frozenset({"CIRCLE", "ARC", "ELLIPSE", "SPLINE", "HELIX"})
 _PARTS: Final = {
     "vertices": 10, "lwpoints": 10, "attribs": 10,
     "control_points": 1, "fit_points": 1, "knots": 1, "weights": 1, "faces": 1, "edges": 1,
 }  # fmt: skip
-"""Attributes of the library's entities that hold as many parts as the file says, and as how many things a copy of a part counts."""
+"""Attributes of the library's entities whose length the file controls, and the cost of copying one element, in entities."""
 
 
 def read(source: Source, options: Options) -> World:
@@ -59,7 +59,7 @@ def read(source: Source, options: Options) -> World:
         raise missing(source) from None
     meter = Meter(options.budget, source.name)
     _check_end(source.data, source.name)
-    # a tag is two lines, or four bytes and more, and of each thing there are two at least
+    # a tag is two lines, or at least six bytes, and an entity has at least two tags
     tags = len(source.data) // 6 if source.data.startswith(_BINARY) else source.data.count(b"\n") // 2
     meter.check("entities", tags // 2)
     try:
@@ -68,7 +68,7 @@ def read(source: Source, options: Options) -> World:
         known = not options.resolution and bool(named) and named != InsertUnits.Unitless
         size = float(units.conversion_factor(InsertUnits(named), InsertUnits.Meters)) if known else 0.0
         hidden = {layer.dxf.name for layer in document.layers if layer.is_off() or layer.is_frozen()}
-        _leave_out(document)
+        _drop_skipped(document)
         _count_blocks(document, meter)
         if not known:
             size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
@@ -77,7 +77,9 @@ def read(source: Source, options: Options) -> World:
             layers.setdefault(layer, []).append(points)
     except FormatError:
         raise
-    except Exception as error:  # of damaged files the library raises whatever comes, AssertionError among it
+    except (
+        Exception
+    ) as error:  # the library raises all kinds of exceptions for damaged files, AssertionError among them
         reason = shown(error, 200) if str(error) else type(error).__name__
         raise MapError(f"not a DXF drawing that can be read: {reason}", source.name) from None
     return to_world(layers, source, size, options, meter)
@@ -91,15 +93,15 @@ def _check_end(data: bytes, name: str) -> None:
         raise MapError(f"expected EOF at the end of the file, found none: {what}", name, line)
 
 
-def _leave_out(document: Any) -> None:
-    """Take out of blocks what is not drawn: the library would copy it each time a block is inserted."""
+def _drop_skipped(document: Any) -> None:
+    """Remove skipped entities from blocks: the library would copy them each time a block is inserted."""
     for block in document.blocks:
         space = block.entity_space
         space.entities = [e for e in space.entities if e.dxftype() not in _SKIPPED]
 
 
 def _parts_of(entity: Any) -> int:
-    """What a copy of the points, knots, faces and the like of an entity counts."""
+    """Cost of copying an entity's points, knots, faces and the like, in entities."""
     total = 0
     for name, weight in _PARTS.items():
         value = getattr(entity, name, None)
@@ -111,7 +113,7 @@ def _parts_of(entity: Any) -> int:
 
 
 def _count_blocks(document: Any, meter: Meter) -> None:
-    """Count what all inserted blocks come to, before any of them is taken apart.
+    """Count what all inserted blocks expand to, before any of them is expanded.
 
     Raises
     ------
@@ -125,7 +127,7 @@ def _count_blocks(document: Any, meter: Meter) -> None:
         inserts: list[tuple[str, int]] = []
         numbers[name] = 0
         for entity in entities:
-            numbers[name] += COPY + _parts_of(entity) if name else 1
+            numbers[name] += COPY_COST + _parts_of(entity) if name else 1
             if entity.dxftype() == "INSERT" and entity.dxf.name is not None:
                 rows, columns = int(entity.dxf.row_count), int(entity.dxf.column_count)
                 times = 1 if entity.mcount <= 1 else max(rows, 1) * max(columns, 1)
@@ -134,9 +136,9 @@ def _count_blocks(document: Any, meter: Meter) -> None:
 
     for block in document.blocks:
         look_at(document.blocks.key(block.name), block)
-    look_at("", document.modelspace())  # no block is called so
+    look_at("", document.modelspace())  # no block has an empty name
 
-    totals: dict[str, tuple[int, int]] = {}  # of a block: uses of blocks, things
+    totals: dict[str, tuple[int, int]] = {}  # of each block: uses of blocks, entities
     path: list[tuple[str, Iterator[tuple[str, int]]]] = [("", iter(contents[""]))]
     inside = {""}
     while path:
@@ -164,10 +166,12 @@ def _lines(entities: Iterable[Any], hidden: set[str], size: float, meter: Meter)
     from ezdxf.disassemble import make_primitive
 
     for entity in _parts(entities, meter):
-        if entity.dxf.layer in hidden or not _is_of_use(entity, size, meter):
+        if entity.dxf.layer in hidden or not _is_usable(entity, size, meter):
             continue
         shape = make_primitive(entity, MAX_SAGITTA / size)
-        curve = entity.dxftype() in _CURVES  # has been looked at already; its path would be one more way to draw it
+        curve = (
+            entity.dxftype() in _CURVES
+        )  # checked by `_is_usable`; computing its path would flatten it a second time
         if not curve and (
             shape.is_empty or (shape.path is not None and not _is_near(shape.path.control_vertices(), size, meter))
         ):
@@ -185,13 +189,13 @@ def _lines(entities: Iterable[Any], hidden: set[str], size: float, meter: Meter)
 
 
 def _work(entity: Any) -> int:
-    """A point of a curve costs as much as so many things: of a spline about as many as its degree."""
+    """Cost of computing a point of a curve, in entities: for a spline about its degree."""
     kind = entity.dxftype()
     return 1 + int(entity.dxf.degree) if kind in ("SPLINE", "HELIX") else 2 if kind == "ELLIPSE" else 1
 
 
 def _parts(entities: Iterable[Any], meter: Meter) -> Iterator[Any]:
-    """Simple things: blocks, multiple lines and the like are taken apart."""
+    """Simple entities: blocks, multiple lines and other compound entities are expanded."""
     from ezdxf.protocols import SupportsVirtualEntities
 
     stack = [iter(entities)]
@@ -203,7 +207,7 @@ def _parts(entities: Iterable[Any], meter: Meter) -> Iterator[Any]:
         kind = entity.dxftype()
         if kind in _SKIPPED:
             continue
-        meter.add("entities", 1 if len(stack) == 1 else COPY + _parts_of(entity))
+        meter.add("entities", 1 if len(stack) == 1 else COPY_COST + _parts_of(entity))
         if kind == "INSERT" and entity.mcount > 1:
             stack.append(iter(entity.multi_insert()))
         elif isinstance(entity, SupportsVirtualEntities):
@@ -214,8 +218,8 @@ def _parts(entities: Iterable[Any], meter: Meter) -> Iterator[Any]:
             yield entity
 
 
-def _is_of_use(entity: Any, size: float, meter: Meter) -> bool:
-    """Whether a curve can be cut into chords: it is finite, of a size that a world may have, and no harder than drawing programs make it.
+def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
+    """Whether a curve can be approximated by chords: it is finite, within the allowed extent, and not too complex.
 
     Raises
     ------
@@ -230,10 +234,14 @@ def _is_of_use(entity: Any, size: float, meter: Meter) -> bool:
     elif kind in ("SPLINE", "HELIX"):
         if not 1 <= dxf.degree <= MAX_DEGREE:
             raise MapError(f"a spline of degree {dxf.degree}: expected 1 … {MAX_DEGREE}", meter.path)
-        if not len(entity.control_points) and len(entity.fit_points) > MAX_FIT:
-            raise MapError(f"a spline of {len(entity.fit_points)} fit points: expected at most {MAX_FIT}", meter.path)
-        meter.add("entities", len(entity.fit_points) ** 2 // FIT)
-        far = sum(map(abs, (*map(float, entity.knots), *map(float, entity.weights)))) * 0.0  # no number if one is none
+        if not len(entity.control_points) and len(entity.fit_points) > MAX_FIT_POINTS:
+            raise MapError(
+                f"a spline of {len(entity.fit_points)} fit points: expected at most {MAX_FIT_POINTS}", meter.path
+            )
+        meter.add("entities", len(entity.fit_points) ** 2 // FIT_CELLS_PER_ENTITY)
+        far = (
+            sum(map(abs, (*map(float, entity.knots), *map(float, entity.weights)))) * 0.0
+        )  # NaN if one is NaN or infinite
         for points in (entity.control_points, entity.fit_points):
             far += max((abs(float(v)) for p in points for v in tuple(p)[:2]), default=0.0)
     else:
@@ -245,7 +253,7 @@ def _is_of_use(entity: Any, size: float, meter: Meter) -> bool:
 
 
 def _is_near(corners: Iterable[Any], size: float, meter: Meter) -> bool:
-    """Whether points are finite; they must not be too far away."""
+    """Whether points are finite; a budget error if one is beyond the allowed extent."""
     far = 0.0
     for corner in corners:
         x, y = abs(corner.x), abs(corner.y)

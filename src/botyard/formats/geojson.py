@@ -35,7 +35,7 @@ def fits(source: Source) -> bool:
 
 
 class _Collector:
-    """Walks through the objects of a file."""
+    """Collects lines and points from the nested objects of a file."""
 
     def __init__(self, name: str, meter: Meter) -> None:
         self._name = name
@@ -110,14 +110,14 @@ class _Collector:
 
 
 def _earth_centred(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points of the ellipsoid in the Earth-centred frame, (n, 3), m; from radians."""
+    """Points of the ellipsoid in the Earth-centred frame (ECEF), (n, 3), m; angles in rad."""
     n = _SEMI_MAJOR / np.sqrt(1.0 - _E2 * np.sin(latitude) ** 2)
     x, y = n * np.cos(latitude) * np.cos(longitude), n * np.cos(latitude) * np.sin(longitude)
     return np.stack([x, y, n * (1.0 - _E2) * np.sin(latitude)], axis=-1)
 
 
 def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoReference]:
-    """Longitudes and latitudes, (n, 2), degrees, as metres east and north in the tangent plane at their middle; and that."""
+    """Project longitudes and latitudes, (n, 2), degrees, to metres east and north in the tangent plane at their centre; and the centre."""
     longitude, latitude = (float(v) for v in (points.min(axis=0) + points.max(axis=0)) / 2.0)
     lon, lat = from_deg(longitude), from_deg(latitude)
     away = _earth_centred(*np.radians(points).T) - _earth_centred(np.array(lon), np.array(lat))
@@ -136,7 +136,7 @@ def read(source: Source, options: Options) -> World:
     """
     meter = Meter(options.budget, source.name)
     text = source.text
-    meter.add("vertices", 2 * text.count("["))  # more than there are: each position has a bracket of its own
+    meter.add("vertices", 2 * text.count("["))  # an upper bound: each position has a bracket of its own
     root = loads(text, meter)
     found = _Collector(source.name, meter)
     found.object(root, "$", {})

@@ -1,4 +1,4 @@
-"""Reading pictures as maps: grey values, and which pixels are solid."""
+"""Decoding of images for maps: bounded in size, converted to grey values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from botyard.formats.budget import Meter
 from botyard.names import shown
 
 FORMATS: Final = ("PNG", "PPM", "BMP", "DIB", "GIF", "JPEG", "TIFF", "WEBP")
-"""What is taken for a picture, whatever its name: other formats of the library start programs (EPS) or are of no use as maps."""
+"""Image formats that are decoded, whatever the file's name: others of the library run programs (EPS) or are useless as maps."""
 _LOCK: Final = threading.Lock()
-_BAND: Final = 4_000_000
-"""Pixels of a coloured picture that are worked on at a time."""
+_BAND_PIXELS: Final = 4_000_000
+"""Pixels of a colour image that are converted at a time: bounds the memory."""
 
 
 def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") -> NDArray[np.uint8]:
@@ -32,7 +32,7 @@ def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") ->
     source : Source
         The file.
     meter : Meter
-        Counts its pixels, before they are unpacked.
+        Counts its pixels, before they are decoded.
     what : str
         What it is, for messages.
 
@@ -49,7 +49,7 @@ def read_grey(source: Source, meter: Meter, *, what: str = "the map's image") ->
 
 @contextlib.contextmanager
 def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Image]:
-    """A picture of the library, of a size that is allowed; what goes wrong while it is open is told as of this file.
+    """Open an image within the budget; errors while it is open are raised as `MapError` of this file.
 
     Raises
     ------
@@ -63,13 +63,13 @@ def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Imag
             yield image
     except FormatError:
         raise
-    except Exception as error:  # of damaged files the library raises whatever comes
+    except Exception as error:  # the library raises all kinds of exceptions for damaged files
         reason = shown(error, 200) if str(error) else type(error).__name__
         raise MapError(f"{what} cannot be read: {reason}", source.name) from None
 
 
 def _open(data: bytes) -> Image.Image:
-    """The picture, of which only the header is read. Its size is for the caller to compare, whose limit can be raised."""
+    """Open an image: reads the header only. The library's own size limit is off, because the caller checks the budget's."""
     with _LOCK:
         usual, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
@@ -82,7 +82,7 @@ def _grey(image: Image.Image) -> NDArray[np.uint8]:
     if image.mode in ("1", "L"):
         return np.asarray(image.convert("L"))
     grey = np.empty((image.height, image.width), np.uint8)
-    rows = max(1, _BAND // image.width)
+    rows = max(1, _BAND_PIXELS // image.width)
     for top in range(0, image.height, rows):
         bottom = min(top + rows, image.height)
         grey[top:bottom] = _band(image.crop((0, top, image.width, bottom)))
@@ -90,7 +90,7 @@ def _grey(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def _band(image: Image.Image) -> NDArray[np.uint8]:
-    """Some rows."""
+    """Grey values of a band of rows."""
     if image.mode in ("I;16", "I;16L", "I;16B", "I;16N", "I"):
         high: NDArray[np.uint8] = (np.clip(np.asarray(image.convert("I")), 0, 65535) >> 8).astype(np.uint8)
         return high

@@ -1,4 +1,4 @@
-"""JSON files of strangers: as values of Python, or a clear error."""
+"""Bounded parsing of untrusted JSON, and short descriptions of values for messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botyard.names import shown
 
 
 def loads(text: str, meter: Meter, error: type[FormatError] = MapError) -> Any:
-    """The value of a JSON text. Its objects count as entities; how many values its arrays hold is for the caller to say.
+    """Parse a JSON text. Its objects count as entities; the caller counts the values of its arrays.
 
     Raises
     ------
@@ -26,12 +26,12 @@ def loads(text: str, meter: Meter, error: type[FormatError] = MapError) -> Any:
         raise error(f"not JSON: {problem.msg}", meter.path, problem.lineno) from None
     except RecursionError:
         raise meter.error("nesting", max(_depth(text), meter.budget.nesting + 1)) from None
-    except ValueError as problem:  # whole numbers of thousands of digits
+    except ValueError as problem:  # integers of thousands of digits
         raise error(f"not JSON: {shown(problem, 100)}", meter.path) from None
 
 
 def _depth(text: str) -> int:
-    """About how deep a text is nested: strings in it are not looked at. Only for the message."""
+    """Approximate nesting depth of a text (brackets in strings count too). Only for the message."""
     deepest = depth = 0
     for match in re.finditer(r"[\[\]{}]", text):
         depth += 1 if match[0] in "[{" else -1
@@ -40,7 +40,7 @@ def _depth(text: str) -> int:
 
 
 def brief(value: Any, limit: int = 60) -> str:
-    """How a value looks in a message: its beginning, on one line; never longer, however large or deep the value is."""
+    """A value shortened for a message: one line of bounded length, however large or deep the value is."""
     if isinstance(value, dict):
         inner = ", ".join(f"{shown(k, 20)}: …" for k, _ in zip(value, range(4), strict=False))
         return shown("{" + inner + (", …" if len(value) > 4 else "") + "}", limit)

@@ -1,4 +1,4 @@
-"""Where robot models come from: the library, ``.p`` and ``.toml`` files, and the definitions in the user's own folders.
+"""Search for robot models: the library, ``.p`` and ``.toml`` files, and definitions in the user's own folders.
 
 Users put their own models into ``~/.botyard/include`` (also ``~/.AMRISim/include`` and ``~/.MobileSim/include``): ``.toml`` and ``.p``
 files define the model of their name, any other file holds Stage definitions. Names of the library win, and then the first
@@ -51,7 +51,7 @@ def resource_folders() -> list[Path]:
 
 
 def missing_folders() -> list[str]:
-    """What is to be said of those that the environment names and that are not there."""
+    """Messages about folders that the environment names and that do not exist."""
     return [
         f"{variable} names a folder of models and maps that is not there: {shown(path, MAX_PATH)}"
         for variable, path in _named_folders().items()
@@ -60,7 +60,7 @@ def missing_folders() -> list[str]:
 
 
 def folders_without_models() -> list[str]:
-    """What is to be said of those that are there, but without the original's model file: only maps are found in them."""
+    """Messages about folders that exist but lack the original's model file: only maps are found in them."""
     return [
         f"{variable} names a folder without the original's models: there is no file {STOCK_FILE} in {shown(path, MAX_PATH)}"
         for variable, path in _named_folders().items()
@@ -85,11 +85,11 @@ class UserModels:
     Attributes
     ----------
     makers : dict
-        Model name → function that makes it (and may say what is wrong with it).
+        Model name → function that builds it, or raises what is wrong with it.
     problems : list of FormatError
         Files that could not be read at all.
     world : WorldFile
-        All Stage files together: also what they put into every world, and settings.
+        All Stage files merged: definitions, models that they put into every world, and settings.
     """
 
     makers: dict[str, Callable[[], RobotSpec]] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class UserModels:
 
 
 def _is_model_file(path: Path) -> bool:
-    """Files of an include folder that count (formats §3.5): no hidden ones, no leftovers of editors."""
+    """Whether a file of an include folder is read (formats §3.5): not hidden, no editor's backup."""
     return path.is_file() and path.name[0] not in ".#," and not path.name.endswith("~")
 
 
@@ -162,7 +162,7 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
 
 @dataclass(frozen=True, slots=True)
 class FileModels:
-    """What a file with models holds.
+    """Contents of a file with models.
 
     Attributes
     ----------
@@ -180,12 +180,12 @@ class FileModels:
 
 
 def is_model_file(name: str | Path) -> bool:
-    """Whether a file of this name is one with models: ``.p``, ``.toml``, or Stage definitions, ``.inc``."""
+    """Whether a file name is that of a model file: ``.p``, ``.toml``, or ``.inc`` (Stage definitions)."""
     return Path(name).suffix.lower() in (".p", ".toml", INCLUDE)
 
 
 def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
-    """All models of a file; each is made, so that what is wrong with it comes out.
+    """All models of a file; each is built, so that errors are found.
 
     Raises
     ------
@@ -202,7 +202,9 @@ def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
         f'{p}:{line}: there is a definition "{shown(name)}" before this one, which counts'
         for name, p, line in file.shadowed
     ]
-    stagescene.to_world(file, path, Options(budget=budget, warn=remarks.append))  # what it puts into every world
+    stagescene.to_world(
+        file, path, Options(budget=budget, warn=remarks.append)
+    )  # collects remarks about the models that it puts into every world
     return FileModels(robots, others, tuple(dict.fromkeys(remarks)))
 
 
@@ -218,7 +220,7 @@ def user_models() -> UserModels:
 
 
 def user_world_file() -> stageworld.WorldFile:
-    """What the Stage files of the user's folders say together."""
+    """The Stage files of the user's folders, merged."""
     return user_models().world
 
 
@@ -271,7 +273,7 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     lower = {n.lower(): n for n in users.makers}
     if name.lower() in lower:
         return users.makers[lower[name.lower()]]()
-    if users.problems:  # the model may have stood in a file that cannot be read
+    if users.problems:  # the model may be defined in the unreadable file
         raise users.problems[0]
     try:
         return library.load_robot(name)

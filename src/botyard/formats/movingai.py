@@ -19,10 +19,10 @@ from botyard.model.tracing import mask_to_segments
 from botyard.model.world import World
 from botyard.names import shown
 
-CELL: Final = 1.0
-"""Usual size of a cell, m: a robot goes through a passage of one cell."""
+DEFAULT_CELL: Final = 1.0
+"""Default size of a cell, m: a robot fits through a passage of one cell."""
 _FREE: Final = b".GS"
-_SOLID: Final = b"@OTW"
+_OCCUPIED: Final = b"@OTW"
 
 
 def fits(source: Source) -> bool:
@@ -33,9 +33,9 @@ def fits(source: Source) -> bool:
 def parse(
     text: str, path: str | None = None, meter: Meter | None = None, warn: Warn | None = None
 ) -> NDArray[np.bool_]:
-    """The solid cells of a map, (height, width), row 0 at the bottom; `meter` counts them, before they are read.
+    """The occupied cells of a map, (height, width) bool, row 0 at the bottom; `meter` counts them before they are read.
 
-    `warn` is told if there is more in the file than the map that it announces.
+    `warn` is called if the file has more rows than it announces.
 
     Raises
     ------
@@ -70,9 +70,9 @@ def parse(
     for number, row in enumerate(rows, start=start + 1):
         if len(row) != width:
             raise MapError(f"expected {width} cells, found {len(row)}", path, number)
-        odd = row.translate(None, _FREE + _SOLID)
+        odd = row.translate(None, _FREE + _OCCUPIED)
         if odd:
-            raise MapError(f"expected cells out of {(_FREE + _SOLID).decode()}, found {chr(odd[0])!r}", path, number)
+            raise MapError(f"expected cells out of {(_FREE + _OCCUPIED).decode()}, found {chr(odd[0])!r}", path, number)
     if len(rows) != height:
         raise MapError(f"expected {height} rows, found {len(rows)}", path, len(lines))
     cells = np.frombuffer(b"".join(rows), np.uint8).reshape(height, width)[::-1]
@@ -89,10 +89,10 @@ def read(source: Source, options: Options) -> World:
     """
     meter = Meter(options.budget, source.name)
     solid = parse(source.text, source.name, meter, options.warn)
-    size = options.scale(CELL, source.name, "a cell")
+    size = options.scale(DEFAULT_CELL, source.name, "a cell")
     meter.check("extent", max(solid.shape) * size)
     segments = mask_to_segments(solid, lambda n: meter.add("vertices", 2 * n)) * size
     return World(scene=Scene(name=source.stem, source=source.name, segments=segments, resolution=size))
 
 
-__all__ = ["CELL", "fits", "parse", "read"]
+__all__ = ["DEFAULT_CELL", "fits", "parse", "read"]

@@ -27,9 +27,9 @@ from botyard.model.world import World
 from botyard.names import shown
 
 OCCUPIED: Final = 65
-"""From this many per cent on a cell is solid, as map servers have it."""
-PIECE: Final = 1_000_000
-"""Characters of a printed message that are read at a time."""
+"""Occupancy, %, from which a cell is a wall: the default of map servers (occupied_thresh 0.65)."""
+CHUNK_CHARS: Final = 1_000_000
+"""Characters of a printed message that are parsed at a time."""
 _DATA = re.compile(r"^[ \t]*[\"']?data[\"']?[ \t]*:", re.MULTILINE)
 _JSON_DATA = re.compile(r"\"data\"\s*:\s*(?=\[)")
 
@@ -68,7 +68,7 @@ def _number(value: Any, what: str, path: str, low: float, high: float) -> float:
 
 
 def _split(text: str, start: re.Match[str] | None, meter: Meter) -> tuple[str, NDArray[np.int8]]:
-    """The text with an empty list for its ``data``, and those: as values of Python ten million numbers would take minutes or a gigabyte."""
+    """Split off ``data``: the text with an empty list instead, and the cells, for which a generic parser takes minutes and gigabytes."""
     path = meter.path
     if start is None:
         raise MapError("expected the cells (data: …), found none", path)
@@ -91,7 +91,7 @@ def _split(text: str, start: re.Match[str] | None, meter: Meter) -> tuple[str, N
     meter.check("cells", separators)
     pieces = [np.zeros(0, np.int8)]
     while begin < end:
-        cut = min(end, begin + PIECE)
+        cut = min(end, begin + CHUNK_CHARS)
         while cut < end and not (text[cut].isspace() or text[cut] == ","):
             cut += 1
         piece = text[begin:cut].replace(",", " ")
@@ -178,7 +178,7 @@ def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
     info, q = message.info, message.info.origin.orientation
     yaw = yaw_of_quaternion(q.x, q.y, q.z, q.w)
     cells = np.asarray(message.data, np.int8)
-    width, height = int(info.width), int(info.height)  # not numbers of 32 bits, whose product may come out as anything
+    width, height = int(info.width), int(info.height)  # Python ints: the product of 32-bit numbers could overflow
     if len(cells) != width * height:
         raise MapError(f"expected {width} × {height} cells, found {len(cells)}", name)
     origin = Pose(float(info.origin.position.x), float(info.origin.position.y), yaw)
@@ -189,7 +189,7 @@ def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
 
 
 def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scene:
-    """A map that came by ROS as walls.
+    """A map received by ROS as a scene of walls.
 
     Parameters
     ----------
@@ -198,12 +198,12 @@ def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scen
     name : str
         Where it came from.
     budget : Budget
-        What it may ask for.
+        Limits.
 
     Raises
     ------
     MapError
-        Its numbers do not fit together, or it asks for more.
+        Its numbers are inconsistent, or exceed a limit.
     """
     cells, resolution, origin = _parts(message, name)
     Meter(budget, name).check("cells", cells.size)

@@ -1,9 +1,9 @@
-"""Reading a map or a world for a client, in a process that does nothing else: what it is asked, and how the world comes back.
+"""Reading a client's map or world in a worker process: the request, and the messages in which the world is sent back.
 
-`read` does the work. `main` is the process (see `botyard.child`): it answers with a world in parts, with why
-there is none, and before that with a line for everything that was doubted. A world comes in parts because each is decoded at once, while
-no report can be sent; and a model that many robots share comes once. The types of the parts are checked when they are decoded, so a
-process that a hostile file has taken over can give no more than another world, which the file could have described itself.
+`read` does the work. `main` is the worker (see `botyard.child`): it sends warnings, then the world in parts, or the reason for a failure.
+A world is sent in parts because the receiver decodes each in one go, in which it can serve nobody else; a model that several robots share
+is sent once. The receiver checks the types of all parts, so a worker that a hostile file has taken over can only send another world, which
+the file could have described itself.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from botyard.model.world import PlacedRobot, Program, Settings, World
 from botyard.names import shown
 
 MODULE: Final = "botyard.formats.reading"
-PORTION: Final = 200
-"""So many things come in one message."""
+ITEMS_PER_MESSAGE: Final = 200
+"""Objects that are sent in one message."""
 MAX_WARNINGS: Final = 200
-"""So many lines about what was doubted are told; the others are counted."""
+"""Warnings that are passed on; further ones are only counted."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What may be said of a file, and the limits of reading it: `Options` as data.
+    """`Options` as data that can be sent to a worker.
 
     Attributes
     ----------
     resolution, threshold, invert, planar, lines_chunk, points_chunk, budget
         See `Options`.
     programs : tuple of str
-        Names of the controllers that there are.
+        Names of the known controllers.
     """
 
     resolution: float | None
@@ -58,32 +58,32 @@ class Limits:
 
     @classmethod
     def of(cls, options: Options, programs: Iterable[str]) -> Limits:
-        """These options; `programs` are the controllers that there are."""
+        """Convert options; `programs` are the names of the known controllers."""
         same = {f.name: getattr(options, f.name) for f in fields(cls) if f.name != "programs"}
         return cls(**same, programs=tuple(programs))
 
     def options(self, warn: Warn) -> Options:
-        """As readers want them."""
+        """Convert back to `Options`."""
         same = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "programs"}
         return Options(**same, warn=warn, is_program=frozenset(self.programs).__contains__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is to be read.
+    """A request to read a file.
 
     Attributes
     ----------
     name : str
-        As the client gave it, or the path of a file, or what a file that was sent is called.
+        Name of the file as the client gave it, its path, or the name of an uploaded file.
     limits : Limits
-        How it is read.
+        Options and limits.
     folders : tuple of str, optional
-        Where clients may load maps from, besides the shipped ones; None: `name` is a path.
+        Folders that clients may load maps from, besides the shipped maps; None: `name` is a path.
     data : bytes, optional
-        The file, if it was sent.
+        Contents, if the file was uploaded.
     present : (str, int), optional
-        Path of the present map and when it had changed, ns: if the name means that file, and it has not changed since, it is not read.
+        Path and modification time, ns, of the present map: an unchanged file is not read again.
     """
 
     name: str
@@ -95,16 +95,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What came of a request.
+    """Result of a request.
 
     Attributes
     ----------
     path : Path or None
-        The file on this machine; None: it was sent.
+        The local file; None: it was uploaded.
     modified : int
-        When it had last changed, ns.
+        Its modification time, ns.
     world : World or None
-        What is in it; None: it is the present map, unchanged.
+        Its contents; None: it is the present map, unchanged.
     """
 
     path: Path | None
@@ -113,7 +113,7 @@ class Reading:
 
 
 def modified(path: Path) -> int:
-    """When a file was last changed, ns; 0 if it cannot be told."""
+    """Modification time of a file, ns; 0 if unknown."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -146,12 +146,12 @@ def read(request: Request, warn: Warn) -> Reading:
     return Reading(path, when, read_world(read_source(path, options.budget), options))
 
 
-# -- how a world is sent
+# -- messages
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The first message of a reading; `scene` is without its things."""
+    """The first message of a reading; `scene` is without its objects."""
 
     path: str | None
     modified: int
@@ -162,7 +162,7 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Robot:
-    """A robot of a world; `spec` is the number of its model."""
+    """A robot of a world; `spec` is the index of its model."""
 
     spec: int
     name: str
@@ -173,7 +173,7 @@ class _Robot:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why there is no world, in words; and, for those who look for the fault, where a program of ours has failed."""
+    """The reason of a failure, and the traceback if it was an internal error."""
 
     text: str
     trace: str = ""
@@ -190,16 +190,16 @@ TYPES: Final = {
     "robots": tuple[_Robot, ...],
     "end": None,
 }
-"""The messages that the process sends."""
+"""Body types of the worker's messages."""
 
 
 def _portions(things: Sequence[T]) -> Iterator[Sequence[T]]:
-    for first in range(0, len(things), PORTION):
-        yield things[first : first + PORTION]
+    for first in range(0, len(things), ITEMS_PER_MESSAGE):
+        yield things[first : first + ITEMS_PER_MESSAGE]
 
 
 def send_reading(reading: Reading, send: Send) -> None:
-    """Send what was read, in portions."""
+    """Send a reading in parts."""
     path, world = None if reading.path is None else str(reading.path), reading.world
     if world is None:
         send("head", _Head(path, reading.modified, None))
@@ -221,27 +221,27 @@ def send_reading(reading: Reading, send: Send) -> None:
 
 
 class ReadingFailed(BotyardError):
-    """There is no world; the text says why, and names file and line."""
+    """The worker could not read a world; the message names the reason, file and line."""
 
 
 def receive_reading(messages: Iterable[tuple[str, Any]], budget: Budget, warn: Warn, trace: Warn) -> Reading:
-    """Put a reading together.
+    """Assemble a reading from a worker's messages.
 
     Parameters
     ----------
     messages : iterable of (kind, body)
-        What the process sends.
+        The worker's messages.
     budget : Budget
-        The limits that it was given.
+        The limits that the worker was given; the result is checked again.
     warn : callable
-        Receives a line for everything that was doubted.
+        Called with each warning.
     trace : callable
-        Receives where a reader has failed that should not have.
+        Called with the traceback of an internal error.
 
     Raises
     ------
     ReadingFailed
-        The file could not be read, or what came is no world.
+        The file could not be read, or the messages are no world.
     BudgetError
         It is larger than allowed.
     """
@@ -262,13 +262,13 @@ def receive_reading(messages: Iterable[tuple[str, Any]], budget: Budget, warn: W
         elif kind == "end":
             if warnings > MAX_WARNINGS:
                 warn(f"{warnings - MAX_WARNINGS} more remarks about this file were left out")
-            return _put_together(head, parts, budget)
+            return _assemble(head, parts, budget)
         else:
             parts[kind] += body
     raise ReadingFailed("the process that reads it has ended before it was done")
 
 
-def _put_together(head: _Head | None, parts: dict[str, list[Any]], budget: Budget) -> Reading:
+def _assemble(head: _Head | None, parts: dict[str, list[Any]], budget: Budget) -> Reading:
     if head is None:
         raise ReadingFailed("nothing was read")
     path = None if head.path is None else Path(head.path)
@@ -288,13 +288,13 @@ def _put_together(head: _Head | None, parts: dict[str, list[Any]], budget: Budge
 
 
 def answer(request: Request, send: Send, reader: Callable[[Request, Warn], Reading] = read) -> None:
-    """Read, and send what came of it."""
-    told = 0
+    """Read, and send the result."""
+    sent = 0
 
     def warn(text: str) -> None:
-        nonlocal told
-        told += 1
-        if told <= 10 * MAX_WARNINGS:  # who receives them counts as well
+        nonlocal sent
+        sent += 1
+        if sent <= 10 * MAX_WARNINGS:  # the receiver has the smaller limit, and counts the rest
             send("warning", shown(text, 500))
 
     try:
@@ -303,14 +303,14 @@ def answer(request: Request, send: Send, reader: Callable[[Request, Warn], Readi
         send("failure", _Failure(str(error)))
     except MemoryError:
         raise
-    except Exception as error:  # a fault of a reader: as told as one of the file, and where it is
+    except Exception as error:  # an internal error: reported like an error of the file, with a traceback
         send("failure", _Failure(repr(error), traceback.format_exc()))
     else:
         send_reading(reading, send)
 
 
 def main() -> None:
-    """The process."""
+    """Entry point of the worker process."""
     serve({"read": Request}, answer)
 
 

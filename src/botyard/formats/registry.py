@@ -46,8 +46,8 @@ from botyard.names import shown
 
 _YAML: Final = (".yaml", ".yml")
 BUNDLE: Final = ".zip"
-_PIECE: Final = 1 << 20
-"""Bytes that are unpacked at a time."""
+_CHUNK_BYTES: Final = 1 << 20
+"""Bytes that are decompressed at a time."""
 
 
 def _saphira(source: Source, options: Options) -> World:
@@ -96,19 +96,19 @@ FORMATS: Final = (
         name="dxf", about="DXF drawings (extra \"drawings\")", suffixes=(".dxf",), read=dxf.read, extras={".dxf": "drawings"},
     ),
 )  # fmt: skip
-"""In the order in which they are tried for a suffix."""
-LISTED: Final = frozenset({".map", ".world", ".wld", ".geojson", ".dxf", *_YAML})
-"""Files of these suffixes are offered as maps; of others too many are something else."""
+"""The formats of the package, in the order in which they are tried."""
+LISTED_SUFFIXES: Final = frozenset({".map", ".world", ".wld", ".geojson", ".dxf", *_YAML})
+"""Suffixes of files that are listed as maps; files with other suffixes are often no maps."""
 
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """All formats: those of the package, then those of others."""
+    """All formats: those of the package, then those of plug-ins (entry points)."""
     return (*FORMATS, *(entry.load() for entry in entry_points(group="botyard.map_formats")))
 
 
 def format_of(source: Source) -> Format:
-    """The format of a file, by its suffix and what is in it; what nobody claims is taken for an ArMap, whose first line says so.
+    """The format of a file, by suffix and content; a file of unknown suffix is an ArMap if its first line says so.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def _kind_of_error(world: World) -> type[FormatError]:
 
 
 def check_world(world: World, meter: Meter) -> None:
-    """Compare a world that is described with the limits, before anything is made of it: what readers count as they go, and all together.
+    """Check a whole world against the limits, before it is built: readers check only while they read.
 
     Raises
     ------
@@ -186,13 +186,13 @@ def check_world(world: World, meter: Meter) -> None:
 
 
 def _reach(outlines: Iterable[Outline]) -> float:
-    """Distance of the farthest corner, along an axis, m; NaN if one is none."""
+    """Largest absolute coordinate of outlines, m; NaN if any is NaN."""
     values = [abs(v) for outline in outlines for corner in outline for v in corner]
     return math.nan if any(map(math.isnan, values)) else max(values, default=0.0)
 
 
 def _mounts(spec: RobotSpec) -> Outline:
-    """Where the range sensors of a robot are."""
+    """Mounting positions of a robot's range sensors, m."""
     poses = [laser.pose for laser in spec.lasers]
     if spec.sonar is not None:
         poses += [transducer.pose for transducer in spec.sonar.transducers]
@@ -206,10 +206,10 @@ def _beams(spec: RobotSpec) -> int:
 
 
 def _read_bundle(source: Source, options: Options) -> World:
-    """The one world of an archive, which is unpacked for as long as it is read; nothing outside of it can be named in it."""
+    """The world in an archive, unpacked into a temporary folder; references to files outside of that are refused."""
     meter = Meter(options.budget, source.name)
     try:
-        # each file has one such mark at the end of the archive, and the table of those files costs memory
+        # counts entries of the central directory before zipfile spends memory on it
         meter.check("members", source.data.count(_MEMBER) // 2)
         with (
             zipfile.ZipFile(io.BytesIO(source.data)) as archive,
@@ -222,27 +222,29 @@ def _read_bundle(source: Source, options: Options) -> World:
                     _unpack(archive, member, folder, meter)
             return _read_unpacked(source, folder, options)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, ValueError, RuntimeError, OSError, EOFError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error  # not with the name: that is of our own folder
+        reason = (
+            error.strerror if isinstance(error, OSError) else error
+        )  # without the name, which is that of the temporary folder
         raise MapError(f"not a .zip that can be unpacked: {shown(reason, 200)}", source.name) from None
 
 
 def _read_unpacked(source: Source, folder: Path, options: Options) -> World:
-    """The world among unpacked files. Who is told of them knows the archive, not where it has been unpacked."""
+    """The world among unpacked files; in messages the temporary folder is replaced by the archive's name."""
 
-    def tell(text: str) -> str:
+    def rename(text: str) -> str:
         return text.replace(f"{folder}/", f"{source.name}/").replace(str(folder), source.name)
 
-    told = replace(options, warn=lambda text: options.warn(tell(text)))
+    renamed = replace(options, warn=lambda text: options.warn(rename(text)))
     try:
         main = _main_file(sorted(p for p in folder.rglob("*") if p.is_file()), source.name, options.budget)
         inner = read_source(main, options.budget)
         inside = Source(f"{source.name}/{shown(main.relative_to(folder), 200)}", inner.data, main, folder)
-        return read_world(inside, told)
+        return read_world(inside, renamed)
     except FormatError as error:
-        error.rewrite(tell)
+        error.rewrite(rename)
         raise
     except BotyardError as error:
-        error.args = tuple(tell(a) if isinstance(a, str) else a for a in error.args)
+        error.args = tuple(rename(a) if isinstance(a, str) else a for a in error.args)
         raise
 
 
@@ -250,8 +252,11 @@ _MEMBER: Final = b"PK\x01\x02"
 
 
 def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, meter: Meter) -> None:
-    """Unpack one file; what really comes out is counted, whatever the archive says of it."""
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory as they like
+    """Unpack one file; bytes are counted as they are decompressed, whatever size the archive states."""
+    if member.compress_type not in (
+        zipfile.ZIP_STORED,
+        zipfile.ZIP_DEFLATED,
+    ):  # other methods may allocate memory without a bound
         raise MapError(f'"{shown(member.filename)}" is packed in a way that is not read: expected deflate', meter.path)
     parts = [p for p in member.filename.replace("\\", "/").split("/") if p not in ("", ".", "..")]
     if not parts:
@@ -260,16 +265,16 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, met
     path = folder.joinpath(*parts)
     path.parent.mkdir(parents=True, exist_ok=True)
     with archive.open(member) as packed, path.open("wb") as out:
-        while piece := packed.read(_PIECE):
+        while piece := packed.read(_CHUNK_BYTES):
             meter.add("unpacked", len(piece))
             out.write(piece)
 
 
 def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
-    """The file that the others belong to: the one world, scenario or map."""
+    """The main file: the only world, else scenario, else map."""
     for suffixes in ((".world",), _YAML, (".map", ".wld", ".geojson", ".json", ".dxf", ".svg"), bitmap.SUFFIXES):
         found = [p for p in files if p.suffix.lower() in suffixes and not p.name.startswith(".")]
-        if suffixes == _YAML:  # a scenario names its map: that one is not meant
+        if suffixes == _YAML:  # the YAML file of a map that a scenario uses is not the main file
             mains = [p for p in found if not rosmap.fits(read_source(p, budget))]
             found = mains or found
         if len(found) == 1:
@@ -306,7 +311,7 @@ def _in_folder(folder: Path, name: str) -> Path | None:
     lower = name.lower()
     try:
         return next((p for p in sorted(folder.iterdir()) if p.name.lower() == lower and p.is_file()), None)
-    except OSError:  # a folder that may not be read
+    except OSError:  # no permission to read the folder
         return None
 
 
@@ -341,7 +346,7 @@ def find_map(name: str | Path) -> Path:
 
 
 def find_client_map(name: str, folders: Sequence[Path]) -> Path:
-    """Find a map that a client asked for: inside one of `folders`, whatever ``..`` or links say, or among the shipped ones.
+    """Find a map that a client asked for, confined to `folders` (``..`` and links are resolved first) and the shipped maps.
 
     Parameters
     ----------
@@ -382,7 +387,7 @@ def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
 
 
 def _looks_like_a_map(path: Path) -> bool:
-    """Whether to offer a file as a map: YAML files are common, so those are looked into."""
+    """Whether to list a file as a map: YAML files are common, so their content is checked."""
     suffix = path.suffix.lower()
     if suffix in _YAML:
         try:
@@ -391,7 +396,7 @@ def _looks_like_a_map(path: Path) -> bool:
         except OSError:
             return False
         return rosmap.fits(head) or scenario.fits(head) or occupancy.fits(head)
-    return suffix in LISTED
+    return suffix in LISTED_SUFFIXES
 
 
 def load_world(name: str | Path, options: Options = Options()) -> World:
@@ -441,9 +446,9 @@ def load_scene(
 
 
 def with_user_things(world: World, options: Options = Options()) -> World:
-    """A world, and in it the models that the files of the user's include folders put into every world (WLD-006).
+    """A world plus the models that the user's include files put into every world (WLD-006).
 
-    Settings of those files hold where the world does not say its own; a file that cannot be read is told, and left out.
+    Settings of those files are defaults for the world's own; a file that cannot be read is reported, and left out.
     """
     found = user_world_file()
     if not found.entities and not found.properties:

@@ -1,4 +1,4 @@
-"""Maps of ROS's map servers: a YAML file that names an image (map_server of ROS 1 and nav2_map_server of ROS 2 read the same).
+"""Maps of ROS's map servers: a YAML file and an image (map_server of ROS 1 and nav2_map_server of ROS 2 use the same format).
 
 Keys: `image` (a path from the YAML file), `resolution` (m a pixel), `origin` (x, y, yaw of the lower left pixel's corner: m, m, rad),
 `negate`, `occupied_thresh`, `free_thresh`, `mode` (``trinary``, ``scale``, ``raw``). A pixel's occupancy is (255 − value) / 255, or
@@ -64,7 +64,7 @@ class RosMap:
 
 
 class _Reader:
-    """The values of a YAML mapping, each with the line where it stands."""
+    """Typed access to the values of a YAML mapping; errors name the line."""
 
     def __init__(self, text: str, path: str | None, meter: Meter) -> None:
         self._path = path
@@ -111,7 +111,7 @@ class _Reader:
 
 
 def _number(node: Any) -> float | None:
-    """A finite number of a scalar; None if it is none."""
+    """The finite number of a scalar node; None if it is not one."""
     if not isinstance(node, yaml.ScalarNode):
         return None
     try:
@@ -156,7 +156,7 @@ def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def occupied(pixels: NDArray[np.uint8], m: RosMap) -> NDArray[np.bool_]:
-    """Which pixels are solid: an array of the image's shape."""
+    """Which pixels are occupied: a bool array of the image's shape."""
     if m.mode == "raw":
         solid: NDArray[np.bool_] = (pixels >= 100.0 * m.occupied_thresh) & (pixels <= 100)
         return solid
@@ -223,8 +223,8 @@ def dumps(m: RosMap) -> str:
     return str(yaml.safe_dump(keys, sort_keys=False, default_flow_style=None, allow_unicode=True))
 
 
-FREE: Final = 254
-"""Value of a free pixel in the images that map savers write; 0 is an occupied one."""
+FREE_PIXEL: Final = 254
+"""Grey value of free pixels in the images that map savers write; occupied ones are 0."""
 
 
 def write(
@@ -248,7 +248,7 @@ def write(
     """
     image = path.with_suffix(".pgm")
     check_replaceable(path, force=force)
-    pixels = np.where(solid[::-1], np.uint8(0), np.uint8(FREE))
+    pixels = np.where(solid[::-1], np.uint8(0), np.uint8(FREE_PIXEL))
     rows, columns = pixels.shape
     with replacing(image, force=force) as file:
         file.write(b"P5\n# %s\n%d %d\n255\n" % (MARK.encode(), columns, rows))

@@ -19,7 +19,7 @@ SUFFIXES: Final = (".wld",)
 
 @dataclass(frozen=True, slots=True)
 class SaphiraWorld:
-    """What a ``.wld`` file says.
+    """Contents of a ``.wld`` file.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class SaphiraWorld:
 
 
 def _numbers(words: list[str]) -> list[float] | None:
-    """The words as finite numbers; None if one is none."""
+    """The words as finite numbers; None if one is not."""
     try:
         values = [float(w) for w in words]
     except ValueError:
@@ -51,9 +51,9 @@ def _is_number(word: str) -> bool:
 
 
 def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: Warn | None = None) -> SaphiraWorld:
-    """Read a world; whatever is neither a wall nor the home is left out.
+    """Read a world; lines that are neither a wall nor the home are ignored.
 
-    Lines that begin with a number and are no walls have been damaged: `warn` is told of the first, and how many there are.
+    Lines that begin with a number and are no walls are damaged: `warn` is called once, with the first of them and their count.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: W
     home = None
     meter = Meter(budget, path or "world")
     meter.add("vertices", 2 * text.count("\n"))
-    most_mm = 1000.0 * budget.extent
+    max_mm = 1000.0 * budget.extent
     damaged = ""
     lost = 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -77,7 +77,7 @@ def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: W
                 )
             home = (values[0], values[1], values[2])
         elif len(words) == 4 and (values := _numbers(words)) is not None:
-            if max(map(abs, values)) > most_mm:
+            if max(map(abs, values)) > max_mm:
                 raise meter.error("extent", max(map(abs, values)) / 1000.0, number)
             world.lines.append((values[0], values[1], values[2], values[3]))
         elif words and _is_number(words[0]):
@@ -92,7 +92,7 @@ def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: W
 
 
 def to_armap(world: SaphiraWorld) -> ArMap:
-    """The same as an ArMap: walls as lines, the home as a RobotHome named ``Home`` (TOL-002)."""
+    """Convert to an ArMap: walls as lines, the home as a RobotHome named ``Home`` (TOL-002)."""
     cairns = []
     if world.home is not None:
         x, y, th = world.home

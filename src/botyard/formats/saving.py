@@ -1,6 +1,6 @@
-"""Worlds into scenario files: what is written of a world is read again as the same world (`botyard.formats.scenario`).
+"""Writing worlds as scenario files, which `botyard.formats.scenario` reads back as the same world.
 
-A map that is as its file has it is referred to, not written again. No file is replaced that this program did not write.
+An unchanged map is referred to by its file, not written again. Only files that this program wrote are replaced.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from botyard.model.world import THING, PlacedRobot, Settings, World, thing
 from botyard.names import shown
 from botyard.safefile import MARK, StrPath, check_replaceable, is_ours, write_text
 
-MOST_NAMES: Final = 10_000
-"""So many names are tried for a map beside a scenario."""
+MAX_NAMES: Final = 10_000
+"""File names that are tried for a map beside a scenario."""
 
 
-# -- words for YAML
+# -- YAML values
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes texts with characters that are not printable, so that each is written as its escape: plain, some are read as blanks."""
+    """Quotes texts with unprintable characters, so that these are escaped: in plain scalars some would be read as blanks."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -56,11 +56,11 @@ _Dumper.add_representer(str, _text)
 
 
 class _CannotBeWrittenError(Exception):
-    """A value that YAML has no word for."""
+    """A value that YAML cannot represent."""
 
 
 def _plain(value: Any) -> Any:
-    """A value as YAML can hold it."""
+    """Convert a value to plain types that YAML can represent."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -83,12 +83,12 @@ def _corners(outline: Sequence[tuple[float, float]]) -> list[list[float]]:
 
 
 class _Table:
-    """Makes the contents of a scenario file.
+    """Builds the contents of a scenario file.
 
     Attributes
     ----------
     notes : list of str
-        What they cannot hold, in words.
+        What the file cannot hold, in words.
     """
 
     def __init__(self, world: World) -> None:
@@ -97,17 +97,17 @@ class _Table:
         self._models: dict[str, RobotSpec] = {}
         self._names: set[str] = set()
 
-    def made(self, base: Scene, map_name: str | None, resolution: float | None) -> dict[str, Any]:
-        """All of it.
+    def build(self, base: Scene, map_name: str | None, resolution: float | None) -> dict[str, Any]:
+        """The top-level mapping of the file.
 
         Parameters
         ----------
         base : Scene
-            What the map brings; the rest is written.
+            What the map file contributes; the rest is written.
         map_name : str or None
-            The map, as the file calls it.
+            Name of the map in the file.
         resolution : float or None
-            With which the map is to be read, m.
+            Resolution with which the map is to be read, m.
         """
         scene, settings = self._world.scene, self._world.settings
         table: dict[str, Any] = {"botyard": VERSION, "name": scene.name}
@@ -144,7 +144,7 @@ class _Table:
         self.notes += self._world.beside
         return table
 
-    # -- what stands there
+    # -- walls, areas, boxes
 
     def _walls(self, scene: Scene, first: int) -> Iterator[dict[str, Any]]:
         """The rows of walls from `first` on, in their order."""
@@ -167,7 +167,7 @@ class _Table:
             yield {"kind": area.kind, "name": area.name, "corners": _corners(area.corners)}
 
     def _name(self, name: str, base: str) -> str:
-        """A name that the file has only once."""
+        """A name that is unique in the file."""
         wanted = name or base
         free, n = wanted, 2
         while free in self._names:
@@ -189,10 +189,10 @@ class _Table:
         table |= _seen_and_moved(box.returns, box.dynamics)
         return table
 
-    # -- what moves there
+    # -- robots and moving obstacles
 
     def _thing(self, robot: PlacedRobot) -> dict[str, Any]:
-        """An obstacle that moves."""
+        """A moving obstacle."""
         spec = robot.spec
         table: dict[str, Any] = {"name": self._name(robot.name, "obstacle")}
         table |= {"parts": [_corners(part) for part in (spec.outline, *spec.parts)], "color": spec.color}
@@ -228,7 +228,7 @@ class _Table:
         table["controller"] = {"name": program.name, **options} if options else program.name
 
     def _model(self, spec: RobotSpec) -> str:
-        """The name of a model, of the library or of this file; here it is entered if nothing of its name and kind is known."""
+        """The name of a model, of the library or of this file; a model that neither has is added to the file."""
         try:
             if find_robot(spec.name) == spec:
                 return spec.name
@@ -245,7 +245,7 @@ class _Table:
         return name
 
     def _check_model(self, name: str, spec: RobotSpec) -> None:
-        """Whether a model is read as it was; a file calls it as it likes."""
+        """Note it if a model is not read back unchanged."""
         try:
             again = robot_of(_plain(to_table(spec)), name)
         except BotyardError as error:
@@ -265,7 +265,7 @@ class _Table:
 
 
 def _seen_and_moved(returns: Returns, dynamics: DynamicsSpec | None) -> dict[str, Any]:
-    """What is said of returns and mass, where that is not the usual."""
+    """The keys for visibility and mass, where they differ from the defaults."""
     seen = file_table(Returns).write(returns)
     table = {"returns": seen} if seen else {}
     if dynamics is not None:
@@ -274,7 +274,7 @@ def _seen_and_moved(returns: Returns, dynamics: DynamicsSpec | None) -> dict[str
 
 
 def _is_thing(robot: PlacedRobot) -> bool:
-    """Whether a robot is written as an obstacle that moves: nothing of it is lost so."""
+    """Whether a robot can be written as a moving obstacle without loss."""
     spec = robot.spec
     if spec.name != THING or robot.served or robot.program is None or robot.pose is None:
         return False
@@ -296,7 +296,7 @@ def _place(place: Place) -> dict[str, Any]:
 
 
 def _begins_with(scene: Scene, base: Scene) -> bool:
-    """Whether everything that a map has stands in a scene, in front, and nothing but points and walls may be more."""
+    """Whether a scene begins with all that a map has; it may have more walls, places and areas behind that."""
     n, special = len(base.segments), len(base.special_walls)
     return (
         np.array_equal(scene.segments[:n], base.segments)
@@ -310,8 +310,8 @@ def _begins_with(scene: Scene, base: Scene) -> bool:
 
 
 def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
-    """The file of a scene's map, what it holds, and with which resolution it is read, if the scene still has all of it."""
-    from botyard.formats.registry import BUNDLE, format_of  # which imports the reader of scenarios
+    """The file of a scene's map, its contents, and the resolution to read it with; None if the scene no longer has all of it."""
+    from botyard.formats.registry import BUNDLE, format_of  # imported late: it imports the reader of scenarios
 
     path = Path(scene.map_file or scene.source)
     try:
@@ -335,8 +335,8 @@ def _shipped_name(path: Path) -> str | None:
     return next((name for name, shipped in builtin_maps().items() if shipped.resolve() == path.resolve()), None)
 
 
-def _called(path: Path, folder: Path) -> str:
-    """What a scenario of a folder calls a map: a shipped one by its name, others by their way from there."""
+def _map_reference(path: Path, folder: Path) -> str:
+    """How a scenario in a folder refers to a map: a shipped one by its name, others by a relative path."""
     name = _shipped_name(path)
     if name is not None:
         return name
@@ -347,9 +347,9 @@ def _called(path: Path, folder: Path) -> str:
 
 
 def _free_map(path: Path) -> Path:
-    """Where the map of a scenario goes: beside it, and over no other file than the map of the same scenario before."""
-    before = _map_before(path)
-    for n in range(1, MOST_NAMES):
+    """Path for the map of a scenario: beside it, replacing no file but the earlier map of the same scenario."""
+    before = _earlier_map(path)
+    for n in range(1, MAX_NAMES):
         found = path.with_name(f"{path.stem}{'' if n == 1 else f'-{n}'}.map")
         if not os.path.lexists(found):
             return found
@@ -358,8 +358,8 @@ def _free_map(path: Path) -> Path:
     raise WorldFileError("there is no name left for its map", path)
 
 
-def _map_before(path: Path) -> str:
-    """The map that a scenario of ours at this place refers to, as it calls it."""
+def _earlier_map(path: Path) -> str:
+    """Name of the map that an existing scenario of this program at a path refers to."""
     try:
         if is_ours(path):
             data = yaml.safe_load(read_bytes(path, Meter(Budget(), str(path))).decode("utf-8"))
@@ -405,12 +405,12 @@ def save(world: World, path: StrPath, *, overwrite: bool = False, refer: bool = 
         table = _Table(world)
         name: str | None
         if found is not None:
-            name, base, resolution = _called(found[0], path.parent), found[1], found[2]
+            name, base, resolution = _map_reference(found[0], path.parent), found[1], found[2]
         else:
             scene, name, base = _with_own_map(scene, path)
             resolution = None if len(scene.points) or scene.resolution == DEFAULT_POINT_SIZE else scene.resolution
             table = _Table(replace(world, scene=scene))
-        contents = table.made(base, name, resolution)
+        contents = table.build(base, name, resolution)
         text = yaml.dump(
             contents, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
         )
@@ -446,7 +446,7 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
 
 
 def packed(world: World) -> bytes:
-    """A world as a ``.zip`` of its scenario and its map, which every reader of scenarios takes; see `save`."""
+    """A world as the bytes of a ``.zip`` with its scenario and its map, which `read_world` reads; see `save`."""
     out = io.BytesIO()
     with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
         save(world, Path(folder) / "world.yaml", refer=False)

@@ -1,4 +1,4 @@
-"""botyard's own scenario files (YAML): a map, robots, things that stand or move, and how all of it is simulated.
+"""botyard's own scenario files (YAML): a map, robots, obstacles (fixed, movable, moving), and settings of the simulation.
 
 Metres, seconds and, because people write them, degrees. The schema is published by ``botyard scenario schema``; the reference is
 ``docs/reference/scenario.md``.
@@ -37,7 +37,7 @@ from botyard.names import check_name, is_name, shown
 OpenMap = Callable[[Source, str, Options], Scene]
 VERSION: Final = 1
 FLOOR_FRICTION: Final = 0.4
-"""Of obstacles with mass that say nothing of it: wood on stone, about."""
+"""Default floor friction of obstacles with mass: about that of wood on stone."""
 
 
 class _Robot(Strict, kw_only=True):
@@ -56,7 +56,7 @@ class _Robot(Strict, kw_only=True):
 
 
 class _Obstacle(Strict, kw_only=True):
-    """A thing that can be moved, that moves by itself (controller), or that belongs to the walls (fixed)."""
+    """An obstacle: movable, moving by itself (controller), or a part of the walls (fixed)."""
 
     name: str = ""
     box: Pair | None = None
@@ -91,7 +91,7 @@ class _Place(Strict, kw_only=True):
 
 
 class _Area(Strict, kw_only=True):
-    """A field or line on the floor."""
+    """An area or line on the floor."""
 
     kind: str
     name: str = ""
@@ -99,7 +99,7 @@ class _Area(Strict, kw_only=True):
 
 
 class _ScenarioKeys(Strict, kw_only=True):
-    """A scenario as written, beside its settings."""
+    """The keys of a scenario file besides its settings."""
 
     botyard: int
     name: str | None = None
@@ -141,7 +141,7 @@ def schema() -> dict[str, Any]:
 
 
 class _Reader:
-    """Makes a world of a checked file."""
+    """Builds a world from a validated file."""
 
     def __init__(self, source: Source, options: Options, open_map: OpenMap) -> None:
         self._source = source
@@ -164,9 +164,9 @@ class _Reader:
         return self._yaml.fail(f"$.{where}", reason, key)
 
     def _check_options(self, options: object) -> None:
-        """A scenario sets only what describes the world; its names are names."""
+        """Refuse options that a scenario may not set, and names that break the rule for names."""
         if not isinstance(options, dict):
-            return  # the structure says what was expected
+            return  # the conversion to `ScenarioFile` reports it
         for name, value in options.items():
             reason = refusal(str(name))
             if reason is not None:
@@ -174,8 +174,8 @@ class _Reader:
             if name in ("controller", "robot-name", "ambf-namespace") and isinstance(value, str) and not is_name(value):
                 raise self._fail(f"options.{name}", f'expected a name, found "{shown(value)}"')
 
-    def _wrong(self, where: str, error: BotyardError) -> FormatError:
-        """What is wrong at a place, of which something else has said so; a limit stays one."""
+    def _located(self, where: str, error: BotyardError) -> FormatError:
+        """An error of another module with its place in this file; a `BudgetError` stays one."""
         if isinstance(error, TableError):
             inside = error.inside(where)
             return self._fail(inside.where, inside.reason, inside.key)
@@ -205,7 +205,7 @@ class _Reader:
         except TableError as error:
             raise self._fail(error.where, error.reason) from None
 
-    # -- what stands there
+    # -- map, walls, obstacles
 
     def _map(self) -> Scene:
         name, resolution = self._file.map, self._options.resolution
@@ -216,7 +216,7 @@ class _Reader:
         try:
             return self._open_map(self._source, name, replace(self._options, resolution=resolution))
         except FormatError as error:
-            raise self._wrong("map", error) from None
+            raise self._located("map", error) from None
 
     def _wall(self, i: int, wall: list[Pair] | _Wall) -> None:
         one = wall if isinstance(wall, _Wall) else _Wall(line=wall)
@@ -235,7 +235,7 @@ class _Reader:
         try:
             return Returns() if part is UNSET else file_table(Returns).read(part)
         except ModelError as error:
-            raise self._wrong(f"{where}.returns", error) from None
+            raise self._located(f"{where}.returns", error) from None
 
     def _outlines(self, i: int, o: _Obstacle) -> tuple[Outline, ...]:
         where = f"obstacles[{i}]"
@@ -273,7 +273,7 @@ class _Reader:
         name, n = wanted or base, self._numbers.get(base, 2)
         while name in self._names:
             name, n = f"{base}_{n:03d}", n + 1
-        self._numbers[base] = n  # the ones before are taken
+        self._numbers[base] = n  # lower numbers are taken
         self._names.add(name)
         return name
 
@@ -318,7 +318,7 @@ class _Reader:
         try:
             return None if part is None else file_table(DynamicsSpec).read(part, floor_friction=friction)
         except ModelError as error:
-            raise self._wrong(f"{where}.dynamics", error) from None
+            raise self._located(f"{where}.dynamics", error) from None
 
     # -- robots
 
@@ -326,7 +326,7 @@ class _Reader:
         try:
             spec: RobotSpec = make()
         except (ModelError, FormatError) as error:
-            raise self._wrong(where, error) from None
+            raise self._located(where, error) from None
         return spec
 
     def _robot(self, i: int, r: _Robot) -> None:
@@ -349,7 +349,7 @@ class _Reader:
         for k in range(r.count):
             name = self._name(where, r.name if r.count == 1 else "", r.name or spec.name)
             pose = None if r.pose is None else pose_of(r.pose)
-            if r.count > 1 and pose is not None:  # in a line, as robots of the command line are (decisions, "Start")
+            if r.count > 1 and pose is not None:  # in a row, like robots of the command line (decisions, "Start")
                 pose = Pose(pose.x, pose.y - k, pose.th)
             self._robots.append(PlacedRobot(spec=spec, name=name, pose=pose, program=program, served=r.served))
 
@@ -376,7 +376,7 @@ class _Reader:
             raise self._fail(where, f'there is no controller "{name}"')
         return Program(name=name, options=options)
 
-    # -- together
+    # -- the whole scene
 
     def _scene(self, base: Scene) -> Scene:
         f = self._file
@@ -419,7 +419,7 @@ class _Reader:
 
 
 def home_of(places: Iterable[Place], otherwise: Pose | None) -> Pose | None:
-    """Where robots start: at the first home or dock of a scenario's own places; else where the map says."""
+    """Start pose of robots: the first home or dock among a scenario's own places, else `otherwise` (the map's)."""
     return next((p.pose for p in places if p.kind.lower() in ("robothome", "dock")), otherwise)
 
 
@@ -430,7 +430,7 @@ def _place(p: _Place) -> Place:
 
 
 def _laser(mount: str | LaserMount, spec: RobotSpec) -> Any:
-    """A laser by the library's name, where the model has its first one, or one with a mount of its own."""
+    """A laser by its name in the library, mounted like the model's first one, or a laser with its own mount."""
     if isinstance(mount, str):
         return load_laser(mount, pose=spec.lasers[0].pose if spec.lasers else Pose())
     return mounted_laser(mount, load_laser)

@@ -46,14 +46,14 @@ from botyard.names import shown
 
 MODEL_TYPES: Final = frozenset({"model", "position"})
 """Stage types that a robot or an object can be based on."""
-UNSEEN: Final = frozenset(
+NOT_SIMULATED: Final = frozenset(
     {"gps", "bumpers", "bumpswitches", "messages", "camera", "actuator", "blinkenlight", "lightindicator", "wifi"}
 )
-"""Children that cannot be simulated here."""
-DARK: Final = 128
-"""A pixel of a bitmap is solid if its grey value is less (formats §4.3: dark pixels are solid)."""
+"""Types of children that are not simulated."""
+DARK_BELOW: Final = 128
+"""Pixels of a bitmap with a lower grey value are solid (formats §4.3: dark pixels are solid)."""
 MAX_PARTS: Final = 400
-"""The body of a moving thing may consist of so many polygons."""
+"""Polygons of a robot's or movable object's body."""
 MAX_LASERS: Final = 100
 _POLYGON = re.compile(r"polygon\[([0-9]{1,9})\]\.point\[([0-9]{1,9})\]")
 _POINT = re.compile(r"point\[([0-9]{1,9})\]")
@@ -77,7 +77,7 @@ _POSITION_4 = replace(
 
 @dataclass(slots=True)
 class Shape:
-    """How a body's outline is described: resolved when everything is known.
+    """Description of a body's outline; resolved to polygons when all properties are known.
 
     Attributes
     ----------
@@ -100,12 +100,12 @@ class Shape:
     boundary: bool = False
 
     def read(self, entity: Entity) -> None:
-        """Take over what an entity says of its shape.
+        """Apply an entity's properties that describe its shape.
 
         Raises
         ------
         ModelFileError
-            Polygons that are none, a size that is none.
+            Invalid polygons or size.
         """
         props = entity.properties
         if "size" in props:
@@ -150,7 +150,7 @@ class Shape:
 
 
 def _traced(prop: Property, solid: NDArray[np.bool_]) -> list[Outline]:
-    """The solid pixels of a picture of unit size around the origin, as rectangles."""
+    """The solid pixels of a picture as rectangles, scaled to unit size around the origin."""
     rows, columns = solid.shape
     found = mask_to_rectangles(solid, MAX_PARTS)
     if not 0 < len(found) <= MAX_PARTS:
@@ -161,7 +161,7 @@ def _traced(prop: Property, solid: NDArray[np.bool_]) -> list[Outline]:
 
 
 class Pictures:
-    """The pictures that the ``bitmap`` properties of one world name: each is read once."""
+    """Cache of the pictures that ``bitmap`` properties of a world refer to."""
 
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
@@ -187,7 +187,7 @@ class Pictures:
             except MapError as error:
                 what = f'bitmap "{shown(prop.string())}": {error.reason}'
                 raise ModelFileError(what, prop.path, prop.line) from None
-            self._masks[path] = grey[::-1] < DARK
+            self._masks[path] = grey[::-1] < DARK_BELOW
         return self._masks[path]
 
     def outlines(self, prop: Property) -> NDArray[np.float64]:
@@ -217,9 +217,9 @@ class ModelLibrary:
     world : WorldFile
         Definitions; its lengths and angles are converted to metres and degrees.
     stock : bool
-        A base that the file does not define may be a model of our library.
+        A base that the file does not define may be a model of botyard's library.
     notes : Notes, optional
-        Takes what cannot be simulated.
+        Collects what cannot be simulated.
     """
 
     def __init__(self, world: WorldFile, *, stock: bool = True, notes: Notes | None = None) -> None:
@@ -231,7 +231,7 @@ class ModelLibrary:
         self._totals: dict[int, int] = {}
         self.meter = Meter(
             world.meter.budget, world.meter.path, ModelFileError
-        )  # a file that stays is built from again and again
+        )  # a meter of its own: a cached file is built from repeatedly
         self.pictures = Pictures(self.meter)
         self.dialect = dialect_of(world)
         self.notes = notes if notes is not None else Notes()
@@ -255,7 +255,7 @@ class ModelLibrary:
         return links[::-1], name
 
     def count(self, links: Sequence[Entity]) -> None:
-        """Count everything that an entity comes to, with all that its definitions carry, before any of it is made.
+        """Count everything that an entity expands to, with all children of its definitions, before any of it is built.
 
         Raises
         ------
@@ -266,7 +266,7 @@ class ModelLibrary:
         self.meter.add("references", self._total(links), last.line, last.path)
 
     def _total(self, links: Sequence[Entity]) -> int:
-        """Uses of definitions; one with many properties takes as long as several."""
+        """Cost of an entity in uses of definitions; one with many properties counts several times."""
         return sum(self._totals[id(link)] if id(link) in self._totals else self._total_of(link) for link in links)
 
     def _total_of(self, entity: Entity) -> int:
@@ -317,7 +317,7 @@ class ModelLibrary:
         return self._known[name]
 
     def all(self) -> tuple[tuple[RobotSpec, ...], tuple[str, ...]]:
-        """Every definition that can be put into a world, and the names of the others; those are tried on a robot.
+        """All models among the definitions, and the names of the others (sensors), which are checked by attaching them to a robot.
 
         Raises
         ------
@@ -333,13 +333,13 @@ class ModelLibrary:
             links, root = self.chain(name)
             self.count(links)
             if root == "window" or (root in ("ranger", "sonar") and "scount" not in merged(links)):
-                continue  # of no use by itself, or completed where it is used
+                continue  # incomplete by itself: completed where it is used
             if root == "sensor":  # in a ranger of Stage 4
                 around = Entity("ranger", entity.path, entity.line, children=[Entity(name, entity.path, entity.line)])
                 self._ranger(_POSITION_4, [around], IDENTITY)
-            elif root in sensors.TYPES or root in UNSEEN:
+            elif root in sensors.TYPES or root in NOT_SIMULATED:
                 self._child(_POSITION, Entity(name, entity.path, entity.line), IDENTITY)
-            else:  # nothing uses it, so nothing is lost
+            else:  # nothing uses it: a note is enough
                 hint = did_you_mean(root, (*self._types(), *sensors.TYPES))
                 self.notes.add(f"type {name}", entity, f'"{shown(root)}" is not a type of sensor or model{hint}')
         return tuple(robots), tuple(others)
@@ -361,7 +361,7 @@ class ModelLibrary:
         )
 
     def _types(self) -> list[str]:
-        """What a model may be based on."""
+        """Names that a model may be based on."""
         return [*self._world.definitions, *MODEL_TYPES, *(robot_names() if self._stock else ())]
 
     def shape(self, links: Sequence[Entity]) -> Shape:
@@ -396,8 +396,8 @@ class ModelLibrary:
             spec = self._apply(spec, entity)
             shape.read(entity)
         props = merged(links)
-        spec = energy(replace(spec, color=color(props, spec.color, self._draw(links))), props)
-        if not spec.pioneer.subclass:  # a model that does not say what it is has its name
+        spec = energy(replace(spec, color=color(props, spec.color, self._color_seed(links))), props)
+        if not spec.pioneer.subclass:  # the default subclass is the model's name
             spec = replace(spec, pioneer=replace(spec.pioneer, subclass=name))
         try:
             body, *rest = shape.outlines(self.pictures)
@@ -406,8 +406,8 @@ class ModelLibrary:
             last = links[-1]
             raise ModelFileError(str(error), last.path, last.line) from None
 
-    def _draw(self, links: list[Entity]) -> str:
-        """What decides a random colour: where the entity stands."""
+    def _color_seed(self, links: list[Entity]) -> str:
+        """Seed of a random colour, from the entity's line."""
         return f"{links[-1].line * 7}" if links else ""
 
     # -- properties of the body
@@ -440,7 +440,7 @@ class ModelLibrary:
             return replace(spec, gripper=sensors.gripper(links, self.notes))
         if root in MODEL_TYPES:
             return self._attached(spec, links, mount) if self.dialect == STAGE_4 else spec
-        if root in UNSEEN:
+        if root in NOT_SIMULATED:
             self.notes.add(root, child, f'"{root}" is not simulated')
             return spec
         known = [*self._world.definitions, *sensors.LASERS, "laser", "ranger", "pioneerSonar", *sensors.DEVICES]

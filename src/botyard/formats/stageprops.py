@@ -1,4 +1,4 @@
-"""What the properties of Stage models mean for a robot's description (formats §3.4, §4.3): one table for both dialects."""
+"""Mapping of Stage properties to fields of a robot's description (formats §3.4, §4.3): one table for both dialects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STAGE_2: Final = 2
 STAGE_4: Final = 4
 JOULES_PER_WH: Final = 3600.0
 
-# Properties that change nothing that can be simulated here: drawing, windows, timing of unread sensors, and what others interpret.
+# Properties without effect here (drawing, windows, timing of sensors), or interpreted by other modules.
 _SILENT = re.compile(
     r"""gui_\w+|window|trail_\w+|show_\w+|alwayson|name|pose|mass|stack_children|noblocks|map_resolution
     |polygons|polygon\[\d+\].*|blocks?|points?|point\[\d+\]|size|size3|origin|bitmap|boundary
@@ -30,15 +30,15 @@ _SILENT = re.compile(
 )
 
 
-_USUAL: Final[Mapping[str, float]] = {
+_DEFAULTS: Final[Mapping[str, float]] = {
     "velocity": 0.0, "friction": 0.0, "height": 0.0, "height_offset": 0.0, "update_interval": 100.0,
 }  # fmt: skip
-"""Properties that mean nothing here either, and change nothing while they have these values."""
+"""Properties that are not simulated, and need no note while they have these default values."""
 
 
 @dataclass(slots=True)
 class Notes:
-    """What a world file asks for and cannot be simulated: each thing once.
+    """Notes on what a world file asks for and cannot be simulated; each key is noted once.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Notes:
 
 
 def dialect_of(world: WorldFile) -> int:
-    """Which Stage a file was written for: 4 if anything in it is of that kind, else 2 (formats §4.4)."""
+    """Stage version that a file was written for: 4 if it uses anything of that version, else 2 (formats §4.4)."""
     found = any(map(_is_of_stage_4, (*world.definitions.values(), *world.entities)))
     return STAGE_4 if found else STAGE_2
 
@@ -103,7 +103,7 @@ def to_metres_and_degrees(world: WorldFile) -> None:
     """
     length = _unit(world, "unit_length", {"m": 1.0, "cm": 0.01, "mm": 0.001})
     angle = _unit(world, "unit_angle", {"degrees": 1.0, "radians": 1.0 / from_deg(1.0)})
-    for key in ("unit_length", "unit_angle"):  # from now on they are these
+    for key in ("unit_length", "unit_angle"):  # converted: drop the units
         world.properties.pop(key, None)
     if length == 1.0 and angle == 1.0:
         return
@@ -139,7 +139,7 @@ def _unit(world: WorldFile, key: str, known: Mapping[str, float]) -> float:
 
 
 def positive(prop: Property) -> tuple[float, float]:
-    """A length and a width; a third number, a height, is left out."""
+    """A length and a width; a third number, the height, is ignored."""
     values = prop.numbers()
     if len(values) < 2 or min(values[:2]) < 0.0:
         raise prop.fail("a length and a width, not negative")
@@ -147,7 +147,7 @@ def positive(prop: Property) -> tuple[float, float]:
 
 
 def pose(prop: Property) -> Pose:
-    """x, y (m) and heading (deg); what is left out is 0, a height is left out too (Stage 4: x y z a)."""
+    """x, y (m) and heading (deg); missing values are 0, a height is ignored (Stage 4: x y z a)."""
     values = prop.numbers()
     if len(values) == 4:
         values = (values[0], values[1], values[3])
@@ -162,12 +162,12 @@ def axes(prop: Property) -> Axes:
 
 
 def merged(links: Iterable[Entity]) -> dict[str, Property]:
-    """Properties of a chain, later ones over earlier ones."""
+    """Properties of a chain of definitions; later ones override earlier ones."""
     return {k: p for entity in links for k, p in entity.properties.items()}
 
 
 def color(props: Mapping[str, Property], fallback: str, draw: str = "") -> str:
-    """A colour by name or by ``color_rgba``; of "random" one that `draw`, for example a name, decides."""
+    """A colour by name or by ``color_rgba``; "random" is a colour chosen by the text `draw`."""
     if "color_rgba" in props:
         values = props["color_rgba"].numbers()
         if len(values) < 3 or not all(0.0 <= v <= 1.0 for v in values):
@@ -286,7 +286,7 @@ PROPERTIES: Final[Mapping[str, Change]] = {
     "accel": _limit("accel"),
     "decel": _limit("decel"),
     "max_accel": _limit("top_accel"),
-    "max_decel": lambda spec, prop: spec,  # of what a client may ask for, only the acceleration is reported
+    "max_decel": lambda spec, prop: spec,  # limits of what clients may set: only the acceleration's is reported
     "velocity_bounds": _velocity_bounds,
     "acceleration_bounds": _acceleration_bounds,
     "odom_error": _odom_error,
@@ -330,7 +330,7 @@ _ENERGY: Final = re.compile(r"k?joules(_capacity)?")
 
 
 def returns(base: Returns, props: Mapping[str, Property], dialect: int) -> Returns:
-    """Who sees and feels a model.
+    """Visibility of a model.
 
     In Stage 4 ``ranger_return`` is that of lasers and sonar: negative is invisible, more than 1 bright (formats §4.3).
     """
@@ -360,14 +360,14 @@ def returns(base: Returns, props: Mapping[str, Property], dialect: int) -> Retur
 
 
 def note_unused(notes: Notes, entity: Entity, handled: Iterable[str] = ()) -> None:
-    """Note the properties of an entity that mean nothing here."""
+    """Note the properties of an entity that are not simulated."""
     for key, prop in entity.properties.items():
         name = _INDEX.sub("", key)
         known = (
             key in PROPERTIES or key in _RETURNS or key == "color" or name in handled or _SILENT.fullmatch(key)
             or _ENERGY.fullmatch(key)
         )  # fmt: skip
-        if key in _USUAL and all(v == _USUAL[key] for v in prop.values):
+        if key in _DEFAULTS and all(v == _DEFAULTS[key] for v in prop.values):
             continue
         if not known:
             notes.add(name, prop, f'the property "{shown(name)}" is not simulated')

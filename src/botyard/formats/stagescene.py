@@ -1,8 +1,7 @@
-"""Whole worlds from Stage world files, both dialects (formats §3, §4): walls, objects, robots, and how time passes.
+"""Worlds from Stage world files, both dialects (formats §3, §4): walls, objects, robots, and settings of time.
 
-A model that cannot be moved (``gui_move 0``) or whose bitmap is large is part of the static map; another one is an object that can
-be dragged and carried; one that nobody sees or feels is an area on the floor; a ``position`` is a robot. What cannot be
-simulated in a plane is noted once, with file and line.
+A model that cannot be moved (``gui_move 0``) or whose bitmap is large becomes part of the static map, an invisible one an area on the
+floor, any other a movable object; a ``position`` is a robot. What cannot be simulated in a plane is noted once, with file and line.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from botyard.errors import BudgetError, ModelFileError, WorldBudgetError, WorldError, WorldFileError
 from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
-from botyard.formats.stagemodels import MODEL_TYPES, UNSEEN, ModelLibrary, Shape
+from botyard.formats.stagemodels import MODEL_TYPES, NOT_SIMULATED, ModelLibrary, Shape
 from botyard.formats.stageprops import STAGE_4, Notes, color, merged, note_unused, pose, returns
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Outline, Pose, compose, transform_point
@@ -36,9 +35,9 @@ GLOBALS: Final = frozenset(
         "show_clock", "show_clock_interval", "threads", "speedup", "paused", "confirm_on_quit", "gui_interval",
     }
 )  # fmt: skip
-"""Settings that are read, or that mean nothing where there is no window of Stage."""
-SMALL_PICTURE: Final = 20_000
-"""A bitmap of fewer pixels may be that of a thing that can be moved."""
+"""Settings that are read, or that have no effect outside of Stage's window."""
+MAX_MOVABLE_PIXELS: Final = 20_000
+"""Models with a larger bitmap are part of the static map."""
 SENSORS: Final = frozenset(
     {"ranger", "laser", "fiducial", "fiducialfinder", "blobfinder", "bumper", "gripper", "sonar"}
 )
@@ -49,7 +48,7 @@ Known = Callable[[str], bool]
 
 @dataclass(slots=True)
 class _Walls:
-    """The static part of the scene, as it grows."""
+    """Accumulates the static walls of the scene."""
 
     segments: list[NDArray[np.float64]] = field(default_factory=list)
     special: list[SpecialWalls] = field(default_factory=list)
@@ -66,14 +65,14 @@ class _Walls:
 
 
 class _Compound(NamedTuple):
-    """A thing made of several models."""
+    """An object made of several models."""
 
     outlines: tuple[Outline, ...]
     fiducial: int
 
 
 class _Reader:
-    """Makes a `World` of a parsed file."""
+    """Builds a `World` from a parsed file."""
 
     def __init__(self, world: WorldFile, path: Path, library: ModelLibrary, is_program: Known) -> None:
         self._world = world
@@ -92,7 +91,7 @@ class _Reader:
         for key, prop in self._world.properties.items():
             if key not in GLOBALS and not key.startswith(("gui_", "show_")):
                 self._notes.add(f"global {key}", prop, f'the setting "{key}" is not used')
-        for entity in self._world.entities:  # all of them before the first one is made
+        for entity in self._world.entities:  # count all of them before the first one is built
             self._library.count(self._library.links(entity)[0])
         for entity in self._world.entities:
             self._entity(entity)
@@ -135,7 +134,7 @@ class _Reader:
         )
 
     def _window(self, props: dict[str, Property]) -> tuple[float, float, float, float] | None:
-        """The part of the world that a window of Stage shows: its middle, and its size in pixels by its scale.
+        """The part of the world that Stage's window shows (x0, y0, x1, y1, m), from its centre, its size in pixels and its scale.
 
         The scale is metres a pixel in Stage 2, pixels a metre in Stage 4 (formats §3.3, §4.1).
         """
@@ -149,14 +148,14 @@ class _Reader:
         half_w, half_h = width * metres / 2.0, height * metres / 2.0
         return x - half_w, y - half_h, x + half_w, y + half_h
 
-    # -- things
+    # -- entities
 
     def _entity(self, entity: Entity) -> None:
         links, root = self._library.links(entity)
         if root == "window":
             self._view = self._window(merged(links)) or self._view
             return
-        if root in UNSEEN or root in SENSORS:
+        if root in NOT_SIMULATED or root in SENSORS:
             self._notes.add(f"free {root}", entity, f'a "{root}" that no robot carries is not simulated')
             return
         if root == "model":
@@ -231,7 +230,7 @@ class _Reader:
         self._objects.append(_as_object(name, at, body.outlines, seen, shade))
 
     def _note(self, links: list[Entity]) -> None:
-        """What is said of a model that is no robot and cannot be simulated."""
+        """Note the properties of a model, not a robot, that are not simulated."""
         for link in links:
             note_unused(self._notes, link)
             for key in ("ctrl", "give_watts", "take_watts"):
@@ -248,7 +247,9 @@ class _Reader:
             if key in props:
                 return props[key].number() == 0
         bitmap = self._library.shape(links).bitmap
-        return depth > 0 or (bitmap is not None and self._library.pictures.dark_pixels(bitmap).size > SMALL_PICTURE)
+        return depth > 0 or (
+            bitmap is not None and self._library.pictures.dark_pixels(bitmap).size > MAX_MOVABLE_PIXELS
+        )
 
     def _fixed(self, links: list[Entity], props: dict[str, Property], at: Pose, depth: int) -> None:
         """Walls: the outlines of a bitmap's dark pixels, or of polygons, and a frame if one is wanted."""
@@ -282,7 +283,7 @@ class _Reader:
                 chain, root = self._library.links(child)
                 if root == "model":
                     yield child, chain
-                elif root in MODEL_TYPES or root in UNSEEN or root in SENSORS:
+                elif root in MODEL_TYPES or root in NOT_SIMULATED or root in SENSORS:
                     self._notes.add(
                         f"carried {root}", child, f'a "{root}" on something that is no robot is not simulated'
                     )
@@ -328,7 +329,7 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
     path : str or Path
         Where it came from.
     options : Options
-        Who is told of what cannot be simulated, and which controllers there are.
+        Receiver of warnings about what cannot be simulated, and the known controllers.
 
     Raises
     ------
@@ -339,7 +340,7 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
     try:
         world = _Reader(file, Path(path), ModelLibrary(file, notes=notes), options.is_program).run()
     except BudgetError as error:
-        raise _of_world(error) from None
+        raise _as_world_error(error) from None
     except ModelFileError as error:
         raise WorldFileError(error.reason, error.path, error.line) from None
     for text in notes.texts:
@@ -355,19 +356,19 @@ def read(source: Source, options: Options = Options()) -> World:
         )
         _check_bitmaps(source, file)
     except BudgetError as error:
-        raise _of_world(error) from None
+        raise _as_world_error(error) from None
     except ModelFileError as error:
         raise WorldFileError(error.reason, error.path, error.line) from None
     return to_world(file, source.path or source.name, options)
 
 
-def _of_world(error: BudgetError) -> BudgetError:
-    """The same error, as one of a world file."""
+def _as_world_error(error: BudgetError) -> BudgetError:
+    """The same error with the class for world files."""
     return WorldBudgetError(error.reason, error.path, error.line, limit=error.limit, found=error.found)
 
 
 def _may_read(source: Source, path: Path) -> bool:
-    """Whether a file may refer to another: one that came from elsewhere only to what came with it."""
+    """Whether a file may refer to another one: an uploaded file only to files of the same upload."""
     if source.path is None:
         return False
     return source.root is None or path.resolve().is_relative_to(source.root)

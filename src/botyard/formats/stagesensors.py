@@ -1,4 +1,4 @@
-"""Sensors of Stage models, both dialects (formats §3.4, §4.3)."""
+"""Conversion of Stage's sensors to botyard's, both dialects (formats §3.4, §4.3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _READ: Final[Mapping[str, tuple[str, ...]]] = {
     "bumper": ("bcount", "bpose", "blength"),
     "gripper": ("paddle_size",),
 }
-"""What is read of each type of sensor, and what is only drawn or about heights: sizes of transducers, heights of beams."""
+"""Properties of each type that are read, or ignored without a note (drawing, heights)."""
 TYPES: Final = frozenset(
     {
         *LASERS,
@@ -54,11 +54,11 @@ TYPES: Final = frozenset(
 )
 """Types of sensors of Stage."""
 DEFAULT_BEAM: Final = 0.1
-"""Field of view of a Stage 4 sensor that does not say its own, rad."""
+"""Default field of view of a Stage 4 sensor, rad."""
 
 
 def _type_name(links: Sequence[Entity], root: str) -> str:
-    """The stock name of a device, or the definition next to the instance."""
+    """Type name of a sensor: its stock type, or the definition that the instance is based on."""
     return links[-1].type_name if len(links) > 1 or root in LASERS else root
 
 
@@ -66,13 +66,13 @@ def _number(props: Mapping[str, Property], key: str, otherwise: float) -> float:
     return props[key].number() if key in props else otherwise
 
 
-def _count(props: Mapping[str, Property], key: str, otherwise: int, most: int) -> int:
-    """A whole number of things, as many as can be meant."""
+def _count(props: Mapping[str, Property], key: str, otherwise: int, high: int) -> int:
+    """A count from 0 to `high`; `otherwise` if the property is missing."""
     if key not in props:
         return otherwise
     value = props[key].number()
-    if not 0 <= value <= most or value != int(value):
-        raise props[key].fail(f"a whole number from 0 to {most}")
+    if not 0 <= value <= high or value != int(value):
+        raise props[key].fail(f"a whole number from 0 to {high}")
     return int(value)
 
 
@@ -81,7 +81,7 @@ def _placed(props: Mapping[str, Property], mount: Pose) -> Pose:
 
 
 def _note(notes: Notes, links: Sequence[Entity], root: str) -> None:
-    """Note what is said of a sensor and means nothing here."""
+    """Note a sensor's properties that are not simulated."""
     for entity in links:
         note_unused(notes, entity, _READ[root])
 
@@ -118,7 +118,7 @@ def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> Lase
 
 
 def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
-    """The documented rules: bright things are plain beyond a range or an angle, and 2 may be reported as another number.
+    """The documented rules: bright surfaces look ordinary beyond a range or an angle, and return 2 may be reported as another number.
 
     Rules of another kind are noted.
     """
@@ -201,7 +201,7 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
 
 
 def _transducer(at: Pose, view: Sequence[float], differs: bool, fov: float, noise: Property | None) -> Transducer:
-    """A transducer; one whose view is not that of all others has its own."""
+    """A transducer; it gets limits of its own if its view differs from that of others."""
     connected = view[2] > 0.0
     own = differs and connected
     return Transducer(
@@ -215,7 +215,7 @@ def _transducer(at: Pose, view: Sequence[float], differs: bool, fov: float, nois
 
 
 class Ranger(NamedTuple):
-    """What a ``ranger`` of Stage 4 comes to: scanning lasers, and a sonar ring of its single beams."""
+    """A converted ``ranger`` of Stage 4: scanning lasers, and a sonar ring of its single beams."""
 
     lasers: tuple[LaserSpec, ...]
     sonar: SonarSpec | None
@@ -387,7 +387,7 @@ DEVICES: Final[Mapping[str, Callable[[Sequence[Entity], Pose, Notes, RobotSpec],
     "blobfinder": blob_finder,
     "bumper": bumpers,
 }
-"""Stage's names of what are devices here, and their readers: given definitions, mounting, notes and the robot so far."""
+"""Readers of Stage sensors that are devices here; arguments: definitions, mounting, notes, the robot so far."""
 
 
 def gripper(links: Sequence[Entity], notes: Notes) -> GripperSpec:

@@ -1,4 +1,4 @@
-"""Stage world files: lexer and grammar of both dialects (formats §3.1, §3.2, §4).
+"""Stage world files: lexer and parser of both dialects (formats §3.1, §3.2, §4).
 
 A file is a sequence of properties (``word value``), entities (``type ( … )``), definitions (``define name base ( … )``) and includes.
 Values are numbers, strings and tuples ``[ … ]``. What the properties mean is not this module's business: see `stagemodels`.
@@ -27,12 +27,12 @@ _TOKEN = re.compile(
     |(?P<string>"[^"\n]*")|(?P<mark>[()\[\]])""",
     re.VERBOSE,
 )
-_PORTION: Final = 256
-"""So many tokens are counted together."""
+_COUNT_EVERY: Final = 256
+"""Tokens are counted against the budget in groups of this size."""
 
 
 class Token(NamedTuple):
-    """A piece of the text: kind (``number``, ``word``, ``string`` or the mark itself), text without quotes, line."""
+    """A token: kind (``number``, ``word``, ``string`` or the mark itself), text without quotes, line."""
 
     kind: str
     text: str
@@ -85,9 +85,9 @@ class Entity:
     Attributes
     ----------
     type_name : str
-        What it is or is based on.
+        Its type, or the definition that it is based on.
     properties : dict of str to Property
-        The last of each name.
+        By name; the last one of a name counts.
     children : list of Entity
         In their order.
     path, line : str, int
@@ -103,7 +103,7 @@ class Entity:
 
 @dataclass(slots=True)
 class WorldFile:
-    """What a world file says.
+    """A parsed world file.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class WorldFile:
     definitions : dict of str to Entity
         Macros by name; the first definition of a name wins (formats §3.2).
     entities : list of Entity
-        Models that are to be made.
+        Models to be instantiated.
     shadowed : list of (str, str, int)
         Later definitions of a taken name: name, file, line.
     meter : Meter
@@ -135,7 +135,7 @@ def tokens(text: str, path: str) -> Iterator[Token]:
     Raises
     ------
     ModelFileError
-        Something that no token begins with.
+        A character that begins no token.
     """
     at, line = 0, 1
     while at < len(text):
@@ -174,8 +174,8 @@ class _Parser:
         self._line = token.line
         self._next = next(self._tokens, None)
         self._count += 1
-        if self._count % _PORTION == 0:
-            self._world.meter.add("entities", _PORTION, token.line, str(self._path))
+        if self._count % _COUNT_EVERY == 0:
+            self._world.meter.add("entities", _COUNT_EVERY, token.line, str(self._path))
 
     def _take(self, kind: str, expected: str) -> Token:
         token = self._next
@@ -205,7 +205,7 @@ class _Parser:
             path = folder / name.text
             try:
                 found = self._world.allowed(path) and path.is_file()
-            except (OSError, ValueError):  # a name too long, or with a null character
+            except (OSError, ValueError):  # the name is too long, or has a null character
                 found = False
             if not found:
                 continue

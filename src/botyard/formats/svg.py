@@ -1,4 +1,4 @@
-"""Floor plans in SVG (extra "drawings"); which layer is seen by whom: `botyard.formats.drawing`.
+"""Floor plans in SVG (extra "drawings"); for the visibility of layers see `botyard.formats.drawing`.
 
 svgelements reads the file. It writes out every ``use``, hands all attributes of a group down to what is in it, and looks through them
 with patterns whose time grows with the square of their length. So the file is measured first, by a parser of its own.
@@ -23,21 +23,21 @@ from botyard.model.world import World
 from botyard.names import shown
 
 MAX_ATTRIBUTE: Final = 10_000
-"""Characters of an attribute that is no list of points and no address."""
+"""Characters of an attribute, other than lists of points and links."""
 MAX_BLANKS: Final = 1_000
-"""Blanks in a row between numbers."""
+"""Consecutive blanks between numbers."""
 _LISTS: Final = frozenset({"d", "points"})
 _COPIED: Final = frozenset({"href", "xlink:href"})
-_THING: Final = 400
-"""So many characters that have to be looked at for something count as another thing."""
-ELEMENT: Final = 20
-"""An element counts as so many: the library takes about 0.2 ms for one, however small."""
-_CURVE: Final = 10
-"""A curve of a path counts as so many things, beside its points."""
-_BACK: Final = 50
-"""For the end of a figure the library looks back to its beginning: over so many numbers in about the time of a thing."""
+_CHARS_PER_ENTITY: Final = 400
+"""Characters of attributes that the library searches in the time of one entity."""
+ELEMENT_COST: Final = 20
+"""Cost of an element, in entities: the library takes about 0.2 ms for one, however small."""
+_CURVE_COST: Final = 10
+"""Cost of a curve of a path, in entities, besides its points."""
+_SCAN_PER_ENTITY: Final = 50
+"""To close a subpath the library scans back to its start: this many numbers in about the time of one entity."""
 _SAMPLES: Final = [k / 16 for k in range(17)]
-"""Where on a curve it is measured."""
+"""Parameters at which the extent of a curve is sampled."""
 _NUMBER: Final = re.compile(r"[0-9.]+")
 _PIECE: Final = re.compile(r"[mM]|[zZ]|[0-9.]+")
 _BLANKS: Final = re.compile(r"\s{%d}" % MAX_BLANKS)  # noqa: UP031
@@ -70,7 +70,7 @@ def read(source: Source, options: Options) -> World:
         _walk(svg, drawing, "", layers, unit * size, meter)
     except FormatError:
         raise
-    except Exception as error:  # of damaged files the library raises whatever comes
+    except Exception as error:  # the library raises all kinds of exceptions for damaged files
         reason = shown(error, 200) if str(error) else type(error).__name__
         raise MapError(f"not an SVG drawing that can be read: {reason}", source.name) from None
     flipped = {n: [[(x, bottom - y) for x, y in line] for line in lines] for n, lines in layers.items()}
@@ -78,7 +78,7 @@ def read(source: Source, options: Options) -> World:
 
 
 def measure(data: bytes, meter: Meter) -> None:
-    """Look whether svgelements can be given a file: what that makes of it is counted before it makes it.
+    """Check whether svgelements can safely parse a file: counts what it would make before it makes it.
 
     Raises
     ------
@@ -122,14 +122,14 @@ def _path_lines(svg: Any, path: Any, unit: float, meter: Meter) -> Iterator[Line
             meter.check("extent", reach)
             n = max(4, chords(reach * math.pi, 2.0 * math.pi))
             meter.add("vertices", 2 * n)
-            meter.add("entities", _CURVE + n)
+            meter.add("entities", _CURVE_COST + n)
             line.extend(map(tuple, np.asarray(part.npoint([k / n for k in range(1, n + 1)])).tolist()))
     if len(line) > 1:
         yield line
 
 
-def _looking_back(path: str) -> int:
-    """What it counts that the library looks back from each ``z`` to the ``m`` before it: at worst the square of a path's length."""
+def _close_cost(path: str) -> int:
+    """Cost of scanning back from each ``z`` to the ``m`` before it, in entities: quadratic in the path's length at worst."""
     since = total = 0
     for piece in _PIECE.finditer(path):
         if piece[0] in "mM":
@@ -138,22 +138,22 @@ def _looking_back(path: str) -> int:
         if piece[0] in "zZ":
             total += since
         since += 1
-    return total // _BACK
+    return total // _SCAN_PER_ENTITY
 
 
 class _Measure:
-    """What a file comes to when it is written out.
+    """Measures what a file expands to, in entities.
 
-    A thing is an attribute or a number of a path; an element counts as `ELEMENT` of them. The library looks through all attributes
-    that an element has or inherits: `_THING` characters of those count as a thing too.
+    An entity is an attribute or a number of a path; an element costs `ELEMENT_COST` of them. The library searches all attributes that an
+    element has or inherits: `_CHARS_PER_ENTITY` characters of those cost one more.
     """
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._own: list[int] = []  # things of an element itself
+        self._own: list[int] = []  # entities of an element itself
         self._text: list[int] = []  # characters of its attributes
         self._children: list[list[int]] = []
-        self._target: list[str] = []  # what a `use` uses
+        self._target: list[str] = []  # target of a `use`
         self._named: dict[str, int] = {}
         self._open: list[int] = []
         self._count = 0
@@ -186,10 +186,10 @@ class _Measure:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.rpartition(":")[2]
         index = len(self._own)
-        things, text = ELEMENT + len(attributes), 0
+        things, text = ELEMENT_COST + len(attributes), 0
         for key, value in attributes.items():
             if key in _LISTS:
-                things += sum(1 for _ in _NUMBER.finditer(value)) + _looking_back(value)
+                things += sum(1 for _ in _NUMBER.finditer(value)) + _close_cost(value)
                 if _BLANKS.search(value):
                     raise self._fail(f"more than {MAX_BLANKS} blanks in a row in {key}")
             elif key not in _COPIED and ":" not in key and len(value) > MAX_ATTRIBUTE:
@@ -226,13 +226,13 @@ class _Measure:
             self._css.append(text)
 
     def _styles(self, text: str) -> None:
-        """Take rules of CSS. They must be plain, one after the other: of others the library's patterns take for ever."""
+        """Count CSS rules. Nested or unbalanced ones are refused: the library's regular expressions would backtrack without end."""
         plain: list[str] = []
         at = 0
         while (begin := text.find("/*", at)) >= 0:
             end = text.find("*/", begin + 2)
             if end < 0:
-                raise self._fail("a remark in its style that does not end")
+                raise self._fail("a comment in its style that does not end")
             plain.append(text[at:begin])
             at = end + 2
         plain.append(text[at:])
@@ -253,7 +253,7 @@ class _Measure:
         return MapError(f"not an SVG drawing that can be read: {what}", self._meter.path)
 
     def _count_all(self) -> None:
-        """Count everything with each `use` written out."""
+        """Count everything with each `use` expanded."""
         text, rules = self._text, self._rules
         if rules:
             for index, word in self._classes:
@@ -288,7 +288,7 @@ class _Measure:
             uses[index] = (used is not None) + sum(uses[c] for c in below)
         if size:
             self._meter.check("references", uses[0])
-            self._meter.check("entities", (things[0] or 0) + characters[0] // _THING)
+            self._meter.check("entities", (things[0] or 0) + characters[0] // _CHARS_PER_ENTITY)
 
 
 __all__ = ["measure", "read"]

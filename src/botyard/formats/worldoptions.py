@@ -1,7 +1,7 @@
-"""Options of the command line that a world may set: what describes the world and its pace, and the names under which it is seen.
+"""Options of the command line that a world file may set: those that describe the world, its pace and its names.
 
-A world is data, often from somebody else. It says no files, addresses, ports, tokens or interfaces, and nothing of the log or the page:
-those are said by whoever runs it. Options that have a key of their own in scenarios (`map`, `robots`, `resolution`) are not here either.
+A world is untrusted data: it cannot set files, addresses, ports, tokens, interfaces, logging or the page; only the user who runs it
+can. Options that have a key of their own in scenarios (`map`, `robots`, `resolution`) are not here either.
 ``tests/cli/test_world_options.py`` compares this with the options of ``botyard run``, each of which says whether it is here.
 """
 
@@ -21,9 +21,9 @@ _Milliseconds = Annotated[int, Meta(ge=1, le=60_000)] | UnsetType
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)] | UnsetType
 _ModelName = Annotated[str, Meta(pattern=r"^[^/\\.]+$", max_length=MAX_NAME)]
 _Seed = Annotated[int, Meta(extra_json_schema={"minimum": MIN_SEED, "maximum": MAX_SEED})]
-"""Too large for the library's own bounds: the option's type compares it."""
+"""64-bit bounds exceed those of msgspec's `Meta`: the option's type checks them."""
 MAX_FACTORIES: Final = 100
-"""A world may ask for so many robot factories."""
+"""Robot factories that a world may request."""
 
 
 class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=True, forbid_unknown_fields=True):
@@ -51,7 +51,7 @@ class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=T
 
 
 WORLD_OPTIONS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(WorldOptions))
-"""Their long names."""
+"""The long names of these options."""
 _KEYS: Final = {"map": "map", "stageworld": "map", "robot": "robots", "resolution": "resolution"}
 
 
@@ -66,7 +66,7 @@ def refusal(name: str) -> str | None:
 
 
 def as_mapping(options: WorldOptions) -> dict[str, Any]:
-    """What was set, by long names."""
+    """The options that are set, by long names."""
     found: dict[str, Any] = msgspec.to_builtins(options)
     return found
 

@@ -1,4 +1,4 @@
-"""YAML files that are checked against a structure: errors name the line, what was expected, and a word that may have been meant."""
+"""Bounded parsing of untrusted YAML and validation against a structure; errors name line, expectation and the nearest known key."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from botyard.names import shown
 T = TypeVar("T")
 MAX_DIGITS: Final = 100
 """Numbers of more characters are refused: no machine's float holds them, and the library's time grows with their square."""
-VALUE: Final = 5
-"""A value counts as so many things described: the library takes about 40 µs for one."""
+VALUE_COST: Final = 5
+"""Cost of a value, in entities of the budget: the library takes about 40 µs for one."""
 _NUMBERS: Final = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 class _Loader(yaml.SafeLoader):
-    """Counts what it composes while it does so."""
+    """A loader that counts nodes against the budget while it composes them."""
 
     def __init__(self, text: str, meter: Meter, error: type[FormatError]) -> None:
         super().__init__(text)
@@ -33,7 +33,7 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
-        self._meter.add("entities", VALUE, line)
+        self._meter.add("entities", VALUE_COST, line)
         self._nesting += 1
         self._meter.check("nesting", self._nesting, line)
         node = super().compose_node(parent, index)
@@ -53,21 +53,21 @@ class _Loader(yaml.SafeLoader):
 
 
 class YamlFile:
-    """The contents of a YAML file, and where each value stands.
+    """The contents of a YAML file, with the line of each value.
 
     Parameters
     ----------
     text : str
         The file.
     meter : Meter
-        Its name for messages, and the limits: its values are counted, those of aliases as often as they are used.
+        Name for messages, and limits: values are counted, those of aliases once per use.
     error : type of FormatError
-        What is raised.
+        Class of the errors.
 
     Attributes
     ----------
     root : yaml.Node or None
-        Its tree; None: there is nothing in it.
+        Root of its node tree; None: the file is empty.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class YamlFile:
             raise error(f"not YAML: {shown(' '.join(str(problem).split()), 200)}", self._path) from None
 
     def _measure(self, root: Any) -> None:
-        """Count the values with aliases written out: a few lines of them can stand for billions."""
+        """Count the values with aliases expanded: a few lines can expand to billions ("billion laughs")."""
         sizes: dict[int, int] = {}
 
         def size(node: Any) -> int:
@@ -117,7 +117,7 @@ class YamlFile:
         size(root)
 
     def line_of(self, where: str, key: str = "") -> int:
-        """The line of a value by its path, for example ``$.robots[0].pose[1]``, or of a key of it; else of what is around it."""
+        """Line of a value by its path, for example ``$.robots[0].pose[1]``, or of a key in it; else that of the enclosing value."""
         node, line = self.root, 1
         steps = [m[1] if m[1] is not None else int(m[2]) for m in _STEP.finditer(where) if m[2] != "..."]
         for step in [*steps, *([key] if key else [])]:

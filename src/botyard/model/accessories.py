@@ -1,4 +1,4 @@
-"""What a robot may carry besides range sensors: a gripper, table-sensing infrared; frozen descriptions in SI units."""
+"""Accessories of a robot besides range sensors: gripper, table-sensing infrared; frozen descriptions in SI units."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GripperSpec(DeviceSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableIrSpec:
-    """Infrared sensors that look upwards and see table tops.
+    """Upward-looking infrared sensors that detect table tops.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Beams of range sensors, and how they see reflectors."""
+"""Beams of range sensors, and the rule by which they recognise retro-reflectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ReflectorRule:
     max_range : float
         Beyond this range, m, a reflector looks like any other surface.
     max_incidence : float
-        Neither is it recognised when the beam meets it more than this angle off its normal, rad.
+        A reflector hit at a larger angle of incidence (from its normal) than this, rad, looks ordinary, too.
     strength : int
         The laser return reported for a reflector of return 2; others are reported as they are.
     """
@@ -29,7 +29,7 @@ class ReflectorRule:
     strength: int = parameter(2, is_brief=True)
 
 
-USUAL_RULE: Final = ReflectorRule()
+DEFAULT_RULE: Final = ReflectorRule()
 """Every reflector is recognised."""
 
 

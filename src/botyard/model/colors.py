@@ -13,8 +13,13 @@ _LEVEL = re.compile(r"gr[ae]y(\d{1,3})")
 _NUMBERED = re.compile(r"([a-z]+)([1-4])")
 _SHADES: Final = (1.0, 0.932, 0.804, 0.545)
 """X11's shades 1 … 4 of a colour, as parts of its brightness."""
-_ALSO: Final = {"navyblue": "navy", "lightgoldenrod": "#eedd82", "violetred": "#d02090", "lightslateblue": "#8470ff"}
-"""X11 names that CSS, which has the others, does not have."""
+_X11_ONLY: Final = {
+    "navyblue": "navy",
+    "lightgoldenrod": "#eedd82",
+    "violetred": "#d02090",
+    "lightslateblue": "#8470ff",
+}
+"""X11 names that CSS lacks; Pillow knows those of CSS."""
 
 
 @lru_cache(maxsize=1024)
@@ -29,12 +34,12 @@ def rgb(name: str) -> tuple[int, int, int]:
     shade = _SHADES[int(numbered[2]) - 1] if numbered else 1.0
     key = numbered[1] if numbered else key
     try:
-        r, g, b = ImageColor.getrgb(_ALSO.get(key, key))[:3]
+        r, g, b = ImageColor.getrgb(_X11_ONLY.get(key, key))[:3]
     except ValueError:
         return GREY
     return round(r * shade), round(g * shade), round(b * shade)
 
 
 def hex_of(name: str) -> str:
-    """The same as ``#rrggbb``."""
+    """A colour by name as ``#rrggbb``."""
     return "#{:02x}{:02x}{:02x}".format(*rgb(name))

@@ -1,12 +1,11 @@
-"""Devices that are one file: what a kind of sensor is, and the registry that finds it by name.
+"""Kinds of devices (sensors, error models …), each declared in one file, and the registry that finds them by name.
 
-A device of a robot has a description (`DeviceSpec`, a part of the robot's model) and belongs to a kind (`Device`), which says in one place
-what its parameters are called in robot files, how it reads, and what each interface shows of a reading. Kinds are those of the package
-(`BUILT_IN`), those of other packages (entry-point group ``botyard.devices``, whose entries are `Device` objects), and those that a program
-registers. Nothing else in botyard names one of them.
+A device of a robot has a description (`DeviceSpec`, a part of the robot's model) and belongs to a kind (`Device`), which declares in one
+place the keys of its parameters in robot files, how a reading is taken, and how each interface shows it. Kinds come from the package
+(`BUILT_IN`), from plug-ins (entry-point group ``botyard.devices``, whose entries are `Device` objects), and from calls of `register`.
 
-Modules of devices are imported when a robot has one, also by the process that only reads files. So they import the model at most,
-and what they need of the engine comes with the `botyard.devices.view.View` that they are given.
+Modules of devices are imported when a robot has one, also by the worker process that reads files. So they import the model at most,
+and access the engine only through the `botyard.devices.view.View` that they are given.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
     from botyard.model.beams import Bundle
 
 View = Any
-"""A `botyard.devices.view.View`, which stands above the model; functions of a device say so in their own annotations."""
+"""A `botyard.devices.view.View`, of a higher layer: devices' functions annotate it themselves."""
 GROUP: Final = "botyard.devices"
-"""Entry-point group of packages that bring devices along."""
+"""Entry-point group of plug-ins with devices."""
 BUILT_IN: Final = (
     EntryPoint("battery", "botyard.devices.battery:BATTERY", GROUP),
     EntryPoint("blob_finder", "botyard.devices.blobs:BLOB_FINDER", GROUP),
@@ -55,13 +54,13 @@ BUILT_IN: Final = (
     EntryPoint("sonar", "botyard.devices.sonar:SONAR", GROUP),
     EntryPoint("wandering_odometry", "botyard.devices.errors:WANDERING_ODOMETRY", GROUP),
 )
-"""The devices of the package. They are named as those of other packages are."""
+"""The devices of the package, declared like those of plug-ins."""
 STANDARD: Final = ("gps",)
-"""Kinds of which every robot has one. Models list theirs only where it is not the usual one."""
+"""Kinds of which every robot has one by default. Models list it only where it differs from the default."""
 CARRIED: Final[Mapping[str, str]] = MappingProxyType(
     {"battery": "battery", "gripper": "gripper", "sonar": "sonar", "laser": "lasers"}
 )
-"""Kinds that have a field of their own in `RobotSpec`, and which. Robots put them into the engine: `View.part_of_robot`."""
+"""Kinds that have a field of their own in `RobotSpec`, and that field; their objects are `View.part_of_robot`."""
 MAX_DEVICES: Final = 100
 """Most devices of a robot, besides its lasers and its sonar ring."""
 MAX_ITEMS: Final = 10_000
@@ -72,7 +71,7 @@ R = TypeVar("R")
 
 
 class DeviceSpec:
-    """What a device of a robot is; kinds of devices derive frozen dataclasses with slots from it.
+    """Description of a device of a robot; kinds of devices derive frozen dataclasses with slots from it.
 
     Their first field is ``type: str = field(default="NAME", init=False)``, the name of their kind; the others are their parameters
     (`parameter`), numbers, truth values, texts, a `Pose`, or tuples of these. A field ``pose`` is the mounting in the robot's frame.
@@ -82,7 +81,7 @@ class DeviceSpec:
     type: str
 
     def __post_init__(self) -> None:
-        """Check the parameters' ranges. Who has more to check calls this first, as ``DeviceSpec.__post_init__(self)``."""
+        """Check the parameters' ranges. Subclasses with more checks call this first, as ``DeviceSpec.__post_init__(self)``."""
         for name in parameters_of(type(self)):
             value = getattr(self, name)
             if isinstance(value, Pose) and not all(map(math.isfinite, value)):
@@ -92,28 +91,28 @@ class DeviceSpec:
 
     @property
     def is_empty(self) -> bool:
-        """It is none: a robot file says so to take a device away that the model has which it extends."""
+        """The device is absent: robot files use this to remove a device of the model that they extend."""
         return False
 
     @property
     def feels(self) -> bool:
-        """Whether it wants to know where the body is touched (`State.contact`)."""
+        """Whether it needs contact sectors of the body (`State.contact`)."""
         return False
 
     @classmethod
     def of_message(cls, message: Any) -> DeviceSpec:
-        """The description that another process has sent, by its type. ValueError when it is none."""
+        """Decode a description sent by another process, by its type. ValueError if it is invalid."""
         if not isinstance(message, dict) or not isinstance(message.get("type"), str):
             raise ValueError("expected a device")
         kind = find_device(message["type"]).spec
         return cast(DeviceSpec, msgspec.convert({k: v for k, v in message.items() if k != "type"}, kind))
 
 
-# -- what is shown of a reading
+# -- presentation of readings
 
 
 class Field(NamedTuple):
-    """A column of what a device reads.
+    """A column of a reading.
 
     Attributes
     ----------
@@ -131,7 +130,7 @@ class Field(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place that the page marks: x, y (m) in the robot's frame, and what is written there."""
+    """A marker on the page: x, y (m) in the robot's frame, and its label."""
 
     x: float
     y: float
@@ -140,7 +139,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RosMessage(Generic[S, R]):
-    """The topic of a device.
+    """A ROS topic with readings of a device.
 
     Attributes
     ----------
@@ -152,17 +151,17 @@ class RosMessage(Generic[S, R]):
         The message of a reading: values by the names of its fields, nested as the message is; a `Pose` for a geometry_msgs/Pose. A field
         ``header`` is filled in. None: no message.
     definitions : mapping of str to str
-        Definitions of the types that are not ROS's own, those that others use first.
+        Definitions of message types that are not ROS's own, in order of dependency.
     frame : str or None
         Frame of the sensor, without the robot's prefix; empty: the robot's own; None: the header names none.
     profiles : tuple of str
-        The profiles of names that have it.
+        The name profiles that have the topic.
     period : float
-        There is at most one message in this simulated time, s; 0: one in every step.
+        Minimum simulated time between messages, s; 0: one in every step.
     about : str
-        One line for people; empty: that of the kind.
+        One line of description; empty: that of the kind.
     version : callable or None
-        The topic is latched: there is a new message only when this is another one, for a reading.
+        If given, the topic is latched: a message is published only when this value of the reading changes.
     """
 
     topic: str
@@ -178,7 +177,7 @@ class RosMessage(Generic[S, R]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerFields(Generic[S, R]):
-    """What a Pioneer client is told.
+    """What Pioneer clients see of a device.
 
     Attributes
     ----------
@@ -190,10 +189,9 @@ class PioneerFields(Generic[S, R]):
     simstat : callable or None
         Fields of the SIMSTAT packet, by their names (`botyard.protocols.pioneer.reportbuilder.DEVICE_SIMSTAT`).
     is_steady : callable or None
-        Whether a device changes reports only when it is written to from outside; reports of many such robots are made together.
+        Whether a device changes reports only when it is written to from outside: such reports can be built in batches.
     is_by_touch : bool
-        Its bits are in the field ``stall_bumpers`` alone, and only while the robot is touched: reports of many such robots are
-        made together.
+        Its bits are in the field ``stall_bumpers`` only, and only while the robot is touched: such reports can be batched.
     """
 
     report: Callable[[S, R], Mapping[str, int]] | None = None
@@ -203,23 +201,23 @@ class PioneerFields(Generic[S, R]):
     is_by_touch: bool = False
 
     def changes_reports(self, spec: S) -> bool:
-        """Whether readings show in reports and change by themselves, also while nothing touches the robot."""
+        """Whether its readings can change the robot's reports by themselves, without a contact or a write."""
         return not (self.report is None or self.is_by_touch or (self.is_steady is not None and self.is_steady(spec)))
 
 
 class AriaKey(NamedTuple):
-    """A line of ARIA's parameter files (formats §2) that says a parameter of a device.
+    """A line of ARIA's parameter files (formats §2) that sets a parameter of a device.
 
     Attributes
     ----------
     parameter : str
-        Which parameter. Files have mm for metres and degrees for radians.
+        Name of the parameter. Files have mm for metres and degrees for radians.
     section, key : str
-        Where the line stands, and its keyword.
+        Section and keyword of the line.
     flag : str
         Keyword of a line before it, ``true`` or ``false``: whether there is any of it; else the parameter is 0. Empty: no such line.
     default : float
-        What a file means that has no such line, in the file's unit.
+        Value where the line is missing, in the file's unit.
     """
 
     parameter: str
@@ -231,7 +229,7 @@ class AriaKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors(Generic[S]):
-    """What an error model does. It is a device, too: its kind has a name, parameters, and columns of what it remembers.
+    """The functions of an error model. It is a device, too: its kind has a name, parameters, and columns with its state.
 
     Attributes
     ----------
@@ -259,18 +257,18 @@ class Channel(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Device(Generic[S, R]):
-    """A kind of device: everything that botyard knows of it.
+    """A kind of device: everything that botyard needs to know of it.
 
     Attributes
     ----------
     name : str
-        As robot files, programs and interfaces call it.
+        Name in robot files, programs and interfaces.
     about : str
-        One line for people.
+        One line of description.
     spec : type
         Class of its descriptions.
     read : callable
-        The reading in the present state, from a description and a `botyard.devices.view.View`. Called only when somebody asks; it changes
+        The reading in the present state, from a description and a `botyard.devices.view.View`. Called on demand; it changes
         nothing, and the same state gives the same reading.
     fields : tuple of Field
         Columns of a reading, which all interfaces show.
@@ -280,26 +278,26 @@ class Device(Generic[S, R]):
         The beams of a range sensor, from a description and whether sensors err; they are cast in every step while somebody subscribes, else
         when it is read, and `View.ranges` has what they met.
     senses : Visible
-        Class of things that the beams meet.
+        `Visible` classes that the beams detect.
     table : type of Table, or None
         Columns of what it remembers: each device has a row, `View.memory`, which is saved with the world. With a method
         ``act(engine, dt)`` it acts in every step.
     start : callable or None
         What its columns begin with, by their names, from a description: so its parameters reach ``act``. Others have `Column.start`.
     errors : Errors or None
-        It is an error model.
+        The functions of an error model; None: it is none.
     ros : RosMessage, tuple of RosMessage, or None
-        What ROS gets: one topic, or several.
+        Its ROS topic, or several.
     pioneer : PioneerFields or None
-        What Pioneer clients get.
+        What Pioneer clients see of it.
     marks : callable or None
-        What the page marks in the world.
+        Markers of a reading on the page.
     on_page : bool
         Whether the page shows readings of the selected robot.
     aria : tuple of AriaKey
-        Lines of ARIA's parameter files that say parameters.
+        Lines of ARIA's parameter files that set its parameters.
     stage : mapping of str to str
-        Properties of robots in Stage's world files that say parameters: plain numbers, in m where the parameter is.
+        Properties of robots in Stage's world files that set its parameters: plain numbers, in m where the parameter is.
     """
 
     name: str
@@ -321,7 +319,7 @@ class Device(Generic[S, R]):
     stage: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check what others rely on; ModelError says what is wrong, and with which kind."""
+        """Validate name and columns. ModelError: one is invalid."""
         if not is_name(self.name) or not self.name.isidentifier():
             raise ModelError(f'device: expected a name of letters, digits and _, found "{shown(self.name)}"')
         columns = [column.name for column in self.fields]
@@ -373,7 +371,7 @@ _KNOWN: dict[str, Device[Any, Any]] = {}
 
 
 def register(device: Device[Any, Any]) -> None:
-    """Let robots have devices of a kind that is in no installed package; one of the same name is replaced.
+    """Register a kind of device that is in no installed package; a registered one of the same name is replaced.
 
     Raises
     ------
@@ -439,7 +437,7 @@ def find_device(name: str) -> Device[Any, Any]:
         raise ModelError(f'device "{name}": expected one package that has it, found {values}')
     try:
         device = entries[0].load()
-    except (Exception, SystemExit) as error:  # of a package that is not ours: whatever it raises
+    except (Exception, SystemExit) as error:  # code of a plug-in may raise anything
         raise ModelError(f'device "{name}": {entries[0].value} cannot be loaded: {error!r}') from error
     if not isinstance(device, Device) or device.name != name:
         raise ModelError(f'device "{name}": expected a Device of that name in {entries[0].value}')
@@ -448,7 +446,7 @@ def find_device(name: str) -> Device[Any, Any]:
 
 
 def _offered(name: str) -> list[EntryPoint]:
-    """What packages offer by a name; the same thing only once, though a package may be found twice on the path."""
+    """Entry points of plug-ins with a name, without duplicates: a package may be found twice on the path."""
     return list({e.value: e for e in _installed().get(name, ())}.values())
 
 
@@ -459,7 +457,7 @@ def built_in_devices() -> list[Device[Any, Any]]:
 
 @cache
 def standard_device(name: str) -> DeviceSpec:
-    """The device of one of the kinds in `STANDARD` that robots have whose models do not say otherwise."""
+    """The default device of one of the kinds in `STANDARD`."""
     return make_spec(name)
 
 
@@ -469,7 +467,7 @@ def loaded_devices() -> list[Device[Any, Any]]:
 
 
 def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
-    """What the devices of a robot are called: by their kind; the second of a kind has ``_2`` behind it, and so on."""
+    """Names of a robot's devices: that of their kind, with ``_2`` … appended from the second of a kind on."""
     count: dict[str, int] = {}
     taken = {spec.type for spec in devices}  # a kind may be named as the second of another would be
     names = []
@@ -554,13 +552,13 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
             if count[name] == 1:
                 raise
             raise ModelError(f"the {count[name]}. {name}: {error}") from None  # which of several it is
-        if not spec.is_empty and not is_usual(spec):
+        if not spec.is_empty and not is_default(spec):
             found.append(spec)
     return tuple(found)
 
 
-def is_usual(spec: DeviceSpec) -> bool:
-    """Whether every robot has such a device that says nothing of it."""
+def is_default(spec: DeviceSpec) -> bool:
+    """Whether a device is one that every robot has by default."""
     return spec.type in STANDARD and spec == standard_device(spec.type)
 
 
@@ -583,8 +581,8 @@ __all__ = [
     "device_names",
     "devices_of",
     "find_device",
+    "is_default",
     "is_device",
-    "is_usual",
     "loaded_devices",
     "make_spec",
     "names_of",

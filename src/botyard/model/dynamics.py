@@ -1,4 +1,4 @@
-"""Bodies with mass: what a pushed box or a robot that is driven by forces needs beside its outline."""
+"""Mass properties of bodies that are pushed or driven by forces, and moments of their outlines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from botyard.geometry import Outline
 
 GRAVITY: Final = 9.80665
-"""Standard gravity, m/s²: what presses a body on the floor."""
+"""Standard gravity, m/s²; gives the normal force on the floor."""
 SUBSTEP: Final = 0.002
-"""The longest step in which forces are reckoned with, s."""
+"""Longest integration step of forces, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class Gains:
         return (self.p * error * ease - (self.d + h * self.p) * velocity) / (ease + h * (self.d + h * self.p) / mass)
 
     def speed(self, error: float, h: float) -> float:
-        """The same for an output that is the velocity itself, m/s or rad/s: v = P·(e − h·v) − D·v."""
+        """Output of a PD controller that is the velocity itself, m/s or rad/s: v = P·(e − h·v) − D·v."""
         return self.p * error / (1.0 + self.d + h * self.p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseController:
-    """What takes a body with mass to a commanded pose (ambf-messages.md §6).
+    """PD controller that moves a body with mass to a commanded pose (ambf-messages.md §6).
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class PoseController:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicsSpec:
-    """Mass and what goes with it.
+    """Mass, inertia, friction and controller of a body.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class DynamicsSpec:
 
 @dataclass(frozen=True, slots=True)
 class AreaMoments:
-    """Moments of an area that is filled evenly.
+    """Moments of an area of uniform density.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class AreaMoments:
     second : float
         Mean square distance from the centroid, m²: times the mass it is the moment of inertia.
     reach : float
-        Mean distance from the centroid, m: what floor friction turns by.
+        Mean distance from the centroid, m: lever arm of the torque of floor friction.
     """
 
     area: float

@@ -1,6 +1,7 @@
-"""Descriptions as tables of a file, and back: keys, types and units follow from what the descriptions declare (`botyard.model.parameters`).
+"""Serialisation of descriptions (dataclasses) to tables of a file, and back: keys, types and units come from their declared parameters
+(`botyard.model.parameters`).
 
-A description whose fields are named by keyword only is a table; one whose fields have an order, such as a pose, is a list of their values.
+A dataclass with keyword-only fields becomes a table; one with positional fields, such as a pose, a list of their values.
 Lengths are metres; angles are degrees in files (they are written by people) and radians inside.
 """
 
@@ -33,10 +34,10 @@ Pair = tuple[float, float]
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True):
-    """A table that may hold nothing else."""
+    """Base of structures that refuse unknown keys."""
 
 
-# -- what is wrong with a table
+# -- errors and validation
 
 
 class TableError(ModelError):
@@ -59,21 +60,21 @@ class TableError(ModelError):
         self.key = key
 
     def inside(self, where: str) -> TableError:
-        """The same of a table that is the value `where` of another one."""
+        """The same error with the table's place `where` in an enclosing table."""
         return TableError(f"{where}.{self.where}" if self.where else where, self.reason, self.key)
 
     def of(self, file: str) -> TableError:
-        """The same, said of a file or model."""
+        """The same error with the name of a file or model."""
         return TableError(self.where, self.reason, self.key, file)
 
 
 def checked(raw: object, kind: type[S], known: Callable[[], Iterable[str]] = tuple, *, strict: bool = True) -> S:
-    """Plain data as a structure.
+    """Validate plain data and convert it to a structure.
 
     Parameters
     ----------
     known : callable
-        Gives words that may have been meant, beside the keys of the structure.
+        Further words for suggestions, besides the keys of the structure.
     strict : bool
         False: texts that hold a number are taken for one.
 
@@ -118,13 +119,13 @@ def _check_numbers(value: object, where: str = "") -> None:
 
 
 def _in_words(reason: str) -> str:
-    """What msgspec says, in words that people use of files."""
+    """Translate msgspec's message into the terms of files."""
     words = {
         "`array`": "a list", "`object`": "keys and values", "`str`": "a text", "`int`": "a whole number", "`float`": "a number",
         "`bool`": "true or false", "`null`": "nothing",
     }  # fmt: skip
-    for theirs, ours in words.items():
-        reason = reason.replace(theirs, ours)
+    for technical, plain in words.items():
+        reason = reason.replace(technical, plain)
     reason = re.sub(
         r"`([^`]*\|[^`]*)`",
         lambda m: " or ".join(words.get(f"`{w.strip()}`", w.strip()) for w in m[1].split("|")),
@@ -153,16 +154,16 @@ def _keys(kind: Any) -> frozenset[str]:
 
 
 class Form(msgspec.Struct, frozen=True):
-    """How a value stands in a file.
+    """Codec of a value: its type in the file, and the conversions.
 
     Attributes
     ----------
     type : type
-        What the file has, for msgspec.
+        Its type in the file, for msgspec.
     read : callable
-        The value, from that and its key (for errors).
+        Converts a value of the file, given its key for errors.
     write : callable
-        Plain data for a file, from the value.
+        Converts a value to plain data for the file.
     words : tuple of str
         The texts that it may be, if there are few.
     """
@@ -182,14 +183,14 @@ def _listed(value: Any) -> Any:
 
 
 def degrees_of(angle: float) -> float:
-    """An angle, rad, in the fewest digits of degrees that are read as that angle again, if there are any."""
+    """An angle, rad, in degrees with the fewest digits that convert back to exactly that angle, if there are any."""
     exact = deg(angle)
     if not math.isfinite(exact):
         return exact
     for digits in (9, 12):
         if from_deg(short := round(exact, digits) + 0.0) == angle:
             return short
-    near = (exact + k * math.ulp(exact) for k in range(-3, 4))  # so far from it may be what was read as this angle
+    near = (exact + k * math.ulp(exact) for k in range(-3, 4))  # the exact preimage, if any, is within a few ulp
     return min(near, key=lambda d: (abs(from_deg(d) - angle), abs(d - exact)))
 
 
@@ -204,7 +205,7 @@ def triple_of(pose: Pose) -> list[float]:
 
 
 def _form(hint: Any, one: Parameter) -> Form:
-    """The form of a value of a type."""
+    """The codec for a type."""
     origin, args = get_origin(hint), get_args(hint)
     if one.words is not None:
         return _by_words(one.words)
@@ -279,7 +280,7 @@ def _by_words(words: Mapping[str, Any]) -> Form:
 
 
 class _Column(msgspec.Struct, frozen=True):
-    """A field of a description, and where it stands in the table."""
+    """A field of a description, and its place in the table."""
 
     name: str
     group: str  # table of its own; empty: none
@@ -290,7 +291,7 @@ class _Column(msgspec.Struct, frozen=True):
 
 
 class FileTable(Generic[S]):
-    """How descriptions of a kind stand in a file.
+    """Reads and writes descriptions of a class as tables of a file.
 
     Parameters
     ----------
@@ -330,7 +331,7 @@ class FileTable(Generic[S]):
         self._size = {(c.group, c.key): len(keys.get(c.group, own)[c.key]) for c in self._columns}
 
     def values(self, file: msgspec.Struct, where: str = "") -> dict[str, Any]:
-        """The fields that a table gives, by their names; `where` comes before keys in errors.
+        """The fields that a table sets, by name; `where` is a prefix of keys in errors.
 
         Raises
         ------
@@ -352,7 +353,7 @@ class FileTable(Generic[S]):
         return found
 
     def read(self, file: msgspec.Struct, where: str = "", **others: Any) -> S:
-        """The description of a table; `others` are fields that it does not give.
+        """The description that a table holds; `others`: fields that are not in the table.
 
         Raises
         ------
@@ -382,13 +383,13 @@ class FileTable(Generic[S]):
         """Add units, words and defaults to the JSON schema of a file with such tables."""
         properties = schema["$defs"][self.type.__name__]["properties"]
         for c in self._columns:
-            said = properties[c.key]
+            entry = properties[c.key]
             if c.one.about or c.one.unit:
-                said["description"] = c.one.about or f"in {c.one.unit.replace('rad', '°')}"
+                entry["description"] = c.one.about or f"in {c.one.unit.replace('rad', '°')}"
             if c.form.words:
-                said["enum"] = [*c.form.words, *([None] if c.default is None else [])]
+                entry["enum"] = [*c.form.words, *([None] if c.default is None else [])]
             if c.one.is_brief and c.default not in (None, math.inf):
-                said["default"] = c.form.write(c.default)
+                entry["default"] = c.form.write(c.default)
 
 
 def _default(field: Any) -> Any:
@@ -411,7 +412,7 @@ def _struct(
 
 
 def file_table(kind: type[S]) -> FileTable[S]:
-    """How descriptions of a kind stand in a file: all of their fields."""
+    """The (cached) table codec of a class of descriptions, with all of its fields."""
     return cast("FileTable[S]", _file_table(cast(Hashable, kind)))
 
 

@@ -1,4 +1,4 @@
-"""The library of robot and sensor models: TOML files of the package, or the user's own, read and checked.
+"""The library of robot and sensor models: TOML files of the package, or the user's own, read and validated.
 
 A robot file may say ``extends = "other"``: tables are merged key by key, everything else is replaced. Lengths are metres;
 angles are degrees where the key or the comment in the file says so (they are written by people) and radians from here on.
@@ -53,7 +53,7 @@ def _parse_toml(text: str, name: str) -> dict[str, Any]:
         raise ModelError(f"{name}: expected keys of at most {MAX_KEY_PARTS} parts, found a longer one")
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, and whole numbers of thousands of digits
+    except ValueError as error:  # TOMLDecodeError, and integers of thousands of digits
         raise ModelError(f"{name}: not a TOML file: {error}") from None
 
 
@@ -154,7 +154,7 @@ def robot_names() -> tuple[str, ...]:
 
 
 ALIASES = {"p3dx_noerr": "p3dx-no-error"}
-"""Other names of models: the documentation of the original and its file do not always agree (ODO-011)."""
+"""Aliases of models: the original's documentation and its file do not always agree (ODO-011)."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Drawing maps in Python: rooms, walls with doors, corridors, obstacles; and whole mazes, offices, halls and warehouses of any size.
+"""Building maps in Python: rooms, walls with doors, corridors, obstacles; and generators of mazes, offices, halls and warehouses.
 
     from botyard.model.mapbuilder import MapBuilder
 
@@ -33,19 +33,19 @@ Door = tuple[float, float]
 """Distance from the beginning of a wall to that of the door, and its width, m."""
 SIDES: Final = ("south", "east", "north", "west")
 MAX_TRIES: Final = 200
-"""A random obstacle is tried at so many places."""
+"""Attempts to find a free place for a random obstacle."""
 
 
 @dataclass(slots=True)
 class MapBuilder:
-    """A map in the making.
+    """Builder of a map; methods return the builder for chaining.
 
     Attributes
     ----------
     name : str
         Of the map.
     thickness : float
-        Of walls that do not say theirs, m; 0: a single line.
+        Default thickness of walls, m; 0: a single line.
     """
 
     name: str = "map"
@@ -67,7 +67,7 @@ class MapBuilder:
         return self
 
     def polygon(self, *corners: Point) -> MapBuilder:
-        """A solid thing with these corners."""
+        """A solid polygon with these corners, m."""
         if len(corners) < 3:
             raise WorldError(f"a polygon needs at least 3 corners, found {len(corners)}")
         return self.line(*corners, corners[0])
@@ -97,7 +97,7 @@ class MapBuilder:
         Raises
         ------
         WorldError
-            Doors that overlap or stand out.
+            Doors overlap, or extend beyond the wall.
         """
         thick = self.thickness if thickness is None else thickness
         length = math.dist(start, end)
@@ -171,7 +171,7 @@ class MapBuilder:
             self.line(*map(tuple, (path + side * mitre).tolist()))
         return self
 
-    # -- things and places
+    # -- objects and places
 
     def box(
         self,
@@ -184,7 +184,7 @@ class MapBuilder:
         name: str = "",
         color: str = "sandy brown",
     ) -> MapBuilder:
-        """A thing that can be moved."""
+        """A movable box, centred at (x, y); m, rad."""
         number = len(self._boxes) + 1
         self._boxes.append(
             BoxObject(name=name or f"Box:{number}", pose=Pose(x, y, th), length=length, width=width, color=color)
@@ -200,21 +200,21 @@ class MapBuilder:
         area: tuple[float, float, float, float] | None = None,
         clearance: float = 0.8,
     ) -> MapBuilder:
-        """Solid blocks and pillars at random places, which leave room for robots between them.
+        """Solid blocks and pillars at random places, with clearance for robots between them.
 
         Parameters
         ----------
         size : (least, greatest)
-            Of their sides, m.
+            Lengths of their sides, m.
         area : x0, y0, x1, y1, optional
-            Where they may be; else within the bounds of what is there.
+            Region for them, m; default: the bounds of the map so far.
         clearance : float
             Free space around each, to walls and to others, m.
 
         Raises
         ------
         WorldError
-            There is no place for so many.
+            There is no room for so many.
         """
         draw = random.Random(f"{seed} obstacles {self.name}")
         if area is None:
@@ -268,7 +268,7 @@ class MapBuilder:
         return self.place("Dock", name, x, y, th)
 
     def home(self, x: float, y: float, th: float = 0.0) -> MapBuilder:
-        """Where robots start."""
+        """Start pose of robots."""
         return self.place("RobotHome", "Home", x, y, th)
 
     def scene(self) -> Scene:
@@ -283,7 +283,7 @@ class MapBuilder:
         )
 
 
-# -- whole maps
+# -- generators
 
 
 def _at_least(low: int, **values: int) -> None:
@@ -302,7 +302,7 @@ def maze(columns: int = 10, rows: int = 10, *, cell: float = 1.5, loops: float =
     cell : float
         Edge of a cell, m.
     loops : float
-        Share of the remaining inner walls that are taken away, 0 … 1: there is then more than one way.
+        Share of the remaining inner walls that are removed, 0 … 1, so that there is more than one route.
     """
     _at_least(1, columns=columns, rows=rows)
     draw = random.Random(f"{seed} maze")
@@ -343,7 +343,7 @@ def maze(columns: int = 10, rows: int = 10, *, cell: float = 1.5, loops: float =
 
 
 def _runs(b: MapBuilder, walls: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], ends: object) -> None:
-    """Neighbouring pieces of wall as one line."""
+    """Merge neighbouring pieces of wall into lines."""
     assert callable(ends)
     change = np.flatnonzero(np.diff(np.concatenate([[False], walls, [False]]).astype(np.int8)))
     for a, z in zip(change[::2].tolist(), change[1::2].tolist(), strict=True):
@@ -459,6 +459,6 @@ GENERATORS: Final[Mapping[str, Callable[..., Scene]]] = {
     "office": office,
     "hall": hall,
 }
-"""Whole maps by name."""
+"""Generators of maps by name."""
 
 __all__ = ["GENERATORS", "MapBuilder", "hall", "maze", "office", "warehouse"]

@@ -1,8 +1,8 @@
-"""Things that a description file of AMBF tells of beside bodies: joints, sensors, cameras, lights, vehicles, actuators.
+"""Objects of AMBF description files besides bodies: joints, sensors, cameras, lights, vehicles, actuators.
 
 Facts: ambf-messages.md §9.
 
-Poses are in the plane, m and rad; cameras and lights keep all three dimensions, because nothing else looks at them.
+Poses are in the plane, m and rad; cameras and lights keep three dimensions, which only clients use.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from botyard.model.obstacles import BoxObject
 
 NAMESPACE: Final = "/ambf/env/"
 LOW, HIGH = 50.0, 1000.0
-"""Usual rates at which a state is published: idle, and from the first command on, Hz."""
+"""Default publishing rates of a state, Hz: while idle, and from the first command on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """How an object is offered.
+    """How an object is published.
 
     Attributes
     ----------
     namespace : str
-        In front of its name in topics.
+        Prefix of its name in topics.
     passive : bool
-        It is not offered at all.
+        It is not published at all.
     low, high : float
         Rates of its state, Hz.
     children, joint_names, joint_positions : bool or None
-        Whether these are published before anybody asks for them; None: as the generation of messages has it.
+        Whether these are published without a request; None: the default of the generation of messages.
     """
 
     namespace: str = NAMESPACE
@@ -54,19 +54,19 @@ class JointSpec:
     name, parent, child : str
         Its name and those of the bodies.
     slides : bool
-        It moves along an axis (m), else it turns about one (rad).
+        It is prismatic (m), else revolute (rad).
     planar : bool
         The axis is such that the child moves in the plane: a vertical one that it turns about, a level one that it slides along.
     at, child_at : Pose
-        Where it is in the frames of parent and child; a slide goes along x of `at`.
+        Its pose in the frames of parent and child; a prismatic joint moves along x of `at`.
     low, high : float
         Limits, rad or m.
     unlimited : bool
-        It may turn on and on; positions are reached the short way round.
+        It has no limits; positions are reached the short way round.
     inertia : float
-        What an effort accelerates, kg·m² or kg.
+        Inertia that an effort accelerates, kg·m² or kg.
     damping : float
-        Effort lost by speed, N·m·s or N·s/m.
+        Viscous damping, N·m·s or N·s/m.
     gains : Gains or None
         Of the position controller, whose output is an effort; None: its output is a velocity.
     """
@@ -88,14 +88,14 @@ class JointSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaySensorSpec:
-    """Rays that find the nearest thing.
+    """A proximity sensor of several rays.
 
     Attributes
     ----------
     name, parent : str
         Its name and that of the body that carries it; empty: the world.
     rays : tuple of Pose
-        Where rays begin and where they point, in the parent's frame.
+        Origin and direction of each ray, in the parent's frame.
     range : float
         Length of the rays, m.
     """
@@ -109,7 +109,7 @@ class RaySensorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSpec:
-    """A camera or a light: it has a pose and nothing else.
+    """A camera or a light: botyard publishes its pose only.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class ViewSpec:
     orientation : (float, float, float, float)
         Quaternion x, y, z, w.
     parameters : mapping of str to value
-        For the parameter server, by their names there.
+        Values for the ROS parameter server, by parameter name.
     """
 
     name: str
@@ -136,7 +136,7 @@ class ViewSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelSpec:
-    """A wheel of a vehicle: where it is in the chassis's frame, m; its radius, m; whether it steers and whether it drives."""
+    """A wheel of a vehicle: position in the chassis's frame, m; radius, m; whether it steers and whether it drives."""
 
     x: float
     y: float
@@ -147,7 +147,7 @@ class WheelSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VehicleSpec:
-    """Wheels under a body.
+    """A vehicle: wheels under a body.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class VehicleSpec:
     max_power, max_brake : float
         Greatest force of a wheel's engine and of its brake, N.
     steering : (float, float)
-        Least and greatest angle of a wheel that steers, rad.
+        Limits of the steering angle, rad.
     """
 
     name: str
@@ -172,7 +172,7 @@ class VehicleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuatorSpec:
-    """Something that holds on to a body: its name, the body that carries it, and where in its frame."""
+    """A constraint actuator, which grips a body: its name, the body that carries it, and its pose in that body's frame."""
 
     name: str
     parent: str
@@ -182,18 +182,18 @@ class ActuatorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """All that a description file tells of.
+    """Contents of a description file.
 
     Attributes
     ----------
     bodies : tuple of BoxObject
-        Bodies with a place of their own.
+        Bodies that stand freely.
     carried : tuple of str
         Bodies that a joint's parent carries.
     offers : mapping of str to Offer
-        How bodies are offered.
+        How bodies are published, by name.
     joints, sensors, views, vehicles, actuators
-        The others.
+        The other objects.
     """
 
     bodies: tuple[BoxObject, ...] = ()
@@ -206,7 +206,7 @@ class Described:
     actuators: tuple[ActuatorSpec, ...] = ()
 
     def __or__(self, other: Described) -> Described:
-        """What both files tell of."""
+        """The contents of both files together."""
         return Described(
             bodies=(*self.bodies, *other.bodies),
             carried=(*self.carried, *other.carried),

@@ -1,4 +1,4 @@
-"""Who sees and who feels an object: the visibility of walls, boxes and robot bodies, and boxes themselves."""
+"""Visibility of walls, boxes and robot bodies to sensors and collisions, and movable boxes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Visible(IntFlag):
     SONAR = 4
     ALL = 7
     PUSHED = 8
-    """It has mass: it takes up room, but robots push it instead of being stopped by it."""
+    """It has mass: robots push it instead of being stopped by it."""
 
     def with_mass(self) -> Visible:
-        """The same of something with mass: what would be an obstacle is pushed."""
+        """The mask of a body with mass: `PUSHED` instead of `OBSTACLE`."""
         return (self & ~Visible.OBSTACLE) | Visible.PUSHED if self & Visible.OBSTACLE else self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returns:
-    """What sensors and bodies make of an object.
+    """Visibility of an object to sensors and collisions.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class Returns:
     sonar : bool
         Seen by sonar.
     fiducial : int
-        What fiducial finders read from it; 0: nothing.
+        Identifier that fiducial finders read; 0: none.
     blob : bool
-        Blob finders see its colour.
+        Blob finders detect its colour.
     """
 
     obstacle: bool = parameter(True, is_brief=True)
@@ -88,7 +88,7 @@ def disc(radius: float, corners: int = 24) -> Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxObject:
-    """A box of a map, or a thing of another shape: it can be moved, but does not move by itself.
+    """A movable object of a map, a box or another shape, that does not move by itself.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class BoxObject:
     parts : tuple of outlines
         Polygons of another shape than the rectangle, in its own frame, m.
     dynamics : DynamicsSpec or None
-        Mass and what goes with it: it can be pushed; None: it stays where it is put.
+        Mass properties: it can be pushed; None: it stays where it is put.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What descriptions declare of their fields, for those who read and write them as tables of a file (`botyard.model.filetables`)."""
+"""Declarations of descriptions' fields (unit, range, key in files), used by `botyard.model.filetables` and for validation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ANGLES: Final = ("rad", "rad/s", "rad/s²")
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A field of a description, as files have it.
+    """Declaration of a field of a description.
 
     Attributes
     ----------
@@ -23,21 +23,21 @@ class Parameter(msgspec.Struct, frozen=True):
         Inside: ``m``, ``rad``, ``s``, …; empty: a plain number or a text. Files have degrees for radians. Units of several numbers in a row
         stand in their order, with blanks between.
     low, high : float
-        Least and greatest value, in that unit: see `range_problem`.
+        Bounds, inclusive, in that unit: see `range_problem`.
     key : str
-        What files call it; empty: as the field, with ``_deg`` behind angles. With a dot in it: a key of a table of its own.
+        Key in files; empty: the field's name, with ``_deg`` appended for angles. With a dot: a key of a sub-table.
     index : int or None
-        It is this element of a list in the file.
+        Its index in a list of the file, if it is an element of one.
     about : str
-        One line for people.
+        One line of description.
     words : mapping of str to value
-        Files have a word for each value.
+        The words that files use for its values.
     left_out : value
-        What a table means that leaves it out; `...`: the default of the description.
+        Value where a table lacks the key; `...`: the default of the description.
     is_required : bool
         A table must have it, although the description has a default.
     is_brief : bool
-        It is not written while it is the default.
+        It is not written while it has its default.
     """
 
     unit: str = ""
@@ -61,7 +61,7 @@ class Parameter(msgspec.Struct, frozen=True):
         return self.key or (f"{name}_deg" if self.is_angle else name)
 
     def element(self, i: int) -> Parameter:
-        """What is declared of element `i` of a row of numbers: its unit."""
+        """The declaration of element `i` of a row of numbers: its unit."""
         units = self.unit.split()
         return Parameter(units[i] if i < len(units) > 1 else self.unit)
 
@@ -91,12 +91,12 @@ def _parameters(kind: Any) -> Mapping[str, tuple[Any, Parameter]]:
 def range_problem(
     value: Any, one: Parameter, write: Callable[[Any], Any] = lambda v: v, unit: str | None = None
 ) -> str:
-    """What is wrong with a number, or with one of several, in words; empty: nothing. NaN always is.
+    """A message about a number, or one of several, that is out of range; empty: all are in range. NaN never is.
 
     Parameters
     ----------
     write : callable
-        What the reader of the words has in place of a number, for example degrees.
+        Converts a number for the message, for example to degrees.
     unit : str, optional
         And its unit; default: that of the parameter.
     """
@@ -113,7 +113,7 @@ def range_problem(
 
 
 def range_problems(spec: Any) -> Iterator[str]:
-    """What is wrong with the numbers of a description, each with its field."""
+    """Messages about all numbers of a description that are out of range, each with its field."""
     for name, (_, one) in parameters_of(type(spec)).items():
         problem = range_problem(getattr(spec, name), one)
         if problem:

@@ -1,6 +1,6 @@
-"""Scenes as rasters: occupancy grids for ROS, images of maps.
+"""Rasterisation of scenes: occupancy grids for ROS, images of maps.
 
-`main` is a process that makes one (see `botyard.child`), for large maps that must not hold up a simulation.
+`main` is a worker process that makes one (see `botyard.child`), so that large maps do not block a simulation.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from botyard.model.tracing import squares_to_segments
 
 MODULE: Final = "botyard.model.raster"
 MAX_CELLS: Final = 100_000_000
-PORTION: Final = 1_000_000
-"""So many points on walls are looked at together."""
-ON_LATTICE: Final = 1e-6
-"""Coordinates that are off the lattice by less than this part of a cell are on it."""
+MAX_POINTS_AT_ONCE: Final = 1_000_000
+"""Sample points on walls that are processed in one array operation: bounds its memory."""
+LATTICE_TOLERANCE: Final = 1e-6
+"""Coordinates this close to a lattice of cells, as a part of a cell, count as on it."""
 
 
 class Raster(NamedTuple):
@@ -56,7 +56,7 @@ def extent(scene: Scene) -> tuple[float, float]:
 
 
 def _lattice(scene: Scene, resolution: float) -> NDArray[np.int64] | None:
-    """The walls in cells, if they are the outline of cells of this size: all upright or level, on one lattice, and closed."""
+    """The walls in cell coordinates, if they outline cells of this size: axis-parallel, on one lattice, and closed; else None."""
     if scene.special_walls or not len(scene.segments) or (len(scene.points) and scene.resolution != resolution):
         return None
     walls = (
@@ -68,7 +68,7 @@ def _lattice(scene: Scene, resolution: float) -> NDArray[np.int64] | None:
     low = ends.min(axis=0)
     cells = (ends - low) / resolution
     whole = np.rint(cells)
-    if float(np.abs(cells - whole).max()) > ON_LATTICE * max(1.0, float(np.abs(cells).max())):
+    if float(np.abs(cells - whole).max()) > LATTICE_TOLERANCE * max(1.0, float(np.abs(cells).max())):
         return None
     segments: NDArray[np.int64] = whole.astype(np.int64).reshape(-1, 4)
     upright, level = segments[:, 0] == segments[:, 2], segments[:, 1] == segments[:, 3]
@@ -80,14 +80,14 @@ def _lattice(scene: Scene, resolution: float) -> NDArray[np.int64] | None:
 
 
 def rasterise(scene: Scene, resolution: float) -> Raster:
-    """The cells in which something solid of the static map is; movable things are left out.
+    """The cells that the static map occupies; movable objects are left out.
 
-    What was traced from a raster of this resolution gives that raster again, filled; of other maps the cells that a wall goes through.
+    Walls traced from a raster of this resolution give that raster again, filled; of other maps, the cells that walls cross.
 
     Parameters
     ----------
     scene : Scene
-        What is drawn.
+        The scene.
     resolution : float
         Edge of a cell, m.
 
@@ -104,7 +104,7 @@ def rasterise(scene: Scene, resolution: float) -> Raster:
     if lattice is None:  # borders of cells on multiples of their size
         x0, y0 = math.floor(x0 / resolution) * resolution, math.floor(y0 / resolution) * resolution
     x1, y1 = (float(v) for v in ends.max(axis=0))
-    columns, rows = (max(1, math.ceil((b - a) / resolution - ON_LATTICE)) for a, b in ((x0, x1), (y0, y1)))
+    columns, rows = (max(1, math.ceil((b - a) / resolution - LATTICE_TOLERANCE)) for a, b in ((x0, x1), (y0, y1)))
     if lattice is None:  # a wall on the very edge
         columns, rows = columns + 1, rows + 1
     if rows * columns > MAX_CELLS:
@@ -122,7 +122,7 @@ def rasterise(scene: Scene, resolution: float) -> Raster:
 
 
 def _solid_walls(scene: Scene) -> NDArray[np.float64]:
-    """The walls that robots bump into or lasers see."""
+    """The walls that block robots or are visible to lasers."""
     keep = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:
         keep[wall.first : wall.last] = bool(wall.returns.mask & (Visible.OBSTACLE | Visible.LASER))
@@ -131,7 +131,7 @@ def _solid_walls(scene: Scene) -> NDArray[np.float64]:
 
 
 def _fill(solid: NDArray[np.bool_], segments: NDArray[np.int64]) -> None:
-    """Fill the cells within closed outlines: from left to right every upright edge changes in and out (even-odd rule)."""
+    """Fill closed outlines by the even-odd rule: along a row, each vertical edge toggles inside and outside."""
     rows, columns = solid.shape
     change = np.zeros((rows + 1, columns + 1), np.int8)
     upright = segments[segments[:, 0] == segments[:, 2]]
@@ -143,7 +143,7 @@ def _fill(solid: NDArray[np.bool_], segments: NDArray[np.int64]) -> None:
 
 
 def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[float, float], resolution: float) -> None:
-    """Mark the cells that walls go through, by points on them a quarter of a cell apart."""
+    """Mark the cells that walls cross, by samples a quarter of a cell apart."""
     if not len(walls):
         return
     scaled = (walls - np.array([*corner, *corner])) / resolution
@@ -163,7 +163,7 @@ def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[fl
 def _mark_squares(solid: NDArray[np.bool_], corners: NDArray[np.int64], reach: int) -> None:
     """Mark squares of `reach` cells from their lower left cells (column, row) on, as far as they are in the raster.
 
-    Every square adds 1 where it begins and takes it away behind its end: the time does not depend on its size.
+    By a two-dimensional difference array (summed-area table), so that the time does not depend on the squares' size.
     """
     rows, columns = solid.shape
     first = np.clip(corners, 0, (columns, rows))
@@ -180,22 +180,22 @@ def _mark_squares(solid: NDArray[np.bool_], corners: NDArray[np.int64], reach: i
 
 
 def _portions(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """First and behind the last of the things that are looked at together: one, or so many that their `counts` are `PORTION` together."""
+    """Ranges (first, end) of items to process together: their `counts` sum up to `MAX_POINTS_AT_ONCE`, or it is a single item."""
     ends = np.cumsum(counts)
     first = 0
     while first < len(counts):
         before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + PORTION, "right")))
+        last = max(first + 1, int(np.searchsorted(ends, before + MAX_POINTS_AT_ONCE, "right")))
         yield first, last
         first = last
 
 
-# -- the process
+# -- the worker process
 
 
 @dataclass(frozen=True, slots=True)
 class RasterRequest:
-    """What is to be drawn, and the edge of a cell, m."""
+    """A request: the scene, and the edge of a cell, m."""
 
     scene: Scene
     resolution: float
@@ -203,7 +203,7 @@ class RasterRequest:
 
 @dataclass(frozen=True, slots=True)
 class RasterAnswer:
-    """A `Raster` on its way: its cells row by row, a byte each."""
+    """A `Raster` as a message: its cells row by row, a byte each."""
 
     rows: int
     columns: int
@@ -214,13 +214,13 @@ class RasterAnswer:
 
     @property
     def raster(self) -> Raster:
-        """What came. ValueError: not so many cells as are said."""
+        """The decoded raster. ValueError: the number of cells is wrong."""
         solid = np.frombuffer(self.cells, np.uint8).reshape(self.rows, self.columns) != 0
         return Raster(solid, self.x, self.y, self.resolution)
 
 
 TYPES: Final = {"raster": RasterAnswer}
-"""What the process answers."""
+"""Body types of the worker's messages."""
 
 
 def _answer(request: RasterRequest, send: Send) -> None:
@@ -230,5 +230,5 @@ def _answer(request: RasterRequest, send: Send) -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Entry point of the worker process."""
     serve({"rasterise": RasterRequest}, _answer)

@@ -1,4 +1,4 @@
-"""What sensors and accessories tell, as plain data, and what a gripper can be asked for."""
+"""Readings of sensors and accessories as plain data, and the actions of a gripper."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LaserScan:
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array
-        Ranges, m, counter-clockwise; `range_max` where nothing was met.
+        Ranges, m, counter-clockwise; `range_max` where nothing was hit.
     intensities : (n,) int16 array
         Laser return of each reading: 0 nothing, 1 ordinary, more: a reflector.
     """
@@ -50,7 +50,7 @@ class LaserScan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SonarReadings:
-    """What a ring measured.
+    """A reading of a sonar ring.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class SonarReadings:
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array
-        Range of each transducer, m, in the order of its index; `range_max` where nothing was met. Read-only.
+        Range of each transducer, m, in the order of its index; `range_max` where nothing was hit. Read-only.
     """
 
     stamp: float
@@ -69,7 +69,7 @@ class SonarReadings:
 
 
 class ChargeState(IntEnum):
-    """What the charger does; numbers of the SIP (pioneer-protocol §5)."""
+    """State of the charger; values are those of the SIP (pioneer-protocol §5)."""
 
     NOT_CHARGING = 0
     BULK = 1
@@ -78,7 +78,7 @@ class ChargeState(IntEnum):
 
 
 class Action(IntEnum):
-    """What a client can ask for; numbers of command GRIPPER (pioneer-protocol §4.6)."""
+    """Actions of a gripper; values are those of the command GRIPPER (pioneer-protocol §4.6)."""
 
     OPEN = 1
     CLOSE = 2
@@ -94,7 +94,7 @@ class Action(IntEnum):
 
 
 class GripperState(NamedTuple):
-    """What the gripper's switches say.
+    """State of the gripper's switches and break beams.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a robot is: its body, limits, odometry, sensors and the constants of its serial protocol; frozen, SI units."""
+"""Description of a robot: body, limits, odometry, sensors and constants of its serial protocol; frozen, SI units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botyard.errors import ModelError
 from botyard.geometry import Outline
 from botyard.model.accessories import GripperSpec, TableIrSpec
-from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_device, is_usual, standard_device
+from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_default, is_device, standard_device
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import parameter
@@ -19,15 +19,15 @@ from botyard.names import check_name
 from botyard.units import from_deg, from_mm
 
 MAX_SPEED = 1000.0
-"""Models with a greater top speed are refused, m/s and rad/s: such a speed is a slip of units."""
+"""Limit of top speeds of models, m/s and rad/s: higher ones are mistaken units."""
 MAX_RAMP = 1e6
-"""The same for accelerations, m/s² and rad/s²."""
+"""Limit of accelerations of models, m/s² and rad/s²."""
 _SPEEDS = "m/s m/s rad/s"
 _RAMPS = "m/s² m/s² rad/s²"
 
 
 class Drive(IntEnum):
-    """How a body moves."""
+    """Kinematics of a body."""
 
     NONE = 0  # a box: moved by others only
     DIFF = 1
@@ -78,17 +78,22 @@ class MotionLimits:
     heading_speed: float = parameter(1.75, unit="rad/s", left_out=from_deg(100.0))
 
     def __post_init__(self) -> None:
-        for name, most in (("max_speed", MAX_SPEED), ("accel", MAX_RAMP), ("decel", MAX_RAMP), ("top_accel", MAX_RAMP)):
+        for name, limit in (
+            ("max_speed", MAX_SPEED),
+            ("accel", MAX_RAMP),
+            ("decel", MAX_RAMP),
+            ("top_accel", MAX_RAMP),
+        ):
             for value in getattr(self, name).as_tuple():
-                if not 0.0 <= value <= most:  # NaN as well
-                    raise ModelError(f"limits: {name} must be from 0 to {most:g}, found {value:g}")
+                if not 0.0 <= value <= limit:  # refuses NaN, too
+                    raise ModelError(f"limits: {name} must be from 0 to {limit:g}, found {value:g}")
         if not 0.0 <= self.heading_speed <= MAX_SPEED:
             raise ModelError(f"limits: heading_speed must be from 0 to {MAX_SPEED:g}, found {self.heading_speed:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerSpec:
-    """What a client of the Pioneer serial protocol is told, and the scale of the integers (pioneer-protocol §16).
+    """Identity and integer scales of a robot in the Pioneer serial protocol (pioneer-protocol §16).
 
     Attributes
     ----------
@@ -109,7 +114,7 @@ class PioneerSpec:
     watchdog : float
         The robot stops when its client is silent for this long, s of simulated time; 0: never.
     ticks_per_mm : float
-        Encoder ticks per mm of a wheel's way.
+        Encoder ticks per mm of wheel travel.
     """
 
     class_name: str = parameter("Pioneer", key="class")
@@ -129,7 +134,7 @@ class PioneerSpec:
 
     @property
     def half_track(self) -> float:
-        """Half the distance of the driven wheels, m: what clients turn wheel speeds into a turn rate by (pioneer-protocol §16)."""
+        """Half the distance of the driven wheels, m, by which clients convert wheel speeds to a turn rate (pioneer-protocol §16)."""
         return from_mm(1.0 / self.diff_conv)
 
 
@@ -154,7 +159,7 @@ class BatterySpec(DeviceSpec):
     charge_power : float
         Power gained on a dock, W.
     shutdown_charge : float
-        Below this state of charge, %, the motors switch themselves off.
+        State of charge, %, below which the motors are switched off.
     """
 
     type: str = field(default="battery", init=False)
@@ -200,24 +205,24 @@ class RobotSpec:
     sonar : SonarSpec or None
         Sonar ring.
     devices : tuple of DeviceSpec
-        Further sensors and contact switches, of kinds that `botyard.model.devices` finds by their names; of those that every robot has
-        (`botyard.model.devices.STANDARD`) the unusual ones. ``spec.NAME`` is `device` of that name.
+        Further sensors and contact switches, by kinds of `botyard.model.devices`; of those that every robot has by default
+        (`botyard.model.devices.STANDARD`) only those that differ. ``spec.NAME`` is ``spec.device("NAME")``.
     pioneer : PioneerSpec
         Constants of the Pioneer protocol.
     battery : BatterySpec
         Battery.
     returns : Returns
-        Who sees and feels the body.
+        Visibility of the body.
     gripper : GripperSpec or None
         Gripper.
     table_ir : TableIrSpec
         Sensors for table tops.
     wheel_radius : float
-        Radius of the driven wheels, m: what turns their speed into that of the robot.
+        Radius of the driven wheels, m.
     gyro : bool
-        Whether it has a gyro that clients may ask for.
+        Whether it has a gyro that clients may request.
     dynamics : DynamicsSpec or None
-        Mass and what goes with it: forces move it, and it is stopped by what it runs into; None: it moves as it is told.
+        Mass properties: it is moved by forces; None: its motion is purely kinematic.
     """
 
     name: str
@@ -281,13 +286,13 @@ class RobotSpec:
         return (*carried, *(standard_device(kind) for kind in STANDARD if kind not in own), *self.devices)
 
     def fitted(self, device: DeviceSpec) -> RobotSpec:
-        """The same robot with this device in place of those of its kind."""
+        """A copy with this device instead of those of its kind."""
         if device.type in CARRIED:
             name = CARRIED[device.type]
             changes: dict[str, Any] = {name: (device,) if isinstance(getattr(self, name), tuple) else device}
             return replace(self, **changes)
         others = tuple(d for d in self.devices if d.type != device.type)
-        return replace(self, devices=others if device.is_empty or is_usual(device) else (*others, device))
+        return replace(self, devices=others if device.is_empty or is_default(device) else (*others, device))
 
     @property
     def front(self) -> float:

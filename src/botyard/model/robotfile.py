@@ -1,4 +1,4 @@
-"""Robot files: what `botyard.model.filetables` makes of the descriptions, and what stands in these files in a way of its own.
+"""The schema of robot files: tables by `botyard.model.filetables`, and the parts that need code of their own.
 
 Lengths are metres; angles are degrees (files are written by people) and radians from here on.
 """
@@ -34,7 +34,7 @@ from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 LoadLaser = Callable[[str], LaserSpec]
 
 
-# -- keys that are no fields of a description
+# -- keys beside those of descriptions
 
 
 class _LaserKeys(Strict, kw_only=True):
@@ -54,11 +54,11 @@ class _TransducerKeys(Strict, kw_only=True):
 _LASER: Final = FileTable(LaserSpec, name="LaserFile", base=_LaserKeys, apart=("pose", "flipped"))
 """A laser model."""
 LASER_MOUNT: Final = FileTable(LaserSpec, name="LaserMount", base=_MountKeys, apart=("type_name",))
-"""A laser of the library by its `type`, or one whose `type` is only a name and that is described here."""
+"""A laser of the library by its `type`, or one that is fully described here, whose `type` is only a name."""
 _SINGLE: Final = FileTable(
     Transducer, name="Single", base=_TransducerKeys, apart=("pose", "connected", "range_min", "range_max")
 )
-"""What one transducer of a ring has of its own."""
+"""Settings of a single transducer that differ from those of its ring."""
 
 if TYPE_CHECKING:
     _Single: TypeAlias = Any
@@ -101,9 +101,9 @@ RobotFile: Final = _ROBOT.type
 
 
 def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A robot file whose tables of devices, such as ``[bumpers]``, stand in its list ``[[devices]]``, before those that are there.
+    """Normalise a robot file: move tables of devices, such as ``[bumpers]``, to the front of its list ``[[devices]]``.
 
-    In place of a table, ``true`` is a device with the usual parameters, ``false`` none.
+    Instead of a table, ``true`` is a device with default parameters, ``false`` none.
     """
     own = {*table} & {*device_names()} - {*CARRIED, *RobotFile.__struct_fields__}
     if not own:
@@ -137,13 +137,13 @@ def laser_of(file: Any, *, pose: Pose = Pose(), flipped: bool = False) -> LaserS
     Raises
     ------
     ModelError
-        Its values make no sense.
+        Its values are invalid.
     """
     return _LASER.read(file, pose=pose, flipped=flipped)
 
 
 def mounted_laser(mount: Any, load: LoadLaser, where: str = "") -> LaserSpec:
-    """A laser on a robot (`LaserMount`): `load` gives those of the library; `where` comes before keys in errors.
+    """A laser mounted on a robot (`LaserMount`): `load` finds models of the library; `where` is a prefix of keys in errors.
 
     Raises
     ------
@@ -193,12 +193,12 @@ def _sonar_table(spec: SonarSpec) -> dict[str, Any]:
 
 
 def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
-    """The robot of a file (`RobotFile`).
+    """Convert a file (`RobotFile`) to a robot.
 
     Parameters
     ----------
     load : callable
-        A laser of the library by its name.
+        Finds a laser of the library by name.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
 
 
 def to_table(spec: RobotSpec) -> dict[str, Any]:
-    """The contents of a robot file; ``to_spec`` of them is `spec` again, to the last digit of angles."""
+    """The contents of a robot file; `to_spec` converts them back to `spec`, up to the last digit of angles."""
     table = _ROBOT.write(spec) | {
         "lasers": [{"type": laser.type_name, **LASER_MOUNT.write(laser)} for laser in spec.lasers]
     }

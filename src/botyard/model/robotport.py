@@ -1,8 +1,8 @@
-"""What every protocol sees of a robot: an interface in SI units, without sockets, clocks or arrays of the engine.
+"""The robot interface of all protocols (ports and adapters): SI units, without sockets, clocks or arrays of the engine.
 
-A session is handed a `RobotPort` and needs nothing else of the program. Commands go into the engine's queue and take effect with the
-next step; everything that is read comes from the last snapshot, so no protocol can disturb another (design §2). The interface stands
-below both: protocols know nothing of the engine, and `botyard.sim.port.Port` and `botyard.sim.fleet.Fleet` are what implements it.
+A session gets a `RobotPort` and needs nothing else of the program. Commands are queued and take effect with the next step; readings come
+from the last snapshot, so protocols cannot disturb each other (design §2). `botyard.sim.port.Port` and `botyard.sim.fleet.Fleet`
+implement the interface; protocols do not know the engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class RobotState(NamedTuple):
-    """A robot after the last step.
+    """State of a robot after the last step.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class RobotState(NamedTuple):
     odometry_error : Axes
         Proportional errors of odometry in force.
     path : (float, float)
-        Way by odometry since the robot was made: forward, m, and turned, rad, each with its sign.
+        Signed distance, m, and rotation, rad, by odometry since the robot was added.
     """
 
     pose_world: Pose
@@ -65,7 +65,7 @@ class Timing(NamedTuple):
 
 
 class BodyColumns(Protocol):
-    """What changes of all bodies, in columns; a row for each body, see `Fleet.rows`. Read-only."""
+    """Dynamic state of all bodies as arrays with a row for each body, see `Fleet.rows`. Read-only."""
 
     @property
     def pose(self) -> NDArray[np.float64]:
@@ -89,12 +89,12 @@ class BodyColumns(Protocol):
 
     @property
     def stall(self) -> NDArray[np.int8]:
-        """1: something blocks it, (n,)."""
+        """1: it is stalled by an obstacle, (n,)."""
         ...
 
     @property
     def contact(self) -> NDArray[np.uint64]:
-        """Bits of the sectors in which it was touched, (n,)."""
+        """Bit mask of the sectors in contact, (n,)."""
         ...
 
 
@@ -132,27 +132,27 @@ class Battery(Protocol):
 
     @property
     def by_charge(self) -> bool:
-        """It tells its charge instead of volts."""
+        """It reports its charge instead of its voltage."""
         ...
 
     @property
     def drains(self) -> bool:
-        """Its charge changes by itself."""
+        """It is simulated: its charge changes with time."""
         ...
 
     @property
     def on_dock(self) -> bool:
-        """The robot stands at a charging station."""
+        """The robot is at a charging station."""
         ...
 
     @property
     def is_low(self) -> bool:
-        """It is nearly empty."""
+        """Its charge is too low to drive."""
         ...
 
     @property
     def charge_state(self) -> ChargeState:
-        """What the charger does."""
+        """State of the charger."""
         ...
 
 
@@ -168,7 +168,7 @@ class Electrics(Protocol):
     temperature_warning: bool
     """Fault flag of the board."""
     estop_pressed: bool
-    """The red button is in."""
+    """The emergency stop button is pressed."""
     version: int
     """Grows with every change."""
 
@@ -199,32 +199,32 @@ class Electrics(Protocol):
 
     @property
     def servos(self) -> Mapping[int, int]:
-        """Positions that clients have told servos."""
+        """Commanded positions of servos by number."""
         ...
 
     @property
     def may_drive(self) -> bool:
-        """Whether the motors can be enabled: the red button is out, and the battery is not empty."""
+        """Whether the motors can be enabled: emergency stop released, battery not low."""
         ...
 
     def test_battery(self, value: int) -> None:
-        """Let the battery tell another value; 0: its own again."""
+        """Override the reported battery value for tests; 0 ends the override."""
         ...
 
     def write_outputs(self, mask: int, states: int) -> None:
-        """Digital outputs: those of `mask` become those of `states`."""
+        """Set the digital outputs in `mask` to the bits of `states`."""
         ...
 
     def move_servo(self, servo: int, position: int) -> None:
-        """Tell a servo a position."""
+        """Command a servo to a position."""
         ...
 
 
 class Gripper(Protocol):
-    """The gripper of a robot, to be commanded."""
+    """Commands of a robot's gripper."""
 
     def act(self, action: Action) -> None:
-        """Begin what a client asks for."""
+        """Start an action."""
         ...
 
     def carry(self, seconds: float) -> None:
@@ -242,7 +242,7 @@ class DeviceReader(Protocol):
 
     @property
     def kind(self) -> Device[Any, Any]:
-        """Its kind, which says what interfaces show of it."""
+        """Its kind, which declares what interfaces show of it."""
         ...
 
     @property
@@ -255,12 +255,12 @@ class DeviceReader(Protocol):
         ...
 
     def shown(self, what: str, make: Callable[[Any, Any], T]) -> T | None:
-        """What an interface shows of the present reading; None if the kind's code raises."""
+        """The present reading converted for an interface; None if the kind's code raises."""
         ...
 
 
 class Fleet(Protocol):
-    """All robots of a simulation at once, as arrays: for sessions that are served together."""
+    """All robots of a simulation as arrays, for sessions that are served in batches."""
 
     @property
     def state(self) -> BodyColumns:
@@ -279,26 +279,26 @@ class Fleet(Protocol):
 
     @property
     def layout(self) -> int:
-        """Changes when robots stand in other rows, or readings elsewhere."""
+        """Version of the layout: changes when rows of robots or offsets of readings change."""
         ...
 
     @property
     def is_exact(self) -> bool:
-        """False when readings are rounded before anybody gets them."""
+        """False when readings are rounded before they are served."""
         ...
 
     @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys (robot, kind, index) of all range sensors, and where in `readings` theirs are."""
+        """Keys (robot, kind, index) of all range sensors, and the slice of each one's `readings`."""
         ...
 
     @property
     def taken(self) -> NDArray[np.bool_]:
-        """Which range sensors were read in the last step, in the order of `placed`."""
+        """Which range sensors were measured in the last step, (n,) bool in the order of `placed`."""
         ...
 
     def refresh(self) -> None:
-        """Take all readings that are wanted in the present state, at once: bodies came or went since the last step."""
+        """Measure with all subscribed sensors in the present state: needed after bodies were added or removed between steps."""
         ...
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
@@ -306,12 +306,12 @@ class Fleet(Protocol):
         ...
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
-        """Where the readings of a robot's ``laser`` or ``sonar`` stand in `readings`; None if this step did not take them."""
+        """The slice of a robot's ``laser`` or ``sonar`` in `readings`; None if it was not measured in this step."""
         ...
 
 
 class RobotPort(Protocol):
-    """A robot as a session sees it; one port for each session."""
+    """A robot for a session; each session has its own port."""
 
     @property
     def name(self) -> str:
@@ -350,19 +350,19 @@ class RobotPort(Protocol):
 
     @property
     def teleports(self) -> int:
-        """How often the robot was put somewhere by command or hand; it never decreases."""
+        """Number of times that the robot was placed by a command or by hand; never decreases."""
         ...
 
     def claim(self) -> None:
-        """The session begins to command the robot."""
+        """Register the session as a source of the robot's commands."""
         ...
 
     def release(self) -> None:
-        """The session ends: the robot stops with motors off, unless another live source commands it; its sensors are unsubscribed."""
+        """The session ends: unsubscribe its sensors; the robot stops with motors off, unless another live source commands it."""
         ...
 
     def drive(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
-        """Queue: velocities until told otherwise, m/s forward, rad/s, m/s to the left; None: as it is."""
+        """Queue: velocities until the next command, m/s forward, rad/s, m/s to the left; None: unchanged."""
         ...
 
     def move(self, distance: float) -> None:
@@ -390,39 +390,39 @@ class RobotPort(Protocol):
         ...
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
-        """Queue: greatest speed, m/s, and turn rate, rad/s; None: as it is."""
+        """Queue: limits of speed, m/s, and turn rate, rad/s; None: unchanged."""
         ...
 
     def set_ramp(self, axis: int, accel: float | None = None, decel: float | None = None) -> None:
-        """Queue: acceleration and deceleration of an axis (0 forward, 1 sideways, 2 turning), m/s² or rad/s²; None: as it is."""
+        """Queue: acceleration and deceleration of an axis (0 forward, 1 lateral, 2 rotation), m/s² or rad/s²; None: unchanged."""
         ...
 
     def set_odometry(self, pose: Pose) -> None:
-        """Queue: odometry begins anew at a pose, m, m, rad."""
+        """Queue: set the odometry to a pose, m, m, rad."""
         ...
 
     def reset_limits(self) -> None:
-        """Queue: speed limits and ramps of the model."""
+        """Queue: restore speed limits and ramps of the model."""
         ...
 
     def reset_pose(self) -> None:
-        """Queue: back to where the robot started, at rest, odometry zero."""
+        """Queue: return the robot to its start pose, at rest, with odometry zero."""
         ...
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue: put the robot at a true pose; odometry stays. CommandError if too many stand there."""
+        """Queue: place the robot at a true pose; odometry stays. CommandError: too many bodies at that place."""
         ...
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad). CommandError if too many stand there."""
+        """Queue: one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad). CommandError: too many bodies there."""
         ...
 
     def state(self) -> RobotState:
-        """The robot after the last step."""
+        """State of the robot after the last step."""
         ...
 
     def subscribe_sonar(self, on: bool) -> None:
-        """Begin or end to read the sonar in every step."""
+        """Subscribe to the sonar, or unsubscribe."""
         ...
 
     def sonar(self) -> SonarReadings | None:
@@ -448,19 +448,19 @@ class RobotPort(Protocol):
         ...
 
     def subscribe_device(self, name: str, on: bool) -> None:
-        """Begin or end to read one of them in every step."""
+        """Subscribe to one of them, or unsubscribe."""
         ...
 
     def report_bits(self) -> Mapping[str, int]:
-        """Bits that they set in fields of the standard information packet."""
+        """Bits that the devices set in fields of the standard information packet, by field."""
         ...
 
     def set_ghost(self, on: bool) -> None:
-        """Queue: nobody sees or feels the robot; or everybody again."""
+        """Queue: make the robot invisible and without collisions (a ghost), or normal again."""
         ...
 
     def set_odometry_errors(self, on: bool) -> None:
-        """Queue: odometry errs as the simulation was told to, or not at all."""
+        """Queue: switch odometry errors on (in the simulation's mode) or off."""
         ...
 
     def move_joystick(self, x: float, y: float, throttle: float, button1: bool, button2: bool) -> None:
@@ -468,19 +468,19 @@ class RobotPort(Protocol):
         ...
 
     def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
-        """Lines of a byte of the digital inputs: those of `mask` become those of `states`."""
+        """Set the digital inputs in `mask` of one byte to the bits of `states`."""
         ...
 
     def set_analog_input(self, port: int, value: int) -> None:
-        """The reading of an analog input."""
+        """Set the reading of an analogue input."""
         ...
 
     def press_estop(self, pressed: bool) -> None:
-        """Push the red button in, or pull it out."""
+        """Press or release the emergency stop button."""
         ...
 
     def describe(self) -> list[str]:
-        """The whole state in words and numbers, line by line, for the log."""
+        """The whole state as lines of text, for the log."""
         ...
 
     @property
@@ -493,7 +493,7 @@ class RobotPort(Protocol):
         ...
 
     def subscribe_laser(self, index: int, on: bool) -> None:
-        """Begin or end to read a laser in every step."""
+        """Subscribe to a laser, or unsubscribe."""
         ...
 
     def laser(self, index: int) -> LaserScan:

@@ -18,7 +18,7 @@ Float2D = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class GeoReference:
-    """Where the map's origin is on Earth (WGS 84): degrees north and east, metres above the ellipsoid."""
+    """Position of the map's origin on Earth (WGS 84): degrees north and east, metres above the ellipsoid."""
 
     latitude: float
     longitude: float
@@ -36,9 +36,9 @@ class Place:
     name : str
         Name; may be empty.
     pose : Pose
-        Where it is.
+        Its pose in the world, m and rad.
     has_heading : bool
-        Whether `pose.th` means something.
+        Whether `pose.th` is meaningful.
     """
 
     kind: str
@@ -66,14 +66,14 @@ class Area:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialWalls:
-    """Walls that are not seen and felt by everybody: glass, curtains, mirrors, painted lines.
+    """Walls with limited visibility: glass, curtains, mirrors, painted lines.
 
     Attributes
     ----------
     first, last : int
         Rows `first` … `last` − 1 of `Scene.segments`.
     returns : Returns
-        Who sees and feels them.
+        Their visibility.
     """
 
     first: int
@@ -87,12 +87,12 @@ def _empty(columns: int) -> Float2D:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scene:
-    """Everything that stands in a world before robots are added.
+    """The static description of a world: everything but robots.
 
     Attributes
     ----------
     name : str
-        Name of the map for people.
+        Display name of the map.
     source : str
         File that it came from; empty when it was built in a program.
     map_file : str
@@ -112,9 +112,9 @@ class Scene:
     areas : tuple of Area
         Forbidden lines and areas, GPS sectors.
     view : tuple of four floats or None
-        What a picture shows at first: least x, least y, greatest x, greatest y, m; None: all of it.
+        Initial view of pictures: min x, min y, max x, max y, m; None: everything.
     start : Pose or None
-        Where the first robot starts; None when the map names no place for it.
+        Start pose of the first robot; None when the map names none.
     georeference : GeoReference or None
         Position of the origin on Earth.
     """
@@ -145,12 +145,12 @@ class Scene:
 
     @property
     def is_empty(self) -> bool:
-        """True when nothing stands in the world (no map)."""
+        """True when there are no walls, points and boxes (no map)."""
         return not (len(self.segments) or len(self.points) or self.boxes)
 
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
-        """Least x, least y, greatest x, greatest y of walls, points and boxes, m; None for an empty world."""
+        """Bounding box of walls, points and boxes: min x, min y, max x, max y, m; None for an empty world."""
         lows: list[Float2D] = []
         highs: list[Float2D] = []
         if len(self.segments):

@@ -1,4 +1,4 @@
-"""What a range sensor is: frozen descriptions in SI units, without any behaviour.
+"""Descriptions of range sensors: frozen, in SI units, without behaviour.
 
 Frames: a sensor's pose is given in the robot's frame (x forward, y left, REP-103); bearings are in the sensor's frame,
 counter-clockwise from its forward axis.
@@ -12,7 +12,7 @@ from typing import Final
 
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose
-from botyard.model.beams import USUAL_RULE, ReflectorRule
+from botyard.model.beams import DEFAULT_RULE, ReflectorRule
 from botyard.model.devices import DeviceSpec
 from botyard.model.parameters import parameter
 from botyard.names import check_name
@@ -40,13 +40,13 @@ class LaserSpec(DeviceSpec):
     samples : int
         Number of rays. Their spacing is fov/(samples − 1); the first is at −fov/2 (pioneer-protocol §7, SEN-002).
     range_min, range_max : float
-        A nearer surface reads `range_min`, no surface reads `range_max`; m.
+        Nearer surfaces read `range_min`; rays that hit nothing read `range_max`; m.
     flipped : bool
         Mounted upside down: readings are served clockwise until a client configures the scan.
     range_noise : float
-        Each range errs uniformly within ± this, m.
+        Half-width of the uniform error of each range, m.
     angle_noise : float
-        Each ray's bearing errs uniformly within ± this, rad, drawn anew for every scan.
+        Half-width of the uniform error of each ray's bearing, rad, drawn for every scan.
     reflector : ReflectorRule
         Treatment of bright returns.
     """
@@ -62,7 +62,7 @@ class LaserSpec(DeviceSpec):
     flipped: bool = False
     range_noise: float = 0.0
     angle_noise: float = 0.0
-    reflector: ReflectorRule = USUAL_RULE
+    reflector: ReflectorRule = DEFAULT_RULE
 
     def __post_init__(self) -> None:
         check_name(self.type_name, "laser model", ModelError)
@@ -116,9 +116,9 @@ class SonarSpec(DeviceSpec):
     fov : float
         Opening angle of a transducer's cone, rad (used by the ``closest`` projection).
     range_min, range_max : float
-        A nearer surface reads `range_min`, none reads `range_max`; m. The least and the greatest of all transducers.
+        Nearer surfaces read `range_min`, none reads `range_max`; m. Bounds of those of all transducers.
     noise : float
-        Each reading that is not `range_max` errs uniformly within ± this, m.
+        Half-width of the uniform error of readings other than `range_max`, m.
     rays : int
         Rays cast over the cone by each transducer, of which the shortest counts; 1 is the central ray alone (SEN-017, SEN-018).
         A transducer with a cone of its own has as many as keep their spacing.
@@ -156,12 +156,12 @@ class SonarSpec(DeviceSpec):
                 )
 
     def limits_of(self, transducer: Transducer) -> tuple[float, float]:
-        """Least and greatest range of a transducer, m."""
+        """Range limits (min, max) of a transducer, m."""
         low, high = transducer.range_min, transducer.range_max
         return self.range_min if low is None else low, self.range_max if high is None else high
 
     def rays_of(self, transducer: Transducer) -> int:
-        """Into how many rays the cone of a transducer is cut."""
+        """Number of rays over the cone of a transducer."""
         if self.rays == 1 or not transducer.connected:
             return 1
         if transducer.fov is None or not self.fov:

@@ -1,7 +1,7 @@
 """From scan points to walls: the exact outline of the union of the points' squares, as few long segments as possible.
 
 A map point fills the square [x, x + resolution) × [y, y + resolution). Points on a common lattice (nearly all maps) are merged:
-an edge between two filled squares is nobody's outline, and collinear edges of neighbouring squares become one segment. columbia.map's
+an edge between two filled squares is not part of the outline, and collinear edges of neighbours become one segment. columbia.map's
 63,311 points give 64,000 segments instead of 253,000. Works on sorted keys, so its memory follows the points, not the extent.
 """
 
@@ -20,8 +20,8 @@ Int1D = NDArray[np.int64]
 
 LATTICE_TOLERANCE = 1e-3
 """A point is on the lattice when it is off by less than this part of the resolution."""
-MOST_STEPS = 2**31
-"""Points that are more steps of the lattice apart are not merged: their keys would not fit into 64 bits."""
+MAX_STEPS = 2**31
+"""Extent of the lattice, in steps; points farther apart are not merged, because keys would not fit into 64 bits."""
 
 
 def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
@@ -33,7 +33,7 @@ def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
 
 
 def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:
-    """First and last key of each run of consecutive keys; of none, none."""
+    """First and last key of each run of consecutive keys; empty arrays for no keys."""
     breaks = np.flatnonzero(np.diff(keys) != 1)
     first = np.concatenate([keys[:1], keys[breaks + 1]])
     last = np.concatenate([keys[breaks], keys[-1:]])
@@ -55,7 +55,7 @@ def _edges(across: Int1D, along: Int1D) -> Float2D:
 
 
 def _distinct(points: Float2D) -> Float2D:
-    """Each point once, in order. As np.unique does, but sorted as complex numbers, which holds up no other thread."""
+    """Unique points, sorted. Like np.unique, but sorted as complex numbers, which releases the GIL."""
     keys = np.sort(np.ascontiguousarray(points).view(np.complex128).ravel())
     kept: Float2D = keys[np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]].view(np.float64)
     return kept.reshape(-1, 2)
@@ -78,7 +78,7 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
     """
     if not len(points):
         return np.zeros((0, 4))
-    if float(np.abs(points).max()) / resolution >= MOST_STEPS / 4:
+    if float(np.abs(points).max()) / resolution >= MAX_STEPS / 4:
         return _four_edges(_distinct(points), resolution)
     phase = np.mod(points / resolution + LATTICE_TOLERANCE / 2, 1.0)
     bucket = np.floor(phase / LATTICE_TOLERANCE).astype(np.int64)
@@ -108,7 +108,7 @@ def _four_edges(points: Float2D, resolution: float) -> Float2D:
 
 
 def _any_number(_count: int) -> None:
-    """As many as there are."""
+    """Allow any number of segments."""
 
 
 def mask_to_segments(solid: NDArray[np.bool_], allow: Callable[[int], None] = _any_number) -> Float2D:
@@ -119,13 +119,13 @@ def mask_to_segments(solid: NDArray[np.bool_], allow: Callable[[int], None] = _a
     solid : (rows, columns) bool array
         Row 0 is the lowest, column 0 the leftmost.
     allow : callable
-        Is told of so many further segments before they are made, and may raise.
+        Called with the number of further segments before they are made; may raise.
 
     Returns
     -------
     (k, 4) float64 array
         Segments x1, y1, x2, y2 in cells from the lower left corner, all parallel to an axis, as long as they can be. An edge between two
-        solid cells is nobody's outline.
+        solid cells is not part of the outline.
     """
     level = _boundary_runs(solid, allow)
     upright = _boundary_runs(solid.T, allow)
@@ -149,15 +149,15 @@ def _boundary_runs(solid: NDArray[np.bool_], allow: Callable[[int], None]) -> Fl
     return np.stack([at[::2], height[::2], at[1::2], height[1::2]], axis=1).astype(np.float64)
 
 
-def mask_to_rectangles(solid: NDArray[np.bool_], most: int) -> Float2D:
+def mask_to_rectangles(solid: NDArray[np.bool_], limit: int) -> Float2D:
     """The solid cells of a raster as rectangles that do not overlap: runs of a row, joined with equal runs of the rows above.
 
     Parameters
     ----------
     solid : (rows, columns) bool array
         Row 0 is the lowest, column 0 the leftmost.
-    most : int
-        When more than so many are found, the search ends there.
+    limit : int
+            The search ends when more than this number are found.
 
     Returns
     -------
@@ -175,14 +175,14 @@ def mask_to_rectangles(solid: NDArray[np.bool_], most: int) -> Float2D:
             found.append((run[0], open_runs.pop(run), run[1], row))
         for run in runs:
             open_runs.setdefault(run, row)
-        if len(found) + len(open_runs) > most:
+        if len(found) + len(open_runs) > limit:
             found += [(x0, y0, x1, row + 1) for (x0, x1), y0 in open_runs.items()]
             break
     return np.array(sorted(found), np.float64).reshape(-1, 4)
 
 
 def place_segments(segments: Float2D, at: Pose) -> Float2D:
-    """Segments (n, 4) that are given in the frame of a pose, in the world."""
+    """Transform segments (n, 4) from the frame of a pose to the world."""
     if at.th:
         c, s = math.cos(at.th), math.sin(at.th)
         segments = (segments.reshape(-1, 2) @ np.array([[c, s], [-s, c]])).reshape(-1, 4)

@@ -1,4 +1,4 @@
-"""A world that is ready to run: a scene, the robots and moving things in it, the programs that drive them, and how time passes."""
+"""A complete world: a scene, its robots and moving objects, their controllers, and settings of the simulation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpe
 from botyard.model.scene import Scene
 
 THING: Final = "thing"
-"""Model of a moving thing that nobody can connect to."""
+"""Model name of moving objects, to which no client can connect."""
 ODOMETRY_ERRORS: Final = ("random_each_update", "random_init", "constant", "none")
 """When odometry errors are drawn, see `botyard.Simulation`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A controller and what it is told.
+    """A controller and its options.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class PlacedRobot:
     spec : RobotSpec
         Its model.
     name : str
-        Its name; empty: one after the model.
+        Its name; empty: one derived from the model's.
     pose : Pose or None
-        True pose where it starts; None: a free place at the map's home.
+        True start pose; None: a free place at the map's home.
     program : Program or None
-        What drives it while no client does.
+        Controller that drives it while no client does.
     served : bool
         Whether clients can connect to it.
     """
@@ -62,26 +62,26 @@ class PlacedRobot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a world is simulated; None is what the user or the program chooses.
+    """Settings of the simulation; None leaves the choice to the user or the program.
 
     Attributes
     ----------
     seed : int or None
-        Of all random draws.
+        Seed of all random draws.
     step : float or None
         Simulated time of a step, s.
     speed : float or None
         Simulated per wall time; 0: as fast as possible.
     duration : float or None
-        The run ends after so much simulated time, s.
+        Simulated time after which the run ends, s.
     paused : bool
-        Time stands still at first.
+        The simulation starts paused.
     odometry_error : str or None
         When odometry errors are drawn, see `botyard.Simulation`.
     sensor_noise : bool or None
-        Whether range sensors err.
+        Whether range sensors have errors.
     threads : int or None
-        Most threads for range sensors.
+        Maximum number of threads for range sensors.
     """
 
     seed: int | None = parameter(None, low=MIN_SEED, high=MAX_SEED)
@@ -96,20 +96,20 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class World:
-    """What a world file or a scenario says; a map file gives one without robots.
+    """Contents of a world file or a scenario; a map file gives a world without robots.
 
     Attributes
     ----------
     scene : Scene
-        What stands in it.
+        Its map and objects.
     robots : tuple of PlacedRobot
-        What moves in it, in the order in which ports are given.
+        Its robots and moving objects, in the order in which ports are assigned.
     settings : Settings
-        How it is simulated.
+        Settings of the simulation.
     options : mapping of str to value
         Options of the command line, by their long names, that describe it (`botyard.formats.worldoptions`).
     beside : tuple of str
-        What else there is in a running world that cannot be said here, in words.
+        Notes on parts of a running world that this description cannot hold.
     """
 
     scene: Scene
@@ -128,7 +128,7 @@ def thing(
     max_speed: float = 2.0,
     max_turn: float = 3.0,
 ) -> RobotSpec:
-    """The model of something that moves without being a robot: it goes in any direction, at once, and knows where it is.
+    """The model of a moving object that is no robot: omnidirectional, without ramps, with perfect odometry.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def thing(
     color : str
         X11 colour name or ``#rrggbb``.
     returns : Returns
-        Who sees and feels it.
+        Its visibility.
     max_speed, max_turn : float
         Top speeds, m/s and rad/s.
     """

@@ -1,7 +1,7 @@
-"""Makes a shared library of kernels: Numba's code of each entry, unoptimised, goes through LLVM for a named processor and to the linker.
+"""Builds a shared library of kernels: Numba's unoptimised LLVM code of each entry, optimised by LLVM for a named CPU, and linked.
 
-Any platform's library can be made on any other: kernels are the same on all 64-bit little-endian ones, and LLVM writes code for all. What
-is called with which kinds of arguments is found by calling each entry once (`tools.kernels`); so entries come here with their kinds.
+Cross-compilation: kernels are the same on all 64-bit little-endian platforms, and LLVM generates code for each. The argument types of an
+entry are recorded when it is called once (`tools.kernels`) before the build.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from botyard.native.kernels import Entry
 from botyard.native.packages import CONVENTION, digest_of
 from botyard.native.shipped import TABLE, this_platform
 
-os.environ["NUMBA_OPT"] = "0"  # Numba's own passes look at this machine's processor; must be set before it is loaded
+os.environ["NUMBA_OPT"] = "0"  # Numba's own passes use this machine's CPU features; must be set before the import
 os.environ["NUMBA_CPU_NAME"] = "generic"
 
 import llvmlite.binding as llvm
@@ -36,20 +36,20 @@ compiler.is_building = True
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A kind of machine that a library is made for.
+    """A target platform of a library.
 
     Attributes
     ----------
     platform : str
-        As `botyard.native.shipped.this_platform` says it.
+        Name, as returned by `botyard.native.shipped.this_platform`.
     triple : str
-        As LLVM says it.
+        Target triple of LLVM.
     cpu : str
-        Oldest processor that the code runs on, as LLVM calls it.
+        LLVM's name of the oldest processor that the code runs on.
     file : str
-        Name of the library.
+        File name of the library.
     zig : str
-        The platform as `zig cc` calls it.
+        Target of `zig cc`.
     """
 
     platform: str
@@ -69,7 +69,7 @@ TARGETS: Final = {
         Target("win32-x86_64", "x86_64-pc-windows-msvc", "x86-64-v3", "kernels.dll", "x86_64-windows-gnu"),
     )
 }
-"""All that there are libraries for. AArch64 is the oldest of its kind, because a Raspberry Pi 4 is no newer; it has no use for more."""
+"""All supported platforms. AArch64 is the baseline (Raspberry Pi 4); newer features would not make kernels faster."""
 
 
 PROCESSOR_FITS: Final = {
@@ -108,29 +108,29 @@ no:
 }
 """,
 }
-"""Functions that say whether this processor runs the code: bits of CPUID (Intel, Software Developer's Manual, volume 2A) that make up a
-level of the x86-64 psABI. For other processors there is nothing to ask."""
+"""Functions that check whether this processor supports the code: the CPUID bits (Intel, Software Developer's Manual, volume 2A) of
+a level of the x86-64 psABI. Other processors need no check."""
 _ALWAYS: Final = "define i32 @botyard_processor_fits() { ret i32 1 }"
 
 
 def symbol_of(entry: Entry[Any]) -> str:
-    """What an entry is called in the library."""
+    """Symbol name of an entry in the library."""
     return "botyard_" + entry.name.removeprefix("botyard.").replace(".", "_")
 
 
 def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target, folder: Path) -> Path:
-    """Make the library of these entries, and the table that says what is in it.
+    """Build the library of these entries, and the table (JSON) of its contents.
 
     Parameters
     ----------
     entries : sequence of Entry
-        Each was called once.
+        The entries; each was called once.
     modules : sequence of str
-        `module_of` each of them.
+        `module_of` of each entry.
     target : Target
-        For what machines.
+        The platform.
     folder : Path
-        Where both are put.
+        Folder for both files.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def build(entries: Sequence[Entry[Any]], modules: Sequence[str], target: Target,
             "entries": symbols,
         }
         (Path(work) / TABLE).write_text(json.dumps(table, indent=1), "utf-8")
-        # what runs keeps the old file, which has no name any more
+        # running processes keep the old, unlinked file mapped
         os.replace(made, folder / target.file)
         os.replace(Path(work) / TABLE, folder / TABLE)
     return folder / target.file
@@ -170,14 +170,14 @@ def module_of(entry: Entry[Any]) -> str:
     """
     symbol = symbol_of(entry)
     if entry.kinds is None:
-        raise ValueError(f"{entry.name} was not called: what it takes is not known")
+        raise ValueError(f"{entry.name} was not called: its argument types are not known")
     with global_compiler_lock:
         library = compiler.with_wrapper(entry.function, entry.kinds, entry.result, symbol)
         return str(library.get_llvm_str())
 
 
 def _object(modules: Iterable[str], target: Target, exported: Sequence[str]) -> bytes:
-    """All modules as one object file, in which only `exported` can be seen from outside."""
+    """Compile all modules to one object file; only the symbols `exported` are visible."""
     _llvm.initialize_all_targets()
     _llvm.initialize_all_asmprinters()
     _llvm.initialize_native_asmparser()
@@ -200,7 +200,7 @@ def _object(modules: Iterable[str], target: Target, exported: Sequence[str]) -> 
 
 
 def linker(target: Target) -> list[str]:
-    """The command that links for a target: the system's compiler for this machine, or that of the ``ziglang`` wheel for any.
+    """The link command of a target: the system's C compiler for this machine, or that of the ``ziglang`` wheel for any.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Where kernels are kept that were compiled on this machine. Knows nothing of Numba but its version."""
+"""Location of the cache of compiled kernels. Needs only the version of Numba, not Numba."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from botyard.native.packages import Package
 
 
 def cache_root() -> Path:
-    """Where compiled kernels are kept: ``NUMBA_CACHE_DIR`` if it is set, else the user's cache folder."""
+    """Root folder of compiled kernels: ``NUMBA_CACHE_DIR`` if it is set, else the user's cache folder."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     return Path(chosen) if chosen else user_cache_path("botyard") / "kernels"
 
@@ -27,7 +27,7 @@ class Cache:
     Attributes
     ----------
     folder : Path
-        Where it is: named after a hash of all sources.
+        Its folder, named after a hash of all sources.
     is_used : bool
         False where the user has no writable cache folder: kernels are then compiled in every process.
     """
@@ -38,7 +38,7 @@ class Cache:
 
 @functools.cache
 def cache_of(package: Package) -> Cache:
-    """The cache of a package's kernels; its folder is made."""
+    """The cache of a package's kernels; its folder is created."""
     folder = cache_root() / f"{package.digest()}-{_numba_version()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

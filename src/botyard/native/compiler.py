@@ -1,14 +1,14 @@
-"""Compiles kernels with Numba: for this machine, in this process or from the user's cache; and for libraries (`botyard.native.build`).
+"""Compilation of kernels with Numba: just in time, with the user's cache, or for shared libraries (`botyard.native.build`).
 
-`_nrt=False`: no counting of references to arrays. Kernels allocate nothing, and their callers keep what they hand over; counting, by
-atomic operations at each call of an inlined kernel and each array taken out of a tuple, was half the time of a step.
+`_nrt=False`: no reference counting of arrays. Kernels allocate nothing, and callers keep their arguments alive; the atomic operations of
+reference counting, at each inlined call and each array taken out of a tuple, took half the time of a step.
 `error_model="numpy"`: no division checks. No `fastmath`: results must be the same everywhere and every time. There is no parallel kernel:
-callers use threads, for kernels run without the interpreter's lock.
+callers use threads, for kernels run without the GIL.
 
-Compiled code is cached per user, in a folder named after a hash of all kernel sources of a package. Numba itself looks only at the file
-of a function, so code of a kernel that was compiled into its caller would survive a change of its source.
+Compiled code is cached per user, in a folder named after a hash of all kernel sources of a package. Numba's own cache checks only
+the source file of a function, so an inlined kernel in a cached caller would survive a change of its source.
 
-Importing this module imports Numba. Only `botyard.native.kernels` and builds do, where something must be compiled.
+Importing this module imports Numba. Only `botyard.native.kernels` and builds import it, when something must be compiled.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _INT64: Final = _ir.IntType(64)
 
 
 class Listener(event.Listener):
-    """Tells a watch what Numba compiles for botyard."""
+    """Reports Numba's compilations of botyard's functions to a `Watch`."""
 
-    def __init__(self, told: Watch) -> None:
-        self.told = told
+    def __init__(self, reporter: Watch) -> None:
+        self.reporter = reporter
 
     def on_start(self, found: Any) -> None:
-        """Numba begins to compile a function, perhaps in the middle of another one."""
+        """Numba begins to compile a function, possibly nested in another compilation."""
         if _is_ours(found):
-            self.told.begin()
+            self.reporter.begin()
 
     def on_end(self, found: Any) -> None:
-        """It has ended, well or with an error."""
+        """A compilation has ended, successfully or with an error."""
         if _is_ours(found):
-            self.told.end(tuple(found.data["args"]) in found.data["dispatcher"].overloads)
+            self.reporter.end(tuple(found.data["args"]) in found.data["dispatcher"].overloads)
 
 
 def _is_ours(found: Any) -> bool:
@@ -62,20 +62,20 @@ def _is_ours(found: Any) -> bool:
 
 
 LISTENER: Final = Listener(watch)
-"""That of this process."""
+"""The listener of this process."""
 event.register("numba:compile", LISTENER)  # type: ignore[no-untyped-call]
 
 
-# -- kernels as Numba knows them
+# -- dispatchers
 
 is_building = False
-"""Whether what is compiled is for a library: it is not optimised, and nothing of it is kept."""
+"""Whether code is compiled for a library: not optimised, and not cached."""
 _DISPATCHERS: Final[dict[Function, Any]] = {}
 _GLOBALS: Final[dict[str, dict[str, Any]]] = {}
 
 
 def dispatcher_of(function: Function) -> Any:
-    """What Numba compiles in place of a kernel: the same code, that calls other kernels' dispatchers in place of Python functions."""
+    """Numba's dispatcher of a kernel: the same code, with other kernels' dispatchers in place of their Python functions."""
     names = _globals_of(function.__module__)
     if function not in _DISPATCHERS:
         _DISPATCHERS[function] = _dispatcher(function, names)
@@ -83,7 +83,7 @@ def dispatcher_of(function: Function) -> Any:
 
 
 def _globals_of(module: str) -> dict[str, Any]:
-    """The names that kernels of a module see."""
+    """The globals of a module's kernels, with dispatchers for kernels."""
     names = _GLOBALS.get(module)
     if names is None:
         names = _GLOBALS[module] = dict(vars(importlib.import_module(module)))
@@ -118,7 +118,7 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
         return _numba.njit(**options)(twin)
     cache = cache_of(how.package)
     before = _numba.config.CACHE_DIR
-    _numba.config.CACHE_DIR = str(cache.folder)  # read while decorating only; other users of Numba keep theirs
+    _numba.config.CACHE_DIR = str(cache.folder)  # read while decorating only; restored for other users of Numba
     try:
         return _numba.njit(cache=cache.is_used, **options)(twin)
     finally:
@@ -140,7 +140,7 @@ def type_of(kind: Kind) -> Any:
 
 
 def compile_kernel(function: Function, kinds: Sequence[Kind]) -> Any:
-    """Compile a kernel for these arguments, or load it from the cache; gives what Numba knows of it (``CompileResult``)."""
+    """Compile a kernel for these argument types, or load it from the cache; Numba's ``CompileResult``."""
     dispatcher = dispatcher_of(function)
     signature = tuple(map(type_of, kinds))
     dispatcher.compile(signature)
@@ -148,20 +148,20 @@ def compile_kernel(function: Function, kinds: Sequence[Kind]) -> Any:
 
 
 def add_wrapper(compiled: Any, kinds: Sequence[Kind], result: str, module: Any, symbol: str) -> None:
-    """Add to an LLVM module the function of that name that takes a kernel's words and calls its code.
+    """Add a wrapper function to an LLVM module: it unpacks a row of words and calls the kernel.
 
     Parameters
     ----------
     compiled : CompileResult
         Of `compile_kernel`.
     kinds : sequence of Kind
-        What it takes.
+        Types of the kernel's arguments.
     result : str
-        Code of the number that it returns, as in `ScalarKind`; "": none.
+        Code of the return type, as in `ScalarKind`; "": none.
     module : llvmlite.ir.Module
-        Where the function is put.
+        The module.
     symbol : str
-        Its name.
+        Name of the wrapper.
     """
     context = compiled.target_context
     returns = compiled.signature.return_type
@@ -183,7 +183,7 @@ def add_wrapper(compiled: Any, kinds: Sequence[Kind], result: str, module: Any, 
 
 
 def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
-    """The value whose words begin at number `at`."""
+    """Load the value whose words begin at index `at`."""
 
     def word(k: int) -> Any:
         return builder.load(builder.gep(words, [_INT64(k)]))
@@ -205,7 +205,7 @@ def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
 
 
 def _array(context: Any, builder: Any, words: list[Any], kind: ArrayKind) -> Any:
-    """An array as kernels have it, of its address and its shape."""
+    """Numba's array structure, from the words for address and shape."""
     array = context.make_array(type_of(kind))(context, builder)
     size = np.dtype(kind.dtype).itemsize
     shape = words[1:]
@@ -224,13 +224,13 @@ def _array(context: Any, builder: Any, words: list[Any], kind: ArrayKind) -> Any
 
 
 WRAPPER: Final = "botyard_entry"
-"""What the wrapper is called in code that stays in this process."""
+"""Name of wrappers that are compiled in this process."""
 _LIBRARIES: Final[list[Any]] = []
-"""Code that was compiled in this process, which must stay."""
+"""Libraries compiled in this process, kept alive for their machine code."""
 
 
 def address_of_compiled(function: Function, kinds: Sequence[Kind], result: str) -> int:
-    """Where the machine code of a kernel with its wrapper is, compiled now or loaded from the cache; see `add_wrapper`."""
+    """Address of a kernel's wrapper (`add_wrapper`), compiled now or loaded from the cache."""
     with global_compiler_lock:
         library = with_wrapper(function, kinds, result, WRAPPER)
         _LIBRARIES.append(library)

@@ -1,16 +1,16 @@
-"""Kernels: functions over arrays that run as machine code, and how Python calls them.
+"""Kernels: functions over arrays that run as machine code, and their calls from Python.
 
-An *entry* is a kernel that Python calls. All others are called by kernels only; they are plain Python functions here, so that this module
-and those with kernels load without a compiler. Where the code of an entry comes from is decided at its first call:
+An *entry* is a kernel that Python calls. Other kernels are called by kernels only, and stay plain Python functions, so that modules with
+kernels import without a compiler. The source of an entry's code is chosen at its first call:
 
 1. from the shared library that the installation ships (`botyard.native.shipped`), if it was made from these sources and fits the processor;
 2. else Numba compiles it now, or loads it from the user's cache (`botyard.native.compiler`);
 3. with ``NUMBA_DISABLE_JIT=1`` or ``BOTYARD_KERNELS=python`` it runs as the Python function that it is.
 
-The calling convention is the same for 1 and 2. An entry takes one pointer to a row of 64-bit words: a number is a word; an array is its
+The calling convention is the same for 1 and 2. An entry takes one pointer to a row of 64-bit words: a number is one word; an array is its
 address and its shape; a tuple of arrays is the words of its fields; a `Pack` is the address of such a row, written once when arrays are
-laid out. So a call from Python costs half a microsecond, whatever the number of arrays. Kernels allocate nothing, do not raise, and run
-without the interpreter's lock.
+allocated. So a call from Python costs half a microsecond, whatever the number of arrays. Kernels allocate nothing, do not raise, and
+run without the GIL.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 class Entry(Generic[R]):
-    """A kernel that Python calls.
+    """A kernel that can be called from Python.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ class Entry(Generic[R]):
     Attributes
     ----------
     function : callable
-        The same: what runs without the compiler.
+        The Python function, which runs in mode ``python``.
     package : Package
-        Which it belongs to.
+        Package that it belongs to.
     name : str
-        Its full name.
+        Qualified name.
     kinds : tuple of Kind or None
-        What it was called with; None: not yet.
+        Types of the arguments of its first call; None before that.
     """
 
     def __init__(self, function: Callable[..., R], package: Package) -> None:
@@ -60,24 +60,24 @@ class Entry(Generic[R]):
         ENTRIES[self.name] = self
 
     def __call__(self, *args: Any) -> R:
-        """Run it.
+        """Call the kernel.
 
         Raises
         ------
         TypeError
-            An argument is of another kind than in the first call.
+            An argument has another type than in the first call.
         """
         result: R = self._call(*args)
         return result
 
     @property
     def is_ready(self) -> bool:
-        """Whether its code is there, so that a call takes no longer than others."""
+        """Whether its code is loaded, so that the next call does not compile or load it."""
         return self._call != self._first
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether nothing has to be compiled for it."""
+        """Whether it can be called without a compilation."""
         if self.is_ready or mode() == "python":
             return True
         from botyard.native.shipped import is_shipped
@@ -86,7 +86,7 @@ class Entry(Generic[R]):
 
     @property
     def signature(self) -> str:
-        """What it is called with, as text.
+        """Name and argument types, as text.
 
         Raises
         ------
@@ -99,12 +99,12 @@ class Entry(Generic[R]):
 
     @property
     def result(self) -> str:
-        """Code of the number that it returns; "": none."""
+        """Code of the return type; "": none."""
         hint = get_type_hints(self.function)["return"]
         return "" if hint is type(None) else SCALARS[hint].code
 
     def _first(self, *args: Any) -> R:
-        """The first call: find its code."""
+        """The first call: load or compile the code."""
         with _LOCK:
             if not self.is_ready:
                 self.kinds = self._kinds(args)
@@ -117,7 +117,7 @@ class Entry(Generic[R]):
         count = self.function.__code__.co_argcount
         if len(args) != count:
             raise TypeError(f"{self.name} takes {count} arguments, found {len(args)}")
-        # numbers are of the type that is written there: a float parameter may be given an int
+        # scalars have the annotated type: an int may be passed for a float
         return tuple(SCALARS.get(hint) or kind_of(arg) for (_, hint), arg in zip(hints, args, strict=False))
 
     def _in_python(self) -> Function:
@@ -137,11 +137,11 @@ class Entry(Generic[R]):
         return call
 
     def _as_machine_code(self, address: int) -> Function:
-        """A function that writes the words of its arguments and calls the code at an address."""
+        """A function that packs its arguments into words and calls the code at an address."""
         assert self.kinds is not None
         native = ctypes.CFUNCTYPE(_RESULTS[self.result], ctypes.c_char_p)(
             address
-        )  # it lets go of the interpreter's lock
+        )  # ctypes releases the GIL during the call
         names = [f"a{k}" for k in range(len(self.kinds))]
         words = []
         for name, kind in zip(names, self.kinds, strict=True):
@@ -162,9 +162,9 @@ class Entry(Generic[R]):
 
 
 _LOCK: Final = threading.RLock()
-"""Numba compiles one function at a time, and an entry's code is looked for once."""
+"""Numba compiles one function at a time; also guards the first call of entries."""
 ENTRIES: Final[dict[str, Entry[Any]]] = {}
-"""All entries of the modules that are loaded, by name."""
+"""All entries of the imported modules, by name."""
 _RESULTS: Final[dict[str, Any]] = {
     "": None,
     "q": ctypes.c_int64,
@@ -175,7 +175,7 @@ _RESULTS: Final[dict[str, Any]] = {
 
 
 def entry_kernels(package: Package) -> Callable[[Callable[..., R]], Entry[R]]:
-    """A decorator that makes kernels of a package entries: those that Python calls."""
+    """A decorator that makes kernels of a package callable from Python."""
 
     def decorate(function: Callable[..., R]) -> Entry[R]:
         return Entry(package.kernel(function), package)
@@ -184,7 +184,7 @@ def entry_kernels(package: Package) -> Callable[[Callable[..., R]], Entry[R]]:
 
 
 def _address(entry: Entry[Any]) -> int | None:
-    """Where the machine code of an entry is; None: run it in Python."""
+    """Address of an entry's machine code; None: run it in Python."""
     chosen = mode()
     if chosen == "python":
         return None

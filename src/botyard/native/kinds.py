@@ -1,4 +1,4 @@
-"""What may be handed over to kernels, and how it is written down: a row of 64-bit words; see `botyard.native.kernels`."""
+"""Types of kernel arguments, and their encoding as a row of 64-bit words; see `botyard.native.kernels`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ScalarKind:
 
 @dataclass(frozen=True, slots=True)
 class TupleKind:
-    """A NamedTuple; its fields stand one behind the other."""
+    """A NamedTuple: the words of its fields in order."""
 
     cls: type[Any]
     fields: tuple[Kind, ...]
@@ -91,7 +91,7 @@ _NO_BYTES: Final = ctypes.c_char * 0
 
 
 def kind_of(value: Any) -> Kind:
-    """What kind a value is.
+    """The argument type of a value.
 
     Raises
     ------
@@ -151,12 +151,12 @@ def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
 
 
 def address_of(array: Any) -> int:
-    """Where the elements of a C-contiguous array begin, or the bytes of a ``bytearray``.
+    """Address of the elements of a C-contiguous array, or of the bytes of a ``bytearray``.
 
     Raises
     ------
     TypeError
-        It has gaps in memory.
+        The array is not contiguous.
     """
     try:
         return ctypes.addressof(_NO_BYTES.from_buffer(array))
@@ -167,7 +167,7 @@ def address_of(array: Any) -> int:
 
 
 def format_of(kinds: Iterable[Kind]) -> str:
-    """How `struct` writes the words of these kinds."""
+    """The format of `struct` for the words of these types."""
     codes = []
     for kind in kinds:
         if isinstance(kind, ScalarKind):
@@ -182,23 +182,23 @@ def format_of(kinds: Iterable[Kind]) -> str:
 
 
 class Pack(Generic[T]):
-    """A named tuple of arrays whose words are written once; kernels get the address of these.
+    """A named tuple of arrays, encoded once; kernels get the address of its words.
 
     Parameters
     ----------
     value : NamedTuple
-        Arrays, numbers, and other packs. What it holds must not be replaced; elements of arrays may change.
+        Arrays, numbers, and other packs. Arrays must not be reallocated while it is used; their elements may change.
 
     Attributes
     ----------
     source : NamedTuple
-        What was handed over.
+        The argument `value`.
     value : NamedTuple
-        The same with the values of packs in it: what a kernel sees.
+        The same with nested packs replaced by their values: the kernel's argument.
     kind : TupleKind
-        What it consists of.
+        Its type.
     address : int
-        Where its words stand.
+        Address of its words.
     """
 
     __slots__ = ("_words", "address", "kind", "source", "value")
@@ -227,7 +227,7 @@ class Pack(Generic[T]):
 
 
 class LastPack(Generic[T]):
-    """The pack of a tuple that is replaced now and then: packed anew when it is another object."""
+    """A one-element cache of packs: encodes a tuple again only when it is another object."""
 
     __slots__ = ("_last",)
 
@@ -243,7 +243,7 @@ class LastPack(Generic[T]):
 
 
 _PACKED: Final[dict[type[Any], TupleKind]] = {}
-"""What each class of tuples consists of; it is always the same, so that kernels need not look."""
+"""Type of each class of tuples, which never changes: a cache for `Pack`."""
 _FORMATS: Final[dict[TupleKind, struct.Struct]] = {}
 
 
