@@ -48,8 +48,10 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
 
 
 OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ros.traffic.MAX_ID", "protocols.pioneer.packet.MAX_DATA",
-              "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP"}  # fmt: skip
-"""No limits of others, but what a format of ours can say; or no number."""
+              "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP",
+              "formats.base.MAX_LISTED", "formats.drawing.MAX_SAGITTA", "formats.stagescene.MAX_MOVABLE_PIXELS",
+              "protocols.ambf.stepping.MAX_CATCH_UP", "protocols.ros_messages.reconfigure.MAX_RAMP"}  # fmt: skip
+"""Not limits on what others send: the greatest value a format of ours can express, accuracies, defaults."""
 LIMIT = re.compile(r"^((?:MAX|MOST|LONGEST|TALLEST)(?:_[A-Z_0-9]+)?)\b.*?=", re.MULTILINE)
 
 

@@ -14,7 +14,7 @@ from botyard.control import Control
 from botyard.interfaces.ambf import link as module
 from botyard.interfaces.ambf.link import Link, LinkSession
 from botyard.interfaces.interface import Door, caller_of
-from botyard.protocols.ambf.link import LONGEST, FrameReader, Kind, frame, parse_topics
+from botyard.protocols.ambf.link import MAX_FRAME, FrameReader, Kind, frame, parse_topics
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import types
 
@@ -137,7 +137,7 @@ def test_commands_come_in_pieces_of_any_size() -> None:
 def test_a_long_command_in_small_pieces_costs_no_more_than_its_length() -> None:
     """Each piece would else copy what has come so far: 8000 pieces of a megabyte are gigabytes."""
     reader = FrameReader()
-    data = frame(Kind.MESSAGE, 2, bytes(LONGEST - 100))
+    data = frame(Kind.MESSAGE, 2, bytes(MAX_FRAME - 100))
     made = sum(len(list(reader.receive(data[at : at + 128]))) for at in range(0, len(data) - 128, 128))
     assert made == 0
     assert isinstance(reader._rest, bytearray) and reader._needed == len(data)

@@ -36,7 +36,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
     monkeypatch.setattr(compiling, "IDLE_TIMEOUT", PATIENCE)  # a busy machine may not come to the line for seconds
     made = Watch()
     # that of the process does not listen: tests of the command line may have told it to speak
-    monkeypatch.setattr(compiler.LISTENER, "told", made)
+    monkeypatch.setattr(compiler.LISTENER, "reporter", made)
     monkeypatch.setenv("BOTYARD_KERNELS", "jit")
     yield made
     made.finish()

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botyard.errors import PeerError
-from botyard.protocols.ambf.link import LONGEST, Frame, FrameReader, Kind, LinkTopic, frame, parse_topics, topics_frame
+from botyard.protocols.ambf.link import (
+    MAX_FRAME,
+    Frame,
+    FrameReader,
+    Kind,
+    LinkTopic,
+    frame,
+    parse_topics,
+    topics_frame,
+)
 from botyard.protocols.ambf.messages import GENERATIONS, definitions
 from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.types import Types
@@ -50,7 +59,7 @@ def test_garbage_is_refused_or_waited_for(data: bytes) -> None:
 def test_what_is_no_frame_is_said() -> None:
     for data, text in (
         (struct.pack("<I", 0), "expected a frame of 1"),
-        (struct.pack("<I", LONGEST + 1), "expected a frame of 1"),
+        (struct.pack("<I", MAX_FRAME + 1), "expected a frame of 1"),
         (struct.pack("<IB", 1, 9), "expected a frame of kind"),
         (struct.pack("<IB", 3, 1) + b"ab", "expected a number"),
     ):

@@ -128,11 +128,11 @@ def test_a_pause_is_not_made_up_for() -> None:
 def test_what_was_said_for_a_step_is_not_said_again_at_once() -> None:
     pace = Pace(50.0, 1000.0)
     assert pace.is_due(10.0)
-    pace.said(10.5)
+    pace.postpone(10.5)
     assert not pace.is_due(10.519)
     assert pace.is_due(10.521)
     pace.command(11.0)
-    pace.said(11.0)
+    pace.postpone(11.0)
     assert not pace.is_due(11.0009)
     assert pace.is_due(11.0011)
     assert not pace.is_due(11.0011)

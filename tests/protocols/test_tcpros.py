@@ -115,7 +115,7 @@ def calls_of(server: http.Calls, data: bytes) -> list[http.Call]:
     st.text("abcD", min_size=1, max_size=6), st.lists(values, max_size=4), st.lists(st.integers(0, 5000), max_size=5)
 )
 def test_calls_come_back_however_the_stream_is_cut(method: str, args: list[object], cuts: list[int]) -> None:
-    data = http.Asking(URI, method, tuple(args)).request
+    data = http.ClientCall(URI, method, tuple(args)).request
     server = http.Calls()
     (found,) = [c for piece in pieces(data, cuts) for c in calls_of(server, piece)]
     assert (found.method, list(found.args), server.is_over) == (method, args, True)
@@ -123,7 +123,7 @@ def test_calls_come_back_however_the_stream_is_cut(method: str, args: list[objec
 
 def answered(data: bytes, cuts: list[int] = [], closes: bool = True) -> object:  # noqa: B006
     """What a caller makes of an answer."""
-    asking = http.Asking(URI, "m", ())
+    asking = http.ClientCall(URI, "m", ())
     for piece in pieces(data, cuts):
         if piece and not asking.is_complete:
             asking.receive(piece)
@@ -668,7 +668,7 @@ def test_one_bad_address_poisons_nothing() -> None:
         assert master.call("registerPublisher", ("/bad", "/t", "a/B", bad))[0] == -1
     assert master.call("registerPublisher", ("/good", "/t", "a/B", "http://good:1/"))[0] == 1
     (notice,) = master.notices
-    assert master.words(notice) == ("/master", "/t", ["http://good:1/"])
+    assert master.arguments(notice) == ("/master", "/t", ["http://good:1/"])
 
 
 def test_calls_in_calls_are_small() -> None:
@@ -688,7 +688,7 @@ def test_notices_tell_what_is_so_when_they_are_said() -> None:
     for value in range(3):
         master.call("setParam", ("/m", "/a/b", value))
     assert len(set(master.notices)) == 1, "the newest of each kind is enough"
-    assert master.words(master.notices[0]) == ("/master", "/a/b/", 2)
+    assert master.arguments(master.notices[0]) == ("/master", "/a/b/", 2)
 
 
 def test_a_node_that_registers_again_replaces_the_old_one() -> None:

@@ -63,7 +63,7 @@ def test_no_source_gets_more_than_its_share(events: list[tuple[str, float]]) -> 
 
 
 def test_memory_of_the_limit_is_bounded() -> None:
-    limit = RateLimit(most=10)
+    limit = RateLimit(max_sources=10)
     for i in range(1000):
         assert limit.allows(f"host{i}", 0.0)
     assert len(limit._buckets) == 10

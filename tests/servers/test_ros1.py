@@ -128,7 +128,7 @@ async def test_calls_are_answered_and_connections_kept() -> None:
         reader, writer = await connected(served.server.port)
         for n in range(3):
             writer.write(request("m", *range(n)))
-            asking = http.Asking(served.uri, "m", ())
+            asking = http.ClientCall(served.uri, "m", ())
             while not asking.is_complete:
                 asking.receive(await reader.read(100))
             assert asking.value() == [1, "", n]
@@ -257,7 +257,7 @@ async def one_address_at_a_time(value: list[str]) -> None:
 
 
 async def call_large(uri: str) -> Any:
-    asking = http.Asking(uri, "m", (), 1 << 25)
+    asking = http.ClientCall(uri, "m", (), 1 << 25)
     reader, writer = await connected(asking.address[1])
     writer.write(asking.request)
     while not asking.is_complete:

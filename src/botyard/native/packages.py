@@ -1,4 +1,4 @@
-"""Which functions are kernels, and of which package. A kernel is the Python function that it was; see `botyard.native.kernels`."""
+"""Registry of kernel functions by package, and their decorators, which return the functions unchanged; see `botyard.native.kernels`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 Function = Callable[..., Any]
 
 CONVENTION: Final = [Path(__file__).with_name(name) for name in ("kinds.py", "compiler.py", "fatal.py", "build.py")]
-"""Files that say how kernels are called, and what else is in a library: with others, machine code is of no use."""
+"""Files that define the calling convention and what else the library contains: compiled code is invalid when they change."""
 
 
 def digest_of(files: Iterable[Path]) -> str:
@@ -23,22 +23,8 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a kernel is compiled.
-
-    Attributes
-    ----------
-    inline : {"no", "machine", "source"}
-        It is a function of its own; a part of the machine code of its callers; a part of their source before types are known (for those
-        with tuples of arrays, of which each array is handed over as seven numbers).
-    """
-
-    inline: str
-
-
 _KERNELS: Final[dict[Function, Kernel]] = {}
-"""All functions that are kernels."""
+"""All kernel functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +34,9 @@ class Kernel:
     Attributes
     ----------
     package : Package
-        Which it belongs to.
+        The package that it belongs to.
     inline : {"no", "machine", "source"}
-        It is a function of its own; a part of the machine code of its callers; a part of their source before types are known.
+        Not inlined; inlined into its callers' machine code; inlined into their source before type inference.
     """
 
     package: Package
@@ -58,22 +44,22 @@ class Kernel:
 
 
 def as_kernel(value: Any) -> Kernel | None:
-    """How a function is compiled; None: it is no kernel."""
+    """The compilation options of a function; None: it is not a kernel."""
     try:
         return _KERNELS.get(value)
-    except TypeError:  # it cannot be looked up: something else
+    except TypeError:  # unhashable: not a function
         return None
 
 
 class Package:
-    """The kernels of one package, with the decorators that make them.
+    """The kernels of one package, and the decorators that register them.
 
     Parameters
     ----------
     name : str
         The package.
     sources : iterable of Path
-        All files that its kernels are made of.
+        All source files of its kernels.
     """
 
     def __init__(self, name: str, sources: Iterable[Path]) -> None:
@@ -81,23 +67,23 @@ class Package:
         self.sources = sorted(sources)
 
     def digest(self) -> str:
-        """A hash of all sources, and of how they are called: with another one, machine code is of no use. 16 characters."""
+        """A hash (16 characters) of all sources and of the calling convention: compiled code is valid for one digest only."""
         return digest_of([*CONVENTION, *self.sources])
 
     def kernel(self, function: Function) -> Function:
-        """A kernel that other kernels call. From Python it is the function that it was."""
+        """Decorator: a kernel that other kernels call. From Python it is a plain function."""
         _KERNELS[function] = Kernel(self, "no")
         return function
 
     def inline_kernel(self, function: Function) -> Function:
-        """A small kernel that is worth a copy in the machine code of each of its callers."""
+        """Decorator: a small kernel that is inlined into the machine code of its callers."""
         _KERNELS[function] = Kernel(self, "machine")
         return function
 
     def merged_kernel(self, function: Function) -> Function:
-        """A kernel that takes tuples of arrays and is called in one place: it becomes a part of its caller before types are known.
+        """Decorator: a kernel with tuples of arrays and a single call site, inlined into its caller before type inference.
 
-        A call hands each array of a tuple over as seven numbers: State, Bodies and Fans together take a quarter of a microsecond a call.
+        A call passes each array of a tuple as seven arguments: State, Bodies and Fans together take a quarter of a microsecond per call.
         For kernels without tuples the other two compile faster.
         """
         _KERNELS[function] = Kernel(self, "source")
@@ -105,12 +91,12 @@ class Package:
 
 
 def mode() -> str:
-    """``auto``, ``native`` (only what is shipped), ``jit`` (only what is compiled here) or ``python``; see the module.
+    """The mode: ``auto``, ``native`` (shipped library only), ``jit`` (Numba only) or ``python``; see `botyard.native.kernels`.
 
     Raises
     ------
     ValueError
-        ``BOTYARD_KERNELS`` is something else.
+        ``BOTYARD_KERNELS`` has another value.
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return "python"

@@ -13,18 +13,18 @@ from typing import Any, Final
 from botyard.native.packages import CONVENTION, Package, digest_of, mode
 
 FOLDER: Final = Path(__file__).parent / "lib"
-"""Where the library and its table of contents are."""
+"""Folder of the library and its table of contents."""
 TABLE: Final = "kernels.json"
-"""What is in the library: see `botyard.native.build`."""
+"""Table of contents of the library: see `botyard.native.build`."""
 
 
 def read_table(folder: Path) -> dict[str, Any] | None:
-    """What is said of the library in a folder (`botyard.native.build.build` writes it); None: there is none.
+    """The table of contents of the library in a folder, as `botyard.native.build.build` writes it; None: there is no library.
 
     Raises
     ------
     ValueError
-        It is no such table.
+        The file is not such a table.
     """
     try:
         table = json.loads((folder / TABLE).read_text("utf-8"))
@@ -36,24 +36,24 @@ def read_table(folder: Path) -> dict[str, Any] | None:
         or any(not isinstance(table.get(name), str) for name in texts)
         or any(not isinstance(table.get(name), dict) for name in tables)
     ):
-        raise ValueError(f"{TABLE} is no table of a library")
+        raise ValueError(f"{TABLE} is not the table of contents of a library")
     return table
 
 
 class Library:
-    """Machine code of entries.
+    """A loaded shared library of kernels.
 
     Parameters
     ----------
     folder : Path
-        Where it is.
+        Its folder.
 
     Attributes
     ----------
     code : CDLL or None
-        The library.
+        The loaded library; None: it cannot be used.
     why_not : str
-        Why nothing of it can be used; "": it can.
+        Reason why it cannot be used; "": it can.
     """
 
     def __init__(self, folder: Path = FOLDER) -> None:
@@ -64,7 +64,7 @@ class Library:
 
     @property
     def target(self) -> str:
-        """What it was made for, such as "x86-64-v3"; "": nothing can be used."""
+        """Processor level that it was built for, such as "x86-64-v3"; "": it cannot be used."""
         return "" if self.why_not else str(self._table["cpu"])
 
     def _load(self, folder: Path) -> str:
@@ -89,7 +89,7 @@ class Library:
         return ""
 
     def fits(self, package: Package) -> bool:
-        """Whether it was made of these sources."""
+        """Whether it was built from the present sources of a package."""
         fits = self._fits.get(package.name)
         if fits is None:
             made_of = self._table["sources"].get(package.name) if self.code is not None else ""
@@ -97,14 +97,14 @@ class Library:
         return fits
 
     def address(self, package: Package, signature: str) -> int | None:
-        """Where the code of an entry of a package is; None: it is not there, or was made of other sources."""
+        """Address of an entry of a package; None: it is not in the library, or was built from other sources."""
         symbol = self._table["entries"].get(signature) if self.fits(package) else None
         return ctypes.cast(self.code[symbol], ctypes.c_void_p).value if self.code is not None and symbol else None
 
 
 @functools.cache
 def library() -> Library:
-    """That of this installation."""
+    """The library of this installation."""
     return Library()
 
 

@@ -1,4 +1,4 @@
-"""Token buckets, which limit sustained rate and burst, and budgets of work made of them. The caller reads the clock."""
+"""Token buckets, which limit sustained rate and burst, and budgets of processor time. The caller reads the clock."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class TokenBucket:
     Parameters
     ----------
     rate : float
-        Tokens that flow in a second: the sustained rate.
+        Sustained rate, tokens per second.
     burst : float
-        Tokens that it holds: what may be taken at once.
+        Capacity, tokens: the burst.
     now : float
         The caller's clock, s.
     """
@@ -23,7 +23,7 @@ class TokenBucket:
         self._level, self._since = burst, now
 
     def take(self, now: float, amount: float = 1.0) -> bool:
-        """Take tokens if there are enough; whether there were."""
+        """Take tokens if there are enough; False if not."""
         self._fill(now)
         if self._level < amount:
             return False
@@ -31,12 +31,12 @@ class TokenBucket:
         return True
 
     def spend(self, now: float, amount: float) -> None:
-        """Take tokens even if there are not enough: a cost that is known only afterwards, such as the time that work took, makes a debt."""
+        """Take tokens even if there are not enough, which makes a debt: for costs that are known only afterwards (processor time)."""
         self._fill(now)
         self._level -= amount
 
     def wait(self, now: float) -> float:
-        """Until a debt is paid off, s; 0: there is none."""
+        """Time until a debt is paid off, s; 0: there is none."""
         self._fill(now)
         return max(0.0, -self._level / self._rate)
 
@@ -47,15 +47,15 @@ class TokenBucket:
 
 
 class Budget:
-    """Seconds of work that somebody may cost, alone and together with others.
+    """A budget of processor time, of several token buckets: a client's own, and those that it shares with others.
 
-    Work begins only when none of the buckets is in debt; what it took is booked in all of them afterwards. So nobody has to guess what
-    a request will cost, and a cheap one counts for little.
+    Work begins only when none of the buckets is in debt; its measured time is charged to all of them afterwards, so that costs need not be
+    estimated.
 
     Parameters
     ----------
     buckets : TokenBucket
-        Its own, and those that it shares; they hold seconds of work.
+        Own and shared buckets; tokens are seconds of work.
     """
 
     __slots__ = ("buckets",)
@@ -64,30 +64,30 @@ class Budget:
         self.buckets = buckets
 
     def spend(self, now: float, cost: float) -> None:
-        """Work took so long, s."""
+        """Charge the time that work took, s."""
         for bucket in self.buckets:
             bucket.spend(now, cost)
 
     def wait(self, now: float) -> float:
-        """Until the next work may begin, s; 0: at once."""
+        """Time until the next work may begin, s; 0: at once."""
         return max((bucket.wait(now) for bucket in self.buckets), default=0.0)
 
 
 class RateLimit:
-    """How often each source gets something: a bucket of `burst` that fills with `rate` a second for each.
+    """A token bucket per source.
 
-    Sources beyond `most` push out the one that was silent for longest, so memory is bounded. Time is an argument, s.
+    Memory is bounded: beyond `max_sources`, the least recently active source is dropped. Time is an argument, s.
     """
 
-    def __init__(self, rate: float = 5.0, burst: float = 5.0, most: int = 1024) -> None:
-        self._rate, self._burst, self._most = rate, burst, most
+    def __init__(self, rate: float = 5.0, burst: float = 5.0, max_sources: int = 1024) -> None:
+        self._rate, self._burst, self._max_sources = rate, burst, max_sources
         self._buckets: dict[str, TokenBucket] = {}
 
     def allows(self, source: str, now: float) -> bool:
-        """Whether `source` gets it now."""
+        """Whether `source` has a token now; takes it."""
         bucket = self._buckets.pop(source, None) or TokenBucket(self._rate, self._burst, now)
         self._buckets[source] = bucket
-        if len(self._buckets) > self._most:
+        if len(self._buckets) > self._max_sources:
             del self._buckets[next(iter(self._buckets))]
         return bucket.take(now)
 

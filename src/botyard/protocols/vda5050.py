@@ -1,7 +1,7 @@
-"""VDA 5050 (version 2): orders of nodes and edges, of which a base is released and the rest, the horizon, is only announced; and states.
+"""VDA 5050 (version 2), sans-I/O: orders of nodes and edges, with a released base and an announced horizon, and states.
 
-Sans-I/O: bytes of JSON in, dictionaries out. Interface of the VDA/VDMA recommendation "Interface for the communication between automated
-guided vehicles (AGV) and a master control", version 2.0, §6.6 (orders), §6.10 (states), §6.14 (connection).
+Input is JSON as bytes, output dictionaries. Source: VDA/VDMA recommendation "Interface for the communication between
+automated guided vehicles (AGV) and a master control", version 2.0, §6.6 (orders), §6.10 (states), §6.14 (connection).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ MAX_PLACE: Final = 100_000.0
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A place where an AGV can stop.
+    """A node of an order, where an AGV can stop.
 
     Attributes
     ----------
     id : str
         Name.
     sequence : int
-        Place in the order, even.
+        Sequence number in the order, even.
     released : bool
-        Whether it belongs to the base.
+        Whether it belongs to the base, else to the horizon.
     x, y : float
         m.
     """
@@ -50,7 +50,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What an AGV is to drive.
+    """An order for an AGV.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Order:
     nodes : tuple of Node
         Base and horizon.
     edges : tuple of str
-        Names of what leads from each node to the next.
+        Names of the edges from each node to the next.
     """
 
     id: str
@@ -71,12 +71,12 @@ class Order:
 
     @property
     def released(self) -> int:
-        """How many nodes are released."""
+        """Number of released nodes."""
         return sum(n.released for n in self.nodes)
 
 
 class OrderError(PeerError):
-    """An order is wrong.
+    """An invalid order.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def parse_order(data: bytes) -> Order:
     Raises
     ------
     OrderError
-        It is none; the message names the field.
+        It is invalid; the message names the field.
     """
     try:
         table = json.loads(data)
@@ -156,7 +156,7 @@ def parse_order(data: bytes) -> Order:
 
 
 def merge(old: Order, new: Order) -> Order:
-    """An order after an update, which begins with the last node of the base (§6.6.4.3).
+    """Merge an update, which begins with the last node of the base, into an order (§6.6.4.3).
 
     Raises
     ------
@@ -181,35 +181,35 @@ def merge(old: Order, new: Order) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class Vehicle5050:
-    """Who an AGV is.
+    """Identity of an AGV.
 
     Attributes
     ----------
     manufacturer, serial : str
-        In topics and headers.
+        As in topics and headers.
     """
 
     manufacturer: str
     serial: str
 
     def topic(self, name: str) -> str:
-        """Where messages of a kind go: ``uagv/v2/<manufacturer>/<serial>/<name>``."""
+        """Topic of a kind of messages: ``uagv/v2/<manufacturer>/<serial>/<name>``."""
         return f"uagv/v2/{self.manufacturer}/{self.serial}/{name}"
 
     def header(self, number: int) -> dict[str, Any]:
-        """What every message begins with."""
+        """The header of every message."""
         stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return {
             "headerId": number, "timestamp": stamp, "version": VERSION, "manufacturer": self.manufacturer, "serialNumber": self.serial,
         }  # fmt: skip
 
     def connection(self, number: int, state: str) -> dict[str, Any]:
-        """The message that says whether it is there."""
+        """A connection message; `state` is ``ONLINE``, ``OFFLINE`` …"""
         return self.header(number) | {"connectionState": state}
 
 
 def _node(n: Node) -> dict[str, Any]:
-    """A node as orders and states have it."""
+    """A node as JSON data of orders and states."""
     return {
         "nodeId": n.id,
         "sequenceId": n.sequence,
@@ -227,12 +227,12 @@ def state_message(
     speed: float,
     errors: Sequence[OrderError] = (),
 ) -> dict[str, Any]:
-    """A state.
+    """A state message.
 
     Parameters
     ----------
     passed : int
-        Nodes of the order that the AGV has reached, from 1: it stands on the first when it gets the order.
+        Number of the order's nodes that the AGV has reached, from 1: it is on the first node when it gets the order.
     pose : (float, float, float)
         x, y, m, and direction, rad.
     speed : float

@@ -187,7 +187,7 @@ class Listening:
                 while data := await reader.read(PIECE if limit <= MAX_INPUT else 16 * PIECE):
                     self._heard[uri] = asyncio.get_running_loop().time()
                     await self._work_off(session, data, source)
-                    if session.is_greeted:
+                    if session.is_accepted:
                         patience.reschedule(None)
         finally:
             writer.transport.abort()

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any, Final
 
 from botyard.errors import PeerError
-from botyard.protocols.tcpros.http import Asking
+from botyard.protocols.tcpros.http import ClientCall
 from botyard.protocols.tcpros.master import MASTER_PORT, Master, Notice
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.addresses import advertised_host
@@ -113,7 +113,7 @@ class Ros1Master:
                 del owed[notice]
                 await self._turns.admit("")
                 begin = self._turns.clock()
-                asking = Asking(uri, notice.method, self.master.words(notice), MAX_OWN_ANSWER)
+                asking = ClientCall(uri, notice.method, self.master.arguments(notice), MAX_OWN_ANSWER)
                 self._turns.spend(self._turns.clock() - begin)
                 await converse(asking)
             self._slow.pop(uri, None)

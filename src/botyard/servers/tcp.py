@@ -467,7 +467,7 @@ class RobotClient(asyncio.Protocol):
             self._leave()
         finally:
             if transport is not None and not transport.is_closing():
-                if self._connection is not None and self._connection.session.said_goodbye:
+                if self._connection is not None and self._connection.session.has_sent_close:
                     self._say_goodbye(FAREWELL)
                 else:
                     transport.close()

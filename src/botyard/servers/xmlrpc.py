@@ -449,7 +449,7 @@ async def connected(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio
     raise last
 
 
-async def converse(asking: http.Asking) -> tuple[Any, str]:
+async def converse(asking: http.ClientCall) -> tuple[Any, str]:
     """Make a call; what is answered, and the address that answered.
 
     Raises
@@ -478,7 +478,7 @@ async def converse(asking: http.Asking) -> tuple[Any, str]:
 
 async def ask(uri: str, method: str, *args: Any) -> tuple[Any, str]:
     """Call a method of a node or a master, see `converse`."""
-    return await converse(http.Asking(uri, method, args, MAX_OWN_ANSWER))
+    return await converse(http.ClientCall(uri, method, args, MAX_OWN_ANSWER))
 
 
 async def call(uri: str, method: str, *args: Any) -> Any:

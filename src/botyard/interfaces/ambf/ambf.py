@@ -406,7 +406,7 @@ class Ambf(Surroundings):
         for thing in (*(t for t in self._objects.values() if t is not self._world), self._world):
             channel = thing.channel
             if channel.is_read:
-                channel.pace.said(now)
+                channel.pace.postpone(now)
                 channel.states.run(channel.publish, self.types, stamp)
 
     def _publish(self) -> None:

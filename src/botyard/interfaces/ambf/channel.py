@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from botyard.control.fence import Fence
 from botyard.interfaces.ros.graph import Carrier, EncodedMessage, Handle, Publication
-from botyard.protocols.ambf.link import LONGEST
+from botyard.protocols.ambf.link import MAX_FRAME
 from botyard.protocols.ambf.messages import PACKAGE
 from botyard.protocols.ambf.stepping import Pace
 from botyard.protocols.ros_messages.messages import Stamp
@@ -62,7 +62,9 @@ class Channel:
         self._topic = Topic(
             f"{path}/State", f"{PACKAGE}/{state}", lambda _stamp: make(), f"state of {path}", queue=QUEUE, quick=quick
         )
-        self._input = Input(f"{path}/Command", f"{PACKAGE}/{command}", self._commanded, f"command for {path}", LONGEST)
+        self._input = Input(
+            f"{path}/Command", f"{PACKAGE}/{command}", self._commanded, f"command for {path}", MAX_FRAME
+        )
         self._ends: dict[Carrier, tuple[Publication, Handle]] = {}
         self._wanted = wanted
         self._readers: list[Publication] = []

@@ -44,8 +44,8 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.naming import NODE, PROFILES, graph_name, names_of
 from botyard.protocols.ros_messages.parameters import Parameters, Value
-from botyard.protocols.ros_messages.reconfigure import LIMIT, PARAMETERS, Reconfigure
-from botyard.protocols.ros_messages.robot import SLOW, Driver, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.reconfigure import MAX_RAMP, PARAMETERS, Reconfigure
+from botyard.protocols.ros_messages.robot import DIAGNOSTICS_PERIOD, Driver, Input, RobotTopics, Service, Topic
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
@@ -516,7 +516,7 @@ class RosGraph:
                     "diagnostic_msgs/DiagnosticArray",
                     self._diagnostics,
                     "how the simulator and the robots are",
-                    period=SLOW,
+                    period=DIAGNOSTICS_PERIOD,
                 )
             )
         if "control" in offered:
@@ -561,7 +561,7 @@ class RosGraph:
                 continue
             for p in PARAMETERS:
                 get, put = partial(_limit, limits, p.name), partial(limits.change, p)
-                found[f"{member.ros_name}.{p.name}"] = Value(get, f"{p.about}, {p.unit}", put, LIMIT)
+                found[f"{member.ros_name}.{p.name}"] = Value(get, f"{p.about}, {p.unit}", put, MAX_RAMP)
         return found
 
     def _world_services(self, prefix: str) -> list[Service]:

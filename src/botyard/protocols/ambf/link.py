@@ -1,6 +1,6 @@
 """AMBF's topics without ROS: one TCP connection that carries states and commands by number (our own format), sans-I/O.
 
-A frame is its length without these four bytes (u32), a kind (u8) and what belongs to it; all little-endian.
+A frame is its length without the length field (u32), a kind (u8) and a payload; all little-endian.
 
 =========  ======================================  ==================================================================
 kind       from                                    what follows
@@ -25,15 +25,15 @@ import msgspec
 from botyard.errors import PeerError
 
 PORT: Final = 7707
-"""Where the simulator listens if nothing else is said."""
-LONGEST: Final = 1 << 20
-"""Bytes of a frame, at most."""
+"""Default TCP port of the simulator."""
+MAX_FRAME: Final = 1 << 20
+"""Longest frame, bytes."""
 _HEAD = struct.Struct("<IB")
 _NUMBER = struct.Struct("<I")
 
 
 class Kind(IntEnum):
-    """What a frame is."""
+    """Kinds of frames."""
 
     TOPICS = 0
     READ = 1
@@ -54,7 +54,7 @@ class LinkTopic(NamedTuple):
 
 
 class Topics(msgspec.Struct):
-    """What ``TOPICS`` says."""
+    """Payload of ``TOPICS``."""
 
     generation: str
     topics: list[tuple[int, str, str, str]]
@@ -81,12 +81,12 @@ def topics_frame(generation: str, topics: Sequence[LinkTopic]) -> bytes:
 
 
 def parse_topics(data: bytes) -> tuple[str, list[LinkTopic]]:
-    """Generation and topics.
+    """Decode ``TOPICS``: generation and topics.
 
     Raises
     ------
     PeerError
-        They are none.
+        The payload is invalid.
     """
     try:
         found = msgspec.json.decode(data, type=Topics)
@@ -96,24 +96,24 @@ def parse_topics(data: bytes) -> tuple[str, list[LinkTopic]]:
 
 
 class FrameReader:
-    """Takes bytes apart into frames."""
+    """Incremental parser of a byte stream into frames."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._needed = 0
-        """Bytes of the frame that has begun, as far as they are known."""
+        """Bytes needed before the incomplete frame can be parsed."""
 
     def receive(self, data: bytes) -> Iterator[Frame]:
-        """Frames that are complete now.
+        """Feed bytes; yields the frames that they complete.
 
         Raises
         ------
         PeerError
-            These are no frames.
+            The bytes are no valid frames.
         """
         if self._rest:
             self._rest += data
-            if len(self._rest) < self._needed:  # a long frame comes in many pieces
+            if len(self._rest) < self._needed:  # do not copy a long frame for each of its pieces
                 return
             data = bytes(self._rest)
             self._rest.clear()
@@ -121,8 +121,8 @@ class FrameReader:
         self._needed = 4
         while end - at >= 4:
             (length,) = _NUMBER.unpack_from(data, at)
-            if not 1 <= length <= LONGEST:
-                raise PeerError(f"link: expected a frame of 1 … {LONGEST} bytes, found {length}")
+            if not 1 <= length <= MAX_FRAME:
+                raise PeerError(f"link: expected a frame of 1 … {MAX_FRAME} bytes, found {length}")
             if end - at < 4 + length:
                 self._needed = 4 + length
                 break
@@ -141,4 +141,4 @@ class FrameReader:
         self._rest += data[at:]
 
 
-__all__ = ["LONGEST", "PORT", "Frame", "FrameReader", "Kind", "LinkTopic", "frame", "parse_topics", "topics_frame"]
+__all__ = ["MAX_FRAME", "PORT", "Frame", "FrameReader", "Kind", "LinkTopic", "frame", "parse_topics", "topics_frame"]

@@ -1,7 +1,7 @@
 """The messages of ``ambf_msgs`` in its three generations (reference ambf-messages.md §1, §2): State and Command of objects and the world.
 
-Peers compare sums of definitions, so a program speaks one generation. Names of types are the same in all of them; ``master`` (2019–2020)
-has objects and the world only, ``1.0`` adds a type for each kind of object, ``2.0`` an identifier in every State.
+Peers compare MD5 sums of definitions, so each program uses one generation. Type names are the same in all of them; ``master``
+(2019–2020) has objects and the world only, ``1.0`` adds a type for each kind of object, ``2.0`` an identifier in every State.
 """
 
 from __future__ import annotations

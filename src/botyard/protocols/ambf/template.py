@@ -1,6 +1,6 @@
-"""States as bytes without making message objects: a message is encoded once, and its numbers are written over in place.
+"""Fast encoding of states: a message is encoded once as a template, and its numbers are overwritten in place.
 
-At 1000 Hz for each of many objects the making of message objects would take all the time there is.
+At 1000 Hz for each of many objects, building message objects would take too long.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Group = tuple[str, Sequence[float]]
-"""Format of `struct` (little-endian, without its sign) and values of numbers that stand side by side."""
+"""Adjacent numbers: format of `struct` (little-endian, without byte-order character) and values."""
 
 
 class Template:
@@ -25,7 +25,7 @@ class Template:
     """
 
     def __init__(self, encode: Callable[[Sequence[Sequence[float]]], bytes], formats: Sequence[str]) -> None:
-        # two sets of marks: where the bytes of one stand in the first message and those of the other in the second, the group is
+        # encode two sets of marker values: a group is where both messages have their marker's bytes at the same offset
         marks = [[self._marks(f, k, salt) for k, f in enumerate(formats)] for salt in (0, 1)]
         first, second = (encode(m) for m in marks)
         spots: list[tuple[str, int]] = []
@@ -40,12 +40,12 @@ class Template:
                 at = first.find(a, at + 1)
             if at < 0:
                 raise ValueError(f"group {k} ({form}) is not in the message as it should be")
-            if spots and at == spots[-1][1] + struct.calcsize(f"<{spots[-1][0]}"):  # side by side: written at once
+            if spots and at == spots[-1][1] + struct.calcsize(f"<{spots[-1][0]}"):  # adjacent groups are merged
                 spots[-1] = (spots[-1][0] + form, spots[-1][1])
             else:
                 spots.append((form, at))
             at += packer.size
-        # one call packs everything: what stays the same is handed over as bytes between the numbers
+        # one struct call packs everything: constant parts are bytes between the numbers
         layout, at, begin = "<", 0, 0
         pieces: list[tuple[bytes, int, int]] = []
         for form, where in spots:
@@ -63,7 +63,7 @@ class Template:
         return [float(base + 31 * n) if form[-1] in "fd" else base + 31 * n for n in range(count)]
 
     def fill(self, numbers: Sequence[float]) -> bytes:
-        """The bytes with these numbers, those of all groups one after the other.
+        """Encode with these numbers, those of all groups in order.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class Template:
             A number does not fit, or there are not as many as the groups have.
         """
         pieces, rest = self._pieces, self._rest
-        if len(pieces) == 2:  # the header, and what follows the name: nearly all messages
+        if len(pieces) == 2:  # fast path for nearly all messages: the header, and what follows the name
             (first, _, cut), (second, _, _) = pieces
             return self._pack(first, *numbers[:cut], second, *numbers[cut:], rest)
         values: list[float | bytes] = []
@@ -82,7 +82,7 @@ class Template:
 
 
 def _count(form: str) -> int:
-    """How many numbers a format takes."""
+    """Number of values of a format."""
     return len(struct.unpack(f"<{form}", bytes(struct.calcsize(f"<{form}"))))
 
 

@@ -1,4 +1,4 @@
-"""Domain and range of discovery, as the environment variables of ROS 2 say them, in Cyclone DDS's configuration (reference ros.md §4)."""
+"""Domain and discovery range from ROS 2's environment variables, as a configuration of Cyclone DDS (reference ros.md §4)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ RANGES: Final = ("SUBNET", "LOCALHOST", "OFF", "SYSTEM_DEFAULT")
 DISTROS: Final = {
     "humble": "humble", "iron": "jazzy", "jazzy": "jazzy", "kilted": "kilted", "rolling": "kilted",
 }  # fmt: skip
-"""Distributions of ROS 2, and whose types stand for theirs."""
+"""Distributions of ROS 2, and the distribution whose types are used for each."""
 LAST_DOMAIN: Final = 232
 MAX_SAMPLE: Final = 256 << 20
-"""Longest sample that Cyclone puts together or sends, bytes: a map has a byte for each cell."""
+"""Longest sample that Cyclone reassembles or sends, bytes: a map has a byte for each cell."""
 _PARTICIPANTS: Final = 32
-"""How many participants of this machine are looked for where there is no multicast (rmw_cyclonedds looks for as many)."""
+"""Participants per machine that are probed without multicast (as by rmw_cyclonedds)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What the variables say.
+    """Settings from the environment variables.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Environment:
         Raises
         ------
         WorldError
-            One of them makes no sense.
+            A variable has an invalid value.
         """
         if domain is None:
             text = variables.get("ROS_DOMAIN_ID", "").strip() or "0"
@@ -73,7 +73,7 @@ class Environment:
     def configuration(self) -> str:
         """Cyclone's XML.
 
-        Default policies are said aloud, without which the readers of ``@foxglove/rtps`` understand nothing.
+        Default QoS policies are sent explicitly, because readers of ``@foxglove/rtps`` need them.
         """
         general, discovery = "", ""
         peers = list(self.peers)

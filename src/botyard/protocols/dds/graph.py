@@ -1,4 +1,4 @@
-"""What ``ros2 node list`` and ``ros2 topic info -v`` see: which reader and writer belongs to which node (rmw_dds_common)."""
+"""The ROS graph over DDS: which reader and writer belongs to which node (rmw_dds_common), for ``ros2 node list`` and the like."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Graph:
         self._nodes: dict[str, tuple[dict[bytes, None], dict[bytes, None]]] = {}
 
     def add(self, node: str, *, reader: bytes | None = None, writer: bytes | None = None) -> None:
-        """An endpoint of a node is there."""
+        """Add an endpoint of a node."""
         readers, writers = self._nodes.setdefault(node, ({}, {}))
         if reader is not None:
             readers[reader] = None
@@ -41,7 +41,7 @@ class Graph:
             writers[writer] = None
 
     def remove(self, node: str, *, reader: bytes | None = None, writer: bytes | None = None) -> None:
-        """An endpoint has gone; a node without any goes with it."""
+        """Remove an endpoint; a node without endpoints is removed, too."""
         readers, writers = self._nodes.get(node, ({}, {}))
         if reader is not None:
             readers.pop(reader, None)

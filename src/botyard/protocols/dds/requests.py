@@ -1,6 +1,6 @@
 """The header that rmw_cyclonedds puts between the CDR header and the body of a service's request and response (reference ros.md §4).
 
-rmw_fastrtps says the same beside the message, where the Cyclone library shows it to nobody: its clients cannot be answered through it.
+rmw_fastrtps sends it as inline QoS, which the Cyclone library does not expose: its clients cannot be answered.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Request(NamedTuple):
 
 
 def split_request(data: bytes) -> Request:
-    """Part a request.
+    """Split a request into body and header.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Commands for what a robot carries: lasers, gripper, I/O lines, encoders, joystick, sound (pioneer-protocol §4.2, §4.3, §4.6).
+"""Commands for accessories: lasers, gripper, I/O lines, encoders, joystick, sound (pioneer-protocol §4.2, §4.3, §4.6).
 
-Numbers 35–38 mean an old simulated laser or a real robot's analogue port and gripper; `OLD_LASER` and `REAL_ROBOT` are the two
-tables, and on a robot with a gripper the former tells them apart by what came before (decisions, "Numbers 33–38").
+Numbers 35–38 are commands of an old simulated laser, or of a real robot's analogue port and gripper; `OLD_LASER` and `REAL_ROBOT` are the
+two tables. On a robot with a gripper, the former distinguishes them by the preceding commands (decisions, "Numbers 33–38").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from botyard.protocols.pioneer.packet import MAX_TEXT, Packet
 Handler = Callable[[Conversation, Packet], None]
 
 LASER_SEQUENCE: Final = 1.0
-"""A laser's end angle follows its start angle within this time, s."""
+"""Time within which a laser's end angle follows its start angle, s."""
 CARRY_UNIT: Final = 0.02
 """Unit of the lift's carry time, s (as the durations of tones)."""
 
@@ -91,7 +91,7 @@ def _gripper(session: Conversation, packet: Packet) -> None:
 
 
 def _gripper_value(session: Conversation, packet: Packet) -> None:
-    """The value that belongs to GRIPPER 16 (pressure: a plane has none) or 17 (time of the lift)."""
+    """The argument of GRIPPER 16 (pressure: not simulated) or 17 (time of the lift)."""
     gripper, wants = session.port.gripper, session.gripper_wants
     session.gripper_wants = None
     if gripper is None:
@@ -134,7 +134,7 @@ def _joydrive(session: Conversation, packet: Packet) -> None:
 
 
 def _adsel(session: Conversation, packet: Packet) -> None:
-    """Which analogue input the SIP shows."""
+    """Select the analogue input that the SIP shows."""
     electrics = session.port.electrics
     if 0 <= packet.integer() < len(electrics.analog):
         electrics.analog_port = packet.integer()
@@ -161,12 +161,12 @@ def _sound(session: Conversation, packet: Packet) -> None:
 
 
 def _polling(session: Conversation, packet: Packet) -> None:
-    """Firing order of the sonar: here all transducers look in every period, so there is nothing to order."""
+    """Firing order of the sonar: ignored, because all transducers fire in every period."""
     session.log(Level.DEBUG, f"sonar firing order {list(packet.string().encode('latin-1'))}: all fire in every period")
 
 
 def _aux(session: Conversation, packet: Packet) -> None:
-    """Reading from an auxiliary serial port: nothing is connected there, so nothing comes."""
+    """Read from an auxiliary serial port: nothing is connected, so there is no reply."""
     session.once(packet.id, Level.INFO, f"command {command_name(packet.id)}: nothing is connected to that serial port")
 
 

@@ -1,8 +1,8 @@
-"""The reports of many sessions made together, by array code: SIP and laser packets, checksums included.
+"""Batched building of many sessions' reports with array operations: SIP and laser packets, checksums included.
 
-What a session sends with every report hardly changes but for pose, speeds, flags and ranges. So each session's packets are made once,
-the slow way (`reportbuilder`), and kept as rows of bytes; in every period only the columns that change are written, for all rows at
-once. The bytes are those of the slow way, which stays for single sessions and for robots that are not plain (`Session.is_plain`).
+Only pose, speeds, flags and ranges of a report change in every period. So each session's packets are built once with `reportbuilder`,
+and kept as rows of a byte array; in every period only the changing columns are written, for all rows at once. The bytes equal those of
+`reportbuilder`, which serves single sessions and robots that cannot be batched (`Session.is_plain`).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ I8 = NDArray[np.int64]
 
 Bytes2D = NDArray[np.uint8]
 
-LEAST: Final = 3
-"""Fewer sessions than this are not worth an array."""
+MIN_BATCH: Final = 3
+"""Sessions from which batching is faster."""
 _HEAD: Final = len(HEADER) + 2
-"""Header, length and packet type stand before the data."""
+"""Offset of the data, behind header, length and packet type."""
 _DEGREES: Final = deg(1.0)
 _MM: Final = mm(1.0)
 
-# places of fields in the data of a SIP (pioneer-protocol §5)
+# offsets of fields in the data of a SIP (pioneer-protocol §5)
 _X, _Y, _TH, _LEFT, _RIGHT, _STALL, _FLAGS, _COUNT = 0, 2, 4, 6, 8, 11, 15, 18
 _ROT_VEL_BEHIND, _LAT_VEL_BEHIND = 8, 12
-"""Places behind the sonar readings."""
+"""Offsets of fields behind the sonar readings."""
 
 
 class Made(NamedTuple):
@@ -51,7 +51,7 @@ class Made(NamedTuple):
 
 
 class Batch:
-    """Makes the reports of sessions of one simulation; keeps arrays from one period to the next as long as nothing but values changes."""
+    """Builds the reports of sessions of one simulation; arrays are reused between periods while only values change."""
 
     def __init__(self) -> None:
         self._key: tuple[Hashable, ...] = ()
@@ -59,16 +59,16 @@ class Batch:
         self._scans: list[_Scans] = []
 
     def make(self, sessions: Sequence[Session]) -> list[Made | None]:
-        """The output of each session; None for one that must make its own."""
+        """The output of each session; None for those that must be built by themselves."""
         out: list[Made | None] = [None] * len(sessions)
         plain = [i for i, s in enumerate(sessions) if s.is_plain]
-        if len(plain) < LEAST:
+        if len(plain) < MIN_BATCH:
             return out
         fleet = sessions[plain[0]].port.fleet
         if not fleet.is_exact:
             return out
         if not self._is_ready([sessions[i] for i in plain], fleet):
-            fleet.refresh()  # between two steps, after somebody came or went: all at once, and not one by one
+            fleet.refresh()  # robots were added or removed since the step: measure for all at once, not one by one
             if not self._is_ready([sessions[i] for i in plain], fleet):
                 return out
         sips, scans = [b""] * len(plain), [b""] * len(plain)
@@ -83,8 +83,8 @@ class Batch:
         return out
 
     def _is_ready(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
-        """Have the rows of these sessions as they are now; False when readings that are wanted have not been taken yet."""
-        # sessions that the arrays were made for are kept by them, so their identities are their own too
+        """Prepare the arrays for these sessions; False when readings that they need have not been taken yet."""
+        # the arrays keep references to their sessions, so ids are not reused
         key = (fleet.layout, *((id(s), s.report_version) for s in sessions))
         if key == self._key:
             return all(g.is_current(fleet) for g in self._sips) and all(g.is_current(fleet) for g in self._scans)
@@ -95,7 +95,7 @@ class Batch:
         return True
 
     def _arrange(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
-        """Make the rows of all sessions anew. False when readings that are wanted have not been taken yet."""
+        """Rebuild the arrays. False when readings that the sessions need have not been taken yet."""
         sips: dict[int, list[int]] = {}
         lasers: dict[tuple[int, int, int, bool], list[tuple[int, LaserState, int]]] = {}
         places = {key: i for i, key in enumerate(fleet.placed[0])}
@@ -135,7 +135,7 @@ def _round(values: F8, low: int, high: int) -> NDArray[np.int64]:
 
 
 def _words(values: F8) -> Bytes2D:
-    """Nearest 16-bit integers without sign as bytes, low byte first, side by side in the last axis, which is twice as long.
+    """Nearest unsigned 16-bit integers as bytes, low byte first: the last axis is twice as long.
 
     They are those of `_round`: a maximum of NaN and 0 is 0.
     """
@@ -154,7 +154,7 @@ def _wrapped(values: F8) -> NDArray[np.int64]:
 
 
 def _checksums(packets: Bytes2D | NDArray[np.uint8]) -> None:
-    """Write the checksums of packets, one in each place of the last axis (pioneer-protocol §1).
+    """Write the checksums of packets, whose bytes are the last axis (pioneer-protocol §1).
 
     Pairs of bytes are taken as 16-bit numbers, whose sum wraps around by itself.
     """
@@ -171,7 +171,7 @@ def _checksums(packets: Bytes2D | NDArray[np.uint8]) -> None:
 
 
 def _first_sip(session: Session) -> bytes:
-    """A SIP with what does not change from step to step; kept, as other sessions change more often."""
+    """A session's SIP with its constant parts, cached by `report_version`."""
     version = session.report_version
     if session.kept_sip is None or session.kept_sip[0] != version:
         sip = build_sip(session.port, session.port.state(), sonar_on=session.sonar_on).encode()
@@ -181,7 +181,7 @@ def _first_sip(session: Session) -> bytes:
 
 @lru_cache(maxsize=256)
 def _sweep(count: int, mode: int, device: int) -> tuple[bytes, tuple[_Run, ...]]:
-    """Packets of a scan of so many readings, and where these stand in them."""
+    """Packets of a scan of `count` readings, and the offsets of the readings in them."""
     kind, size, before = (P.LASER1, 2, 6) if mode == 1 else (P.LASER2, 5, 0)
     sweep = b""
     runs = []
@@ -194,7 +194,7 @@ def _sweep(count: int, mode: int, device: int) -> tuple[bytes, tuple[_Run, ...]]
 
 
 class _Run(NamedTuple):
-    """The readings of one packet: `n` of a scan from `first` on, one every `size` bytes from `at` on."""
+    """Readings of one packet: `n` of a scan from index `first` on, at offset `at` with a stride of `size` bytes."""
 
     first: int
     n: int
@@ -208,7 +208,7 @@ class _Run(NamedTuple):
 
 
 class _Sips:
-    """SIPs with one number of sonar readings."""
+    """SIPs with the same number of sonar readings."""
 
     def __init__(
         self, fleet: Fleet, places: Mapping[Hashable, int], count: int, members: list[tuple[int, Session]]
@@ -241,11 +241,11 @@ class _Sips:
         self._tail = _HEAD + _COUNT + 1 + 3 * count
 
     def is_current(self, fleet: Fleet) -> bool:
-        """Whether this step took the readings that are wanted."""
+        """Whether the readings were taken in this step."""
         return bool(fleet.taken[self._devices].all())
 
     def make(self, fleet: Fleet) -> list[tuple[int, bytes]]:
-        """Place among the sessions, and bytes, of each SIP."""
+        """Index of the session, and bytes, of each SIP."""
         state, rows, out = fleet.state, self._rows, self._bytes
         odom, vel = state.odom[rows], state.vel[rows]
         _put_words(out, _HEAD + _X, _wrapped(odom[:, 0] * _MM / self._dist))
@@ -270,7 +270,7 @@ class _Sips:
         return [(n, row.tobytes()) for n, row in zip(self._places, out, strict=True)]
 
     def _stalls(self, fleet: Fleet) -> NDArray[np.int64]:
-        """Stall and bumper bits; few robots touch anything at a time, so those are looked at one by one."""
+        """Stall and bumper bits; few robots have contacts at a time, so those are handled one by one."""
         state = fleet.state
         bits = state.stall[self._rows].astype(np.int64) * STALL_BITS
         for i in np.flatnonzero(state.contact[self._rows]).tolist():
@@ -312,11 +312,11 @@ class _Scans:
         ]  # fmt: skip
 
     def is_current(self, fleet: Fleet) -> bool:
-        """Whether this step took all these scans."""
+        """Whether all these scans were taken in this step."""
         return bool(fleet.taken[self._devices].all())
 
     def make(self, fleet: Fleet) -> list[tuple[int, bytes]]:
-        """Place among the sessions, and bytes, of each sweep."""
+        """Index of the session, and bytes, of each sweep."""
         ranges, returns = fleet.readings
         out, runs = self._bytes, self._runs
         words = _words(ranges.take(self._readings) * 1000.0)

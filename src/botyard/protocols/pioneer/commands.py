@@ -138,11 +138,11 @@ OLD_LASER_COMMANDS = {
 }
 """Old laser commands 35–38, which client libraries still send, and what they mean (§4.3); real robots use 35–37 otherwise."""
 
-QUIET = frozenset(
+IGNORED_SILENTLY = frozenset(
     [20, 26, C.SETPBIOPORT, C.MOVINGBLINK, C.HOSTBAUD, C.AUX1BAUD, C.AUX2BAUD, 56, C.BATTERYINFO, *range(70, 88),
      *range(95, 99), 120, 123, 124, *range(125, 130), 149, 150, *range(210, 221)]
 )  # fmt: skip
-"""Numbers that real robots know and a client may send in passing; ignoring them needs no word (§4.6, PIO-068)."""
+"""Commands that real robots know and clients send routinely; they are ignored without a warning (§4.6, PIO-068)."""
 
 
 def command_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What commands of a Pioneer client act on: the part of a session that `handlers` know."""
+"""The state of a Pioneer session that command handlers act on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from botyard.model.readings import Action
 from botyard.model.robotport import RobotPort
-from botyard.protocols.pioneer.commands import QUIET, command_name
+from botyard.protocols.pioneer.commands import IGNORED_SILENTLY, command_name
 from botyard.protocols.pioneer.events import Event, Level, LogLine
 from botyard.protocols.pioneer.laserstate import LaserState
 from botyard.protocols.pioneer.packet import Packet
@@ -17,7 +17,7 @@ from botyard.protocols.pioneer.streams import Streams
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerSettings:
-    """What the user may choose about the protocol.
+    """The user's settings of the protocol.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class PioneerSettings:
     srisim_compat : bool
         Commands 62 and 66–69 are those of the old SRIsim (``--srisim-compat``).
     gripper_layout : str
-        Whose bits the gripper's byte of the SIP has: ``aria`` or ``p2os``.
+        Bit layout of the gripper's byte in the SIP: ``aria`` or ``p2os``.
     log_packets : bool
         Log every packet that arrives (``--log-packets-received``).
     log_movement : bool
@@ -59,7 +59,7 @@ class PioneerSettings:
 
 
 class Conversation:
-    """What commands of a client act on: the robot, what the client has asked for, and what it is to be told. See `Session`.
+    """State of a session that command handlers act on: the robot, the client's requests, and queued output. See `Session`.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ class Conversation:
     Attributes
     ----------
     sonar_on, simstat_always : bool
-        The client wants sonar readings; SIMSTAT after every SIP.
+        The client has requested sonar readings; a SIMSTAT with every SIP.
     motors_on, warned_motors : bool
-        The motors are on; the client was told that they are not.
+        The motors are on; a warning that they are off was logged.
     lasers : list of LaserState
-        What it wants of each laser.
+        The client's settings of each laser.
     streams : Streams
-        Packets that it wants again and again.
+        Packets that the client has subscribed to.
     bumpstall : int
         Which bumpers stop the robot.
     joydrive : bool
@@ -83,11 +83,11 @@ class Conversation:
     last_command : int
         Number of the last command.
     gripper_wants : Action or None
-        What the gripper is to do next.
+        Gripper action that waits for its argument.
     last_laser_start, now : float
-        When lasers were switched on last, and the present: wall time, s.
-    said_goodbye : bool
-        It has sent CLOSE; it may go on sending for a while, to nobody.
+        Time of the last laser start angle, and now: wall time, s.
+    has_sent_close : bool
+        The client has sent CLOSE; it may go on sending for a while.
     """
 
     def __init__(self, port: RobotPort, settings: PioneerSettings, now: float) -> None:
@@ -105,7 +105,7 @@ class Conversation:
         self.gripper_wants: Action | None = None
         self.last_laser_start = -math.inf
         self.now = now
-        self.said_goodbye = False
+        self.has_sent_close = False
         self._out = bytearray()
         self._events: deque[Event] = deque()
         self._first_sonar = 0
@@ -125,7 +125,7 @@ class Conversation:
         self._events.append(LogLine(level, text))
 
     def set_sonar(self, on: bool) -> None:
-        """Begin or end to report sonar."""
+        """Switch sonar reports on or off."""
         self.sonar_on = on
         self._version += 1
         self._first_sonar = 0
@@ -136,9 +136,9 @@ class Conversation:
         raise NotImplementedError
 
     def unsupported(self, packet: Packet) -> None:
-        """Say once a session that a command is ignored, or every time if the user wants that (decisions, "Pioneer")."""
+        """Warn once per session that a command is not supported, or every time if the user wants that (decisions, "Pioneer")."""
         always = self.settings.warn_unsupported
-        if not always and (packet.id in QUIET or packet.id in self._warned):
+        if not always and (packet.id in IGNORED_SILENTLY or packet.id in self._warned):
             return
         self._warned.add(packet.id)
         self.log(Level.WARNING, f"command {command_name(packet.id)} is not supported and was ignored")

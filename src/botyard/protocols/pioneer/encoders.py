@@ -1,4 +1,4 @@
-"""Wheel encoders and gyro: what odometry is made from (UNS-011, UNS-012)."""
+"""Wheel encoders and gyro, the inputs of dead reckoning (UNS-011, UNS-012)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GYRO_TEMPERATURE: Final = 128
 
 
 def ticks(forward: float, turned: float, spec: PioneerSpec) -> tuple[int, int]:
-    """Counts of the left and right wheel encoder after a way of `forward` m and a turn of `turned` rad."""
+    """Counts of the left and right wheel encoder after a distance of `forward` m and a rotation of `turned` rad."""
     left, right = forward - turned * spec.half_track, forward + turned * spec.half_track
     return round(mm(left) * spec.ticks_per_mm), round(mm(right) * spec.ticks_per_mm)
 

@@ -1,4 +1,4 @@
-"""What a Pioneer session tells the program that runs it; flat values, read with `Session.next_event`."""
+"""Events of a Pioneer session for the program that runs it; flat values, read with `Session.next_event`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """Weight of a log line; the numbers of the standard library's logging."""
+    """Level of a log line; values are those of the standard library's logging."""
 
     DEBUG = 10
     INFO = 20
@@ -16,12 +16,12 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """Something for the log of this robot.
+    """A line for the robot's log.
 
     Attributes
     ----------
     level : Level
-        Weight.
+        Severity.
     text : str
         The line. Text that came from the client is marked as such and has no control characters.
     """
@@ -50,7 +50,7 @@ class SessionClosed:
 
 @dataclass(frozen=True, slots=True)
 class ExitRequested:
-    """The client asks for the end of the whole simulation; whether it may is the server's decision.
+    """The client requests the end of the whole simulation; the server decides whether it is permitted.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class ExitRequested:
     command : str
         Which command it was, for the log.
     crash : bool
-        It is to be as if the simulator had died.
+        End as in a crash of the simulator.
     """
 
     status: int
@@ -69,14 +69,14 @@ class ExitRequested:
 
 @dataclass(frozen=True, slots=True)
 class MapRequested:
-    """The client asks for another map, for everybody.
+    """The client requests another map, for all clients.
 
     Attributes
     ----------
     name : str
         File name as the client gave it.
     master : bool
-        It wants to be the only one who chooses maps from now on (SIM_CTRL 2).
+        It requests exclusive control of the map (SIM_CTRL 2).
     """
 
     name: str
@@ -85,17 +85,17 @@ class MapRequested:
 
 @dataclass(frozen=True, slots=True)
 class MasterCleared:
-    """Everybody may choose maps again (SIM_CTRL 3)."""
+    """Exclusive control of the map is released (SIM_CTRL 3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRotationRequested:
-    """The client asks for a new log file (SIM_CTRL 4)."""
+    """The client requests a rotation of the log file (SIM_CTRL 4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRequested:
-    """The client asks for a picture of the world, to be written to a file (SIM_CTRL 8).
+    """The client requests a picture of the world, written to a file (SIM_CTRL 8).
 
     Attributes
     ----------
@@ -113,13 +113,13 @@ class StepsRequested:
     Attributes
     ----------
     count : int or None
-        Steps to be made; None: time goes on by itself.
+        Number of steps; None: run freely.
     """
 
     count: int | None
 
 
 Request = ExitRequested | MapRequested | MasterCleared | LogRotationRequested | SnapshotRequested | StepsRequested
-"""What a client may ask of the whole simulator."""
+"""Requests that concern the whole simulator."""
 
 Event = LogLine | SessionOpened | SessionClosed | Request

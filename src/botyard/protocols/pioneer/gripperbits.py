@@ -1,4 +1,4 @@
-"""Switches of a gripper as clients expect them in one byte: two layouts that disagree (pioneer-protocol §10.1)."""
+"""Encoding of a gripper's switches in one byte, in two incompatible layouts (pioneer-protocol §10.1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What each command does: one small function a command, and the table that names them (pioneer-protocol §4).
+"""Command handlers: one small function per command, and the dispatch table (pioneer-protocol §4).
 
-Here the commands of every Pioneer robot; `accessoryhandlers` has those of its accessories, `simhandlers` those of the simulator.
+This module has the commands of every Pioneer robot; `accessoryhandlers` those of its accessories, `simhandlers` those of the simulator.
 
 Numbers on the wire are millimetres and degrees; they leave this module as metres and radians.
 """
@@ -43,11 +43,11 @@ def _signed_byte(value: int) -> int:
 
 
 def _pulse(session: Conversation, packet: Packet) -> None:
-    """Nothing: every packet has already reset the watchdog. A second OPEN is as harmless."""
+    """No operation (keep-alive): every packet has already reset the watchdog. A second OPEN is ignored, too."""
 
 
 def _close(session: Conversation, packet: Packet) -> None:
-    session.said_goodbye = True
+    session.has_sent_close = True
     session.close("the client sent CLOSE")
 
 
@@ -60,7 +60,7 @@ def _config(session: Conversation, packet: Packet) -> None:
 
 
 def _moved(session: Conversation) -> RobotPort:
-    """The robot, for a motion command; with motors off that will be ignored, and the log says so once."""
+    """The robot, for a motion command; logs once that such commands are ignored while the motors are off."""
     if not session.motors_on and not session.warned_motors:
         session.warned_motors = True
         session.log(Level.WARNING, "motion commands are ignored while the motors are off (send ENABLE 1)")
@@ -198,7 +198,7 @@ def _message(session: Conversation, packet: Packet) -> None:
 
 
 def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, Handler]:
-    """What each command does, by number, for the user's choice of compatibility (§4.3, §4.4)."""
+    """The dispatch table for the user's compatibility options (§4.3, §4.4)."""
     handlers = BASE | accessoryhandlers.TABLE | simhandlers.TABLE
     handlers |= accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT
     if srisim_compat:

@@ -1,4 +1,4 @@
-"""A client's view of one laser: mode, rays as it configured them, order of the readings (pioneer-protocol §4.2, §7)."""
+"""A client's settings of one laser: mode, rays, order of the readings (pioneer-protocol §4.2, §7)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
 
 MAX_READINGS: Final = 3601
-"""Readings of a scan that clients may have: a tenth of a degree all around. Rays cost every step."""
+"""Readings of a scan that a client can configure: 0.1° over 360°. Bounds the cost of a step."""
 
 
 class LaserState:
@@ -35,8 +35,8 @@ class LaserState:
         self.reverse = spec.flipped
         self.version = 0
         self.is_coarse = False
-        """The client wanted more readings than there may be."""
-        self._moved = True  # the first scan after switching on says so
+        """The client requested more readings than `MAX_READINGS`."""
+        self._moved = True  # the first scan after switching on has the flag set
         self._teleports = port.teleports
 
     def switch(self, mode: int) -> None:
@@ -64,7 +64,7 @@ class LaserState:
         self._configure()
 
     def _configure(self) -> None:
-        """Settings come one by one: what has too many readings is spread over its field of view."""
+        """Apply the settings, which arrive one by one; too many readings are spread over the field of view."""
         lowest, step, count, self.reverse = scan_geometry(self.start_deg, self.end_deg, self.increment_deg)
         self.is_coarse = count > MAX_READINGS
         if self.is_coarse:
@@ -73,7 +73,7 @@ class LaserState:
         self.port.configure_laser(self.index, lowest, step, count)
 
     def take_moved(self) -> bool:
-        """Whether the robot was put elsewhere since the last scan; asked once for each scan."""
+        """Whether the robot was teleported since the last scan; resets the flag, so call it once per scan."""
         teleports = self.port.teleports
         moved = self._moved or teleports != self._teleports
         self._moved, self._teleports = False, teleports

@@ -11,16 +11,16 @@ from typing import Final
 
 HEADER: Final = b"\xfa\xfb"
 MIN_LENGTH: Final = 3
-"""Least value of the length byte: ID and checksum."""
+"""Minimum of the length byte: ID and checksum."""
 MAX_LENGTH: Final = 200
-"""Greatest value of the length byte that is accepted (FRM-010)."""
+"""Maximum of the length byte that is accepted (FRM-010)."""
 MAX_PACKET: Final = 3 + MAX_LENGTH
 """Longest packet that is accepted, bytes."""
 MAX_DATA: Final = 195
-"""Most data bytes of a packet that is sent: a length byte of 198, beyond which p2os refuses a packet (§1, FRM-011)."""
+"""Maximum of data bytes in a packet that is sent: a length byte of 198, beyond which p2os refuses a packet (§1, FRM-011)."""
 
 MAX_TEXT: Final = 127
-"""Characters of a text of a client that are shown."""
+"""Characters of a client's text that are logged."""
 
 ARG_POSITIVE: Final = 0x3B
 ARG_NEGATIVE: Final = 0x1B
@@ -41,7 +41,7 @@ def frame(packet_id: int, data: bytes = b"") -> bytes:
     Raises
     ------
     ValueError
-        More than `MAX_DATA` data bytes: a fault of the program, clients could not take it.
+        More than `MAX_DATA` data bytes: an internal error, clients would refuse the packet.
     """
     if len(data) > MAX_DATA:
         raise ValueError(f"packet 0x{packet_id:02x}: at most {MAX_DATA} data bytes, found {len(data)}")
@@ -130,7 +130,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A packet that arrived whole, with a good checksum.
+    """A complete packet with a valid checksum.
 
     Attributes
     ----------
@@ -173,12 +173,12 @@ class Packet:
 
 @dataclass(slots=True)
 class ParserCounts:
-    """What a `Parser` met.
+    """Statistics of a `Parser`.
 
     Attributes
     ----------
     packets : int
-        Good packets.
+        Valid packets.
     bad_checksums, bad_lengths : int
         Headers followed by a wrong checksum or an impossible length.
     garbage : int
@@ -197,10 +197,10 @@ class ParserCounts:
 
 
 class Parser:
-    """Cuts a byte stream into packets, whatever it holds; never raises.
+    """Incremental parser of a byte stream into packets; never raises, whatever the bytes.
 
-    After a bad length or checksum only the header is given up and the search goes on right behind it, so a good packet that follows a
-    truncated one is found. The result does not depend on how the stream is cut into pieces. The buffer never holds more than one
+    Resynchronisation: after a bad length or checksum only the header is skipped and the search goes on right behind it, so a valid packet
+    after a truncated one is found. The result does not depend on how the stream is split into chunks. The buffer never holds more than one
     incomplete packet (203 bytes) between calls.
     """
 
@@ -209,7 +209,7 @@ class Parser:
         self.counts = ParserCounts()
 
     def receive(self, data: bytes) -> list[Packet]:
-        """Take bytes, return the packets that they complete."""
+        """Feed bytes; returns the packets that they complete."""
         buffer, counts, packets = self._buffer, self.counts, []
         buffer += data
         at = 0

@@ -1,4 +1,4 @@
-"""From a robot in SI units to the integers of its reports (pioneer-protocol §5–8, §16; decisions, "Pioneer").
+"""Conversion of a robot's state in SI units to the integers of its reports (pioneer-protocol §5–8, §16; decisions, "Pioneer").
 
 This is the boundary where metres become millimetres and radians degrees.
 """
@@ -93,7 +93,7 @@ def build_sip(
     port, state : RobotPort, RobotState
         The robot and its state.
     sonar_on : bool
-        The client wants sonar; the flag bits follow that, the readings need a ring too.
+        The client has requested sonar: sets the flag bits, and includes readings if the robot has a ring.
     first_sonar : int
         Index of the first sonar reading, for rings of more than 32.
     bumpstall : int
@@ -168,17 +168,17 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
         if shown is None or shown.config is None:
             continue
         try:
-            told = {n: operator.index(v) for n, v in shown.config(device).items() if n in CONFIG_MAXIMA}
-        except Exception:  # of a package that may be anybody's: the client gets the rest
-            log.exception('device "%s": pioneer.config raises; clients are told nothing of it', device.type)
+            values = {n: operator.index(v) for n, v in shown.config(device).items() if n in CONFIG_MAXIMA}
+        except Exception:  # a plug-in may raise anything: the client gets the other fields
+            log.exception('device "%s": pioneer.config raises; its fields are left out', device.type)
             continue
-        for name, value in told.items():
+        for name, value in values.items():
             setattr(config, name, min(max(value, 0), CONFIG_MAXIMA[name]))
     return config
 
 
 def _simstat(shown: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> dict[str, int]:
-    """What a device fills in, as the numbers of the packet."""
+    """The SIMSTAT fields of a device, as integers of the packet."""
     assert shown.simstat is not None
     return {name: _i32(value) for name, value in shown.simstat(spec, reading).items() if name in DEVICE_SIMSTAT}
 
@@ -201,14 +201,14 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
     for reader in port.devices.values():
         shown = reader.kind.pioneer
         if shown is not None and shown.simstat is not None:
-            told = reader.shown("pioneer.simstat", partial(_simstat, shown)) or {}
-            for name, value in told.items():
+            values = reader.shown("pioneer.simstat", partial(_simstat, shown)) or {}
+            for name, value in values.items():
                 setattr(stat, name, stat.flags | value & 2 if name == "flags" else value)
     return stat
 
 
 def build_siminfo(port: RobotPort, application: str, version: str, flags: int) -> SimInfo:
-    """What simulator this is, and the robot's sonar and lasers, named ``robot.type:number``."""
+    """Identification of the simulator, and the robot's sonar and lasers, named ``robot.type:number``."""
     spec = port.spec
     devices = [] if spec.sonar is None else [SimDevice(f"{port.name}.{spec.sonar.type_name}:0", spec.sonar.type_name)]
     devices += [SimDevice(f"{port.name}.{d.type_name}:{i}", d.type_name, i) for i, d in enumerate(spec.lasers)]
@@ -257,7 +257,7 @@ def build_gripper(port: RobotPort, state: RobotState) -> accessories.GripperRepo
 def laser_packets(
     scan: LaserScan, state: RobotState, packet_type: int, *, device: int, flags: int, reverse: bool
 ) -> bytes:
-    """All packets of one scan, one after the other, at most 32 readings in each (§7).
+    """The concatenated packets of one scan, with at most 32 readings each (§7).
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ class Sip:
         n = r.u8()
         sip.sonar = [(r.u8(), r.u16()) for _ in range(min(n, r.remaining // 3))]
         if len(sip.sonar) < n:
-            r.take(r.remaining)  # half a reading is not the fields behind the readings
+            r.take(r.remaining)  # drop a truncated reading, so that it is not read as the next fields
         sip.timer_low, sip.gripper, sip.analog, sip.digin, sip.digout = r.u8(), r.u8(), r.u8(), r.u8(), r.u8()
         sip.battery10, sip.charge_state, sip.rot_vel10, sip.faults = r.u16(), r.u8(), r.i16(), r.u16()
         sip.lat_vel, sip.temperature, sip.soc = r.i16(), r.i8(), r.i8()
@@ -140,7 +140,7 @@ _CONFIG_LAYOUT: Final = (
     ("charge_threshold", "H"),
 )  # fmt: skip
 CONFIG_MAXIMA: Final = {name: {"B": 0xFF, "H": 0xFFFF}[code] for name, code in _CONFIG_LAYOUT if code in "BH"}
-"""Greatest values of the whole numbers of a CONFIGpac."""
+"""Maxima of the unsigned fields of a CONFIGpac."""
 
 
 @dataclass(slots=True, kw_only=True)

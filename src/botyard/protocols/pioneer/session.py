@@ -1,7 +1,7 @@
 """One client's session with one robot: the robot's side of the Pioneer protocol, sans I/O.
 
-Feed it with `receive_data`, `receive_eof`, `is_due` and `handle_timer`; take what it wants sent from `data_to_send` and what it
-has to tell from `next_event`. Time is an argument: `now` is wall time in seconds from any origin, simulated time comes with the
+Feed it with `receive_data`, `receive_eof`, `is_due` and `handle_timer`; read output from `data_to_send` and events from
+`next_event`. Time is an argument: `now` is wall time in seconds from any origin, simulated time comes with the
 robot's snapshot. Bytes from the client never raise.
 
 The handshake is the table `_HANDSHAKE`: the client drives, SYNC0 → SYNC1 → SYNC2 → OPEN (pioneer-protocol §3).
@@ -26,21 +26,21 @@ from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
 from botyard.protocols.pioneer.simreports import MapChanged
 
 SIP_PERIOD_US: Final = 100_000
-"""A SIP is sent every so many µs of simulated time, or in every step where steps are longer."""
+"""Period of SIPs, µs of simulated time; one per step where steps are longer."""
 MIN_WALL_PERIOD: Final = 0.01
-"""Faster than real time: at most one SIP in so many seconds of wall time."""
+"""Minimum wall time between SIPs, s, when running faster than real time."""
 REPEAT_AFTER: Final = 0.15
-"""Paused or slowed down: without a SIP for so long, s of wall time (or one and a half steps), the last state is sent again …"""
+"""Paused or slowed down: after this wall time without a SIP, s (or 1.5 steps), the last state is repeated …"""
 REPEAT_PERIOD: Final = 0.1
-"""… and then every so many seconds, so that no client times out."""
+"""… and then with this period, s, so that clients do not time out."""
 HANDSHAKE_PACKETS: Final = 10
 HANDSHAKE_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 60.0
-"""A client that is silent for so long, s of wall time, gets no more SIPs until it speaks again (HSK-024)."""
+"""Wall time, s, after which a silent client gets no more SIPs until it sends again (HSK-024)."""
 
 
 class Stage(Enum):
-    """Where a session stands."""
+    """Stage of a session: the handshake's states, open, closed."""
 
     SYNC0 = auto()
     SYNC1 = auto()
@@ -55,7 +55,7 @@ _HANDSHAKE: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
 
 
 def in_handshake(stage: Stage, number: int) -> bool:
-    """Whether a client's packet of this number belongs to the handshake, in a session that stands at `stage`.
+    """Whether a client's packet of this number belongs to the handshake, at `stage`.
 
     When it is complete, a client that lost the answer may start over; SYNC1 is OPEN's number then.
     """
@@ -63,7 +63,7 @@ def in_handshake(stage: Stage, number: int) -> bool:
 
 
 def stage_after(stage: Stage, number: int) -> Stage:
-    """Where a session stands after a client's packet of this number, if it stood at `stage`."""
+    """The stage after a client's packet of this number, from `stage`."""
     if in_handshake(stage, number):
         return _HANDSHAKE.get(number, stage)
     if number == C.OPEN:
@@ -72,7 +72,7 @@ def stage_after(stage: Stage, number: int) -> Stage:
 
 
 class Session(Conversation):
-    """One client, from its connection to its end.
+    """The session of one client, from connection to close.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Session(Conversation):
     # -- input
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Take bytes from the client."""
+        """Handle bytes from the client."""
         if self.is_closed:
             return
         self.now = now
@@ -127,11 +127,11 @@ class Session(Conversation):
             self.log(Level.WARNING, f"a packet with bad checksum or length was dropped ({errors} so far)")
 
     def receive_eof(self) -> None:
-        """The client has closed the connection."""
+        """Handle the end of the client's stream: it has closed the connection."""
         self.close("the client disconnected")
 
     def is_due(self, now: float) -> bool:
-        """A step is done: watch over the client, and say whether a report is due; `report` or `send_report` must follow then."""
+        """Call after each step: checks the watchdog; True if a report is due, then call `report` or `send_report`."""
         if self.stage is not Stage.OPEN:
             return False
         time_us = self.port.time_us
@@ -143,7 +143,7 @@ class Session(Conversation):
                 f"watchdog: nothing heard for {self._watchdog_us / 1e6:g} s of simulated time, the robot stops",
             )
         if self.bumpstall or self.joydrive:
-            self._act_for_the_board()
+            self._run_board_functions()
         if time_us < self._next_sip_us or 0.0 <= now - self._sip_wall < MIN_WALL_PERIOD:
             return False
         self._next_sip_us += SIP_PERIOD_US
@@ -153,9 +153,9 @@ class Session(Conversation):
         return True
 
     def handle_timer(self, now: float) -> bool:
-        """Wall time has passed: limits of the handshake, silence; and whether a report is due again, while simulated time stands still.
+        """Handle time-outs: of the handshake, of a silent client, and of repeated reports while the simulation is paused.
 
-        If it is, `report` or `send_report` must follow.
+        True if a report is due: then call `report` or `send_report`.
         """
         if self.stage is Stage.CLOSED:
             return False
@@ -179,7 +179,7 @@ class Session(Conversation):
     # -- output
 
     def next_timer(self) -> float | None:
-        """When `handle_timer` wants to be called, s of wall time; None: never."""
+        """Wall time at which to call `handle_timer`, s; None: never."""
         if self.stage is Stage.CLOSED:
             return None
         if self.stage is Stage.READY:
@@ -192,23 +192,23 @@ class Session(Conversation):
         return min(times, default=None)
 
     def data_to_send(self) -> bytes:
-        """Bytes for the client; each is given once."""
+        """Bytes for the client; clears the queue."""
         out = bytes(self._out)
         self._out.clear()
         return out
 
     def next_event(self) -> Event | None:
-        """The oldest event not yet given, or None."""
+        """Pop the oldest event; None: there is none."""
         return self._events.popleft() if self._events else None
 
     @property
     def has_robot(self) -> bool:
-        """Whether the handshake is complete, or was once: from then on the robot is this client's."""
+        """Whether the handshake has been completed, so that the session owns the robot."""
         return self._has_robot
 
     @property
     def silent_since(self) -> float:
-        """When the client last said something, s of wall time."""
+        """Wall time of the client's last packet, s."""
         return self._heard
 
     @property
@@ -217,16 +217,16 @@ class Session(Conversation):
         return self.stage is Stage.CLOSED
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Tell the client what became of a map (§8); before the handshake is over it would not understand."""
+        """Notify the client of the result of a map change (§8), if its handshake is complete."""
         if self.stage in (Stage.READY, Stage.OPEN):
             self.send(MapChanged(by_user=by_user, loaded=loaded, name=name).encode())
 
     # -- for the command handlers
 
     def close(self, reason: str) -> None:
-        """End the session: the robot is released, sonar and laser off (HSK-015).
+        """End the session: release the robot, with sonar and lasers off (HSK-015).
 
-        A session that never came so far as to take the robot leaves it as it is: another client may have it by now.
+        A session that never owned the robot leaves it unchanged: another client may own it.
         """
         if self.stage is Stage.CLOSED:
             return
@@ -241,7 +241,7 @@ class Session(Conversation):
     # -- packets
 
     def _packet(self, packet: Packet, now: float) -> None:
-        if self.stage is Stage.CLOSED:  # by a packet before this one
+        if self.stage is Stage.CLOSED:  # by an earlier packet of the same data
             return
         if self.settings.log_packets:
             self.log(Level.INFO, f"received command {command_name(packet.id)}, data {packet.data.hex(' ') or 'none'}")
@@ -277,7 +277,7 @@ class Session(Conversation):
             self.close(f"no complete handshake within {HANDSHAKE_PACKETS} packets")
 
     def _claim(self) -> None:
-        """Begin to command the robot: with OPEN or the first command, so that a program that only asks for names changes nothing."""
+        """Claim the robot at OPEN or the first command, so that a program that only asks for names changes nothing."""
         if not self._claimed:
             self._claimed = True
             self.port.claim()
@@ -299,10 +299,10 @@ class Session(Conversation):
             self.unsupported(packet)
         self.last_command = packet.id
 
-    # -- what the controller board does by itself
+    # -- functions of the controller board
 
-    def _act_for_the_board(self) -> None:
-        """Stop at a bumper that stalls the robot; drive by joystick."""
+    def _run_board_functions(self) -> None:
+        """Functions of the robot's controller board: stop on bumper contact, and joystick driving."""
         if self.bumpstall and self.port.spec.devices:
             bumped = is_stalled_by(self.port.report_bits().get("stall_bumpers", 0), self.bumpstall)
             if bumped and not self._bumped:
@@ -321,7 +321,7 @@ class Session(Conversation):
     # -- reports
 
     def report(self, now: float) -> None:
-        """Send one period's output, made for this session alone."""
+        """Build and send one period's output of this session."""
         if self._silent:
             self._sip_wall = now
             return
@@ -330,7 +330,7 @@ class Session(Conversation):
         self.send_report(now, self._sip(state), b"".join(laser.report(state) for laser in self.lasers))
 
     def send_report(self, now: float, sip: bytes, scans: bytes) -> None:
-        """Send one period's output: SIMSTAT if wanted, SIP, packets on request, laser packets of whole scans (§2)."""
+        """Send one period's output: SIMSTAT if requested, SIP, subscribed packets, laser packets of whole scans (§2)."""
         self._sip_wall = now
         if self.simstat_always:
             self.send(build_simstat(self.port, self.port.state()).encode())
@@ -341,18 +341,18 @@ class Session(Conversation):
 
     @staticmethod
     def _is_plain_device(spec: DeviceSpec) -> bool:
-        """Whether it changes nothing in reports, or only while the robot is touched."""
+        """Whether a device changes no reports, or only while the robot is touched."""
         pioneer = find_device(spec.type).pioneer
         return pioneer is None or not pioneer.changes_reports(spec)
 
     @property
     def is_plain(self) -> bool:
-        """Whether its reports can be made together with those of others, by array code (see `batch`)."""
+        """Whether its reports can be built in batches (see `batch`)."""
         return self._has_plain_model and not self._silent
 
     @property
     def report_version(self) -> int:
-        """Grows when a report made from the same arrays would look different."""
+        """Version of the constant parts of reports: changes when cached packets are stale."""
         electrics = self.port.electrics
         version = self._version + electrics.version
         for laser in self.lasers:

@@ -1,4 +1,4 @@
-"""Commands to the simulator behind the robot: 224–239, and those of the old SRIsim (pioneer-protocol §4.2, §4.4, §9)."""
+"""Commands to the simulator itself: 224–239, and those of the old SRIsim (pioneer-protocol §4.2, §4.4, §9)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _siminfo(session: Conversation, r: Reader) -> None:
 
 def _ghost(session: Conversation, r: Reader) -> None:
     session.port.set_ghost(True)
-    session.log(Level.INFO, "the robot is a ghost now: nobody sees or feels it")
+    session.log(Level.INFO, "the robot is a ghost now: invisible and without collisions")
 
 
 def _unghost(session: Conversation, r: Reader) -> None:

@@ -73,7 +73,7 @@ class SimDevice:
 
 @dataclass(slots=True, kw_only=True)
 class SimInfo:
-    """What simulator this is, and the robot's devices, SIMINFO (§8).
+    """Identification of the simulator, and the robot's devices, SIMINFO (§8).
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class SimInfo:
 
 @dataclass(slots=True, kw_only=True)
 class MapChanged:
-    """What became of a map, SIM_MAP_CHANGED (§8).
+    """Result of a map change, SIM_MAP_CHANGED (§8).
 
     Attributes
     ----------

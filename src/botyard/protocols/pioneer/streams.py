@@ -21,18 +21,18 @@ BUILDERS: Final[dict[P, Callable[[RobotPort, RobotState], _Report]]] = {
     P.IO: build.build_io,
     P.GRIPPER: build.build_gripper,
 }
-"""How each kind of packet is made, in the order in which they follow a SIP."""
+"""Builder of each kind of packet, in the order in which they follow a SIP."""
 
 
 class Streams:
-    """Which of these packets one client gets."""
+    """Subscriptions of one client to these packets."""
 
     def __init__(self, port: RobotPort) -> None:
         self._port = port
         self._modes: dict[P, int] = {}
 
     def request(self, kind: P, mode: int) -> None:
-        """0: no more; 1: one, with the next SIP; anything else: one with every SIP."""
+        """Set the subscription: 0 none; 1 one packet, with the next SIP; anything else: one with every SIP."""
         self._modes[kind] = mode
 
     @property

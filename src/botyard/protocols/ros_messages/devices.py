@@ -1,4 +1,4 @@
-"""What ROS shows of devices, from what their kinds declare (`botyard.model.devices.RosMessage`)."""
+"""ROS topics of devices, as declared by their kinds (`botyard.model.devices.RosMessage`)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from botyard.protocols.ros_messages.types import Types
 
 
 class Shown(NamedTuple):
-    """A device that ROS shows."""
+    """A topic of a device."""
 
     reader: DeviceReader
     ros: RosMessage[Any, Any]
     tail: str
-    """Behind the names of what belongs to the second of its kind, and so on."""
+    """Suffix of topic and frame from the second device of a kind on, such as ``_2``."""
 
 
 def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
-    """The devices of a robot that a profile of names has topics for."""
+    """The device topics of a robot that a name profile has."""
     for name, reader in port.devices.items():
         for ros in reader.kind.ros_messages:
             if names.profile.name in ros.profiles:
@@ -32,7 +32,7 @@ def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
 
 
 def frame_of(one: Shown, names: Names) -> str:
-    """Its frame; empty for a message that is of no frame."""
+    """Frame id of its messages; empty: none."""
     if one.ros.frame is None:
         return ""
     return names.frame_id(f"{one.ros.frame}{one.tail}" if one.ros.frame else "base_link")
@@ -40,17 +40,17 @@ def frame_of(one: Shown, names: Names) -> str:
 
 def device_message(one: Shown, types: Types, messages: Messages, stamp: Stamp, frame: str) -> Any:
     """The message of the present reading, or None; a header is filled in."""
-    told = one.ros.fields(one.reader.spec, one.reader.read())
-    if told is None:
+    values = one.ros.fields(one.reader.spec, one.reader.read())
+    if values is None:
         return None
-    fields = dict(told)
+    fields = dict(values)
     if types.has_header(one.ros.type_name):
         fields.setdefault("header", messages.header(stamp, frame))
     return types.made(one.ros.type_name, fields)
 
 
 def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transform]:
-    """base_link → devices that have a frame of their own."""
+    """Transforms base_link → frames of devices."""
     return [
         Transform(base, frame_of(one, names), one.reader.kind.mounting(one.reader.spec))
         for one in shown_devices(port, names)
@@ -59,7 +59,7 @@ def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transfor
 
 
 def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
-    """Learn the types of the messages of a robot's devices: names of those that cannot be shown, and why."""
+    """Register the message types of a robot's devices; returns the devices that cannot be shown, with the reason."""
     problems = {}
     for name, reader in port.devices.items():
         try:

@@ -1,4 +1,4 @@
-"""From readings to ROS messages: units and axes are those of REP-103, frames those of REP-105."""
+"""Conversion of states and readings to ROS messages: units and axes of REP-103, frames of REP-105."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _diagonal(*values: float) -> NDArray[np.float64]:
 
 
 ODOMETRY_COVARIANCE: Final = _diagonal(1e-3, 1e-3, 1e6, 1e6, 1e6, 1e3)
-"""Of poses and velocities by odometry: x and y are known, z, roll and pitch are not measured (as the p2os driver says it)."""
+"""Covariance of odometry's poses and velocities: x and y are measured; z, roll and pitch are not (values of the p2os driver)."""
 TRUTH_COVARIANCE: Final = _diagonal(1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
 
 
@@ -50,7 +50,7 @@ class Stamp(NamedTuple):
 
 
 class Transform(NamedTuple):
-    """A frame in another one."""
+    """The pose of a child frame in its parent."""
 
     parent: str
     child: str
@@ -58,12 +58,12 @@ class Transform(NamedTuple):
 
 
 def yaw_of(turn: Any) -> float:
-    """Yaw of a geometry_msgs/Quaternion, rad; what is not planar about it is left out."""
+    """Yaw of a geometry_msgs/Quaternion, rad; roll and pitch are ignored."""
     return yaw_of_quaternion(turn.x, turn.y, turn.z, turn.w)
 
 
 class Messages:
-    """Makes messages of the ROS 1 classes, which every transport can encode; see `Types`."""
+    """Factory of messages of the ROS 1 classes, which every transport can encode; see `Types`."""
 
     def __init__(self, types: Types) -> None:
         t = types.__getitem__
@@ -116,7 +116,7 @@ class Messages:
         exact: bool = False,
         covariance: bool = True,
     ) -> Any:
-        """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`; `exact`: it is the truth."""
+        """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`; `exact`: ground truth."""
         spread = (TRUTH_COVARIANCE if exact else ODOMETRY_COVARIANCE) if covariance else _NO_COVARIANCE
         motion = self.twist(twist)
         return self._odometry(
@@ -124,7 +124,7 @@ class Messages:
         )
 
     def scan(self, stamp: Stamp, scan: LaserScan, frame: str, step: float, *, inf: bool = True) -> Any:
-        """sensor_msgs/LaserScan; where nothing was met the range is infinite (REP-117) or, without `inf`, the greatest."""
+        """sensor_msgs/LaserScan; where nothing was hit the range is infinite (REP-117) or, without `inf`, `range_max`."""
         ranges = scan.ranges.astype(F4)
         if inf:
             ranges[scan.intensities == 0] = np.inf

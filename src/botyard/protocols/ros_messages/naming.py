@@ -1,4 +1,4 @@
-"""Names of topics, services, frames and nodes, by profile: those of botyard, and those that users of other programs know."""
+"""Names of topics, services, frames and nodes, by profile: botyard's own, and those of AMRISim, stage_ros and ROSARIA."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 def graph_name(name: str) -> str:
-    """A robot's name as part of ROS names: letters, digits and underscores, a letter first (ROS 2 design: topic and service names)."""
+    """A robot's name made valid in ROS names: letters, digits and underscores, a letter first (ROS 2 design: topic and service names)."""
     clean = _NOT_A_NAME.sub("_", name)
     return clean if clean[:1].isalpha() else f"r_{clean}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What is offered to ROS programs, and by which names. In names, ``{name}`` stands for the robot.
+    """A name profile: the topics and services that ROS programs see, and their names. ``{name}`` stands for the robot's name.
 
     Attributes
     ----------
     node, node_alone : str
-        The node that offers a robot's topics; of the only robot.
+        The node of a robot's topics; the same for a single robot.
     prefix, prefix_alone : str
-        What its topics and services begin with, up to the last slash.
-    frame, frame_alone : str
+        Prefix of its topics and services, up to the last slash; the same for a single robot.
+        frame, frame_alone : str
         What its frames begin with.
     robot : frozenset of str
         What a robot has: topics, inputs and services by their last names; ``scan`` are its lasers, ``limits`` those that can be set by
@@ -45,15 +45,15 @@ class Profile:
     sonar_frame : str
         Frame of sonar echoes.
     far_echoes : bool
-        Readings of sonars that met nothing are points, too.
+        Sonar readings without an echo are included as points.
     odometry_child : bool
-        Odometry names the frame of its velocities.
+        Odometry has a child frame id.
     covariance : bool
-        Odometry says how uncertain it is.
+        Odometry has covariances.
     truth_frame : str
         Frame of the true pose; ``odom`` is the robot's own.
     open_scans : bool
-        Rays that meet nothing are infinite (REP-117); else they have the greatest range.
+        Rays that hit nothing are infinite (REP-117); else they have the maximum range.
     sim_time : bool
         Stamps are simulated time unless the user says otherwise.
     """

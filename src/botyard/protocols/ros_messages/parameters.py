@@ -1,6 +1,6 @@
 """ROS 2's parameter services of a node (``ros2 param``): the acceleration limits of every robot, as ``<robot>.trans_accel`` and so on.
 
-Messages: rcl_interfaces. What is asked for and is not there is "not set", as rclcpp answers; what is refused says why.
+Messages: rcl_interfaces. Unknown parameters are "not set", as in rclcpp; refusals have a reason.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Parameters:
     types : Types
         Message types.
     values : callable
-        The parameters that there are now, by name.
+        Returns the present parameters by name.
     """
 
     def __init__(self, node: str, types: Types, values: Callable[[], Mapping[str, Value]]) -> None:
@@ -64,7 +64,7 @@ class Parameters:
         self._values = values
 
     def services(self) -> list[Service]:
-        """What is served."""
+        """The parameter services."""
         serving: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
             "DescribeParameters": (self._describe, "what parameters are"),
             "GetParameters": (self._get, "values"),
@@ -135,7 +135,7 @@ class Parameters:
     # -- changes
 
     def _complaint(self, parameter: Any, values: Mapping[str, Value]) -> str:
-        """Why a change is refused; empty: it is not."""
+        """Reason for refusing a change; empty: accepted."""
         name = shown(parameter.name)
         value = values.get(str(parameter.name))
         if value is None:
@@ -177,6 +177,6 @@ class Parameters:
 
 
 def _above(name: str) -> list[str]:
-    """What a name's prefixes are: of ``a.b.c`` these are ``a`` and ``a.b``."""
+    """Prefixes of a name: ``a`` and ``a.b`` for ``a.b.c``."""
     parts = name.split(".")
     return [".".join(parts[:k]) for k in range(1, len(parts))]

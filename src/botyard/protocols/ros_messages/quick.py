@@ -1,7 +1,7 @@
-"""Bytes of the messages that are sent most, made by filling in templates: odometry, laser scans, sonar clouds.
+"""Fast encoding of the most frequent messages with templates: odometry, laser scans, sonar clouds.
 
-A template is what rosbags makes of a message whose fields hold marks; where the marks are found, values are written later. So the layout,
-with the frames' names and CDR's padding, is always rosbags'; tests compare the bytes.
+A template is a message with marker values, encoded by rosbags; values are later written at the markers' offsets. So the layout, with frame
+names and CDR padding, is that of rosbags; tests compare the bytes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ONE, _TWO, _THREE, _DOUBLES6, _DOUBLES7 = (struct.Struct(f) for f in ("<I", "<I
 
 
 class TemplateError(Exception):
-    """A mark is not where exactly one must be; a fault of ours."""
+    """A marker is not found exactly once: an internal error."""
 
 
 def _find(data: bytes, mark: bytes) -> int:
@@ -46,14 +46,14 @@ def _encode(types: Types, wire: str, message: Any, type_name: str) -> bytes:
 
 @dataclass(slots=True)
 class _Header:
-    """Where a header's stamp, and in ROS 1 its sequence number, stand."""
+    """Offset of a header's stamp, and in ROS 1 of its sequence number."""
 
     has_seq: bool
     at: int
 
     @classmethod
     def of(cls, data: bytes, wire: str) -> _Header:
-        if wire == "ros1":  # the number and the stamp stand side by side
+        if wire == "ros1":  # sequence number and stamp are adjacent
             return cls(True, _find(data, struct.pack("<III", _SEQ, _SEC, _NSEC)))
         return cls(False, _find(data, struct.pack("<II", _SEC, _NSEC)))
 
@@ -98,7 +98,7 @@ class QuickOdometry:
         self._made: dict[str, tuple[bytearray, _Header, int, int]] = {}
 
     def _template(self, wire: str) -> tuple[bytearray, _Header, int, int]:
-        """Made when first used: with ROS 1 alone the types of ROS 2, which take half a second to read, are not needed."""
+        """Built on first use: with ROS 1 alone, the types of ROS 2, which take half a second to parse, are not needed."""
         data = _encode(self._types, wire, self._message, "nav_msgs/Odometry")
         x, y, z, w, vx, vy, turning = (_find(data, struct.pack("<d", mark)) for mark in _MARKS[:7])
         if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):

@@ -1,4 +1,4 @@
-"""dynamic_reconfigure's side of a server: the acceleration limits of a robot, by ROSARIA's names (reference ros.md §3)."""
+"""A dynamic_reconfigure server: the acceleration limits of a robot, by ROSARIA's names (reference ros.md §3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from botyard.protocols.ros_messages.types import Types
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A limit that can be changed: its name, unit and meaning, and where it goes."""
+    """A parameter: name, unit, description, and the axis and ramp that it sets."""
 
     name: str
     unit: str
@@ -33,24 +33,24 @@ PARAMETERS: Final = (
     Parameter("rot_accel", "rad/s²", "rotational acceleration", "a", "accel"),
     Parameter("rot_decel", "rad/s²", "rotational deceleration", "a", "decel"),
 )
-LIMIT: Final = 100.0
-"""No ramp is steeper than this."""
+MAX_RAMP: Final = 100.0
+"""Maximum of all parameters, m/s² or rad/s²."""
 _AXES: Final = {"x": 0, "y": 1, "a": 2}
 
 
 class Reconfigure:
-    """Serves the limits of one robot.
+    """The dynamic_reconfigure server of one robot.
 
     Parameters
     ----------
     port : RobotPort
         The robot.
     prefix : str
-        What names of topics and services begin with.
+        Prefix of topics and services.
     types : Types
         Message types.
     settled : callable
-        Lets queued commands take effect when time stands still.
+        Called after a change: applies queued commands while the simulation is paused.
     """
 
     def __init__(self, port: RobotPort, prefix: str, types: Types, settled: Callable[[], None] = lambda: None) -> None:
@@ -104,7 +104,7 @@ class Reconfigure:
         group = t["dynamic_reconfigure/Group"](name="Default", type="", parameters=described, parent=0, id=0)
         names = [p.name for p in PARAMETERS]
         return t["dynamic_reconfigure/ConfigDescription"](
-            groups=[group], max=self.config(dict.fromkeys(names, LIMIT)), min=self.config(dict.fromkeys(names, 0.0)),
+            groups=[group], max=self.config(dict.fromkeys(names, MAX_RAMP)), min=self.config(dict.fromkeys(names, 0.0)),
             dflt=self.config(self._defaults()),
         )  # fmt: skip
 
@@ -118,15 +118,15 @@ class Reconfigure:
         Raises
         ------
         WorldError
-            It is not within 0 … `LIMIT`.
+            It is not within 0 … `MAX_RAMP`.
         """
         self._change({parameter: value})
 
     def _change(self, wanted: dict[Parameter, float]) -> None:
         """Change limits; all, or none if one of them is wrong."""
         for parameter, value in wanted.items():
-            if not (math.isfinite(value) and 0.0 <= value <= LIMIT):
-                raise WorldError(f"{parameter.name}: expected 0 … {LIMIT:g} {parameter.unit}, found {value:g}")
+            if not (math.isfinite(value) and 0.0 <= value <= MAX_RAMP):
+                raise WorldError(f"{parameter.name}: expected 0 … {MAX_RAMP:g} {parameter.unit}, found {value:g}")
         for parameter, value in wanted.items():
             accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
             self._port.set_ramp(_AXES[parameter.axis], accel=accel, decel=decel)
@@ -136,7 +136,7 @@ class Reconfigure:
     def _set(self, request: Any) -> Any:
         known = {p.name: p for p in PARAMETERS}
         values = self.values()
-        # a client may send what other servers have, and the same again and again: the last counts
+        # unknown parameters are ignored; of repeated ones the last counts
         wanted = {known[e.name]: float(e.value) for e in request.config.doubles if e.name in known}
         self._change(wanted)
         values |= {p.name: value for p, value in wanted.items()}

@@ -1,8 +1,8 @@
 r"""Extended regular expressions (POSIX.1-2017 §9.4) whose time is bounded: patterns that clients send.
 
-Python's own engine tries one way after the other, and for some short patterns and texts that takes longer than anybody lives. Here all
-ways are followed at once (Thompson's automaton), and what that takes is counted. Beside POSIX's: ``(?:…)``, ``\d``, ``\w``, ``\s`` and
-their opposites. There are no back references.
+Python's own engine backtracks, which takes exponential time for some short patterns and texts (ReDoS). This one simulates Thompson's NFA
+and limits the number of visited states. Beyond POSIX: ``(?:…)``, ``\d``, ``\w``, ``\s`` and their opposites. Back references are not
+supported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_PATTERN: Final = 256
 MAX_STATES: Final = 2000
 """States of an automaton: ``a{500}`` has 500."""
 MAX_DEPTH: Final = 50
-"""Brackets in each other."""
+"""Nesting depth of groups."""
 MAX_WORK: Final = 300_000
 """States that may be visited for one pattern, in all texts: about a tenth of a second."""
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
@@ -59,19 +59,19 @@ class Pattern:
     Parameters
     ----------
     text : str
-        It.
+        The regular expression.
 
     Raises
     ------
     PeerError
-        It is none, or too long.
+        It is invalid, or too long.
     """
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_PATTERN:
             raise PeerError(f"a regular expression of {len(text)} characters; at most {MAX_PATTERN} are taken")
         self._text, self._at, self._depth = text, 0, 0
-        # a state: a test of a character, or an anchor, or nothing; and where it goes on
+        # each state: a test of a character, an anchor or None (epsilon), and its successors
         self._tests: list[_Test | str | None] = []
         self._next: list[tuple[int, ...]] = []
         self._work = 0
@@ -116,7 +116,7 @@ class Pattern:
             raise PeerError(f"the regular expression {shown(self._text)} takes too long here")
 
     def _reached(self, states: set[int], at_start: bool, at_end: bool) -> frozenset[int]:
-        """These states and those that need no character."""
+        """The epsilon closure of states."""
         found, todo = set(states), list(states)
         while todo:
             state = todo.pop()
@@ -127,7 +127,7 @@ class Pattern:
         self._spend(len(found))
         return frozenset(found)
 
-    # -- the automaton: each part is its first state, and the states that go on to what follows
+    # -- construction: each fragment is its first state, and its dangling ends
 
     def _state(self, test: _Test | str | None) -> int:
         if len(self._tests) >= MAX_STATES:
@@ -183,7 +183,7 @@ class Pattern:
             leaves += ends
         return first, leaves
 
-    # -- the text
+    # -- parser (recursive descent)
 
     def _either(self) -> _Node:
         self._depth += 1

@@ -1,4 +1,4 @@
-"""The topics of a robot and of the world: what each is made of, whatever it is sent by. Nothing is made for a topic that nobody wants."""
+"""The topics, inputs and services of a robot and of the world, for all transports. Topics without subscribers cost nothing."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from botyard.protocols.ros_messages.quick import QuickCloud, QuickOdometry, Quic
 from botyard.protocols.ros_messages.stepdata import StepData, ring_of
 from botyard.protocols.ros_messages.types import Types
 
-SLOW: Final = 1.0
-"""Period of what changes slowly, s of simulated time: diagnostics."""
+DIAGNOSTICS_PERIOD: Final = 1.0
+"""Period of diagnostics, s of simulated time."""
 
 
 @dataclass(slots=True, eq=False)
 class Topic:
-    """Something that is published.
+    """A published topic.
 
     Attributes
     ----------
@@ -42,21 +42,21 @@ class Topic:
     type_name : str
         For example ``nav_msgs/Odometry``.
     make : callable
-        The message of the present state; None: there is nothing to say.
+        Builds the message of the present state; None: there is nothing to publish.
     version : callable or None
-        Of a latched topic: changes when there is something new to say. New subscribers get the last message.
+        If given, the topic is latched: a message is published when this value changes, and new subscribers get the last one.
     queue : int
-        Messages that wait for a slow subscriber.
+        Queue length of a slow subscriber.
     period : float
         Simulated time between two messages, s; 0: every step.
     wanted : callable
-        Told when the first subscriber has come, and when the last has gone.
+        Called with True when the first subscriber comes, with False when the last one goes.
     about : str
-        One line for people.
+        One line of description.
     only : str
         ``ros1`` or ``cdr``: the wire form that knows its type; empty: both.
     quick : callable or None
-        The bytes of the present message in a wire form (``ros1`` or ``cdr``), made without its object.
+        Fast encoder: the bytes of the present message in a wire form (``ros1`` or ``cdr``), without a message object.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Topic:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """A topic that is listened to. `limit`: longer messages are not decoded, bytes. `operation`: what it is at the control surface."""
+    """A subscribed topic. `limit`: longer messages are not decoded, bytes. `operation`: its operation of the control surface."""
 
     name: str
     type_name: str
@@ -90,9 +90,9 @@ class Input:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """Something that can be called: `serve` takes a request and gives a response, or raises a `BotyardError`.
+    """A service: `serve` takes a request and returns a response, or raises a `BotyardError`.
 
-    `operation` is what it is at the control surface; None: it only reads.
+    `operation` is its operation of the control surface; None: it only reads.
     Those of ROS 2 (`only` is ``cdr``) may give a future of a response, which is sent when it is there.
     """
 
@@ -105,7 +105,7 @@ class Service:
 
 
 class RobotTopics:
-    """What a robot publishes, listens to and serves.
+    """The topics of a robot.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class RobotTopics:
     scan_step : callable
         Simulated time between two scans, s.
     data : StepData
-        What the messages of a step have in common, shared by all robots.
+        Data of a step that all robots' messages share.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class RobotTopics:
         self._step = scan_step
         ring = port.spec.sonar
         mounts = np.array([t.pose for t in ring.transducers] if ring is not None else [], np.float64).reshape(-1, 3)
-        # AMRISim leaves out readings that met nothing, ROSARIA does not
+        # AMRISim leaves out readings without an echo, ROSARIA does not
         farthest = np.full(len(mounts), math.inf)
         if ring is not None and not names.profile.far_echoes:
             farthest = np.array([ring.limits_of(t)[1] if t.connected else ring.range_max for t in ring.transducers])
@@ -148,16 +148,16 @@ class RobotTopics:
         self._odom, self._base = n.frame_id("odom"), n.frame_id("base_link")
         self._truth_frame = self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
         self.problems = learn_types(port, types)
-        """Names of the robot's devices that are not shown, and why; those of topics are known when `topics` has been called."""
+        """Devices that are not shown, with the reason; conflicts of topics are known after a call of `topics`."""
 
     def close(self) -> None:
-        """The robot has gone."""
+        """The robot was removed."""
         self.data.remove(self._ring)
 
-    # -- what is published
+    # -- topics
 
     def topics(self) -> list[Topic]:
-        """The topics, each once."""
+        """All topics of the robot."""
         n, spec = self.names, self.port.spec
         found: list[Topic] = []
         odometry = self._quick_odometry(False)
@@ -166,7 +166,7 @@ class RobotTopics:
             if n.offers(name):
                 found.append(Topic(n.topic(name), type_name, make, about, **options))
 
-        believed = "where odometry believes the robot to be, and its velocity"
+        believed = "pose by odometry, and velocity"
         add("pose", "nav_msgs/Odometry", self._odometry, believed, quick=odometry)
         usual = "the same as pose, by the name that most programs expect"
         add("odom", "nav_msgs/Odometry", self._odometry, usual, quick=odometry)
@@ -237,7 +237,7 @@ class RobotTopics:
 
     def _odometry(self, stamp: Stamp) -> Any:
         state = self.port.state()
-        # AMRISim and stage_ros say nothing of the uncertainty
+        # AMRISim and stage_ros leave the covariance zero
         child = self._base if self.names.profile.odometry_child else ""
         known = self.names.profile.covariance
         return self._m.odometry(stamp, state.pose_odom, state.twist, self._odom, child, covariance=known)
@@ -246,10 +246,10 @@ class RobotTopics:
         state = self.port.state()
         return self._m.odometry(stamp, state.pose_world, state.twist, self._truth_frame, self._base, exact=True)
 
-    # -- the same as bytes, without objects
+    # -- fast encoders
 
     def _quick_odometry(self, exact: bool) -> Callable[[str, Stamp], bytes]:
-        """Odometry, or the truth, out of the state's arrays."""
+        """Fast encoder of odometry or ground truth, from the state's arrays."""
         made: list[QuickOdometry] = []
         fleet, name, data = self.port.fleet, self.port.name, self.data
         which = "pose" if exact else "odom"
@@ -275,18 +275,18 @@ class RobotTopics:
         )
 
     def _quick_scan(self, index: int, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
-        """A scan out of the readings of the step, as long as the laser is configured as it is."""
+        """Fast encoder of a scan from the step's readings; the template is rebuilt when the laser's configuration changes."""
         made: dict[int, QuickScan] = {}
         fleet, name, data, inf = self.port.fleet, self.port.name, self.data, self.names.profile.open_scans
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             span = fleet.span(name, "laser", index)
-            if span is None or not fleet.is_exact:  # not taken in this step, or rounded
+            if span is None or not fleet.is_exact:  # not measured in this step, or rounded
                 message = make(stamp)
                 data.forget_readings()
                 return self._slow(wire, message, "sensor_msgs/LaserScan")
             template = made.get(fleet.layout)
-            if template is None:  # it may be configured otherwise
+            if template is None:  # its configuration may have changed
                 made.clear()
                 template = made[fleet.layout] = QuickScan(self._types, self._m, make)
             return template.bytes(wire, stamp, *data.scan(fleet, span, inf))
@@ -294,7 +294,7 @@ class RobotTopics:
         return quick
 
     def _quick_cloud(self) -> Callable[[str, Stamp], bytes]:
-        """A sonar ring's points."""
+        """Fast encoder of a sonar ring's points."""
         made: list[QuickCloud] = []
         fleet, data, ring = self.port.fleet, self.data, self._ring
 
@@ -330,7 +330,7 @@ class RobotTopics:
         return self._m.cloud2(stamp, self._sonar_points(), self._sonar_frame())
 
     def _motors_on(self) -> bool:
-        """Looked at in every step, hence not by `RobotPort.state`, which gathers everything."""
+        """Read in every step, so not by `RobotPort.state`, which gathers everything."""
         fleet = self.port.fleet
         return bool(fleet.state.motors[fleet.rows[self.port.name]])
 
@@ -354,16 +354,16 @@ class RobotTopics:
 
 
 class Driver:
-    """Carries out cmd_vel for a robot, and stops it when nothing more comes.
+    """Executes cmd_vel for a robot, with a watchdog that stops it.
 
     Parameters
     ----------
     port : RobotPort
         The robot.
     claim, release : callable
-        Say that ROS commands the robot, and no longer.
+        Claim the robot for ROS, and release it.
     timeout : float
-        The robot stops after so much simulated time without a command, s; 0: never.
+        Watchdog time-out: simulated time without a command, s; 0: never.
     log : callable
         Takes a warning.
     """
@@ -410,14 +410,14 @@ class Driver:
         self.twist(message.twist)
 
     def tick(self) -> None:
-        """A step is done: stop if nothing has come for too long."""
+        """Call after each step: checks the watchdog."""
         if self._last_us < 0 or not self._timeout_us:
             return
         if self._port.time_us - self._last_us > self._timeout_us:
             self.end()
 
     def end(self) -> None:
-        """ROS commands the robot no longer: it stops."""
+        """Stop the robot and release it."""
         if self._last_us >= 0:
             self._last_us = -1
             self._port.stop()

@@ -1,4 +1,4 @@
-"""The messages and services of simulation_interfaces 1.0, the standard of ROS 2 for simulators, as far as they apply here.
+"""The messages and services of simulation_interfaces 1.0, ROS 2's standard for simulators, as far as they are supported.
 
 Names of fields, their order and the codes are those of the package's definitions.
 """
@@ -56,7 +56,7 @@ SERVICES: Final = {
 
 
 class Code(IntEnum):
-    """How a request went."""
+    """Result codes."""
 
     FEATURE_UNSUPPORTED = 0
     OK = 1
@@ -72,7 +72,7 @@ class Code(IntEnum):
 
 
 class Time(IntEnum):
-    """What time does."""
+    """States of the simulation."""
 
     STOPPED = 0
     PLAYING = 1
@@ -81,7 +81,7 @@ class Time(IntEnum):
 
 
 class Feature(IntEnum):
-    """What a simulator can do."""
+    """Features of a simulator."""
 
     SPAWNING = 0
     DELETING = 1
@@ -111,13 +111,13 @@ CHANGING: Final = frozenset(
         Feature.STEP_SIMULATION_SINGLE, Feature.STEP_SIMULATION_MULTIPLE,
     ]
 )  # fmt: skip
-"""Those that change the world."""
+"""Features that change the world."""
 
 ALL_BOUNDS, BOX = 0, 1
 """Types of bounds: none, and a box given by two opposite corners."""
 OBJECT, ROBOT = 0, 1
 """Categories of entities."""
 SCOPE_TIME, SCOPE_STATE, SCOPE_SPAWNED = 1, 2, 4
-"""Of a reset, as bits; 0 is everything."""
+"""Scopes of a reset, as bits; 0: everything."""
 ANY_TAG, ALL_TAGS = 0, 1
 """How tags are filtered."""

@@ -1,4 +1,4 @@
-"""What the messages of all robots take from one state, converted once for all of them."""
+"""Per-step cache of state rows and readings, converted once for the messages of all robots."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _POINT: Final = 12
 
 @dataclass(slots=True, eq=False)
 class Ring:
-    """A sonar ring: where it is, and how its readings become points.
+    """A sonar ring: geometry for converting its readings to points.
 
     Attributes
     ----------
     robot : str
-        Whose it is.
+        Name of its robot.
     mounts, rays : (n, 3) float32
         Origins of the transducers in the robot's frame, m, and their directions.
     farthest : (n,) float64
-        Readings of each from here on met nothing and are left out, m; infinite: none is.
+        Range of each transducer from which readings have no echo and are left out, m; infinite: none is.
     """
 
     robot: str
@@ -39,7 +39,7 @@ class Ring:
 class StepData:
     """Rows of the state and readings of all sensors after a step, as ROS sends them.
 
-    Whoever publishes calls `forget` before the messages of each step.
+    The publisher calls `forget` before the messages of each step.
     """
 
     def __init__(self) -> None:
@@ -52,22 +52,22 @@ class StepData:
         self._laid: tuple[Any, ...] = ()
 
     def forget(self) -> None:
-        """There is another state."""
+        """Invalidate the cache: the state has changed."""
         self._rows.clear()
         self.forget_readings()
 
     def forget_readings(self) -> None:
-        """A sensor was read in between."""
+        """Invalidate the readings: a sensor was measured between steps."""
         self._views = None
         self._points = None
 
     def add(self, ring: Ring) -> None:
-        """Points of this ring will be asked for."""
+        """Register a ring whose points will be published."""
         self._rings.append(ring)
         self._spans = []
 
     def remove(self, ring: Ring) -> None:
-        """They will not be any more."""
+        """Unregister a ring."""
         self._rings.remove(ring)
         self._spans = []
 
@@ -80,7 +80,7 @@ class StepData:
         return found
 
     def scan(self, fleet: Fleet, span: tuple[int, int], inf: bool) -> tuple[memoryview, memoryview]:
-        """Bytes of a sensor's ranges (with infinity where nothing was met if `inf`) and of its intensities, as float32."""
+        """Bytes of a sensor's ranges (with infinity where nothing was hit if `inf`) and of its intensities, as float32."""
         plain, infinite, seen = self._views or self._viewed(fleet)
         a, b = 4 * span[0], 4 * span[1]
         return (infinite if inf else plain)[a:b], seen[a:b]

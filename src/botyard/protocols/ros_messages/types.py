@@ -1,7 +1,7 @@
-"""ROS message types: their classes, bytes, definitions and sums, for ROS 1 (its own wire form) and ROS 2 (CDR). The bytes are rosbags'.
+"""ROS message types: classes, encoding, definitions and MD5 sums, for ROS 1 (its own wire form) and ROS 2 (CDR), by rosbags.
 
-Messages are objects of the ROS 1 classes, whatever they are sent by: they have all fields of their ROS 2 namesakes, and ``header.seq``
-besides. So a message is made once and encoded once for each wire form. Names are those of ROS 1, ``nav_msgs/Odometry``.
+Messages are objects of the ROS 1 classes for all transports: they have all fields of the ROS 2 types, plus ``header.seq``. So a message is
+built once, and encoded once per wire form. Type names are those of ROS 1, ``nav_msgs/Odometry``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
     **{name: text for d in built_in_devices() for ros in d.ros_messages for name, text in ros.definitions.items()},
 }
-"""Types that rosbags does not bring along: of ROS packages by their definitions, and those of our devices."""
+"""Types that rosbags lacks: of ROS packages, and of botyard's devices."""
 SERVICES: Final = {
     "std_srvs/Empty": ("", ""),
     "std_srvs/SetBool": ("bool data", "bool success\nstring message"),
@@ -56,7 +56,7 @@ ROS2_SERVICES: Final = {
         "rcl_interfaces/Parameter[] parameters", "rcl_interfaces/SetParametersResult result",
     ),
 }  # fmt: skip
-"""Those of ROS 2 only."""
+"""Requests and responses of services of ROS 2 only."""
 _ROS2_MESSAGES: Final = {f"{simulation.PACKAGE}/{n}": text for n, text in simulation.MESSAGES.items()}
 _SIMULATION: Final = {f"{simulation.PACKAGE}/{n}": texts for n, texts in simulation.SERVICES.items()}
 ROS1_PACKAGES: Final = frozenset(["dynamic_reconfigure", "roscpp"])
@@ -78,13 +78,13 @@ def full(name: str) -> str:
 
 
 def service_name(name: str) -> str:
-    """ROS 2's name of a type of services: ``std_srvs/Empty`` → ``std_srvs/srv/Empty``."""
+    """ROS 2's name of a service type: ``std_srvs/Empty`` → ``std_srvs/srv/Empty``."""
     return name if name.count("/") > 1 else name.replace("/", "/srv/")
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceType:
-    """A type of services.
+    """A service type.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class ServiceType:
     request, response : str
         Names of its messages.
     md5 : str
-        Sum of its definition, ROS 1.
+        MD5 sum of its definition (ROS 1).
     """
 
     name: str
@@ -110,7 +110,7 @@ class Types:
     distro : str
         Distribution of ROS 2.
     more : mapping
-        Definitions of further types, by their names; those that others use first.
+        Definitions of further types by name, in order of dependency.
 
     Raises
     ------
@@ -141,12 +141,12 @@ class Types:
         self._definitions: dict[str, tuple[str, str]] = {}
 
     def learn(self, definitions: Mapping[str, str]) -> None:
-        """Further types, by their names; those that others use first.
+        """Register further types: definitions by name, in order of dependency.
 
         Raises
         ------
         WorldError
-            One is no definition, or another one of that name is known.
+            A definition is invalid, or differs from a known one of that name.
         """
         for name, text in definitions.items():
             try:
@@ -158,7 +158,7 @@ class Types:
                 self._one.register(parsed)
             except WorldError:
                 raise
-            except Exception as error:  # rosbags raises whatever comes, and the text may be anybody's
+            except Exception as error:  # the text is untrusted, and rosbags raises all kinds of exceptions
                 raise WorldError(f"ROS message type {name}: {error!r}"[:300]) from None
             self._more[name] = text
             if self._two is not None:
@@ -169,12 +169,12 @@ class Types:
         return any(field == "header" for field, _ in self._one.fielddefs[full(name)][1])
 
     def made(self, name: str, values: Mapping[str, Any]) -> Any:
-        """A message with these values by the names of its fields: messages as mappings, or made already; a `Pose` as one of geometry_msgs.
+        """Build a message from values by field name; nested messages as mappings or objects, a `Pose` for a geometry_msgs/Pose.
 
         Raises
         ------
         WorldError
-            The type has no such field, or no such value fits there.
+            The type has no such field, or a value does not fit.
         """
         fields = dict(self._one.fielddefs[full(name)][1])
         for field in values:
@@ -210,7 +210,7 @@ class Types:
 
     @property
     def _ros2(self) -> Any:
-        """The store of ROS 2 types, made when first used."""
+        """The store of ROS 2 types, built on first use."""
         if self._two is None:
             store = self._two = self._get_typestore(self._two_store)
             for name, text in (EXTRA | self._more | _ROS2_MESSAGES).items():
@@ -223,7 +223,7 @@ class Types:
         return self._two
 
     def _add_service(self, store: Any, name: str, request: str, response: str) -> None:
-        """Register a type of services as rosidl describes it: its two messages, the event of introspection, and what holds the three."""
+        """Register a service type as rosidl describes it: request, response, introspection event, and the type that holds the three."""
         event = f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] request\n{name}_Response[<=1] response"
         parts = {f"{name}_Request": request, f"{name}_Response": response}
         if "service_msgs/msg/ServiceEventInfo" in store.types:  # not in Humble
@@ -243,13 +243,13 @@ class Types:
         return found
 
     def empty(self, name: str) -> Any:
-        """A message of a type without fields (rosbags gives it one that stands for none)."""
+        """A message of a type without fields (rosbags adds a placeholder field)."""
         kind = self[name]
         fillers = [f for f in kind.__dataclass_fields__ if not f.startswith("__")]
         return kind(*(0 for _ in fillers))
 
     def knows(self, name: str) -> bool:
-        """Whether there is a type of a name."""
+        """Whether a type is known."""
         return full(name) in self._one.types
 
     def encode_ros1(self, message: Any, name: str) -> bytes:
@@ -294,7 +294,7 @@ class Types:
         return self.two(name)(**{n: fields[n] if n in fields else self._zero(kind) for n, kind in kinds})
 
     def blank(self, name: str) -> Any:
-        """A message of a ROS 1 type with nothing in it. KeyError when the type is not known."""
+        """A message of a ROS 1 type with all fields zero or empty. KeyError when the type is not known."""
         return self._blank(full(name))
 
     def _blank(self, name: str) -> Any:
@@ -302,7 +302,7 @@ class Types:
         return self._one.types[name](**{field: self._zero(kind, self._blank) for field, kind in fields})
 
     def _zero(self, kind: Any, filled: Callable[[str], Any] | None = None) -> Any:
-        """The value of a field that nobody has set; kinds as in `fields`: 1 base, 2 message, 3 array, 4 sequence.
+        """The default value of a field; kinds as in `fields`: 1 base, 2 message, 3 array, 4 sequence.
 
         `filled` makes messages; without it they are those of ROS 2.
         """
@@ -318,7 +318,7 @@ class Types:
         return [self._zero(item, filled) for _ in range(count)]
 
     def hash(self, name: str) -> str:
-        """``RIHS01_…`` of a ROS 2 type of messages or services (REP-2011); empty for Humble, which has none."""
+        """``RIHS01_…`` hash of a ROS 2 message or service type (REP-2011); empty for Humble, which has none."""
         if self.distro == "humble":
             return ""
         return str(self._ros2.hash_rihs01(full(name)))
@@ -331,13 +331,13 @@ class Types:
         return self._definitions[name]
 
     def service(self, name: str) -> ServiceType:
-        """A type of services by its name. KeyError when it is not known."""
+        """A service type by its name. KeyError when it is not known."""
         request, response = SERVICES[name]
         text = self._md5_text(request) + self._md5_text(response)
         return ServiceType(name, f"{name}Request", f"{name}Response", hashlib.md5(text.encode()).hexdigest())
 
     def _md5_text(self, text: str) -> str:
-        """What of a definition goes into a service's sum: types of messages are replaced by their own sums."""
+        """The text that is hashed for a service's MD5 sum: message types are replaced by their own sums."""
         lines = []
         for line in text.split("\n"):
             match = _FIELD.match(line)
@@ -349,7 +349,7 @@ class Types:
 
 
 def _as_rosidl(kind: Any) -> Any:
-    """A field's kind as rosidl sees it, which counts in hashes: ``char`` is ``uint8``; messages of services are not in ``msg``."""
+    """A field's kind as rosidl hashes it: ``char`` is ``uint8``; messages of services are not in ``msg``."""
     if isinstance(kind, tuple):
         if kind and kind[0] == "char":
             return ("uint8", *kind[1:])
@@ -368,7 +368,7 @@ def _decoded(decode: Any, data: bytes, name: str) -> Any:
 
 @cache
 def types(distro: str = "jazzy") -> Types:
-    """The types, made once.
+    """The types of a distribution, built once.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""What calls of ROS's master and slave APIs look like, one table for each: the one place where arguments from strangers are looked at.
+"""Methods of ROS's master and slave APIs, one table each, and validation of their arguments, which are untrusted.
 
-Behind it every name is a name, every address an address, every text short and printable (wiki.ros.org/ROS/Master_API, Parameter Server API,
-Slave_API). Names by the rule of rosgraph.names, which hyphens and dots do not break here.
+After validation, names and addresses are well formed, and texts short and printable (wiki.ros.org/ROS/Master_API, Parameter Server API,
+Slave_API). Names follow the rule of rosgraph.names, with hyphens and dots allowed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _NAME: Final = re.compile(r"[~/A-Za-z][A-Za-z0-9_/.\-]*\Z")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_/*.\-]*\Z")
 
 Check = Callable[[Any], Any]
-"""Takes an argument; what is handed on of it. Raises PeerError with what was expected."""
+"""Validates an argument and returns it, possibly shortened. Raises PeerError with what was expected."""
 
 
-def _is_text(value: object, most: int) -> bool:
-    return isinstance(value, str) and len(value) <= most and value.isprintable()
+def _is_text(value: object, limit: int) -> bool:
+    return isinstance(value, str) and len(value) <= limit and value.isprintable()
 
 
 def caller(value: Any) -> str:
-    """Who calls, as it says: only shown."""
+    """The caller's id, which is only displayed."""
     if not _is_text(value, MAX_NAME):
         raise PeerError(f"expected the caller's name, at most {MAX_NAME} printable characters")
     return str(value)
@@ -73,7 +73,7 @@ def key(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """A text for people."""
+    """A text for display."""
     if not isinstance(value, str):
         raise PeerError(f"expected a text, found {type(value).__name__}")
     return shown(value, MAX_TEXT)
@@ -85,26 +85,26 @@ def space(value: Any) -> str:
 
 
 def protocols(value: Any) -> list[str]:
-    """Protocols that a subscriber speaks: their names, of ``[[name, …], …]``."""
+    """Names of the protocols that a subscriber supports, from ``[[name, …], …]``."""
     if not isinstance(value, list) or not all(isinstance(p, list) and p and isinstance(p[0], str) for p in value):
         raise PeerError("expected a list of protocols, [[name, …], …]")
     return [p[0] for p in value]
 
 
 def anything(value: Any) -> Any:
-    """A value."""
+    """Any value."""
     return value
 
 
 class Method(NamedTuple):
-    """A method.
+    """A method of an API.
 
     Attributes
     ----------
     needed : tuple of checks
-        Of the arguments that there must be; the first is who calls.
+        Checks of the required arguments; the first is the caller's id.
     more : tuple of checks
-        Of those that there may be.
+        Checks of the optional arguments.
     """
 
     needed: tuple[Check, ...]
@@ -134,7 +134,7 @@ MASTER: Final[Mapping[str, Method]] = {
     "subscribeParam": Method((name, uri, key)),
     "unsubscribeParam": Method((name, uri, key)),
 }
-"""The master's methods; ``system.multicall`` beside them."""
+"""The master's methods, except ``system.multicall``."""
 SLAVE: Final[Mapping[str, Method]] = {
     "getBusStats": Method((caller,)),
     "getBusInfo": Method((caller,)),
@@ -143,7 +143,7 @@ SLAVE: Final[Mapping[str, Method]] = {
     "getSubscriptions": Method((caller,)),
     "getPublications": Method((caller,)),
     "paramUpdate": Method((caller, key, anything)),
-    "publisherUpdate": Method((caller, name, anything)),  # what is new is asked of the master
+    "publisherUpdate": Method((caller, name, anything)),  # the new list is requested from the master
     "requestTopic": Method((caller, name, protocols)),
     "shutdown": Method((caller,), (text,)),
 }
@@ -151,12 +151,12 @@ SLAVE: Final[Mapping[str, Method]] = {
 
 
 def checked(table: Mapping[str, Method], method: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of a call.
+    """Validate the arguments of a call.
 
     Raises
     ------
     PeerError
-        There is no such method, or an argument is not what it expects; the message says which.
+        The method is unknown, or an argument is invalid; the message says which.
     """
     known = table.get(method)
     if known is None:
@@ -174,12 +174,12 @@ def checked(table: Mapping[str, Method], method: str, args: tuple[Any, ...]) -> 
 
 
 def answer(value: Any) -> tuple[int, str, Any]:
-    """The three parts of an answer of either API.
+    """Validate an answer of either API: code, status, value.
 
     Raises
     ------
     PeerError
-        It has not three.
+        It is no such list.
     """
     if not (isinstance(value, list) and len(value) == 3 and type(value[0]) is int):
         raise PeerError(f"expected [code, status, value], found {shown(value, 100)}")

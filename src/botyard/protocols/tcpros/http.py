@@ -1,6 +1,6 @@
-"""XML-RPC over HTTP/1.1, both sides, without sockets. h11 does the framing: keep-alive, Content-Length, chunks, interim answers.
+"""XML-RPC over HTTP/1.1, client and server, sans-I/O. h11 does the framing: keep-alive, Content-Length, chunks, interim responses.
 
-A caller asks for the connection to be closed, but has its answer when the message is complete, whether the peer closes or not.
+A client requests Connection: close, but takes the response when the message is complete, whether the peer closes or not.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ MAX_HEAD: Final = 16 << 10
 """Longest head of a message, bytes."""
 MAX_URI: Final = 1024
 """Longest address, characters."""
-_FREE_CHUNKS, _LEAST_CHUNK = 64, 256
-"""Chunks that an answer may have anyway, and the average length of more, bytes: each costs as much as hundreds of bytes do."""
-_INTERIM: Final = 8
-"""Interim answers (1xx) that are taken before the answer."""
+_FREE_CHUNKS, _MIN_MEAN_CHUNK = 64, 256
+"""Chunks of an answer that are always accepted, and the mean length of further ones, bytes: a chunk costs as much as hundreds of bytes."""
+_INTERIM_RESPONSES: Final = 8
+"""Interim responses (1xx) that are accepted before the final one."""
 
 
 class HttpError(PeerError):
-    """A request that is not obeyed.
+    """A refused request.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Call:
 
 
 class Calls:
-    """The server's side of one connection: calls come out, one at a time; the next one when the last one has been answered."""
+    """The server's side of one connection: yields one call at a time; the next one after the last one has been answered."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
@@ -66,26 +66,26 @@ class Calls:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call is under way: no byte of one has come that was not answered."""
+        """Whether no call is in progress, not even partly received."""
         return self._http.their_state is h11.IDLE and not self._http.trailing_data[0]
 
     @property
     def is_over(self) -> bool:
-        """Whether no further call can come: the connection is to be closed when everything is written."""
+        """Whether no further call can come: close the connection when everything is written."""
         return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.SEND_BODY)
 
     def receive(self, data: bytes) -> None:
-        """Bytes came."""
+        """Feed bytes."""
         if data:
             self._http.receive_data(data)
 
     def next_call(self) -> Call | None:
-        """The next call that is complete; None: more bytes are needed, or the last one is not answered yet.
+        """The next complete call; None: more bytes are needed, or the last call is not answered yet.
 
         Raises
         ------
         HttpError
-            What came is no call, or not one of ours; `refuse` says so to the peer.
+            The bytes are no valid call; `refuse` builds the response.
         """
         while not self.is_over:
             try:
@@ -118,35 +118,35 @@ class Calls:
         headers = dict(request.headers)
         if request.method != b"POST":
             raise HttpError(405, f"expected POST, found {shown(request.method.decode('ascii', 'replace'), 20)}")
-        if b"origin" in headers:  # a browser: a page from anywhere must not speak to what trusts its own machine
+        if b"origin" in headers:  # sent by browsers: web pages must not call a server that trusts the local machine
             raise HttpError(403, "calls from web pages are not taken")
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise HttpError(415, "compressed calls are not taken")
         length = headers.get(b"content-length")
-        if length is None:  # xmlrpc.com/spec: it must be there
+        if length is None:  # required by xmlrpc.com/spec
             raise HttpError(411, "an HTTP request without Content-Length")
         if int(length) > xmlrpc.MAX_BODY:
             raise HttpError(413, f"an HTTP request of {int(length)} bytes; at most {xmlrpc.MAX_BODY} are taken")
         self._reader = xmlrpc.Reader()
 
     def interim(self) -> bytes:
-        """What a peer wants to hear before it goes on with its call; mostly nothing."""
+        """``100 Continue`` if the peer waits for it, else nothing."""
         if not self._http.they_are_waiting_for_100_continue:
             return b""
         return b"".join(self._sent(h11.InformationalResponse(status_code=100, headers=[])))
 
     def answer(self, body: bytes | bytearray) -> list[bytes]:
-        """The answer to the call that came last, in parts.
+        """The response to the last call, in parts.
 
         Parameters
         ----------
         body : bytes
-            A response, see `botyard.protocols.tcpros.xmlrpc.response`; it is a part as it is.
+            The document, see `botyard.protocols.tcpros.xmlrpc.response`; passed through without a copy.
 
         Raises
         ------
         HttpError
-            None can be given any more.
+            The connection is in a state without a response.
         """
         head = [("Server", "botyard"), ("Content-Type", "text/xml"), ("Content-Length", str(len(body)))]
         data = h11.Data(data=body)  # type: ignore[arg-type]  # passed through as it is
@@ -156,7 +156,7 @@ class Calls:
         return sent
 
     def refuse(self, error: HttpError) -> bytes:
-        """The answer to what is no call; nothing more is taken. Empty if nothing can be said."""
+        """The error response to an invalid request; the connection ends. Empty if no response can be sent."""
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return b""
         body = f"{error}\n".encode()
@@ -165,8 +165,8 @@ class Calls:
             ("Connection", "close"),
         ]  # fmt: skip
         reason = b"Method Not Allowed" if error.status == 405 else b"Bad Request"
-        said = h11.Response(status_code=error.status, headers=head, reason=reason)
-        return b"".join(self._sent(said, h11.Data(data=body), h11.EndOfMessage()))
+        response = h11.Response(status_code=error.status, headers=head, reason=reason)
+        return b"".join(self._sent(response, h11.Data(data=body), h11.EndOfMessage()))
 
     def _sent(self, *events: Any) -> list[bytes]:
         try:
@@ -176,7 +176,7 @@ class Calls:
 
 
 def encode_response(value: Any) -> bytes:
-    """A response's document at once.
+    """A whole response document.
 
     Raises
     ------
@@ -186,8 +186,8 @@ def encode_response(value: Any) -> bytes:
     return "".join(xmlrpc.response(value)).encode("utf-8", "replace")
 
 
-class Asking:
-    """The caller's side: one call, and what comes back.
+class ClientCall:
+    """The client's side: one call and its response.
 
     Parameters
     ----------
@@ -198,12 +198,12 @@ class Asking:
     args : tuple
         Its arguments.
     limit : int
-        Longest answer that is taken, bytes.
+        Longest response that is accepted, bytes.
 
     Raises
     ------
     PeerError
-        XML-RPC has no such values; the address is none.
+        XML-RPC has no such values; the address is invalid.
     """
 
     def __init__(self, uri: str, method: str, args: tuple[Any, ...], limit: int = xmlrpc.MAX_BODY) -> None:
@@ -231,15 +231,15 @@ class Asking:
         except (h11.LocalProtocolError, UnicodeError) as error:
             raise PeerError(f"{shown(uri, 100)}: no address: {error}") from None
         self.is_complete = False
-        """Whether the answer is there."""
+        """Whether the response is complete."""
 
     def receive(self, data: bytes) -> None:
-        """Bytes came; none: the peer has closed.
+        """Feed bytes; empty: the peer has closed the connection.
 
         Raises
         ------
         PeerError
-            It is no answer, an error, or longer than is taken.
+            The response is invalid, an error, or too long.
         """
         try:
             self._http.receive_data(data)
@@ -249,8 +249,8 @@ class Asking:
                     return
                 if isinstance(event, h11.InformationalResponse):
                     self._interim += 1
-                    if self._interim > _INTERIM:
-                        raise PeerError("more interim answers than anybody sends")
+                    if self._interim > _INTERIM_RESPONSES:
+                        raise PeerError(f"more than {_INTERIM_RESPONSES} interim responses")
                 elif isinstance(event, h11.Response):
                     self._begin(event)
                 elif isinstance(event, h11.Data):
@@ -274,17 +274,17 @@ class Asking:
     def _more(self, event: h11.Data) -> None:
         self._chunks += event.chunk_start
         self._length += len(event.data)
-        if self._chunks > _FREE_CHUNKS + self._length // _LEAST_CHUNK:
+        if self._chunks > _FREE_CHUNKS + self._length // _MIN_MEAN_CHUNK:
             raise PeerError(f"an answer in {self._chunks} chunks of a few bytes")
         self._reader.feed(bytes(event.data))
 
     def value(self) -> Any:
-        """What was answered.
+        """The returned value.
 
         Raises
         ------
         PeerError
-            A fault, or no XML-RPC.
+            The response is a fault, or no XML-RPC.
         """
         document = self._reader.finish()
         if document.method is not None:
@@ -298,7 +298,7 @@ def address(uri: str, scheme: str = "http") -> tuple[str, int]:
     Raises
     ------
     PeerError
-        It is not of this scheme, or has no port.
+        It has another scheme, or no port.
     """
     host, port, found = None, None, ""
     if isinstance(uri, str) and len(uri) <= MAX_URI and uri.isascii() and uri.isprintable() and " " not in uri:
@@ -312,4 +312,4 @@ def address(uri: str, scheme: str = "http") -> tuple[str, int]:
     return host, port
 
 
-__all__ = ["MAX_HEAD", "MAX_URI", "Asking", "Call", "Calls", "HttpError", "address", "encode_response"]
+__all__ = ["MAX_HEAD", "MAX_URI", "Call", "Calls", "ClientCall", "HttpError", "address", "encode_response"]

@@ -1,10 +1,10 @@
-"""A ROS master without sockets: names, publishers, subscribers, services, parameters (wiki.ros.org/ROS/Master_API, Parameter Server API).
+"""A ROS master, sans-I/O: names, publishers, subscribers, services, parameters (wiki.ros.org/ROS/Master_API, Parameter Server API).
 
-Calls are answered at once; whom to tell of a change is collected in `notices`, to be carried out by the server. A node that registers
-again under its name from another address replaces the old one, which is told to shut down.
+Calls are answered at once; notifications of other nodes are queued in `notices`, and sent by the server. A node that registers a name
+from another address replaces the old one, which gets a shutdown call.
 
-Anybody may call. `botyard.protocols.tcpros.api` looks at the arguments; here all that is kept has a bound, and what is handed out is never
-changed afterwards, so that it can be said in pieces.
+Callers are untrusted: `botyard.protocols.tcpros.api` validates arguments, and everything that is stored here is bounded. Returned values
+are never modified afterwards, so that they can be encoded in pieces.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from botyard.errors import PeerError
 from botyard.protocols.tcpros import api
 
 MASTER_PORT: Final = 11311
-"""Where a master is, unless ROS_MASTER_URI says otherwise."""
+"""Default port of a master."""
 Answer = list[Any]
 MAX_DEPTH: Final = 28
-"""Levels of the parameter tree; what holds it in an answer makes less than `xmlrpc.MAX_DEPTH` of them."""
+"""Depth of the parameter tree; with the levels of an answer around it, less than `xmlrpc.MAX_DEPTH`."""
 MAX_PARAMETERS: Final = 16_000
 """Values of the parameter tree …"""
 MAX_PARAMETER_TEXT: Final = 4 << 20
 """… and characters of their names and texts."""
 MAX_ENTRIES: Final = 100_000
-"""Registrations of all nodes together: a simulator with thousands of robots has so many."""
+"""Registrations of all nodes together: enough for a simulator with thousands of robots."""
 MAX_OF_TOPIC: Final = 1000
-"""Publishers, subscribers or listeners to a parameter, of one name."""
+"""Publishers, subscribers or parameter subscribers of one name."""
 MAX_TYPES: Final = 20_000
-"""Types of topics that are remembered when nobody has the topic any more."""
+"""Topics whose type is remembered, with those that have no publishers and subscribers any more."""
 MAX_CALLS: Final = 5000
 """Calls in one ``system.multicall`` …"""
-_ALONE: Final = frozenset(
+_NOT_IN_MULTICALL: Final = frozenset(
     [
         "getParam",
         "getParamNames",
@@ -44,12 +44,12 @@ _ALONE: Final = frozenset(
         "system.multicall",
     ]
 )
-"""… and those that are not taken there, because their answers are long."""
+"""… and methods that are refused there, because their answers are long."""
 NO_NODE: Final = "unknown node"
 
 
 class Notice(NamedTuple):
-    """A call that is to be made to a node: what it says is asked for when it is made, so the newest of each kind is enough.
+    """A pending call to a node. Its arguments are computed when it is made, so only the newest of each kind is needed.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ def resolved(name: str, caller: str = "/") -> str:
 
 
 class Size(NamedTuple):
-    """How much a value is: values, characters, levels, and the length of the longest key in it."""
+    """Size of a value: values, characters, levels, and the length of its longest key."""
 
     values: int = 0
     text: int = 0
@@ -88,7 +88,7 @@ _NOTHING: Final = object()
 
 
 def size(value: Any) -> Size:
-    """How much a value is."""
+    """Compute the size of a value."""
     if value is _NOTHING:
         return Size()
     if not isinstance(value, dict | list):
@@ -115,7 +115,7 @@ def size(value: Any) -> Size:
 
 
 def _with(node: Any, parts: list[str], value: Any) -> Any:
-    """A tree with another value somewhere; the old one stays as it is."""
+    """A copy of a tree with one value replaced (path copying)."""
     if not parts:
         return value
     below = node if isinstance(node, dict) else {}
@@ -123,12 +123,12 @@ def _with(node: Any, parts: list[str], value: Any) -> Any:
 
 
 class Parameters:
-    """The parameter server's tree. Dictionaries are never changed: a change makes new ones on its way."""
+    """The parameter server's tree. Dictionaries are immutable: a change copies those on its path."""
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
         self.values, self.text = 1, 0
-        """How much there is."""
+        """Values and characters of the whole tree."""
 
     def get(self, key: str) -> Any:
         """The value of a key. KeyError when there is none."""
@@ -140,12 +140,12 @@ class Parameters:
         return value
 
     def set(self, key: str, value: Any) -> None:
-        """Set a key, and the dictionaries on the way to it.
+        """Set a key, creating the dictionaries on its path.
 
         Raises
         ------
         PeerError
-            The root must be a dictionary; too deep, too long, or more than is kept.
+            The root is no dictionary, or a limit of depth, key length or size is exceeded.
         """
         if key == "/" and not isinstance(value, dict):
             raise PeerError("cannot set the root of the parameter tree to what is no dictionary")
@@ -165,13 +165,11 @@ class Parameters:
         self.values, self.text = values, text
 
     def _more(self, parts: list[str]) -> tuple[int, int]:
-        """How many values and characters the tree has more when something that is nothing is set: what is new on the way to it, less
-        what it takes the place of.
-        """
+        """Change of the tree's size by setting an empty value at a path: new dictionaries and keys on the path, minus what they replace."""
         values = text = 0
         node: Any = self._root
         for part in parts:
-            if not isinstance(node, dict):  # a dictionary takes the place of nothing, or of a value
+            if not isinstance(node, dict):  # a dictionary replaces nothing, or a value
                 gone = size(node)
                 values, text, node = values + 1 - gone.values, text - gone.text, {}
             if part not in node:
@@ -181,7 +179,7 @@ class Parameters:
         return values - gone.values, text - gone.text
 
     def delete(self, key: str) -> None:
-        """Take a key away. KeyError when there is none."""
+        """Delete a key. KeyError when there is none."""
         if key == "/":
             self._root, self.values, self.text = {}, 1, 0
             return
@@ -195,7 +193,7 @@ class Parameters:
         self.values, self.text = self.values - gone.values, self.text - gone.text - len(last) - 1
 
     def names(self) -> list[str]:
-        """All keys with values that are no dictionaries, sorted."""
+        """All keys of leaf values, sorted."""
         found: list[str] = []
 
         def walk(value: Any, way: str) -> None:
@@ -235,7 +233,7 @@ class Master:
     Parameters
     ----------
     uri : str
-        Its address, as it tells it.
+        Its address, as reported by getUri.
     """
 
     def __init__(self, uri: str) -> None:
@@ -243,7 +241,7 @@ class Master:
         self.parameters = Parameters()
         self.notices: list[Notice] = []
         self.is_own: Callable[[str], bool] = lambda _uri: False
-        """Whether a node at an address is one of the program that this master is in: nobody else gets its name while it is there."""
+        """Whether the node at an address belongs to this process: its name cannot be taken over by others."""
         self._nodes: dict[str, str] = {}
         self._publishers: dict[str, dict[str, str]] = {}
         self._subscribers: dict[str, dict[str, str]] = {}
@@ -251,13 +249,13 @@ class Master:
         self._types: dict[str, str] = {}
         self._watchers: dict[str, dict[str, str]] = {}
         self._holdings: dict[str, int] = {}
-        """How much each node has registered …"""
+        """Number of registrations of each node …"""
         self._entries = 0
         """… and all of them together."""
 
     def call(self, method: str, args: tuple[Any, ...]) -> Answer:
         """Answer a call: [code, status, value]; −1 is a fault of the caller, 0 a failure, 1 success."""
-        if method == "system.multicall":  # how rospy takes back what it registered
+        if method == "system.multicall":  # used by rospy to unregister
             return self._multicall(args)
         try:
             arguments = api.checked(api.MASTER, method, args)
@@ -273,7 +271,7 @@ class Master:
         answers: Answer = []
         for one in listed:
             method, params = (one.get("methodName"), one.get("params")) if isinstance(one, dict) else (None, None)
-            if isinstance(method, str) and isinstance(params, list) and method not in _ALONE:
+            if isinstance(method, str) and isinstance(params, list) and method not in _NOT_IN_MULTICALL:
                 answers.append([self.call(method, tuple(params))])
             else:
                 answers.append(
@@ -281,8 +279,8 @@ class Master:
                 )
         return answers
 
-    def words(self, notice: Notice) -> tuple[Any, ...]:
-        """The arguments of a call that is to be made to a node, as things are now."""
+    def arguments(self, notice: Notice) -> tuple[Any, ...]:
+        """The arguments of a pending call, from the present state."""
         if notice.method == "publisherUpdate":
             return "/master", notice.about, list(self._publishers.get(notice.about, {}).values())
         if notice.method == "paramUpdate":
@@ -301,7 +299,7 @@ class Master:
         Raises
         ------
         PeerError
-            There are too many already.
+            There are too many.
         """
         entries = table.get(name, {})
         if caller not in entries and len(entries) >= MAX_OF_TOPIC:
@@ -310,7 +308,7 @@ class Master:
         table.setdefault(name, {})[caller] = uri
 
     def _take(self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str) -> bool:
-        """Undo that; whether it was so."""
+        """Unregister a node from a name; whether it was registered."""
         if table.get(name, {}).get(caller) != uri:
             return False
         del table[name][caller]
@@ -320,7 +318,7 @@ class Master:
         return True
 
     def _register(self, caller: str, uri: str, is_new: bool) -> None:
-        """A node is there, with one registration more if `is_new`."""
+        """Record a node's address, and one more registration if `is_new`."""
         old = self._nodes.get(caller)
         if is_new and self._entries >= MAX_ENTRIES:
             raise PeerError(f"no room: {MAX_ENTRIES} registrations are there already")
@@ -335,7 +333,7 @@ class Master:
         self._entries += is_new
 
     def _forget(self, caller: str) -> None:
-        """Take away all that a node has registered."""
+        """Remove all registrations of a node."""
         for table in (self._publishers, self._subscribers, self._watchers):
             for name in [n for n, entries in table.items() if caller in entries]:
                 del table[name][caller]
@@ -346,7 +344,7 @@ class Master:
         self._entries -= self._holdings.pop(caller, 0)
 
     def _release(self, caller: str) -> None:
-        """A node has one registration less; without any it is gone."""
+        """Count one registration less; a node without any is removed."""
         self._entries -= 1
         self._holdings[caller] -= 1
         if not self._holdings[caller]:
@@ -357,7 +355,7 @@ class Master:
         self.notices += [Notice(uri, "publisherUpdate", topic) for uri in self._subscribers.get(topic, {}).values()]
 
     def _tell_watchers(self, key: str) -> None:
-        """A parameter has changed: those who listen to it, to what is above it or to what is in it are to know."""
+        """Notify the subscribers of a changed parameter, of its parents and of its children."""
         for watched, nodes in self._watchers.items():
             above, below = f"{watched.rstrip('/')}/", f"{key.rstrip('/')}/"
             if f"{key}/".startswith(above) or watched.startswith(below):
@@ -375,7 +373,7 @@ class Master:
         return [1, f"registered [{caller}] as publisher of [{topic}]", list(self._subscribers.get(topic, {}).values())]
 
     def _know(self, topic: str, type_name: str) -> None:
-        """Keep the type of a topic, also when its last publisher has gone; of those that nobody has, not too many."""
+        """Remember the type of a topic, also after its last publisher has gone; unused ones are dropped beyond `MAX_TYPES`."""
         self._types[topic] = type_name
         if len(self._types) > MAX_TYPES:
             known = self._publishers.keys() | self._subscribers.keys()

@@ -1,4 +1,4 @@
-"""Connections that peers open to a node: a subscriber of a topic, or a client of a service (wiki.ros.org/ROS/TCPROS), without sockets."""
+"""TCPROS connections between publishers and subscribers, and of service clients (wiki.ros.org/ROS/TCPROS), sans-I/O."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from botyard.protocols.tcpros import api, wire
 
 ANY: Final = "*"
 MAX_PROBLEM: Final = 500
-"""So much is told of why a connection is refused, characters."""
+"""Longest reason of a refusal, characters."""
 
 
 class Offer(Protocol):
-    """A topic that is published, or a service that is served."""
+    """A published topic, or a service."""
 
     @property
     def name(self) -> str:
@@ -31,12 +31,12 @@ class Offer(Protocol):
 
     @property
     def md5(self) -> str:
-        """Sum of its definition."""
+        """MD5 sum of its definition."""
         ...
 
 
 class TopicOffer(Offer, Protocol):
-    """A topic that is published."""
+    """A published topic."""
 
     @property
     def definition(self) -> str:
@@ -50,13 +50,13 @@ class TopicOffer(Offer, Protocol):
 
     @property
     def queue(self) -> int:
-        """Messages that wait for a slow subscriber; more push the oldest out."""
+        """Queue length for a slow subscriber; the oldest messages are dropped."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """A subscriber is there."""
+    """Event: a subscriber has connected."""
 
     offer: TopicOffer
     caller: str
@@ -64,7 +64,7 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """A client calls a service with these bytes."""
+    """Event: a client calls a service with these bytes."""
 
     offer: Offer
     body: bytes
@@ -74,14 +74,14 @@ Event = Subscribed | Requested
 
 
 class Incoming:
-    """One connection to a node.
+    """One incoming connection of a node.
 
     Parameters
     ----------
     node : str
         Name of the node.
     topics, services : mapping
-        What it offers, by absolute name; looked at when the peer has said what it wants.
+        What the node offers, by absolute name; looked up when the peer's header has arrived.
     """
 
     def __init__(self, node: str, topics: Mapping[str, TopicOffer], services: Mapping[str, Offer]) -> None:
@@ -95,28 +95,28 @@ class Incoming:
         self.topic: TopicOffer | None = None
         self.service: Offer | None = None
         self.problem = ""
-        """Why the connection was refused or given up; it may be shown as it is."""
+        """Reason why the connection was refused or ended; escaped."""
         self.is_closing = False
-        """The connection ends when everything is written."""
+        """Close the connection when everything is written."""
 
     @property
     def caller(self) -> str:
-        """Name of the node at the other end, as it says; it may be shown as it is."""
+        """Caller id of the peer; escaped."""
         return shown((self.header or {}).get("callerid", "?"), api.MAX_NAME)
 
     @property
     def wants_no_delay(self) -> bool:
-        """The peer prefers small delays to few packets."""
+        """Whether the peer has requested TCP_NODELAY."""
         return (self.header or {}).get("tcp_nodelay") == "1"
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the peer has begun something that it has yet to end: its header, or a request."""
+        """Whether the peer's header or a request is incomplete (subject to a time-out)."""
         return self.header is None or (self.service is not None and not self._frames.is_empty)
 
     def receive_data(self, data: bytes) -> None:
-        """Bytes came from the peer."""
-        if self.is_closing or self.topic is not None:  # a subscriber has nothing more to say
+        """Feed bytes from the peer."""
+        if self.is_closing or self.topic is not None:  # a subscriber sends nothing after its header
             return
         self._frames.add(data)
         if self.header is not None:
@@ -124,11 +124,11 @@ class Incoming:
         try:
             body = self._frames.next()
             if body is not None:
-                self._greet(wire.decode_header(body))
+                self._handle_header(wire.decode_header(body))
         except PeerError as error:
             self._refuse(str(error))
 
-    def _greet(self, header: dict[str, str]) -> None:
+    def _handle_header(self, header: dict[str, str]) -> None:
         self.header = header
         if "service" in header:
             self._begin_service(header)
@@ -188,7 +188,7 @@ class Incoming:
         self._out += wire.encode_header({"error": self.problem}) if self.service is None else wire.failure(self.problem)
         self.is_closing = True
 
-    # -- what the server writes
+    # -- output
 
     def answer(self, body: bytes) -> None:
         """Answer the oldest request."""
@@ -196,7 +196,7 @@ class Incoming:
         self._after_answer()
 
     def fail(self, reason: str) -> None:
-        """Say that the oldest request failed."""
+        """Answer the oldest request with an error."""
         self._out += wire.failure(reason)
         self._after_answer()
 
@@ -205,13 +205,13 @@ class Incoming:
             self.is_closing = True
 
     def data_to_send(self) -> bytes:
-        """What is to be written; asked for once."""
+        """Bytes to be written; clears the queue."""
         data = bytes(self._out)
         self._out.clear()
         return data
 
     def next_event(self) -> Event | None:
-        """The next event, if there is one. A request is looked for only now: those that follow wait until somebody has time for them."""
+        """The next event, or None. Requests are parsed one by one on demand, so that further ones wait in the buffer (back-pressure)."""
         if self._subscribed is not None:
             event, self._subscribed = self._subscribed, None
             return event
@@ -226,7 +226,7 @@ class Incoming:
 
 
 def subscriber_header(node: str, topic: str, type_name: str, md5: str, definition: str) -> bytes:
-    """What a subscriber says first."""
+    """The connection header of a subscriber."""
     return wire.encode_header(
         {
             "callerid": node,
@@ -240,12 +240,12 @@ def subscriber_header(node: str, topic: str, type_name: str, md5: str, definitio
 
 
 class Subscription:
-    """A connection that a node opens to a publisher: messages come out.
+    """An outgoing connection of a node to a publisher: yields messages.
 
     Parameters
     ----------
     node, topic : str
-        Who wants what.
+        Names of node and topic.
     type_name, md5, definition : str
         Of the message.
     limit : int
@@ -258,22 +258,22 @@ class Subscription:
         self._md5 = md5
         self._topic = topic
         self._frames = wire.Frames(limit)
-        self.is_greeted = False
+        self.is_accepted = False
         self.caller = "?"
         self.hello = subscriber_header(node, topic, type_name, md5, definition)
 
     def receive_data(self, data: bytes) -> list[bytes]:
-        """Bytes came from the publisher: the messages that they complete.
+        """Feed bytes from the publisher; returns the messages that they complete.
 
         Raises
         ------
         PeerError
-            The publisher refuses, or what it says makes no sense.
+            The publisher refuses, or its bytes are invalid.
         """
         messages = self._frames.receive(data)
-        if messages and not self.is_greeted:
+        if messages and not self.is_accepted:
             header = wire.decode_header(messages.pop(0))
-            self.is_greeted = True
+            self.is_accepted = True
             if "error" in header:
                 raise PeerError(f"topic {self._topic}: the publisher refuses: {shown(header['error'], MAX_PROBLEM)}")
             if header.get("md5sum", ANY) not in (ANY, self._md5):

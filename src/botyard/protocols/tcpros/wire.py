@@ -1,4 +1,4 @@
-"""TCPROS on the wire: connection headers and frames (wiki.ros.org/ROS/TCPROS, wiki.ros.org/ROS/Connection Header).
+"""The TCPROS wire format: connection headers and frames (wiki.ros.org/ROS/TCPROS, wiki.ros.org/ROS/Connection Header).
 
 Everything is little-endian. A connection begins with a header in each direction: its length (4 bytes), then fields, each with its length
 (4 bytes) and ``name=value``. Then messages follow, each with its length. Before a service's answer stands 1, or 0 and then an error text.
@@ -33,7 +33,7 @@ def decode_header(body: bytes) -> dict[str, str]:
     Raises
     ------
     PeerError
-        A field that stands out, or has no "="; too many fields.
+        A field exceeds the header, or has no "="; too many fields.
     """
     fields: dict[str, str] = {}
     at = 0
@@ -43,7 +43,7 @@ def decode_header(body: bytes) -> dict[str, str]:
         (size,) = _LENGTH.unpack_from(body, at)
         at += 4
         if at + size > len(body):
-            raise PeerError(f"connection header: a field of {size} bytes at byte {at} stands out")
+            raise PeerError(f"connection header: a field of {size} bytes at byte {at} exceeds it")
         if len(fields) >= MAX_FIELDS:
             raise PeerError(f"connection header: more than {MAX_FIELDS} fields")
         name, equals, value = body[at : at + size].partition(b"=")
@@ -70,9 +70,9 @@ def failure(reason: str) -> bytes:
 
 
 class Frames:
-    """Cuts a stream into frames; the result does not depend on how the stream is cut into pieces.
+    """Incremental parser of a stream into frames; the result does not depend on how the stream is split.
 
-    No more is kept than has come: a length is only a promise.
+    Memory is allocated for received bytes only, not for announced lengths.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ class Frames:
         self._first = True
 
     def add(self, data: bytes) -> None:
-        """Take bytes."""
+        """Feed bytes."""
         self._buffer += data
 
     @property
     def is_empty(self) -> bool:
-        """Whether no frame has begun."""
+        """Whether no frame is partly received."""
         return not self._buffer
 
     def next(self) -> bytes | None:
@@ -100,7 +100,7 @@ class Frames:
         Raises
         ------
         PeerError
-            A length that no header or message has; nothing of the stream can be understood from then on.
+            The frame's length exceeds the limit; the stream cannot be parsed any further.
         """
         if len(self._buffer) < 4:
             return None
@@ -116,7 +116,7 @@ class Frames:
         return body
 
     def receive(self, data: bytes) -> list[bytes]:
-        """Take bytes, return the bodies that they complete.
+        """Feed bytes; returns the bodies that they complete.
 
         Raises
         ------

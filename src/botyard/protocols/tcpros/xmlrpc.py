@@ -1,8 +1,8 @@
-"""XML-RPC documents, as ROS's master and nodes exchange them: bytes to calls and values and back (xmlrpc.com/spec).
+"""Parsing and encoding of XML-RPC documents, as ROS's master and nodes exchange them (xmlrpc.com/spec).
 
-A document is read while its bytes come, so that a long one costs a little at a time, and every limit is checked before memory is taken:
-its length, how many values it has, how deeply they lie in each other. What can be read can be said again: whole numbers have 32 bits,
-and text holds only what XML can. Document types and entities of one's own are refused: they make a small document a huge one.
+Documents are parsed incrementally, so that a long one costs little at a time, and limits of length, values and nesting are checked before
+memory is allocated. Every parsed value can be encoded again: integers have 32 bits, and text holds valid XML characters only. Document
+types and custom entities are refused (entity expansion attacks).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from botyard.names import shown
 MAX_BODY: Final = 4 << 20
 """Longest document, bytes."""
 MAX_VALUES: Final = 20_000
-"""Values of a document, those inside of others counted too."""
+"""Values of a document, nested ones included."""
 MAX_DEPTH: Final = 32
-"""So many arrays and structures lie in each other, at most."""
+"""Nesting depth of arrays and structures."""
 MAX_MARKUP: Final = 4096
 """Longest tag, comment or instruction, bytes: the longest tag of the format has 20."""
 MAX_NAME: Final = 256
 """Longest name of a method or of a member, characters."""
-PIECE: Final = 256
-"""Values that are said at a time."""
+VALUES_PER_PIECE: Final = 256
+"""Values that are encoded at a time."""
 _LONG: Final = 2**31
 _SCALARS: Final = frozenset(
     ["i4", "int", "i8", "boolean", "string", "double", "dateTime.iso8601", "base64", "nil"]
@@ -42,23 +42,23 @@ _INSIDE: Final[dict[str, frozenset[str]]] = {
     "struct": frozenset(["member"]), "member": frozenset(["name", "value"]),
 }  # fmt: skip
 _WITH_TEXT: Final = _SCALARS | {"methodName", "name", "value"}
-_ROOM: Final = {"params": MAX_BODY, "data": MAX_BODY, "struct": MAX_BODY, "methodCall": 2, "member": 2}
-"""So many elements stand in one; in others there is one."""
+_MAX_CHILDREN: Final = {"params": MAX_BODY, "data": MAX_BODY, "struct": MAX_BODY, "methodCall": 2, "member": 2}
+"""Maximum of child elements; 1 for elements that are not listed."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,12}\Z")
 _REAL: Final = re.compile(
     r"[+-]?(inf(inity)?|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)\Z", re.IGNORECASE
 )
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML document can hold (XML 1.0 §2.2)."""
+"""Characters that XML cannot represent (XML 1.0 §2.2)."""
 
 
 class Document(NamedTuple):
-    """What was read.
+    """A parsed document.
 
     Attributes
     ----------
     method : str or None
-        Name of the method that is called; None: it is a response.
+        Name of the called method; None: it is a response.
     values : tuple
         Arguments of the call; the one value of a response. Each is None, a bool, an int of 32 bits, a float, str, bytes or datetime, a
         list of values, or a dict of them by str.
@@ -69,7 +69,7 @@ class Document(NamedTuple):
 
 
 class _Element:
-    """An element that is being read: its tag, its text, and the values or parts inside."""
+    """An open element: its tag, its text, and its parsed children."""
 
     __slots__ = ("inside", "tag", "text")
 
@@ -80,7 +80,7 @@ class _Element:
 
 
 class Reader:
-    """Reads one document.
+    """Incremental parser of one document.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Reader:
         self._length = self._values = self._depth = 0
         self._stack = [_Element("")]
         self._done: Document | None = None
-        parser = self._parser = expat.ParserCreate("utf-8")  # whatever it says of itself: ROS speaks nothing else
+        parser = self._parser = expat.ParserCreate("utf-8")  # overrides the declared encoding: ROS uses UTF-8 only
         parser.buffer_text = True
         parser.buffer_size = 1 << 16
         parser.StartElementHandler = self._start
@@ -102,7 +102,7 @@ class Reader:
         parser.StartDoctypeDeclHandler = self._doctype
 
     def feed(self, data: bytes) -> None:
-        """Take bytes.
+        """Feed bytes.
 
         Raises
         ------
@@ -117,7 +117,7 @@ class Reader:
             raise PeerError(f"XML-RPC: a tag of more than {MAX_MARKUP} bytes")
 
     def finish(self) -> Document:
-        """The document, of which all bytes are there now.
+        """End of input: the parsed document.
 
         Raises
         ------
@@ -134,10 +134,10 @@ class Reader:
             self._parser.Parse(data, last)
         except expat.ExpatError as error:
             raise PeerError(f"not XML-RPC: {error}") from None
-        except (ValueError, LookupError) as error:  # what no handler of ours expects
+        except (ValueError, LookupError) as error:  # from a handler: an invalid value
             raise PeerError(f"not XML-RPC: {shown(error, 200)}") from None
 
-    # -- what the parser tells
+    # -- handlers of the XML parser
 
     def _doctype(self, *_: object) -> None:
         raise PeerError("XML-RPC: a document type is not taken: entities could make a small document huge")
@@ -146,7 +146,7 @@ class Reader:
         above = self._stack[-1]
         if tag not in _INSIDE.get(above.tag, ()):
             raise PeerError(f"XML-RPC: <{shown(tag)}> in <{above.tag or 'document'}>")
-        if len(above.inside) >= _ROOM.get(above.tag, 1):
+        if len(above.inside) >= _MAX_CHILDREN.get(above.tag, 1):
             raise PeerError(f"XML-RPC: too much in <{above.tag or 'document'}>")
         if tag == "value":
             self._values += 1
@@ -172,7 +172,7 @@ class Reader:
             self._done = self._stack[0].inside[0]
 
 
-# -- what each element says
+# -- conversion of elements
 
 
 def _only(element: _Element, what: str) -> Any:
@@ -272,16 +272,16 @@ _MADE: Final[dict[str, Callable[[_Element], Any]]] = {
 }  # fmt: skip
 
 
-# -- saying values
+# -- encoding
 
 
-def _said(text: str) -> str:
-    """Text as it stands in a document; what XML cannot hold is left out."""
+def _escaped(text: str) -> str:
+    """Text escaped for XML; characters that XML cannot represent are left out."""
     return escape(text if text.isprintable() else _NOT_XML.sub("", text))
 
 
 def pieces(value: Any) -> Iterator[str]:
-    """A value as XML, in pieces of about `PIECE` values, so that whoever says a long one can do other things in between.
+    """Encode a value as XML, in pieces of about `VALUES_PER_PIECE` values, so that a server can do other work in between.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def pieces(value: Any) -> Iterator[str]:
         if kind is _Raw:
             out.append(one.text)
         elif kind is str:
-            out.append(f"<value><string>{_said(one)}</string></value>")
+            out.append(f"<value><string>{_escaped(one)}</string></value>")
         elif kind is bool:
             out.append(f"<value><boolean>{one:d}</boolean></value>")
         elif kind is int:
@@ -315,7 +315,7 @@ def pieces(value: Any) -> Iterator[str]:
             for key, inner in reversed(one.items()):
                 if not isinstance(key, str):
                     raise PeerError(f"XML-RPC has only text for names of members, not {key!r}")
-                todo += (_MEMBER_END, inner, _Raw(f"<member><name>{_said(key)}</name>"))
+                todo += (_MEMBER_END, inner, _Raw(f"<member><name>{_escaped(key)}</name>"))
         elif one is None:
             out.append("<value><nil/></value>")
         elif kind is bytes:
@@ -324,7 +324,7 @@ def pieces(value: Any) -> Iterator[str]:
             out.append(f"<value><dateTime.iso8601>{one:%Y%m%dT%H:%M:%S}</dateTime.iso8601></value>")
         else:
             raise PeerError(f"XML-RPC has no values of the type {kind.__name__}")
-        if len(out) >= PIECE:
+        if len(out) >= VALUES_PER_PIECE:
             yield "".join(out)
             out.clear()
     yield "".join(out)
@@ -343,14 +343,14 @@ _HEAD: Final = "<?xml version='1.0'?>\n"
 
 
 def response(value: Any) -> Iterator[str]:
-    """A response, in pieces, see `pieces`."""
+    """Encode a response, in pieces, see `pieces`."""
     yield f"{_HEAD}<methodResponse>\n<params>\n<param>\n"
     yield from pieces(value)
     yield "\n</param>\n</params>\n</methodResponse>\n"
 
 
 def encode_call(method: str, args: tuple[Any, ...]) -> bytes:
-    """A call.
+    """Encode a call.
 
     Raises
     ------
@@ -358,7 +358,7 @@ def encode_call(method: str, args: tuple[Any, ...]) -> bytes:
         XML-RPC has no such values.
     """
     params = "".join(f"<param>\n{''.join(pieces(a))}</param>\n" for a in args)
-    return f"{_HEAD}<methodCall>\n<methodName>{_said(method)}</methodName>\n<params>\n{params}</params>\n</methodCall>\n".encode()
+    return f"{_HEAD}<methodCall>\n<methodName>{_escaped(method)}</methodName>\n<params>\n{params}</params>\n</methodCall>\n".encode()
 
 
 __all__ = ["MAX_BODY", "MAX_DEPTH", "MAX_VALUES", "Document", "Reader", "encode_call", "pieces", "response"]

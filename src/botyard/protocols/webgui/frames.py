@@ -1,4 +1,4 @@
-"""Binary frames and maps of the page (layout after reference webgui.md §4): columns that a browser takes as typed arrays, without a copy.
+"""Binary frames and maps of the page (layout after reference webgui.md §4): columns that a browser maps to typed arrays without a copy.
 
 A frame is a header of 48 bytes and blocks. Everything is little-endian, every block begins on a multiple of 4 bytes.
 
@@ -43,7 +43,7 @@ PAUSED: Final = 1
 FASTEST: Final = 2
 
 NO_READING: Final = 0xFFFE
-"""A range that is not a number."""
+"""Code of a range that is NaN."""
 
 
 class Block(IntEnum):
@@ -51,14 +51,14 @@ class Block(IntEnum):
 
     POSE = 1  # f32 x, y, th of each body
     STATE = 2  # u8 of each body, `Bit`s
-    ODOMETRY = 3  # f32 x, y, th of each robot: where in the world its odometry believes it to be
+    ODOMETRY = 3  # f32 x, y, th of each robot: its pose in the world by odometry
     VELOCITY = 4  # f32 forward, left, turn of each robot
     READINGS = 5  # of one group of sensors: u32 row of each sensor's robot, then u16 ranges of each sensor, in units of the group
     BRIGHT = 6  # of the same group: u32 places, in the ranges of the block before, of what reflects brightly
 
 
 class Bit(IntEnum):
-    """What the byte of a body in `Block.STATE` says."""
+    """Bits of a body's byte in `Block.STATE`."""
 
     STALLED = 1
     MOTORS = 2
@@ -69,7 +69,7 @@ class Bit(IntEnum):
 
 
 class Header(NamedTuple):
-    """What a frame says of the whole world; see the module for units."""
+    """Header of a frame; see the module for units."""
 
     schema: int
     flags: int
@@ -82,11 +82,11 @@ class Header(NamedTuple):
 
 
 Column = tuple[Block, int, int, Sequence[NDArray[Any]]]
-"""Kind, group, rows and the arrays of a block, which are put one behind the other."""
+"""Kind, group, rows and arrays of a block; the arrays are concatenated."""
 
 
 def encode(header: Header, columns: Sequence[Column]) -> bytes:
-    """A frame."""
+    """Encode a frame."""
     h = header
     parts: list[bytes | memoryview] = [
         HEADER.pack(
@@ -103,7 +103,7 @@ def encode(header: Header, columns: Sequence[Column]) -> bytes:
 
 
 def decode(frame: bytes) -> tuple[Header, list[tuple[Block, int, int, bytes]]]:
-    """The header of a frame, and kind, group, rows and payload of each block.
+    """Decode a frame: its header, and kind, group, rows and payload of each block.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def to_units(ranges: NDArray[np.float64], unit: float) -> NDArray[np.uint16]:
     scaled = np.multiply(ranges, 1.0 / unit, dtype=np.float32, casting="same_kind")  # 24 bits are enough for 16
     scaled += np.float32(0.5)
     low, high = (scaled.min(), scaled.max()) if scaled.size else (0.0, 0.0)
-    if not (low >= 0.0 and high < NO_READING):  # never so for what a sensor measured
+    if not (low >= 0.0 and high < NO_READING):  # slow path: never taken for readings of sensors
         np.clip(scaled, 0.0, NO_READING - 0.5, out=scaled)
         scaled[np.isnan(scaled)] = NO_READING
     return scaled.astype(np.uint16)
