@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _is_numpys(value: object, *names: str) -> bool:
-    """Whether it is of one of these types of NumPy, which is not loaded for that: whoever has such a value has done so."""
+    """Whether a value is an instance of one of these NumPy types. NumPy is not imported for it: without it there are no such values."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, tuple(getattr(numpy, name) for name in names))
 

@@ -30,9 +30,9 @@ class Watch:
     Attributes
     ----------
     always : bool
-            Report also where stderr is neither a terminal nor a notebook, as plain lines (for the command line).
-        unwritable_cache : str
-            The cache folder, if compiled code cannot be written to it.
+        Report also where stderr is neither a terminal nor a notebook, as plain lines (for the command line).
+    unwritable_cache : str
+        The cache folder, if compiled code cannot be written to it.
     count : int
         Kernels that were compiled in this process.
     on_first : callable

@@ -49,7 +49,7 @@ class BotyardError(Exception):
 
 
 class KernelsError(BotyardError):
-    """There are no compiled kernels for this machine, and nothing that compiles them."""
+    """No compiled kernels exist for this machine, and no compiler is installed."""
 
 
 class FormatError(BotyardError):

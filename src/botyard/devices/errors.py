@@ -29,9 +29,9 @@ class NormalErrorsSpec(DeviceSpec):
     range_bias : float
         Mean error of ranges, m.
     range_deviation : float
-            Standard deviation of ranges, m.
-        range_share : float
-            Increase of that deviation for each m of range.
+        Standard deviation of ranges, m.
+    range_share : float
+        Increase of that deviation for each m of range.
     bearing_deviation : float
         Standard deviation of bearings, rad; for devices that report bearings, not for lasers.
     """

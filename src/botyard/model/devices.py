@@ -387,23 +387,23 @@ def register(device: Device[Any, Any]) -> None:
 
 def device_names() -> tuple[str, ...]:
     """Names of all kinds of devices, sorted."""
-    return tuple(sorted({*_KNOWN, *_OURS, *_installed()}))
+    return tuple(sorted({*_KNOWN, *_BUILT_IN_NAMES, *_installed()}))
 
 
 def is_device(name: str) -> bool:
     """Whether there is a kind of device of a name; it is not loaded."""
-    return name in _KNOWN or name in _OURS or name in _installed()
+    return name in _KNOWN or name in _BUILT_IN_NAMES or name in _installed()
 
 
-_OURS: Final = frozenset(entry.name for entry in BUILT_IN)
+_BUILT_IN_NAMES: Final = frozenset(entry.name for entry in BUILT_IN)
 
 
 def _installed() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """What packages offer, by name. Looking through them takes milliseconds: it is done anew when a folder of the path changes."""
-    return _entries_of(tuple((folder, _changed(folder)) for folder in sys.path))
+    """Entry points of installed packages, by name. The scan takes milliseconds: it is cached until a folder of `sys.path` changes."""
+    return _entries_of(tuple((folder, _modified_ns(folder)) for folder in sys.path))
 
 
-def _changed(folder: str) -> int:
+def _modified_ns(folder: str) -> int:
     try:
         return os.stat(folder or ".").st_mtime_ns
     except (OSError, ValueError):

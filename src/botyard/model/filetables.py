@@ -26,7 +26,7 @@ from botyard.names import shown
 from botyard.units import deg, from_deg, wrap_angle
 
 MAX_NUMBER: Final = 1e15
-"""No number in a file is larger: nothing in the world is, and states hold no larger ones (`botyard.engine.tables.LARGEST`)."""
+"""Largest magnitude of a number in a file: states hold no larger ones either (`botyard.engine.tables.LARGEST`)."""
 
 S = TypeVar("S")
 Triple = tuple[float, float, float]
@@ -102,9 +102,9 @@ def checked(raw: object, kind: type[S], known: Callable[[], Iterable[str]] = tup
 
 
 def _check_numbers(value: object, where: str = "") -> None:
-    """Raise TableError for the first number in a structure that is none, infinite or beyond `MAX_NUMBER`.
+    """Raise TableError for the first number in a structure that is NaN, infinite or beyond `MAX_NUMBER`.
 
-    Not in mappings: who reads what is in them checks it as a structure of its own.
+    Mappings are not searched: their values are converted, and checked, as structures of their own.
     """
     if isinstance(value, (int, float)):
         if not -MAX_NUMBER <= value <= MAX_NUMBER:

@@ -31,7 +31,7 @@ def _builtin(folder: str) -> dict[str, str]:
 
 
 MAX_KEY_PARTS: Final = 100
-"""Most parts, with dots between, of a key of a TOML file."""
+"""Maximum number of parts of a dotted key in a TOML file."""
 
 
 @cache
@@ -49,7 +49,7 @@ _LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{M
 
 
 def _parse_toml(text: str, name: str) -> dict[str, Any]:
-    if _LONG_KEY.search(text):  # the time that reading one takes grows with the square of its parts
+    if _LONG_KEY.search(text):  # parsing time is quadratic in the number of parts
         raise ModelError(f"{name}: expected keys of at most {MAX_KEY_PARTS} parts, found a longer one")
     try:
         return tomllib.loads(text)

@@ -1,9 +1,9 @@
-"""Fatal signals (a fault in compiled code) end the program with a status of ours, and leave a copy of the log (CRS-001, EXIT-012).
+"""Handler of fatal signals (a fault in compiled code): copies the log, exits with a documented status (CRS-001, EXIT-012).
 
-Python cannot do that: when such a signal comes, no Python code can run any more, and `faulthandler` writes its traces and lets the process
-die of the signal. So the handler is machine code, a few dozen instructions. It stands in the library that comes with the package
-(`botyard.native.shipped`); where there is none, LLVM makes it when the program starts. It calls only what POSIX allows in a handler: open,
-read, write, _exit. `faulthandler`, enabled afterwards, hands on to it, because it takes what it finds for the handler before it.
+A Python signal handler cannot do that: no Python code runs after such a signal, and `faulthandler` writes tracebacks and lets the signal
+kill the process. So the handler is machine code, a few dozen instructions. It is part of the library shipped with the package
+(`botyard.native.shipped`); without that, LLVM compiles it at program start. It calls only async-signal-safe functions: open, read, write,
+_exit. `faulthandler`, enabled afterwards, chains to it as the previously installed handler.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from botyard.native.shipped import library
 SIGNALS: Final = tuple(
     getattr(signal, n) for n in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT") if hasattr(signal, n)
 )
-"""Those that `faulthandler` knows."""
+"""Signals that are handled: the same as by `faulthandler`."""
 _BLOCK: Final = 65536
-"""Bytes that are copied at a time."""
+"""Size of the copy buffer, bytes."""
 WORDS: Final = (
     "open", "read", "write", "_exit", "log", "copy", "read_flags", "write_flags", "block", "block_size", "message", "message_size",
     "status",
 )  # fmt: skip
-"""What the handler is told, each a word of 64 bits: addresses of functions and of texts, flags, sizes; `log` is 0 where there is none."""
+"""Parameters of the handler, 64 bits each: addresses of functions and of texts, flags, sizes; `log` is 0 without a log file."""
 
 
 def _load(word: str) -> str:
@@ -67,38 +67,38 @@ keep:
   %kept = call i64 %do_write(i32 %target, ptr %bytes, i64 %count)
   br label %again
 leave:
-  %said = call i64 %do_write(i32 2, ptr %text, i64 %message_size)
+  %written = call i64 %do_write(i32 2, ptr %text, i64 %message_size)
   call void %do_exit(i32 %code)
   unreachable
 }}
 """
-"""``void botyard_fatal_handler(int number)``, and the words that it is told; for LLVM."""
+"""LLVM assembly of ``void botyard_fatal_handler(int number)`` and of the array of its parameters."""
 
 
 def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], None]:
-    """From now on, end with `status` at a fatal signal, and copy the log file to ``FILE-crash`` before.
+    """Install the handler: at a fatal signal copy the log file to ``FILE-crash``, then exit with `status`.
 
     Parameters
     ----------
     status : int
         Exit status, 0 … 255.
     log_file : str, optional
-        The log file. Its name is looked up when the signal comes, as it is begun anew now and then.
+        The log file. It is opened by name when the signal arrives, because logs are rotated.
 
     Returns
     -------
     callable
-        Restores what was before. Does nothing where the system has no POSIX signals, or where there is neither the library nor LLVM.
+        Restores the previous handlers. Nothing is installed where the system has no POSIX signals, or without both library and LLVM.
     """
     code = _code() if os.name == "posix" else None
     if code is None:
         return lambda: None
     words, handler, keep = code
     system = ctypes.CDLL(None)
-    told: dict[str, Any] = {name: getattr(system, name) for name in ("open", "read", "write", "_exit")}
+    parameters: dict[str, Any] = {name: getattr(system, name) for name in ("open", "read", "write", "_exit")}
     if log_file is not None:
         safe = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        told |= {
+        parameters |= {
             "log": ctypes.create_string_buffer(os.fsencode(os.path.abspath(log_file))),
             "copy": ctypes.create_string_buffer(os.fsencode(os.path.abspath(log_file) + "-crash")),
             "read_flags": os.O_RDONLY | safe,
@@ -106,15 +106,15 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
             "block": ctypes.create_string_buffer(_BLOCK),
             "block_size": _BLOCK,
         }
-    message = _last_words(log_file).encode()
-    told |= {"message": ctypes.create_string_buffer(message), "message_size": len(message), "status": status}
+    message = _message(log_file).encode()
+    parameters |= {"message": ctypes.create_string_buffer(message), "message_size": len(message), "status": status}
     for k, name in enumerate(WORDS):
-        value = told.get(name, 0)
+        value = parameters.get(name, 0)
         words[k] = value if isinstance(value, int) else ctypes.cast(value, ctypes.c_void_p).value or 0
     system.signal.restype = ctypes.c_void_p
     system.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
     before = {number: system.signal(number, handler) for number in SIGNALS}
-    keep += [told]
+    keep += [parameters]
 
     def restore() -> None:
         for number, old in before.items():
@@ -125,7 +125,7 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
 
 
 def _code() -> tuple[Any, int, list[Any]] | None:
-    """The words that the handler reads, its address, and what must live as long."""
+    """The parameter array of the handler, its address, and the objects that must stay alive with it."""
     kind = ctypes.c_int64 * len(WORDS)
     shipped = library().code if mode() in ("auto", "native") else None
     if shipped is not None:
@@ -146,7 +146,7 @@ def _code() -> tuple[Any, int, list[Any]] | None:
     return words, engine.get_function_address("botyard_fatal_handler"), [engine]
 
 
-def _last_words(log_file: str | None) -> str:
+def _message(log_file: str | None) -> str:
     kept = f"; the log is kept as {escaped(log_file)}-crash" if log_file is not None else ""
     return f"botyard: error: a fatal signal in compiled code{kept}\n"
 
