@@ -72,7 +72,7 @@ def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
         odd = (quarter & 1).astype(np.bool_)
         c, s = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
         c, s = np.where((quarter + 1) & 2, -c, c), np.where(quarter & 2, -s, s)
-    for at in zip(*np.nonzero(rare), strict=True):
+    for at in map(tuple, np.argwhere(rare)):
         c[at], s[at] = one.cosine_sine(float(x[at]))
     return c, s
 
@@ -98,7 +98,7 @@ def atan2(y: ArrayLike, x: ArrayLike) -> F8:
         z = _atan_of_size(np.divide(size_y, size_x, out=np.zeros(xs.shape), where=plain))
         z = np.where(xs < 0.0, PI - (z - PI_LOW), z)
     z = np.where(ys < 0.0, -z, z)
-    for at in zip(*np.nonzero(~plain), strict=True):
+    for at in map(tuple, np.argwhere(~plain)):
         z[at] = one.atan2(float(ys[at]), float(xs[at]))
     return z
 
@@ -119,8 +119,10 @@ def hypot(x: ArrayLike, y: ArrayLike) -> F8:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         size = np.abs(xs) + np.abs(ys)
         lengths = np.asarray(np.sqrt(xs * xs + ys * ys))
-    for at in zip(*np.nonzero(~((size > 1e-140) & (size < 1e150))), strict=True):
-        lengths[at] = one.hypot(float(xs[at]), float(ys[at]))
+    plain = (size > 1e-140) & (size < 1e150)
+    if not plain.all():
+        for at in map(tuple, np.argwhere(~plain)):
+            lengths[at] = one.hypot(float(xs[at]), float(ys[at]))
     return lengths
 
 
