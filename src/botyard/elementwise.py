@@ -33,15 +33,13 @@ from botyard.elementary import (
     TO_WHOLE,
     TWO_BY_PI,
     atan_series,
-    cosine_near_zero,
-    sine_near_zero,
 )  # fmt: skip
 
 F8 = NDArray[np.float64]
 
 SHORT: Final = 24
 """Arrays up to this length are done number by number."""
-_near_zero: Final[tuple[Any, Any]] = (cosine_near_zero, sine_near_zero)
+_near_zero: Final[Any] = one.near_zero
 _series: Final[Any] = atan_series
 _PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]] = (
     (0.4375, 0.6875, ATAN_HALF, ATAN_HALF_LOW, lambda v: (2.0 * v - 1.0) / (2.0 + v)),
@@ -66,8 +64,9 @@ def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
         w = quarters * HALF_PI_1_REST
         r = t - w
         rest = (t - r) - w
-        rare = ~small | (np.abs(r) < np.abs(quarters) * CANCELLED)
-        cosine, sine = (near_zero(r, rest) for near_zero in _near_zero)
+        lost = quarters * CANCELLED
+        rare = ~small | (r * r < lost * lost)
+        cosine, sine = _near_zero(r, rest)
         quarter = quarters.astype(np.int64)
         odd = (quarter & 1).astype(np.bool_)
         c, s = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
@@ -126,9 +125,19 @@ def hypot(x: ArrayLike, y: ArrayLike) -> F8:
     return lengths
 
 
+def interpolate(x: ArrayLike, xs: F8, ys: F8) -> F8:
+    """`numpy.interp`, which some processors carry out with one rounding less: values at `x` between points of increasing `xs`."""
+    at = np.asarray(x, np.float64)
+    k = np.clip(np.searchsorted(xs, at, side="right") - 1, 0, len(xs) - 2)
+    width = xs[k + 1] - xs[k]
+    share = np.divide(at - xs[k], width, out=np.zeros(at.shape), where=width > 0.0)
+    inside = ys[k] + share * (ys[k + 1] - ys[k])
+    return np.where(at <= xs[0], ys[0], np.where(at >= xs[-1], ys[-1], inside))
+
+
 def _each(function: Callable[..., float], *arrays: F8) -> F8:
     found = [function(*numbers) for numbers in zip(*(a.ravel().tolist() for a in arrays), strict=True)]
     return np.array(found, np.float64).reshape(arrays[0].shape)
 
 
-__all__ = ["atan2", "cos", "cosine_sine", "hypot", "sin"]
+__all__ = ["atan2", "cos", "cosine_sine", "hypot", "interpolate", "sin"]

@@ -1,14 +1,15 @@
 """SE(2): poses in the plane and what one does with them (REP-103: x forward, y left, angles counter-clockwise).
 
 A pose ``(x, y, th)`` is the transform ``T_a_b`` that takes coordinates in frame *b* to frame *a*: metres, metres, radians.
-Plain floats and tuples, no arrays: the engine's kernels have their own compiled versions. A leaf: imports only `units`.
+Plain floats and tuples, no arrays: the engine's kernels have their own compiled versions. A leaf: imports only `units` and `elementary`.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from botyard.elementary import atan2, cosine_sine, hypot, tan
 from botyard.units import wrap_angle
 
 Outline = tuple[tuple[float, float], ...]
@@ -67,18 +68,23 @@ IDENTITY = Pose(0.0, 0.0, 0.0)
 
 def yaw_of_quaternion(x: float, y: float, z: float, w: float) -> float:
     """Yaw of a unit quaternion, rad: the heading that its x axis has in the plane (Diebel, Representing Attitude, 2006, eq. 290)."""
-    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+    return atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+def distance(a: Sequence[float], b: Sequence[float]) -> float:
+    """Distance of two points, or of the places of two poses, m: of each the first two numbers are taken."""
+    return hypot(a[0] - b[0], a[1] - b[1])
 
 
 def compose(a: Pose, b: Pose) -> Pose:
     """The transform "first `b`, then `a`": ``T_a_c = compose(T_a_b, T_b_c)``."""
-    c, s = math.cos(a.th), math.sin(a.th)
+    c, s = cosine_sine(a.th)
     return Pose(a.x + c * b.x - s * b.y, a.y + s * b.x + c * b.y, wrap_angle(a.th + b.th))
 
 
 def inverse(a: Pose) -> Pose:
     """The transform that undoes `a`."""
-    c, s = math.cos(a.th), math.sin(a.th)
+    c, s = cosine_sine(a.th)
     return Pose(-c * a.x - s * a.y, s * a.x - c * a.y, wrap_angle(-a.th))
 
 
@@ -89,7 +95,7 @@ def relative(a: Pose, b: Pose) -> Pose:
 
 def transform_point(a: Pose, x: float, y: float) -> tuple[float, float]:
     """Take the point (`x`, `y`) of the frame of `a` to the frame in which `a` is given; metres."""
-    c, s = math.cos(a.th), math.sin(a.th)
+    c, s = cosine_sine(a.th)
     return a.x + c * x - s * y, a.y + s * x + c * y
 
 
@@ -99,7 +105,7 @@ def log(pose: Pose) -> Twist:
     The logarithm of SE(2) (Lynch & Park, *Modern Robotics*, 2017, §3.3).
     """
     half = pose.th / 2.0
-    cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / math.tan(half)
+    cot = 1.0 - half * half / 3.0 if abs(half) < 1e-4 else half / tan(half)
     return Twist(cot * pose.x + half * pose.y, cot * pose.y - half * pose.x, pose.th)
 
 
@@ -114,5 +120,6 @@ def exp(twist: Twist, dt: float = 1.0) -> Pose:
         # second-order series: the error is below 1e-18 of the path
         sinc, cosc = 1.0 - dth * dth / 6.0, 0.5 * dth
     else:
-        sinc, cosc = math.sin(dth) / dth, (1.0 - math.cos(dth)) / dth
+        c, s = cosine_sine(dth)
+        sinc, cosc = s / dth, (1.0 - c) / dth
     return Pose(sinc * dx - cosc * dy, cosc * dx + sinc * dy, wrap_angle(dth))

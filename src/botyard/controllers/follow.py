@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from botyard.controllers.steering import halt, steer
 from botyard.errors import WorldError, did_you_mean
+from botyard.geometry import distance
 from botyard.sim.simulation import Robot
 
 
@@ -45,7 +45,7 @@ class Follow:
             halt(robot)
             return
         pose, goal = robot.truth, ahead.truth
-        gap = math.dist(pose[:2], goal[:2]) - self._distance
+        gap = distance(pose, goal) - self._distance
         if gap <= 0.0:
             halt(robot)
             return
@@ -53,7 +53,7 @@ class Follow:
 
     def _nearest(self) -> str:
         pose, robots = self._robot.truth, self._robot.simulation.robots
-        away = {n: math.dist(pose[:2], r.truth[:2]) for n, r in robots.items() if r is not self._robot and r.spec.drive}
+        away = {n: distance(pose, r.truth) for n, r in robots.items() if r is not self._robot and r.spec.drive}
         return min(away, key=lambda n: (away[n], n)) if away else ""
 
     def check(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from botyard.elementary import atan2, cos, cosine_sine, hypot
 from botyard.model.robot import Drive
 from botyard.sim.simulation import Robot
 
@@ -18,18 +19,20 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
     """
     pose, dt = robot.truth, robot.simulation.dt
     dx, dy = x - pose.x, y - pose.y
-    distance = math.hypot(dx, dy)
-    bearing = math.remainder(math.atan2(dy, dx) - pose.th, 2.0 * math.pi) if distance > 1e-6 else 0.0
+    distance = hypot(dx, dy)
+    bearing = math.remainder(atan2(dy, dx) - pose.th, 2.0 * math.pi) if distance > 1e-6 else 0.0
     top = robot.spec.limits.max_speed
     w = max(-top.a, min(top.a, HEADING_GAIN * bearing))
     if robot.spec.drive is Drive.OMNI:
         v = min(speed, top.x, distance / dt)
         # the body turns during the step: aim with the heading of its middle
         half = bearing - w * dt / 2.0
-        robot.command(v=v * math.cos(half), vy=v * math.sin(half), w=w)
+        c, s = cosine_sine(half)
+        robot.command(v=v * c, vy=v * s, w=w)
     else:
         near = distance * 1.5 if distance < 1.0 else math.inf
-        v = min(speed, top.x, near) * max(0.0, math.cos(bearing)) ** 2 if abs(bearing) < math.pi / 2 else 0.0
+        c = max(0.0, cos(bearing))
+        v = min(speed, top.x, near) * c * c if abs(bearing) < math.pi / 2 else 0.0
         robot.command(v=v, w=w)
     return distance
 

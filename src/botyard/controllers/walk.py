@@ -9,6 +9,7 @@ from typing import Any
 
 from botyard.controllers.base import finite, point, random_state, set_random_state
 from botyard.controllers.steering import halt, steer
+from botyard.elementary import atan2, cos, hypot, sin
 from botyard.engine.commands import FARTHEST
 from botyard.errors import WorldError
 from botyard.geometry import Pose
@@ -88,13 +89,13 @@ class Walk:
                 x, y = draw.uniform(self._area[0], self._area[2]), draw.uniform(self._area[1], self._area[3])
             else:
                 away, bearing = draw.uniform(1.0, 10.0), draw.uniform(-math.pi, math.pi)
-                x, y = pose.x + away * math.cos(bearing), pose.y + away * math.sin(bearing)
+                x, y = pose.x + away * cos(bearing), pose.y + away * sin(bearing)
                 b = sim.scene.bounds
                 if b is not None and not (b[0] <= x <= b[2] and b[1] <= y <= b[3]):
                     continue
-            th, away = math.atan2(y - pose.y, x - pose.x), math.hypot(x - pose.x, y - pose.y)
+            th, away = atan2(y - pose.y, x - pose.x), hypot(x - pose.x, y - pose.y)
             if away > LEG_LIMIT:
-                x, y, away = pose.x + LEG_LIMIT * math.cos(th), pose.y + LEG_LIMIT * math.sin(th), LEG_LIMIT
+                x, y, away = pose.x + LEG_LIMIT * cos(th), pose.y + LEG_LIMIT * sin(th), LEG_LIMIT
             n = max(1, math.ceil(away / CLEARANCE_STEP))
             if all(
                 is_free(Pose(pose.x + (x - pose.x) * k / n, pose.y + (y - pose.y) * k / n, th)) for k in range(1, n + 1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from botyard import elementwise
 from botyard.engine.layout import F8, I1, I8
 from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.model.devices import Device, Field, PioneerFields, RosMessage
@@ -122,7 +123,7 @@ def docked(docks: Sequence[Place], poses: F8) -> I1:
     """Which robots at poses (n, 3), m and rad, touch the contacts of a dock, (n,) int8."""
     found = np.zeros(len(poses), np.int8)
     for dock in docks:
-        near = np.hypot(poses[:, 0] - dock.pose.x, poses[:, 1] - dock.pose.y) <= DOCK_DISTANCE
+        near = elementwise.hypot(poses[:, 0] - dock.pose.x, poses[:, 1] - dock.pose.y) <= DOCK_DISTANCE
         if dock.has_heading:
             turn = np.remainder(dock.pose.th - poses[:, 2] + math.pi, TWO_PI) - math.pi
             near &= np.abs(turn) <= DOCK_ANGLE

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from botyard import elementwise
+from botyard.elementary import cosine_sine, tan, total
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose, transform_point
 from botyard.model.colors import rgb
@@ -97,12 +99,12 @@ def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
     """
     width, height = spec.image
     # columns are equally wide on the image plane
-    offsets = np.tan(spec.fov / 2) * (1.0 - (2.0 * np.arange(width) + 1.0) / width)
-    bearings = np.arctan(offsets)
+    offsets = tan(spec.fov / 2) * (1.0 - (2.0 * np.arange(width) + 1.0) / width)
+    bearings = elementwise.atan2(offsets, 1.0)
     ranges, rows = view.sight(view.pose.th + bearings, spec.range_max, view.blobs)
     channels = {rgb(c): i for i, c in reversed(list(enumerate(spec.colors)))}
     names, colors = view.names, view.colors
-    focal = width / 2.0 / math.tan(spec.fov / 2)  # pixels
+    focal = width / 2.0 / tan(spec.fov / 2)  # pixels
     found = []
     edges = np.flatnonzero(np.diff(rows)) + 1
     for first, last in zip([0, *edges.tolist()], [*edges.tolist(), width], strict=True):
@@ -122,7 +124,7 @@ def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
                 right=last - 1,
                 bottom=min(height - 1, bottom),
                 range=away,
-                bearing=float(bearings[first:last].mean()),
+                bearing=total(bearings[first:last].tolist()) / (last - first),
             )
         )
     return found
@@ -141,10 +143,11 @@ def _rows(found: list[Blob]) -> list[tuple[Any, ...]]:
 
 
 def _marks(spec: BlobFinderSpec, found: list[Blob]) -> list[Mark]:
-    return [
-        Mark(*transform_point(spec.pose, b.range * math.cos(b.bearing), b.range * math.sin(b.bearing)), b.color)
-        for b in found
-    ]
+    marks = []
+    for blob in found:
+        c, s = cosine_sine(blob.bearing)
+        marks.append(Mark(*transform_point(spec.pose, blob.range * c, blob.range * s), blob.color))
+    return marks
 
 
 BLOB_FINDER: Final = Device(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.elementary import exp
 from botyard.engine.tables import Column, Table
 from botyard.model.devices import Device, DeviceSpec, Errors, Field, parameter
 
@@ -94,7 +95,7 @@ def _wander(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, floa
     """E ← e·φ + √(1 − φ²)·N(0, 1) with φ = exp(−dt / time), so that its deviation stays 1 (A. Gelb, *Applied Optimal Estimation*, §3.8)."""
     assert view.memory is not None
     error = view.memory.table.error[view.memory.number]
-    phi = math.exp(-view.engine.clock.dt / spec.time)
+    phi = exp(-view.engine.clock.dt / spec.time)
     error *= phi
     error += math.sqrt(1.0 - phi * phi) * view.normal(3)
     x, y, a = error.tolist()

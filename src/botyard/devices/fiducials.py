@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from botyard import elementwise
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose, relative, transform_point
 from botyard.model.devices import Device, DeviceSpec, Field, Mark, RosMessage, parameter
@@ -81,8 +82,8 @@ def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
     rows = np.flatnonzero(marks)
     rows = rows[rows != view.row]
     dx, dy = state.pose[rows, 0] - at.x, state.pose[rows, 1] - at.y
-    ranges = np.hypot(dx, dy)
-    bearings = np.arctan2(dy, dx)
+    ranges = elementwise.hypot(dx, dy)
+    bearings = elementwise.atan2(dy, dx)
     turned = np.remainder(bearings - at.th + math.pi, 2.0 * math.pi) - math.pi
     near = (ranges >= spec.range_min) & (ranges <= spec.range_max) & (np.abs(turned) <= spec.fov / 2 + 1e-9)
     rows, ranges, bearings, turned = rows[near], ranges[near], bearings[near], turned[near]

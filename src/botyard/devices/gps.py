@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from botyard.elementary import atan2, cosine_sine, hypot
 from botyard.geometry import Pose, transform_point
 from botyard.model.devices import AriaKey, Device, DeviceSpec, Field, PioneerFields, RosMessage, parameter
 from botyard.model.scene import GeoReference, Scene, in_polygon
@@ -18,9 +19,9 @@ A: Final = 6378137.0
 """Semi-major axis of the WGS 84 ellipsoid, m."""
 B: Final = 6356752.3142
 """Semi-minor axis, m."""
-E2: Final = 1.0 - (B / A) ** 2
+E2: Final = 1.0 - (B / A) * (B / A)
 """First eccentricity squared."""
-EP2: Final = (A / B) ** 2 - 1.0
+EP2: Final = (A / B) * (A / B) - 1.0
 """Second eccentricity squared."""
 
 _BAD_SECTORS = frozenset({"badgpssector", "simbadgpssector"})
@@ -75,18 +76,20 @@ def geodetic(origin: GeoReference, east: float, north: float, up: float = 0.0) -
     error is far below a millimetre near the ground.
     """
     lat, lon = math.radians(origin.latitude), math.radians(origin.longitude)
-    sin_lat, cos_lat, sin_lon, cos_lon = math.sin(lat), math.cos(lat), math.sin(lon), math.cos(lon)
+    (cos_lat, sin_lat), (cos_lon, sin_lon) = cosine_sine(lat), cosine_sine(lon)
     n = A / math.sqrt(1.0 - E2 * sin_lat * sin_lat)
     x = (n + origin.altitude) * cos_lat * cos_lon - sin_lon * east - cos_lon * sin_lat * north + cos_lon * cos_lat * up
     y = (n + origin.altitude) * cos_lat * sin_lon + cos_lon * east - sin_lon * sin_lat * north + sin_lon * cos_lat * up
     z = ((1.0 - E2) * n + origin.altitude) * sin_lat + cos_lat * north + sin_lat * up
-    p = math.hypot(x, y)
-    theta = math.atan2(A * z, B * p)
-    lat = math.atan2(z + EP2 * B * math.sin(theta) ** 3, p - E2 * A * math.cos(theta) ** 3)
-    lon = math.atan2(y, x)
-    n = A / math.sqrt(1.0 - E2 * math.sin(lat) ** 2)
+    p = hypot(x, y)
+    theta = atan2(A * z, B * p)
+    c, s = cosine_sine(theta)
+    lat = atan2(z + EP2 * B * s * s * s, p - E2 * A * c * c * c)
+    lon = atan2(y, x)
+    c, s = cosine_sine(lat)
+    n = A / math.sqrt(1.0 - E2 * s * s)
     # p / cos(lat) loses its meaning at the poles; this form holds everywhere
-    altitude = p * math.cos(lat) + z * math.sin(lat) - A * A / n
+    altitude = p * c + z * s - A * A / n
     return math.degrees(lat), math.degrees(lon), altitude
 
 
@@ -108,7 +111,7 @@ def _message(_: GpsSpec, fix: Fix | None) -> Mapping[str, Any] | None:
     if fix is None:
         return None
     usable = fix.dop > 0.0
-    variance = fix.dop**2
+    variance = fix.dop * fix.dop
     return {
         "status": {"status": 0 if usable else -1, "service": 1},
         "latitude": fix.latitude,

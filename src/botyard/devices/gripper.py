@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
+from botyard import elementwise
 from botyard.engine.layout import F8, I1, I8
 from botyard.engine.tables import NOBODY, Column, Row, Table, cell
 from botyard.geometry import Outline, Pose
@@ -191,7 +192,7 @@ class Grippers(Table):
             return found
         for part in np.array_split(closing, -(-len(closing) * max(len(things), 1) // MAX_PAIRS_AT_ONCE)):
             at = state.pose[self.body[part], :2]
-            far = np.hypot(*(state.pose[things, :2][None] - at[:, None]).transpose(2, 0, 1))
+            far = elementwise.hypot(*(state.pose[things, :2][None] - at[:, None]).transpose(2, 0, 1))
             near = far < (self.front[part] + self.reach[part])[:, None] + bodies.radius[things][None]
             near &= things[None] != self.body[part][:, None]
             g, k = np.nonzero(near)
@@ -228,7 +229,7 @@ class Grippers(Table):
         for k, y in enumerate((left, left, left + thick, left + thick, -right - thick, -right - thick, -right, -right)):
             bodies.verts[first + k, 1] = y
         tip = self.front[rows] + self.reach[rows]
-        radius = np.maximum(self.own_radius[rows], np.hypot(tip, np.maximum(left, right) + thick))
+        radius = np.maximum(self.own_radius[rows], elementwise.hypot(tip, np.maximum(left, right) + thick))
         starts = bodies.part_start
         alone = (
             starts[at + 1] - starts[at] == self.own[rows] + 2
@@ -256,8 +257,8 @@ def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
     corners = bodies.verts[np.repeat(begin - starts, sizes) + np.arange(len(pair))]
     away = pose[things] - pose[carriers]
     turn, back = away[:, 2][pair], pose[carriers, 2]
-    c, s = np.cos(turn), np.sin(turn)
-    cb, sb = np.cos(back), np.sin(back)
+    c, s = elementwise.cosine_sine(turn)
+    cb, sb = elementwise.cosine_sine(back)
     x = (cb * away[:, 0] + sb * away[:, 1])[pair] + c * corners[:, 0] - s * corners[:, 1]
     y = (cb * away[:, 1] - sb * away[:, 0])[pair] + s * corners[:, 0] + c * corners[:, 1]
     both = np.column_stack([x, y])

@@ -18,6 +18,8 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import elementwise
+from botyard.elementary import cos, hypot
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
 from botyard.engine.kernels.raycast import LEAST_COMPONENT, SECTORS, Beams, Fans
 from botyard.engine.layout import F8, I2, I8, U2, U8
@@ -450,12 +452,12 @@ def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
     numbers = [
         (
             b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.reflector.max_range,
-            math.cos(min(b.reflector.max_incidence, math.pi / 2)),
+            cos(min(b.reflector.max_incidence, math.pi / 2)),
         )
         for b in bundles
     ]  # fmt: skip
     beams = [
-        np.column_stack([np.full(b.count, b.mount.x), np.full(b.count, b.mount.y), np.cos(at), np.sin(at)])
+        np.column_stack([np.full(b.count, b.mount.x), np.full(b.count, b.mount.y), *elementwise.cosine_sine(at)])
         for b in bundles
         for at in [b.mount.th + b.angle0 + b.step * np.arange(b.count)]
     ]
@@ -463,7 +465,7 @@ def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
     return _Beams(
         counts=np.array([b.count for b in bundles], np.int64),
         readings=np.array([b.n_readings for b in bundles], np.int64),
-        offset=max((math.hypot(b.mount.x, b.mount.y) for b in bundles), default=0.0),
+        offset=max((hypot(b.mount.x, b.mount.y) for b in bundles), default=0.0),
         mount=np.array([b.mount for b in bundles], np.float64).reshape(-1, 3),
         columns=np.array(numbers, np.float64).reshape(-1, len(_COLUMNS)),
         bright_as=np.array([b.reflector.strength for b in bundles], np.int16),

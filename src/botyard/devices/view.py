@@ -217,8 +217,11 @@ class View:
 
     def normal(self, n: int, part: int = 0) -> F8:
         """`n` normal draws, mean 0, deviation 1: sums of twelve uniform ones, so the same on every machine, and within ±6."""
-        sums: F8 = self.uniform(n * NORMAL_PARTS, part).reshape(n, NORMAL_PARTS).sum(axis=1) / 2.0
-        return sums
+        columns = self.uniform(n * NORMAL_PARTS, part).reshape(n, NORMAL_PARTS).T
+        sums: F8 = columns[0]
+        for column in columns[1:]:  # one after the other: NumPy's own sums have an order of their own
+            sums = sums + column
+        return sums / 2.0
 
 
 def measured_by(errors: Errors[Any], spec: DeviceSpec, view: View, ranges: F8, bearings: F8) -> tuple[F8, F8]:

@@ -12,10 +12,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.elementary import atan2, hypot
 from botyard.engine.kernels import grid as grid_kernels
 from botyard.engine.layout import F8, I2, I4, I8, U2, Bins, Bodies, Control, Grid
 from botyard.engine.rng import body_uid
-from botyard.geometry import Outline, transform_point
+from botyard.geometry import Outline, distance, transform_point
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
 from botyard.model.robot import Axes, Drive, MotionLimits, RobotSpec
@@ -142,7 +143,7 @@ def convexity(part: Outline) -> float:
     around, left, right = 0.0, True, True
     for (ax, ay), (bx, by) in zip(edges, (*edges[1:], edges[0]), strict=True):  # plain numbers: most have few corners
         cross = ax * by - ay * bx
-        around += math.atan2(cross, ax * bx + ay * by)
+        around += atan2(cross, ax * bx + ay * by)
         left, right = left and cross >= 0.0, right and cross <= 0.0
     if abs(abs(around) - 2 * math.pi) > 1e-6:
         return 0.0
@@ -151,12 +152,12 @@ def convexity(part: Outline) -> float:
 
 @lru_cache(maxsize=1024)
 def _polygon(part: Outline) -> _Polygon:
-    lengths = [math.dist(part[v - 1], part[v]) for v in range(len(part))]
+    lengths = [distance(part[v - 1], part[v]) for v in range(len(part))]
     xs, ys = zip(*part, strict=True)
     return _Polygon(
         turn=convexity(part),
         edge=tuple(1.0 / size if size > 0.0 else 0.0 for size in lengths),
-        far=max(math.hypot(x, y) for x, y in part),
+        far=max(hypot(x, y) for x, y in part),
         inner=max(0.5 * min(max(xs) - min(xs), max(ys) - min(ys)), 0.01),
     )
 

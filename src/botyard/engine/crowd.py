@@ -12,6 +12,7 @@ from typing import Final
 
 from botyard.engine.simulation import Engine
 from botyard.errors import CommandError
+from botyard.geometry import distance
 from botyard.names import shown
 
 RADIUS: Final = 0.3
@@ -72,7 +73,7 @@ class Crowd:
             return
         i, j = _cell(x, y)
         near = (n for a in (i - 1, i, i + 1) for b in (j - 1, j, j + 1) for n in self._cells.get((a, b), ()))
-        others = sum(n != name and math.dist(self._places[n], (x, y)) < RADIUS for n in near)
+        others = sum(n != name and distance(self._places[n], (x, y)) < RADIUS for n in near)
         if others >= MOST:
             raise CommandError(
                 f"{shown(name)} cannot be put at x={x:g} m, y={y:g} m: {others} others stand on that place already"

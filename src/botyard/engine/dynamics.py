@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from botyard import elementwise
 from botyard.engine.build import BodySpec, rows_of, starts_of
 from botyard.engine.hulls import convex_pieces
 from botyard.engine.kernels.masses import move_masses
@@ -241,7 +242,7 @@ def _corners(parts: tuple[Outline, ...]) -> tuple[F8, tuple[int, ...]]:
     for piece in pieces:
         at = np.array(piece)
         along = np.roll(at, -1, axis=0) - at
-        along /= np.hypot(along[:, 0], along[:, 1])[:, None]
+        along /= elementwise.hypot(along[:, 0], along[:, 1])[:, None]
         rows.append(np.column_stack([at, along[:, 1], -along[:, 0]]))
     return np.concatenate([np.zeros((0, 4)), *rows]), tuple(map(len, pieces))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from botyard.elementary import total
 from botyard.engine.build import convexity
 from botyard.geometry import Outline
 
@@ -79,7 +80,7 @@ def convex_pieces(part: Outline) -> tuple[Outline, ...]:
     if convexity(part) != 0.0:
         return (convex_hull(part),)
     corners = [(float(x), float(y)) for x, y in dict.fromkeys(part)]
-    area = sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True))
+    area = total(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True))
     if area < 0.0:
         corners.reverse()
     pieces = _triangles(corners)

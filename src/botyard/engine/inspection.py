@@ -8,6 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import elementwise
+from botyard.elementary import cosine_sine
 from botyard.engine.layout import Bodies, Grid, State
 
 Squares = NDArray[np.float64]
@@ -62,7 +64,7 @@ def clearances(grid: Grid, box: Box) -> Squares:
 def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> Squares:
     """The squares that a ray from (x, y) visits, within `length` m: empty ones are crossed at once (value 0), others are searched (1)."""
     squares: list[tuple[float, float, float, float]] = []
-    dx, dy = math.cos(bearing), math.sin(bearing)
+    dx, dy = cosine_sine(bearing)
     quadrant = (1 if dx > 0 else 0) + (2 if dy > 0 else 0)
     t = 0.0
     while t < length and len(squares) < 2000:
@@ -82,7 +84,7 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
 
 def collision_candidates(state: State, bodies: Bodies, row: int, reach: float) -> list[int]:
     """Rows of the bodies whose circles come within `reach` m of the circle of a body: those that a step may have to compare."""
-    away = np.hypot(state.pose[:, 0] - state.pose[row, 0], state.pose[:, 1] - state.pose[row, 1])
+    away = elementwise.hypot(state.pose[:, 0] - state.pose[row, 0], state.pose[:, 1] - state.pose[row, 1])
     near = away <= bodies.radius + bodies.radius[row] + reach
     near[row] = False
     return [int(i) for i in np.flatnonzero(near)]

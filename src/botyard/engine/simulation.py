@@ -16,7 +16,9 @@ from typing import Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import elementwise
 from botyard.arguments import Rows
+from botyard.elementary import cosine_sine
 from botyard.engine.build import (
     BodySpec,
     box_body,
@@ -514,7 +516,7 @@ class Engine:
     def carried_outlines(self, row: int) -> tuple[Outline, ...]:
         """Outlines of a carried body in the frame of its carrier, m."""
         x0, y0, th = self.state.hold[row].tolist()
-        c, s = math.cos(th), math.sin(th)
+        c, s = cosine_sine(th)
         return tuple(tuple((x0 + c * x - s * y, y0 + s * x + c * y) for x, y in part) for part in self.outline(row))
 
     def _carry(self) -> None:
@@ -526,7 +528,7 @@ class Engine:
         if not len(rows):
             return
         base, hold = s.pose[s.carrier[rows]], s.hold[rows]
-        c, sn = np.cos(base[:, 2]), np.sin(base[:, 2])
+        c, sn = elementwise.cosine_sine(base[:, 2])
         s.pose[rows, 0] = base[:, 0] + c * hold[:, 0] - sn * hold[:, 1]
         s.pose[rows, 1] = base[:, 1] + sn * hold[:, 0] + c * hold[:, 1]
         s.pose[rows, 2] = math.pi - np.remainder(math.pi - base[:, 2] - hold[:, 2], TWO_PI)  # in (−π, π]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from botyard.elementary import atan2, cos, hypot, sin, total
 from botyard.errors import FormatError, ModelError, WorldError, WorldFileError
 from botyard.formats.base import Options, Source, read_source
 from botyard.formats.budget import Meter
@@ -426,12 +427,12 @@ class _Reader:
             "limit",
         ):
             table.get(unused)
-        size = math.hypot(*axis) or 1.0
+        size = math.sqrt(total(a * a for a in axis)) or 1.0
         upright = abs(axis[2]) / size
         planar = upright < 0.1 if slides else upright > 0.9
         px, py, _ = table.vector("parent pivot")
         cx, cy, _ = table.vector("child pivot")
-        heading = math.atan2(axis[1], axis[0]) if slides and planar else 0.0
+        heading = atan2(axis[1], axis[0]) if slides and planar else 0.0
         sign = -1.0 if not slides and axis[2] < 0.0 else 1.0
         if sign < 0.0:
             self._say(
@@ -440,7 +441,7 @@ class _Reader:
             )
         limits, gains, rates = table.table("joint limits"), table.table("controller"), table.number("damping", 0.0, 0.0)
         mass, about = self._masses.get(child_key, (0.0, (0.0, 0.0, 0.0)))
-        inertia = sum(abs(a) / size * i for a, i in zip(axis, about, strict=True))
+        inertia = total(abs(a) / size * i for a, i in zip(axis, about, strict=True))
         fixed = kind == "fixed"
         low = high = 0.0
         if limits is not None and not fixed:
@@ -496,9 +497,9 @@ class _Reader:
     def _ray(self, row: _Table) -> Pose:
         x, y, _ = row.vector("offset")
         dx, dy, _ = row.vector("direction", (1.0, 0.0, 0.0))
-        if math.hypot(dx, dy) < 1e-9:
+        if hypot(dx, dy) < 1e-9:
             raise row.fail("direction", "expected a direction in the plane, found a vertical one")
-        return Pose(x, y, math.atan2(dy, dx))
+        return Pose(x, y, atan2(dy, dx))
 
     def _fan(self, way: _Table) -> list[Pose]:
         """Rays of a parametric sensor: its resolution over the horizontal angle, from the start offset on."""
@@ -509,14 +510,14 @@ class _Reader:
         if way.number("vertical angle", 0.0):
             self._say(way, "the vertical angle is left out")
         angles = [-angle / 2.0 + angle * k / (count - 1) for k in range(count)] if count > 1 else [0.0]
-        return [Pose(start * math.cos(a), start * math.sin(a), a) for a in angles]
+        return [Pose(start * cos(a), start * sin(a), a) for a in angles]
 
     def _view(self, key: str, table: _Table, is_light: bool) -> ViewSpec:
         name = self._name(key, table)
         x, y, z = table.vector("location")
         aim = table.vector("look at" if not is_light else "direction", (0.0, 0.0, 0.0))
         dx, dy = (aim[0], aim[1]) if is_light else (aim[0] - x, aim[1] - y)
-        yaw = math.atan2(dy, dx) if math.hypot(dx, dy) > 1e-9 else 0.0
+        yaw = atan2(dy, dx) if hypot(dx, dy) > 1e-9 else 0.0
         known = (
             "clipping plane",
             "field view angle",
@@ -543,7 +544,7 @@ class _Reader:
         self._rest(table)
         half = yaw / 2.0
         return ViewSpec(
-            name=name, parent=parent, is_light=is_light, position=(x, y, z), orientation=(0.0, 0.0, math.sin(half), math.cos(half)),
+            name=name, parent=parent, is_light=is_light, position=(x, y, z), orientation=(0.0, 0.0, sin(half), cos(half)),
             parameters=parameters, offer=offer,
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.elementary import cosine_sine
 from botyard.errors import MapError
 from botyard.formats.base import read_source
 from botyard.formats.budget import Budget, Meter
@@ -77,7 +78,7 @@ class Cairn:
         if self.from_to is None:
             return ()
         x1, y1, x2, y2 = self.from_to
-        c, s = math.cos(from_deg(self.th)), math.sin(from_deg(self.th))
+        c, s = cosine_sine(from_deg(self.th))
         return tuple((c * x - s * y, s * x + c * y) for x, y in ((x1, y1), (x2, y1), (x2, y2), (x1, y2)))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from botyard.elementary import atan2, cos, cosine_sine, hypot, sin
 from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource, parse
 from botyard.formats.base import DEFAULT_POINT_SIZE, Options, Source
 from botyard.geometry import Pose
@@ -112,8 +113,8 @@ def _line_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObjec
     x1, y1, x2, y2 = map(from_mm, cairn.from_to)
     return BoxObject(
         name=name,
-        pose=Pose((x1 + x2) / 2, (y1 + y2) / 2, math.atan2(y2 - y1, x2 - x1)),
-        length=max(math.hypot(x2 - x1, y2 - y1), 1e-3),
+        pose=Pose((x1 + x2) / 2, (y1 + y2) / 2, atan2(y2 - y1, x2 - x1)),
+        length=max(hypot(x2 - x1, y2 - y1), 1e-3),
         width=from_mm(LINE_THICKNESS_MM),
         returns=returns,
         color=color,
@@ -279,7 +280,7 @@ class _Writer:
         if box.parts:
             self.notes.append(f"{shown(box.name)}: its shape is written as the rectangle around it")
         if box.returns == Returns(laser=2) and abs(box.width * 1000.0 - LINE_THICKNESS_MM) < 1e-3:
-            hx, hy = box.length / 2 * math.cos(box.pose.th), box.length / 2 * math.sin(box.pose.th)
+            hx, hy = box.length / 2 * cos(box.pose.th), box.length / 2 * sin(box.pose.th)
             ends = tuple(_mm(v) for v in (box.pose.x - hx, box.pose.y - hy, box.pose.x + hx, box.pose.y + hy))
             self._object("Reflector", ends, 0.0)
             return
@@ -326,7 +327,7 @@ def _plain(name: str) -> str:
 
 def _turned_corners(box: BoxObject) -> tuple[float, ...]:
     """Opposite corners of a box, mm, rotated about the map's origin so that its sides are parallel to the axes."""
-    c, s = math.cos(box.pose.th), math.sin(box.pose.th)
+    c, s = cosine_sine(box.pose.th)
     x, y = c * box.pose.x + s * box.pose.y, c * box.pose.y - s * box.pose.x
     hx, hy = box.length / 2, box.width / 2
     return tuple(map(_mm, (x - hx, y - hy, x + hx, y + hy)))
@@ -344,8 +345,8 @@ def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
     """Opposite corners of an area, m, rotated about the map's origin so that its first side is parallel to x; and the angle, rad."""
     (x1, y1), (x2, y2) = area.corners[:2]
     is_rectangle = len(area.corners) == 4 and _is_rectangle(area.corners)
-    th = math.atan2(y2 - y1, x2 - x1) if is_rectangle else 0.0
-    c, s = math.cos(th), math.sin(th)
+    th = atan2(y2 - y1, x2 - x1) if is_rectangle else 0.0
+    c, s = cosine_sine(th)
     corners = [(c * x + s * y, c * y - s * x) for x, y in area.corners]
     if is_rectangle:
         return (*corners[0], *corners[2]), th

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard.elementary import acos
 from botyard.errors import MapError
 from botyard.extras import lacking
 from botyard.formats.base import Options, Source
@@ -42,7 +43,7 @@ def layer_returns(name: str) -> Returns | None:
 def chords(length: float, turn: float) -> int:
     """Number of chords for a curve of a length, m, that turns by an angle, rad."""
     radius = length / max(turn, 1e-9)
-    step = 2.0 * math.acos(max(0.0, 1.0 - MAX_SAGITTA / max(radius, MAX_SAGITTA)))
+    step = 2.0 * acos(max(0.0, 1.0 - MAX_SAGITTA / max(radius, MAX_SAGITTA)))
     return max(1, min(MAX_CHORDS, math.ceil(turn / max(step, 1e-3))))
 
 

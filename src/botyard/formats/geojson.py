@@ -7,13 +7,14 @@ degrees, or all of them when the user says so (``planar``), are metres. Properti
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import elementwise
+from botyard.elementary import cosine_sine
 from botyard.errors import MapError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
@@ -111,9 +112,9 @@ class _Collector:
 
 def _earth_centred(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
     """Points of the ellipsoid in the Earth-centred frame (ECEF), (n, 3), m; angles in rad."""
-    n = _SEMI_MAJOR / np.sqrt(1.0 - _E2 * np.sin(latitude) ** 2)
-    x, y = n * np.cos(latitude) * np.cos(longitude), n * np.cos(latitude) * np.sin(longitude)
-    return np.stack([x, y, n * (1.0 - _E2) * np.sin(latitude)], axis=-1)
+    (cos_lat, sin_lat), (cos_lon, sin_lon) = elementwise.cosine_sine(latitude), elementwise.cosine_sine(longitude)
+    n = _SEMI_MAJOR / np.sqrt(1.0 - _E2 * sin_lat * sin_lat)
+    return np.stack([n * cos_lat * cos_lon, n * cos_lat * sin_lon, n * (1.0 - _E2) * sin_lat], axis=-1)
 
 
 def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoReference]:
@@ -121,9 +122,10 @@ def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoRefer
     longitude, latitude = (float(v) for v in (points.min(axis=0) + points.max(axis=0)) / 2.0)
     lon, lat = from_deg(longitude), from_deg(latitude)
     away = _earth_centred(*np.radians(points).T) - _earth_centred(np.array(lon), np.array(lat))
-    east = np.array([-math.sin(lon), math.cos(lon), 0.0])
-    north = np.array([-math.sin(lat) * math.cos(lon), -math.sin(lat) * math.sin(lon), math.cos(lat)])
-    return np.stack([away @ east, away @ north], axis=1), GeoReference(latitude, longitude, 0.0)
+    (cos_lat, sin_lat), (cos_lon, sin_lon) = cosine_sine(lat), cosine_sine(lon)
+    x, y, z = away.T
+    east, north = y * cos_lon - x * sin_lon, z * cos_lat - sin_lat * (x * cos_lon + y * sin_lon)
+    return np.stack([east, north], axis=1), GeoReference(latitude, longitude, 0.0)
 
 
 def read(source: Source, options: Options) -> World:

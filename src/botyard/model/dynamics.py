@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from botyard.elementary import hypot
+from botyard.elementary import total as sum_up
 from botyard.errors import ModelError
 from botyard.model.parameters import parameter, range_problems
 
@@ -166,7 +168,7 @@ def _mean_distance(parts: Iterable[Outline], cx: float, cy: float, cuts: int = 6
         for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True):
             piece = ((x0 - cx) * (y1 - cy) - (x1 - cx) * (y0 - cy)) / 2.0
             along = ((k + 0.5) / cuts for k in range(cuts))
-            mean = sum(math.hypot(x0 - cx + u * (x1 - x0), y0 - cy + u * (y1 - y0)) for u in along) / cuts
+            mean = sum_up(hypot(x0 - cx + u * (x1 - x0), y0 - cy + u * (y1 - y0)) for u in along) / cuts
             signed += piece
             reach += piece * mean * 2.0 / 3.0
         turn = math.copysign(1.0, signed)

@@ -23,8 +23,10 @@ from typing import Final
 
 import numpy as np
 
+from botyard import elementwise
+from botyard.elementary import cosine_sine, hypot
 from botyard.errors import WorldError
-from botyard.geometry import Outline, Pose
+from botyard.geometry import Outline, Pose, distance
 from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.model.scene import Area, Place, Scene
 
@@ -100,7 +102,7 @@ class MapBuilder:
             Doors overlap, or extend beyond the wall.
         """
         thick = self.thickness if thickness is None else thickness
-        length = math.dist(start, end)
+        length = distance(start, end)
         edges = [0.0]
         for at, width in sorted(doors):
             if at < edges[-1] - 1e-9 or width <= 0.0 or at + width > length + 1e-9:
@@ -160,13 +162,13 @@ class MapBuilder:
         if len(path) < 2:
             raise WorldError(f"a corridor needs at least 2 points, found {len(path)}")
         along = np.diff(path, axis=0)
-        lengths = np.hypot(along[:, 0], along[:, 1])
+        lengths = elementwise.hypot(along[:, 0], along[:, 1])
         if not (lengths > 0.0).all():
             raise WorldError("a corridor: two points in a row are the same")
         normal = np.stack([-along[:, 1], along[:, 0]], axis=1) / lengths[:, None]
         before, after = np.vstack([normal[:1], normal]), np.vstack([normal, normal[-1:]])
         mitre = before + after
-        mitre /= np.maximum((mitre * before).sum(axis=1), 0.2)[:, None]
+        mitre /= np.maximum(mitre[:, 0] * before[:, 0] + mitre[:, 1] * before[:, 1], 0.2)[:, None]
         for side in (-width / 2, width / 2):
             self.line(*map(tuple, (path + side * mitre).tolist()))
         return self
@@ -227,7 +229,7 @@ class MapBuilder:
             for _ in range(MAX_TRIES):
                 length, width = draw.uniform(*size), draw.uniform(*size)
                 th, is_round = draw.uniform(0.0, math.pi), draw.random() < 0.3
-                radius = length / 2 if is_round else math.hypot(length, width) / 2
+                radius = length / 2 if is_round else hypot(length, width) / 2
                 x = draw.uniform(area[0] + radius, area[2] - radius) if area[2] - area[0] > 2 * radius else math.nan
                 y = draw.uniform(area[1] + radius, area[3] - radius) if area[3] - area[1] > 2 * radius else math.nan
                 if math.isfinite(x + y) and self._is_clear(walls, x, y, radius + clearance):
@@ -235,7 +237,7 @@ class MapBuilder:
             else:
                 raise WorldError(f"no room for {count} obstacles: {len(self._discs)} were placed")
             outline: Outline = disc(radius, 16) if is_round else rectangle(length, width)
-            c, s = math.cos(th), math.sin(th)
+            c, s = cosine_sine(th)
             self.polygon(*((x + c * px - s * py, y + s * px + c * py) for px, py in outline))
             self._discs.append((x, y, radius))
         return self
@@ -244,15 +246,15 @@ class MapBuilder:
         self, walls: np.ndarray[tuple[int, ...], np.dtype[np.float64]], x: float, y: float, radius: float
     ) -> bool:
         """Whether a circle touches no wall, no place and no earlier obstacle."""
-        if any(math.hypot(x - px, y - py) < radius + r for px, py, r in self._discs):
+        if any(hypot(x - px, y - py) < radius + r for px, py, r in self._discs):
             return False
-        if any(math.hypot(x - p.pose.x, y - p.pose.y) < radius + 0.5 for p in self._places):
+        if any(hypot(x - p.pose.x, y - p.pose.y) < radius + 0.5 for p in self._places):
             return False
         if not len(walls):
             return True
         ax, ay, dx, dy = walls[:, 0] - x, walls[:, 1] - y, walls[:, 2] - walls[:, 0], walls[:, 3] - walls[:, 1]
         share = np.clip(-(ax * dx + ay * dy) / np.maximum(dx * dx + dy * dy, 1e-12), 0.0, 1.0)
-        return bool((np.hypot(ax + share * dx, ay + share * dy) >= radius).all())
+        return bool((elementwise.hypot(ax + share * dx, ay + share * dy) >= radius).all())
 
     def place(self, kind: str, name: str, x: float, y: float, th: float | None = None) -> MapBuilder:
         """A named place, for example a ``Goal``."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import IntFlag
 
+from botyard.elementary import cos, hypot, sin
 from botyard.errors import ModelError
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
@@ -81,9 +82,9 @@ def rectangle(length: float, width: float) -> Outline:
 
 def disc(radius: float, corners: int = 24) -> Outline:
     """A circle as the regular polygon of the same area, m."""
-    r = radius * math.sqrt(2.0 * math.pi / corners / math.sin(2.0 * math.pi / corners))
+    r = radius * math.sqrt(2.0 * math.pi / corners / sin(2.0 * math.pi / corners))
     turn = 2.0 * math.pi / corners
-    return tuple((r * math.cos(k * turn), r * math.sin(k * turn)) for k in range(corners))
+    return tuple((r * cos(k * turn), r * sin(k * turn)) for k in range(corners))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,4 +126,4 @@ class BoxObject:
     @property
     def radius(self) -> float:
         """Distance from its origin to its farthest corner, m."""
-        return max(math.hypot(x, y) for part in self.outlines for x, y in part)
+        return max(hypot(x, y) for part in self.outlines for x, y in part)

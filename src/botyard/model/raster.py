@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import elementwise
 from botyard.child import Send, serve
 from botyard.errors import WorldError
 from botyard.model.obstacles import Visible
@@ -147,7 +148,9 @@ def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[fl
     if not len(walls):
         return
     scaled = (walls - np.array([*corner, *corner])) / resolution
-    counts = np.ceil(4.0 * np.hypot(scaled[:, 2] - scaled[:, 0], scaled[:, 3] - scaled[:, 1])).astype(np.int64) + 1
+    counts = (
+        np.ceil(4.0 * elementwise.hypot(scaled[:, 2] - scaled[:, 0], scaled[:, 3] - scaled[:, 1])).astype(np.int64) + 1
+    )
     for first, last in _portions(counts):
         part, n = scaled[first:last], counts[first:last]
         index = np.repeat(np.arange(len(part)), n)

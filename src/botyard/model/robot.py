@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from botyard.elementary import hypot
 from botyard.errors import ModelError
 from botyard.geometry import Outline
 from botyard.model.accessories import GripperSpec, TableIrSpec
@@ -302,4 +303,4 @@ class RobotSpec:
     @property
     def radius(self) -> float:
         """Distance from the centre of rotation to the farthest corner of the body (sensor cases excluded), m."""
-        return max(math.hypot(x, y) for part in (self.outline, *self.parts) for x, y in part)
+        return max(hypot(x, y) for part in (self.outline, *self.parts) for x, y in part)

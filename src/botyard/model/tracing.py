@@ -7,12 +7,12 @@ an edge between two filled squares is not part of the outline, and collinear edg
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.elementary import cosine_sine
 from botyard.geometry import Outline, Pose
 
 Float2D = NDArray[np.float64]
@@ -184,8 +184,9 @@ def mask_to_rectangles(solid: NDArray[np.bool_], limit: int) -> Float2D:
 def place_segments(segments: Float2D, at: Pose) -> Float2D:
     """Transform segments (n, 4) from the frame of a pose to the world."""
     if at.th:
-        c, s = math.cos(at.th), math.sin(at.th)
-        segments = (segments.reshape(-1, 2) @ np.array([[c, s], [-s, c]])).reshape(-1, 4)
+        c, s = cosine_sine(at.th)
+        x, y = segments.reshape(-1, 2).T
+        segments = np.stack([c * x - s * y, s * x + c * y], axis=1).reshape(-1, 4)
     placed: Float2D = segments + np.array([at.x, at.y, at.x, at.y])
     return placed
 

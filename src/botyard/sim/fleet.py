@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments
+from botyard import arguments, elementwise
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I2, I8, State
 from botyard.errors import ArgumentError, CommandError
@@ -95,7 +95,7 @@ class Fleet(Handle):
     def odometry_in_world(self) -> F8:
         """Where in the world odometry believes the robots to be, (n, 3): m, m, rad. See `Robot.odom_in_world`."""
         frame, odom = self.state.odom_frame[self.robot_rows], self.odometry
-        c, s = np.cos(frame[:, 2]), np.sin(frame[:, 2])
+        c, s = elementwise.cosine_sine(frame[:, 2])
         x = frame[:, 0] + c * odom[:, 0] - s * odom[:, 1]
         y = frame[:, 1] + s * odom[:, 0] + c * odom[:, 1]
         return np.column_stack([x, y, frame[:, 2] + odom[:, 2]])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
 from botyard.devices.gripper import open_paddles
+from botyard.elementary import hypot
 from botyard.engine.build import BodySpec, robot_body
 from botyard.engine.simulation import Engine
-from botyard.geometry import Pose
+from botyard.geometry import Pose, distance
 from botyard.model.robot import RobotSpec
 
 ROBOT_SPACING = 1.0
@@ -32,7 +32,7 @@ class FreePlaces:
         self._engine = engine
         self._near = near
         self._body = on_trial(spec)
-        self._apart = 2.0 * max(math.hypot(x, y) for part in self._body.parts for x, y in part)
+        self._apart = 2.0 * max(hypot(x, y) for part in self._body.parts for x, y in part)
         self._spiral = _spiral(near, ROBOT_SPACING)
         self._given: list[Pose] = []
 
@@ -46,7 +46,7 @@ class FreePlaces:
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
         while len(found) < count and (place := next(self._spiral, None)) is not None:
-            crowded = not self.is_exact and any(math.dist(place[:2], p[:2]) < self._apart for p in self._given)
+            crowded = not self.is_exact and any(distance(place, p) < self._apart for p in self._given)
             if not crowded and is_free(place):
                 found.append(place)
                 self._given.append(place)

@@ -129,7 +129,7 @@ class Traffic:
 
     def _points(self, v: Vehicle) -> Points:
         """Positions, kinds and sectors of a vehicle's special points, in the order in which they are passed (mmrs.md §3)."""
-        ahead = v.velocity**2 / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
+        ahead = v.velocity * v.velocity / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
         return points_from_start(v, ahead, finish=True)
 
     def _set_policy(self, policy: Policy) -> None:

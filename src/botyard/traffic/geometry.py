@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard import elementwise
+from botyard.elementary import acos
 from botyard.errors import BudgetError, MapError, WorldError
 from botyard.extras import lacking
 from botyard.formats import svg
@@ -45,9 +47,10 @@ def arc(
     tolerance : float
         Greatest distance between arc and polyline, m: r (1 − cos(step / 2)).
     """
-    step = 2.0 * math.acos(max(-1.0, 1.0 - min(tolerance, radius) / radius))
+    step = 2.0 * acos(max(-1.0, 1.0 - min(tolerance, radius) / radius))
     angles = start + sweep * np.linspace(0.0, 1.0, max(2, math.ceil(abs(sweep) / step) + 1))
-    return np.stack([centre[0] + radius * np.cos(angles), centre[1] + radius * np.sin(angles)], axis=1)
+    c, s = elementwise.cosine_sine(angles)
+    return np.stack([centre[0] + radius * c, centre[1] + radius * s], axis=1)
 
 
 def spline(points: F8, samples: int = 24) -> F8:
@@ -64,7 +67,7 @@ def spline(points: F8, samples: int = 24) -> F8:
     for p0, p1, p2, p3 in zip(padded, padded[1:], padded[2:], padded[3:], strict=False):
         t0 = 0.0
         t1, t2, t3 = np.cumsum(
-            [math.sqrt(max(float(np.hypot(*(b - a))), 1e-12)) for a, b in ((p0, p1), (p1, p2), (p2, p3))]
+            [math.sqrt(max(float(elementwise.hypot(*(b - a))), 1e-12)) for a, b in ((p0, p1), (p1, p2), (p2, p3))]
         )
         t = np.linspace(t1, t2, samples + 1)[1:, None]
         a1 = (t1 - t) / (t1 - t0) * p0 + (t - t0) / (t1 - t0) * p1
@@ -307,7 +310,7 @@ def _flattened(path: Any, meter: Meter) -> F8:
             ]
     line = np.array(points, np.float64).reshape(-1, 2)
     if len(line) > 1:
-        line = line[np.concatenate([[True], np.hypot(*np.diff(line, axis=0).T) > 1e-9])]
+        line = line[np.concatenate([[True], elementwise.hypot(*np.diff(line, axis=0).T) > 1e-9])]
     return line
 
 

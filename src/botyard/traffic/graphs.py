@@ -19,6 +19,7 @@ import numpy as np
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.yamlfile import YamlFile
+from botyard.geometry import distance
 from botyard.traffic.geometry import task_of_paths
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
@@ -68,7 +69,7 @@ class NavGraph:
             if length > best[at]:
                 continue
             for after in self.lanes.get(at, ()):
-                new = length + math.dist(self.places[at], self.places[after])
+                new = length + distance(self.places[at], self.places[after])
                 if new < best.get(after, math.inf):
                     best[after], before[after] = new, at
                     heapq.heappush(queue, (new, after))

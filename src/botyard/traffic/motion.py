@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from botyard import elementwise
 from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.task import F8, Task, TaskError, Vehicle
@@ -107,7 +108,7 @@ class Path2:
 
     def __init__(self, corners: F8) -> None:
         self.corners = corners
-        lengths = np.hypot(*np.diff(corners, axis=0).T)
+        lengths = elementwise.hypot(*np.diff(corners, axis=0).T)
         self.along = np.concatenate([[0.0], np.cumsum(lengths)])
 
     @property
@@ -118,10 +119,10 @@ class Path2:
     def at(self, s: F8) -> F8:
         """Points, (n, 2), m, at distances along it, m; beyond its end it is extrapolated straight on."""
         s = np.asarray(s, np.float64)
-        inside = np.stack([np.interp(s, self.along, self.corners[:, i]) for i in (0, 1)], axis=-1)
+        inside = np.stack([elementwise.interpolate(s, self.along, self.corners[:, i]) for i in (0, 1)], axis=-1)
         beyond = np.maximum(s - self.along[-1], 0.0)
         last = self.corners[-1] - self.corners[-2]
-        found: F8 = inside + beyond[..., None] * last / max(float(np.hypot(*last)), 1e-12)
+        found: F8 = inside + beyond[..., None] * last / max(float(elementwise.hypot(*last)), 1e-12)
         return found
 
 
@@ -175,7 +176,7 @@ def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
             while t <= last:
                 now = np.array([t])
                 p, q = paths[i].at(moving[i].place(now))[0], paths[j].at(moving[j].place(now))[0]
-                gap = float(np.hypot(*(p - q))) - a.radius - b.radius
+                gap = float(elementwise.hypot(*(p - q))) - a.radius - b.radius
                 if gap < -1e-6:
                     found.append(Touch(t, i, j, -gap))
                     break

@@ -15,6 +15,8 @@ from typing import Final
 
 import numpy as np
 
+from botyard import elementwise
+from botyard.elementary import atan2, hypot, sin
 from botyard.errors import WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
@@ -145,7 +147,7 @@ class RobotTraffic:
                 self.task.name,
             )
         a, b = path.at(np.array([v.start, v.start + 0.05]))
-        start = Pose(float(a[0]), float(a[1]), math.atan2(b[1] - a[1], b[0] - a[0]))
+        start = Pose(float(a[0]), float(a[1]), atan2(b[1] - a[1], b[0] - a[0]))
         robot = self.sim.add_robot(_limited(find_robot(model), v), f"traffic{i}", pose=start)
         tail, head = v.occupied()
         late = STOP_MARGIN + RESPONSE_STEPS * v.velocity * self.sim.dt
@@ -215,12 +217,12 @@ class RobotTraffic:
         if d.done or left <= 0.0:
             return 0.0, 0.0
         x, y = d.path.at(np.array([min(d.at + LOOKAHEAD, d.path.length + LOOKAHEAD)]))[0].tolist()
-        aside = math.remainder(math.atan2(y - pose.y, x - pose.x) - pose.th, 2.0 * math.pi)
+        aside = math.remainder(atan2(y - pose.y, x - pose.x) - pose.th, 2.0 * math.pi)
         if abs(aside) > PIVOT_ANGLE:
             return 0.0, PIVOT_GAIN * aside
         ahead = max(0.0, left - v.velocity * self.sim.dt)  # the command takes effect in the next step
         speed = min(v.velocity, math.sqrt(2.0 * v.deceleration * ahead) + CREEP_SPEED)
-        return speed, 2.0 * speed * math.sin(aside) / max(math.hypot(x - pose.x, y - pose.y), 0.1)
+        return speed, 2.0 * speed * sin(aside) / max(hypot(x - pose.x, y - pose.y), 0.1)
 
     def _update_progress(self, i: int, d: _Driver) -> bool:
         """Update a robot's position, and send the messages of the points it has passed. Returns whether it moves."""
@@ -261,7 +263,7 @@ class RobotTraffic:
         step = d.vehicle.velocity * self.sim.dt
         places = np.linspace(max(0.0, d.at - 0.2), min(d.at + 2.0 * step + 0.2, d.path.length), 41)
         points = d.path.at(places)
-        return float(places[int(np.argmin(np.hypot(points[:, 0] - pose.x, points[:, 1] - pose.y)))])
+        return float(places[int(np.argmin(elementwise.hypot(points[:, 0] - pose.x, points[:, 1] - pose.y)))])
 
     def _check_conflicts(self, i: int, sector: int) -> None:
         g = int(self.task.first[i]) + sector
@@ -274,7 +276,7 @@ class RobotTraffic:
     def _check_contact(self, i: int, d: _Driver) -> None:
         """Count a collision if another robot is beside a stalled one."""
         for j, other in enumerate(self.drivers):
-            gap = math.hypot(other.robot.truth.x - d.robot.truth.x, other.robot.truth.y - d.robot.truth.y)
+            gap = hypot(other.robot.truth.x - d.robot.truth.x, other.robot.truth.y - d.robot.truth.y)
             if j != i and gap < d.robot.spec.radius + other.robot.spec.radius + 0.1:
                 self._emit(i, k.COLLISION, j)
                 self._collisions += 1

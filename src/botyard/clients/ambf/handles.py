@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from botyard.elementary import asin, atan2, cos, cosine_sine, sin
 from botyard.errors import PeerError
 from botyard.geometry import yaw_of_quaternion
 from botyard.protocols.ambf.link import LinkTopic
@@ -39,15 +39,15 @@ class Sender(Protocol):
 
 def rpy_of(q: Any) -> tuple[float, float, float]:
     """Convert a quaternion to roll, pitch and yaw, rad (about fixed axes x, y, z)."""
-    roll = math.atan2(2.0 * (q.w * q.x + q.y * q.z), 1.0 - 2.0 * (q.x * q.x + q.y * q.y))
-    pitch = math.asin(max(-1.0, min(1.0, 2.0 * (q.w * q.y - q.z * q.x))))
+    roll = atan2(2.0 * (q.w * q.x + q.y * q.z), 1.0 - 2.0 * (q.x * q.x + q.y * q.y))
+    pitch = asin(max(-1.0, min(1.0, 2.0 * (q.w * q.y - q.z * q.x))))
     return roll, pitch, yaw_of_quaternion(q.x, q.y, q.z, q.w)
 
 
 def quaternion_of(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
     """Convert roll, pitch and yaw, rad (about fixed axes x, y, z), to a quaternion (x, y, z, w)."""
-    cr, sr, cp, sp = math.cos(roll / 2), math.sin(roll / 2), math.cos(pitch / 2), math.sin(pitch / 2)
-    cy, sy = math.cos(yaw / 2), math.sin(yaw / 2)
+    cr, sr, cp, sp = cos(roll / 2), sin(roll / 2), cos(pitch / 2), sin(pitch / 2)
+    cy, sy = cosine_sine(yaw / 2)
     return (
         sr * cp * cy - cr * sp * sy, cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy, cr * cp * cy + sr * sp * sy,
     )  # fmt: skip

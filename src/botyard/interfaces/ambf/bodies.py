@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from botyard.devices.joints import Joint, JointCommand
+from botyard.elementary import cosine_sine, hypot
 from botyard.engine import commands as cmd
 from botyard.engine.layout import Control
 from botyard.errors import BotyardError
@@ -82,7 +83,7 @@ class Body(AmbfObject):
             template = self._templates[key] = self._template(wire, len(shown), len(userdata), about)
         (x, y, th), (vx, vy, w), (fx, fy, torque), mass, inertia = self.quantities()
         half = th / 2.0
-        sin, cos = math.sin(half), math.cos(half)
+        cos, sin = cosine_sine(half)
         head = (
             *self.begin(wire, stamp),
             *self.ambf.moment(stamp),
@@ -259,7 +260,7 @@ class EngineBody(Body):
     @staticmethod
     def _pose_of(message: Any) -> tuple[float, float, float]:
         p, q = message.pose.position, message.pose.orientation
-        norm = math.sqrt(q.x**2 + q.y**2 + q.z**2 + q.w**2)
+        norm = math.sqrt(q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w)
         return float(p.x), float(p.y), yaw_of(q) if norm >= 0.1 else 0.0
 
     @staticmethod
@@ -299,7 +300,7 @@ class EngineBody(Body):
         """Set its pose, unless it is the present one."""
         there = self.pose()
         turned = math.remainder(wanted.th - there.th, 2.0 * math.pi)
-        if math.hypot(wanted.x - there.x, wanted.y - there.y) >= SAME_PLACE or abs(turned) >= SAME_TURN:
+        if hypot(wanted.x - there.x, wanted.y - there.y) >= SAME_PLACE or abs(turned) >= SAME_TURN:
             self.place(self.body, wanted)
 
     def cease(self) -> None:
@@ -353,7 +354,7 @@ class RobotBody(EngineBody):
 
     def _roll(self, twist: tuple[float, float, float]) -> None:
         th = self.pose().th
-        cos, sin = math.cos(th), math.sin(th)
+        cos, sin = cosine_sine(th)
         v, vy = twist[0] * cos + twist[1] * sin, twist[1] * cos - twist[0] * sin
         self.drive(cmd.SetVelocity(v=v, w=twist[2], vy=vy))
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from botyard import elementwise
+from botyard.elementary import cosine_sine, tan, total
 from botyard.engine import commands as cmd
 from botyard.engine.layout import F8
 from botyard.errors import BotyardError
@@ -90,12 +92,12 @@ class SensorObject(AmbfObject):
             return self._hits[1]
         x, y, th = self.ambf.pose_of(self._parent)
         rays = self._rays()
-        c, s = math.cos(th), math.sin(th)
-        angle = rays[:, 2] + th
+        c, s = cosine_sine(th)
+        cosines, sines = elementwise.cosine_sine(rays[:, 2] + th)
         ends = np.column_stack(
             [
-                x + c * rays[:, 0] - s * rays[:, 1] + ranges * np.cos(angle),
-                y + s * rays[:, 0] + c * rays[:, 1] + ranges * np.sin(angle),
+                x + c * rays[:, 0] - s * rays[:, 1] + ranges * cosines,
+                y + s * rays[:, 0] + c * rays[:, 1] + ranges * sines,
             ]
         )
         names = [self.ambf.map_name if t else "" for t in triggered]
@@ -118,8 +120,9 @@ class SensorObject(AmbfObject):
 
 def _near_outline(part: Sequence[tuple[float, float]], pose: Pose, points: F8) -> Any:
     """Mask of the points, (n, 2), m, that are within `HIT_TOLERANCE` of the edges of a body's polygon at `pose`."""
-    c, s = math.cos(pose.th), math.sin(pose.th)
-    local = (points - (pose.x, pose.y)) @ np.array([[c, -s], [s, c]])
+    c, s = cosine_sine(pose.th)
+    x, y = (points - (pose.x, pose.y)).T
+    local = np.stack([c * x + s * y, c * y - s * x], axis=1)
     a = np.asarray(part, np.float64)
     edge = np.roll(a, -1, axis=0) - a
     size = np.maximum((edge**2).sum(axis=1), 1e-18)
@@ -155,7 +158,7 @@ class ViewObject(AmbfObject):
             return
         p, q = message.pose.position, message.pose.orientation
         values = (float(p.x), float(p.y), float(p.z), float(q.x), float(q.y), float(q.z), float(q.w))
-        norm = math.sqrt(sum(v * v for v in values[3:]))
+        norm = math.sqrt(total(v * v for v in values[3:]))
         if not finite(*values):
             self.complain("a pose with values that are not finite: ignored")
             return
@@ -235,22 +238,22 @@ class VehicleObject(AmbfObject):
         dt, mass = self.ambf.sim.dt, self._body.mass.mass
         pose, (v, _, _) = self._body.pose(), self._body.velocity()
         wheels = list(zip(self.spec.wheels, self._power, self._brake, self._steer, strict=True))
-        push = 0.0 if self._stop else sum(p for w, p, _, _ in wheels if w.drives)
+        push = 0.0 if self._stop else total(p for w, p, _, _ in wheels if w.drives)
         v += push / mass * dt
-        hold = (len(wheels) * self.spec.max_brake if self._stop else sum(b for _, _, b, _ in wheels)) / mass * dt
+        hold = (len(wheels) * self.spec.max_brake if self._stop else total(b for _, _, b, _ in wheels)) / mass * dt
         v = math.copysign(max(abs(v) - hold, 0.0), v)
         front = [(w, s) for w, _, _, s in wheels if w.steers]
         rear = [w.x for w in self.spec.wheels if not w.steers]
         turn, base = 0.0, 0.0
         if front:
-            axle = sum(rear) / len(rear) if rear else 0.0
+            axle = total(rear) / len(rear) if rear else 0.0
             base = axle
-            length = sum(w.x for w, _ in front) / len(front) - axle
+            length = total(w.x for w, _ in front) / len(front) - axle
             if abs(length) > 1e-6:
-                turn = v * math.tan(sum(s for _, s in front) / len(front)) / length
+                turn = v * tan(total(s for _, s in front) / len(front)) / length
         # the rear axle does not slip sideways; it is `base` before the body's origin
         side = -turn * base
-        c, s = math.cos(pose.th), math.sin(pose.th)
+        c, s = cosine_sine(pose.th)
         self._body.obey(VELOCITY, (c * v - s * side, s * v + c * side, turn))
 
     def _drive(self, body: RobotBody) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from botyard.devices.joints import Joint, JointCommand
+from botyard.elementary import cosine_sine
 from botyard.engine import commands as cmd
 from botyard.geometry import Pose
 from botyard.interfaces.ambf.objects import SOURCE
@@ -152,7 +153,8 @@ class Wheels:
                 th = body.pose().th
                 along = left + right
                 torque = (right - left) * self._half_track
-                body.ambf.sim.push(body.body, along * math.cos(th), along * math.sin(th), torque, SOURCE)
+                c, s = cosine_sine(th)
+                body.ambf.sim.push(body.body, along * c, along * s, torque, SOURCE)
             return  # efforts have no effect on a robot without mass
         rates = [self._rate(k, kind, value) for k, (kind, value) in enumerate(commands)]
         v = self._radius * (rates[0] + rates[1]) / 2.0

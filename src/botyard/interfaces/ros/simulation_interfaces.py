@@ -28,6 +28,7 @@ from botyard.control import (
     StepNow,
 )
 from botyard.control.later import then
+from botyard.elementary import cosine_sine
 from botyard.errors import (
     BotyardError,
     DeniedError,
@@ -285,7 +286,7 @@ class RosSimulator:
         row = snapshot.rows[name]
         x, y, yaw = snapshot.state.pose[row].tolist()
         v, vy, w = snapshot.state.vel[row].tolist()
-        cos, sin = math.cos(yaw), math.sin(yaw)
+        cos, sin = cosine_sine(yaw)
         still = self._types["geometry_msgs/Accel"](m.vector(0.0, 0.0), m.vector(0.0, 0.0))
         return self._make(
             "EntityState",

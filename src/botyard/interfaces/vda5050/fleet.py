@@ -16,7 +16,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from botyard import elementwise
 from botyard.control.fence import Fence
+from botyard.elementary import atan2
 from botyard.errors import WorldError
 from botyard.protocols.vda5050 import Order, OrderError, Vehicle5050, merge, parse_order, state_message
 from botyard.traffic.engine import Traffic
@@ -64,7 +66,7 @@ def task_of_orders(orders: Sequence[Order], vehicle: Vehicle) -> Task:
     paths, ends = [], []
     for i, order in enumerate(orders):
         path = np.array([(n.x, n.y) for n in order.nodes], np.float64)
-        if len(path) < 2 or (np.hypot(*np.diff(path, axis=0).T) <= vehicle.radius).any():
+        if len(path) < 2 or (elementwise.hypot(*np.diff(path, axis=0).T) <= vehicle.radius).any():
             raise WorldError(
                 f"order {order.id} of AGV {i}: expected edges longer than the radius of {vehicle.radius:g} m"
             )
@@ -240,7 +242,7 @@ class Fleet:
             return 1, (order.nodes[0].x, order.nodes[0].y, 0.0)
         path = Path2(np.array([(n.x, n.y) for n in order.nodes], np.float64))
         (x, y), (ax, ay) = path.at(np.array([place, place + 0.01])).tolist()
-        return int(np.searchsorted(path.along, place + 1e-6, side="right")), (x, y, math.atan2(ay - y, ax - x))
+        return int(np.searchsorted(path.along, place + 1e-6, side="right")), (x, y, atan2(ay - y, ax - x))
 
 
 __all__ = ["MAX_ERRORS", "STATE_PERIOD_S", "Fleet", "Message", "task_of_orders"]

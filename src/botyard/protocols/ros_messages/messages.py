@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.elementary import cosine_sine
 from botyard.geometry import Pose, Twist, yaw_of_quaternion
 from botyard.model.raster import Raster
 from botyard.model.readings import LaserScan
@@ -91,7 +92,8 @@ class Messages:
         return self._header_type(self._sequence, self._time(*stamp), frame)
 
     def _turn(self, yaw: float) -> Any:
-        return self._quaternion(0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0))
+        w, z = cosine_sine(yaw / 2.0)
+        return self._quaternion(0.0, 0.0, z, w)
 
     def pose(self, pose: Pose) -> Any:
         """geometry_msgs/Pose."""

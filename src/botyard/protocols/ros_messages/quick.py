@@ -6,7 +6,6 @@ names and CDR padding, is that of rosbags; tests compare the bytes.
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard.elementary import cosine_sine
 from botyard.geometry import Pose, Twist
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.types import Types
@@ -119,7 +119,8 @@ class QuickOdometry:
         header.fill(data, stamp, self._count)
         x, y, yaw = pose
         v, vy, w = velocity
-        _DOUBLES7.pack_into(data, at, x, y, 0.0, 0.0, 0.0, math.sin(yaw / 2.0), math.cos(yaw / 2.0))
+        w_turn, z_turn = cosine_sine(yaw / 2.0)
+        _DOUBLES7.pack_into(data, at, x, y, 0.0, 0.0, 0.0, z_turn, w_turn)
         _DOUBLES6.pack_into(data, twist, v, vy, 0.0, 0.0, 0.0, w)
         return bytes(data)
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard import elementwise
 from botyard.model.robotport import Fleet
 
 F8 = NDArray[np.float64]
@@ -128,7 +129,7 @@ def ring_of(robot: str, mounts: F8, farthest: F8) -> Ring:
     """The ring of transducers at `mounts` (n, 3): x, y (m), bearing (rad)."""
     flat = np.zeros(len(mounts))
     origins = np.stack([mounts[:, 0], mounts[:, 1], flat], axis=1).astype(np.float32)
-    rays = np.stack([np.cos(mounts[:, 2]), np.sin(mounts[:, 2]), flat], axis=1).astype(np.float32)
+    rays = np.stack([*elementwise.cosine_sine(mounts[:, 2]), flat], axis=1).astype(np.float32)
     return Ring(robot, origins, rays, farthest)
 
 

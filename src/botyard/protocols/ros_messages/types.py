@@ -7,7 +7,6 @@ built once, and encoded once per wire form. Type names are those of ROS 1, ``nav
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard.elementary import cosine_sine
 from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.geometry import Pose
@@ -193,7 +193,7 @@ class Types:
                 return _NUMBERS.get(what[0], float)(value)
             if sort == 2:
                 if isinstance(value, Pose):
-                    turn = {"z": math.sin(value.th / 2.0), "w": math.cos(value.th / 2.0)}
+                    turn = dict(zip("wz", cosine_sine(value.th / 2.0), strict=True))
                     value = {"position": {"x": value.x, "y": value.y}, "orientation": turn}
                 return self.made(what, value) if isinstance(value, Mapping) else value
             item, _ = what
