@@ -84,12 +84,12 @@ test: $(VENV)/.all web peers
 	$(BIN)/botyard warmup
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
 	BOTYARD_KERNELS=jit $(BIN)/botyard warmup
-	BOTYARD_KERNELS=jit $(BIN)/python -m pytest -n auto tests/engine tests/devices $(ARGS)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow_without_jit" tests/engine tests/devices $(ARGS)
+	BOTYARD_KERNELS=jit $(BIN)/python -m pytest -n auto tests/engine tests/devices tests/determinism $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto -m "not slow_without_jit" tests/engine tests/devices tests/determinism $(ARGS)
 
 # What lies below the servers, and its tests: no browser, no peers, no Node. For machines on which "make test" cannot run, and for coverage.
-LAYERS := leaves native model formats protocols engine devices controllers
-BELOW := $(LAYERS:%=tests/%) tests/test_api.py tests/test_api_errors.py tests/test_state.py tests/test_journal.py
+LAYERS := leaves native model formats protocols engine devices controllers determinism
+BELOW := $(LAYERS:%=tests/%) tests/test_portable_numbers.py tests/test_api.py tests/test_api_errors.py tests/test_state.py tests/test_journal.py
 
 test-layers: $(VENV)/.all
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(BELOW) $(ARGS)

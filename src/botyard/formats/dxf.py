@@ -238,7 +238,7 @@ def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
             raise MapError(
                 f"a spline of {len(entity.fit_points)} fit points: expected at most {MAX_FIT_POINTS}", meter.path
             )
-        meter.add("entities", len(entity.fit_points) ** 2 // FIT_CELLS_PER_ENTITY)
+        meter.add("entities", len(entity.fit_points) * len(entity.fit_points) // FIT_CELLS_PER_ENTITY)
         far = (
             sum(map(abs, (*map(float, entity.knots), *map(float, entity.weights)))) * 0.0
         )  # NaN if one is NaN or infinite

@@ -103,7 +103,8 @@ class SensorObject(AmbfObject):
         names = [self.ambf.map_name if t else "" for t in triggered]
         engine = sim.engine
         away = engine.state.pose[:, None, :2] - ends[None, :, :]
-        close = (away**2).sum(axis=2) < (engine.bodies.radius[:, None] + HIT_TOLERANCE) ** 2
+        reach = engine.bodies.radius[:, None] + HIT_TOLERANCE
+        close = (away * away).sum(axis=2) < reach * reach
         close &= np.asarray(triggered)[None, :] & (engine.state.mask != 0)[:, None]
         for row in np.flatnonzero(close.any(axis=1)).tolist():
             name = engine.specs[row].name
@@ -125,11 +126,11 @@ def _near_outline(part: Sequence[tuple[float, float]], pose: Pose, points: F8) -
     local = np.stack([c * x + s * y, c * y - s * x], axis=1)
     a = np.asarray(part, np.float64)
     edge = np.roll(a, -1, axis=0) - a
-    size = np.maximum((edge**2).sum(axis=1), 1e-18)
+    size = np.maximum((edge * edge).sum(axis=1), 1e-18)
     away = local[:, None, :] - a[None, :, :]
     u = np.clip((away * edge[None]).sum(axis=2) / size[None], 0.0, 1.0)
     gap = away - u[..., None] * edge[None]
-    return (gap**2).sum(axis=2).min(axis=1) <= HIT_TOLERANCE**2
+    return (gap * gap).sum(axis=2).min(axis=1) <= HIT_TOLERANCE * HIT_TOLERANCE
 
 
 class ViewObject(AmbfObject):

@@ -1,0 +1,323 @@
+"""``python -m tools.digests``: run eleven scenes and compare their digests with those of the repository; ``--write`` makes them anew.
+
+The digests must be the same on every system and processor, with every kind of kernels (``BOTYARD_KERNELS=native``, ``jit``, ``python``)
+and any number of threads. Needs NumPy and botyard alone, so that it runs where there are no tests.
+
+A digest is over the numbers of the state, of the map as the engine has it, of the outlines, and of the readings: what
+`Simulation.digest` covers without versions and descriptions, so that a new release or field changes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+import time
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+import botyard
+from botyard.devices import ranging
+from botyard.devices.blobs import BlobFinderSpec
+from botyard.devices.errors import NormalErrorsSpec, WanderingOdometrySpec
+from botyard.devices.fiducials import FiducialFinderSpec
+from botyard.devices.gps import GpsSpec
+from botyard.engine.state import columns_of, digest_of
+from botyard.formats.models import find_robot
+from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.mapbuilder import maze, warehouse
+from botyard.model.obstacles import BoxObject, Returns
+from botyard.model.readings import Action
+from botyard.model.scene import GeoReference, Scene
+from botyard.sim.simulation import Robot, Simulation
+from botyard.traffic.engine import Traffic
+from botyard.traffic.generate import generate
+from botyard.traffic.on_robots import RobotTraffic
+from botyard.traffic.rules import Rules
+from botyard.traffic.supervisors.registry import find_supervisor
+
+FILE: Final = Path(__file__).resolve().parents[1] / "tests" / "determinism" / "digests.toml"
+HEAD: Final = "# Made by `python -m tools.digests --write`: after so many steps (of traffic: events), this digest, on every machine.\n"
+
+Run = Callable[[int], int]
+"""Goes on to a step, and gives the digest there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A scene.
+
+    Attributes
+    ----------
+    make : callable
+        Makes it anew, for a number of threads.
+    steps : tuple of int
+        After how many steps there is a digest. Without the compiler only the first counts.
+    """
+
+    make: Callable[[int], Run]
+    steps: tuple[int, ...]
+
+
+def _digest(sim: Simulation) -> int:
+    arrays: list[Any] = [*columns_of(sim.engine), *sim.engine.grid, *sim.engine.bodies]
+    texts = []
+    for robot in sim.robots.values():
+        arrays += [laser.read().ranges for laser in robot.lasers]
+        arrays += [robot.sonar.read().ranges] if robot.sonar is not None else []
+        texts += [
+            repr(robot.devices[name].read()) for name in ("fiducial_finder", "blob_finder") if name in robot.devices
+        ]
+        texts.append(f"{robot.gps!r} {robot.gripper_state!r} {robot.velocity!r} {robot.odom_in_world!r}")
+    numbers = [np.asarray(a) for a in arrays]
+    return digest_of("\n".join(texts).encode(), numbers)
+
+
+def _stepped(sim: Simulation, act: Callable[[int], object] = lambda _tick: None) -> Run:
+    def go(to: int) -> int:
+        while sim.tick < to:
+            act(sim.tick)
+            sim.step()
+        return _digest(sim)
+
+    return go
+
+
+def _driven(sim: Simulation, robots: list[Robot], seed: str) -> Run:
+    """Robots that are told something else now and then."""
+    draw = random.Random(seed)
+
+    def act(tick: int) -> None:
+        if tick % 8 == 0:
+            for robot in robots:
+                robot.command(v=draw.uniform(-0.2, 0.8), w=draw.uniform(-1.2, 1.2))
+
+    return _stepped(sim, act)
+
+
+def visitors(threads: int) -> Run:
+    """The shipped world, with all controllers."""
+    return _stepped(Simulation.load(Path(botyard.__file__).parent / "maps" / "visitors.yaml", threads=threads))
+
+
+def sonars(threads: int) -> Run:
+    sim = Simulation.load("office", seed=5, threads=threads)
+    models = ("p3dx", "p3at", "amigo", "peoplebot-sh", "p3dx-big-rot-error")
+    return _driven(
+        sim,
+        [sim.add_robot(m, m, pose=(4.5 + 1.8 * k, 14.2, 0.7 * k), lasers=[]) for k, m in enumerate(models)],
+        "sonar",
+    )
+
+
+def lasers(threads: int) -> Run:
+    """Lasers with noise, and with errors beside it, and odometry that drifts."""
+    sim = Simulation.load("warehouse", seed=6, threads=threads, odometry_error="random_init")
+    robots = [sim.add_robot(m, m) for m in ("p3at-sh-lms1xx", "p3dx-with-rear-laser", "seekur-with-error")]
+    erring = (NormalErrorsSpec(range_bias=0.01, range_deviation=0.02), WanderingOdometrySpec())
+    robots.append(sim.add_robot(replace(find_robot("p3dx-sh-lms200"), devices=erring), "erring"))
+    return _driven(sim, robots, "laser")
+
+
+def gripper(threads: int) -> Run:
+    """A gripper takes a box and carries it about; the battery drains."""
+    box = BoxObject(name="box", pose=Pose(0.48, 0.0, 0.0), length=0.1, width=0.1)
+    walls = np.array([[-3.0, -2.0, 4.0, -2.0], [4.0, -2.0, 3.5, 3.0], [3.5, 3.0, -3.0, 3.0], [-3.0, 3.0, -3.0, -2.0]])
+    sim = Simulation(Scene(segments=walls, boxes=(box,)), seed=7, threads=threads)
+    robot = sim.add_robot("p3dx-equipped", "r", pose=(0.0, 0.0, 0.0))
+
+    def act(tick: int) -> None:
+        if tick == 0:
+            robot.gripper.act(Action.CLOSE)
+        elif tick == 20:
+            robot.command(v=0.4, w=0.7)
+        elif tick == 70:
+            robot.gripper.act(Action.OPEN)
+        elif tick == 90:
+            robot.command(v=-0.3, w=-0.2)
+
+    return _stepped(sim, act)
+
+
+def _room(boxes: int, **options: Any) -> Simulation:
+    walls = np.array([[-2.0, -1.0, 4.0, -1.0], [4.0, -1.0, 4.5, 4.0], [4.5, 4.0, -2.0, 4.0], [-2.0, 4.0, -2.0, -1.0]])
+    spec = DynamicsSpec(mass=2.0, floor_friction=0.3, restitution=0.2, linear_damping=0.1, angular_damping=0.2)
+    things = tuple(
+        BoxObject(name=f"b{k}", pose=Pose(0.5 * (k // 4), 0.5 * (k % 4), 0.1 * k), length=0.4, width=0.3, dynamics=spec)
+        for k in range(boxes)
+    )
+    return Simulation(Scene(segments=walls, boxes=things), step=0.05, seed=8, **options)
+
+
+def pushed(threads: int) -> Run:
+    """Robots with and without mass push boxes."""
+    sim = _room(12, threads=threads)
+    for k in range(3):
+        robot = sim.add_robot("p3dx", f"r{k}", pose=(-1.2, 0.1 + 0.8 * k, 0.1 * k), lasers=[])
+        robot.command(v=0.4, w=0.1 * (k - 1))
+    sim.set_dynamics("r1", DynamicsSpec(mass=9.0))
+    return _stepped(sim)
+
+
+def thrown(threads: int) -> Run:
+    """Boxes that fly, are pushed, and are pulled to places."""
+    sim = _room(10, threads=threads)
+    for k in range(6):
+        sim.throw(f"b{k}", 1.5 * (k % 3 - 1), 0.7 * k - 1.0, 2.0 - k)
+    sim.push("b7", 3.0, 1.0, 0.4)
+    sim.pull_to("b8", (3.0, 3.0, 2.5))
+    return _stepped(sim)
+
+
+def crowd(threads: int) -> Run:
+    """A hundred robots at random places of a made map."""
+    sim = Simulation(warehouse(seed=3), seed=9, threads=threads)
+    spec = replace(find_robot("amigo"), lasers=())
+    robots = [sim.add_robot(spec, f"a{k}", pose=sim.random_free_place(spec, k)) for k in range(100)]
+    return _driven(sim, robots, "crowd")
+
+
+def labyrinth(threads: int) -> Run:
+    """A made maze with a walking thing in it, and moves by distance and by heading."""
+    scene = maze(6, 5, seed=4)
+    sim = Simulation(scene, seed=10, threads=threads)
+    robots = [
+        sim.add_robot(m, m, pose=sim.random_free_place(find_robot(m), k)) for k, m in enumerate(("p3dx", "amigo-sh"))
+    ]
+    return _driven(sim, robots, "labyrinth")
+
+
+def finders(threads: int) -> Run:
+    """Marks, colours, satellites, with errors of their own."""
+    draw = random.Random("finders")
+    boxes = tuple(
+        BoxObject(
+            name=f"m{k}", pose=Pose(draw.uniform(1.0, 6.0), draw.uniform(-4.0, 4.0), draw.uniform(-3.0, 3.0)),
+            length=0.4, width=0.2, color="red" if k % 2 else "blue", returns=Returns(fiducial=k + 1),
+        )
+        for k in range(12)
+    )  # fmt: skip
+    devices = (
+        FiducialFinderSpec(range_max=8.0, fov=math.pi), BlobFinderSpec(colors=("red", "blue"), image=(80, 60)),
+        NormalErrorsSpec(sensor="fiducial_finder", bearing_deviation=0.02, range_deviation=0.1),
+    )  # fmt: skip
+    scene = Scene(boxes=boxes, georeference=GeoReference(48.1, 11.6, 520.0))
+    sim = Simulation(scene, seed=11, threads=threads)
+    spec = find_robot("p3dx-nolaser")
+    robot = sim.add_robot(replace(spec, devices=(*devices, GpsSpec())), "eye", pose=(0.0, 0.0, 0.3))
+    return _driven(sim, [robot], "finders")
+
+
+def tasks(_threads: int) -> Run:
+    """Traffic: times of all events of some tasks, with messages that are late or lost."""
+
+    def go(count: int) -> int:
+        arrays = []
+        for k, family in enumerate(("crossings", "ring", "star", "corridor", "warehouse")):
+            for rules in (
+                Rules(time_limit=400.0),
+                Rules(time_limit=400.0, latency=0.05, jitter=0.3, loss=0.02, seed=k),
+            ):
+                events = (
+                    Traffic(generate(family, 6, k + 1), find_supervisor("fcfs" if k % 2 else "bankers"), rules)
+                    .run()
+                    .events
+                )
+                arrays += [events.t[:count], events.robot[:count], events.kind[:count], events.sector[:count]]
+        return digest_of(b"", arrays)
+
+    return go
+
+
+def drivers(threads: int) -> Run:
+    """Robots of the engine drive a traffic task."""
+    sim = Simulation(seed=12, threads=threads)
+    run = RobotTraffic(generate("crossings", 6, 2), find_supervisor("fcfs"), sim, knows="odometry")
+
+    def go(to: int) -> int:
+        while sim.tick < to and run.step() is None:
+            pass
+        return _digest(sim)
+
+    return go
+
+
+TRIALS: Final = {
+    "visitors": Trial(visitors, (2, 40, 300)),
+    "sonars": Trial(sonars, (3, 40, 300)),
+    "lasers": Trial(lasers, (2, 40, 200)),
+    "gripper": Trial(gripper, (4, 40, 150)),
+    "pushed": Trial(pushed, (2, 40, 200)),
+    "thrown": Trial(thrown, (2, 40, 200)),
+    "crowd": Trial(crowd, (1, 40, 150)),
+    "labyrinth": Trial(labyrinth, (2, 40, 300)),
+    "finders": Trial(finders, (3, 40, 150)),
+    "tasks": Trial(tasks, (200, 2000)),
+    "drivers": Trial(drivers, (3, 100, 600)),
+}
+
+
+def digests(name: str, threads: int = 1, first_only: bool = False) -> Iterator[tuple[int, str]]:
+    """Run a scene: after how many steps, and the digest there."""
+    trial = TRIALS[name]
+    before = ranging.PARALLEL_BEAMS
+    ranging.PARALLEL_BEAMS = 1 if threads > 1 else before  # as many beams as there are, so that threads share them
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # robots that begin on something; 64-bit products that wrap around
+            run = trial.make(threads)
+            for steps in trial.steps[: 1 if first_only else None]:
+                yield steps, f"{run(steps):016x}"
+    finally:
+        ranging.PARALLEL_BEAMS = before
+
+
+def known() -> dict[str, dict[int, str]]:
+    """The digests of the repository."""
+    found = tomllib.loads(FILE.read_text("utf-8"))
+    return {name: {int(steps): text for steps, text in row.items()} for name, row in found.items()}
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tools.digests", description=__doc__)
+    parser.add_argument("scenes", nargs="*", metavar="SCENE", help=f"default: all of {', '.join(TRIALS)}")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument(
+        "--first", action="store_true", help="only the first digest of each, which takes little time without compiler"
+    )
+    parser.add_argument("--write", action="store_true", help="write what was found into the repository")
+    asked = parser.parse_args()
+    if asked.write and (asked.scenes or asked.first):
+        parser.error("--write is for all scenes and all steps")
+    right = {} if asked.write else known() if FILE.exists() else {}
+    made, wrong = HEAD, 0
+    for name in asked.scenes or TRIALS:
+        began = time.perf_counter()
+        found = dict(digests(name, asked.threads, asked.first))
+        made += f"\n[{name}]\n" + "".join(f'{steps} = "{text}"\n' for steps, text in found.items())
+        differs = [steps for steps, text in found.items() if not asked.write and right.get(name, {}).get(steps) != text]
+        wrong += len(differs)
+        said = (
+            f"differs after {differs[0]}: {found[differs[0]]}"
+            if differs
+            else "as expected"
+            if not asked.write
+            else "written"
+        )
+        print(f"{name:10} {said} ({time.perf_counter() - began:.1f} s)", flush=True)
+    if asked.write:
+        FILE.write_text(made, "utf-8")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
