@@ -268,8 +268,8 @@ TRIALS: Final = {
 def digests(name: str, threads: int = 1, first_only: bool = False) -> Iterator[tuple[int, str]]:
     """Run a scene: after how many steps, and the digest there."""
     trial = TRIALS[name]
-    before = ranging.PARALLEL_BEAMS
-    ranging.PARALLEL_BEAMS = 1 if threads > 1 else before  # as many beams as there are, so that threads share them
+    before = ranging.MIN_PARALLEL_BEAMS
+    ranging.MIN_PARALLEL_BEAMS = 1 if threads > 1 else before  # as many beams as there are, so that threads share them
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # robots that begin on something; 64-bit products that wrap around
@@ -277,7 +277,7 @@ def digests(name: str, threads: int = 1, first_only: bool = False) -> Iterator[t
             for steps in trial.steps[: 1 if first_only else None]:
                 yield steps, f"{run(steps):016x}"
     finally:
-        ranging.PARALLEL_BEAMS = before
+        ranging.MIN_PARALLEL_BEAMS = before
 
 
 def known() -> dict[str, dict[int, str]]:
