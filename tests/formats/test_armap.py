@@ -450,7 +450,7 @@ def test_maps_read_in_chunks_are_the_same(chunk: int) -> None:
 def test_sections_are_found_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "2D-Map-Ex2\nSources: A B\nA_NumLines: 1\nA_NumPoints: 2\nResolution: 20\nA_LINES\n0 0 1 1\nA_DATA\n1 1\n2 2\n  B_DATA  \n3 3"
     whole = armap.parse(text)
-    monkeypatch.setattr(armap, "_PIECE", piece)
+    monkeypatch.setattr(armap, "_CHUNK_CHARS", piece)
     pieces = armap.parse(text)
     assert [s.points.tolist() for s in pieces.sources] == [s.points.tolist() for s in whole.sources]
     assert [s.lines.tolist() for s in pieces.sources] == [s.lines.tolist() for s in whole.sources]

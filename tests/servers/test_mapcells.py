@@ -116,7 +116,7 @@ def test_many_long_walls_are_drawn_in_portions(monkeypatch: pytest.MonkeyPatch) 
         most = max(most, len(found))
         return found
 
-    monkeypatch.setattr(raster, "PORTION", 3000)
+    monkeypatch.setattr(raster, "MAX_POINTS_AT_ONCE", 3000)
     monkeypatch.setattr(np, "repeat", watched)
     np.testing.assert_array_equal(rasterise(scene, 0.1).solid, whole)
     assert 1000 < most <= 3000 + 2000, "a portion, or one wall"

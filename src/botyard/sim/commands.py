@@ -23,7 +23,7 @@ class Commands(Handle):
         self._robot._sim.submit(self._robot.name, command, self._source)
 
     def __call__(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
-        """Drive with velocities (m/s, rad/s, m/s to the left) until told otherwise; what is left out stays as it is.
+        """Drive with velocities (m/s, rad/s, m/s to the left) until the next command; omitted ones are unchanged.
 
         Raises
         ------
@@ -42,7 +42,7 @@ class Commands(Handle):
             )
 
     def velocity(self, v: float, w: float = 0.0, vy: float = 0.0) -> None:
-        """Drive with these velocities until told otherwise: m/s, rad/s, m/s to the left. Raises what calling it raises."""
+        """Drive with these velocities until the next command: m/s, rad/s, m/s to the left. Raises like `__call__`."""
         self(v, w, vy)
 
     def move(self, distance: float) -> None:
@@ -70,19 +70,19 @@ class Commands(Handle):
         self.submit(cmd.EnableMotors(on))
 
     def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
-        """Put the robot at a true pose (m, m, rad); its odometry does not notice."""
+        """Place the robot at a true pose (m, m, rad); its odometry is unchanged."""
         self.submit(cmd.SetPose(arguments.pose((x, y, th))))
 
     def hold(self, on: bool = True) -> None:
-        """Hold the robot, for example to drag it with `set_pose`; let go, it goes on with what it was told."""
+        """Hold the robot in place, for example to drag it with `set_pose`; when released, it goes on with its commands."""
         self.submit(cmd.Hold(on))
 
     def reset_odometry(self) -> None:
-        """Let odometry begin anew at zero."""
+        """Reset the odometry to zero."""
         self.submit(cmd.SetOdometry())
 
     def odometry_errors(self, on: bool) -> None:
-        """Let odometry err as the simulation was told to, or not at all (TODO-033)."""
+        """Switch odometry errors on (in the simulation's mode) or off (TODO-033)."""
         engine = self._robot._sim._engine
         mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
         self.submit(cmd.SetOdometryErrors(mode, int(engine.seed_word)))

@@ -1,7 +1,7 @@
-"""What robots, their sensors and the fleet know of the simulation that they are in: engine, devices, queue of commands, journal.
+"""The core of a simulation that robots, sensors and the fleet depend on: engine, devices, queue of commands, journal.
 
-`Simulation` is a `Core` with robots, files, states and pictures. It stands in a file of its own so that what a simulation is made of
-need not know what it is made into.
+`Simulation` is a `Core` with robots, files, states and pictures. The core is a module of its own so that its parts need not import
+`Simulation`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from botyard.sim.journal import Change, Entry, Journal, Submit, SubmitVelocities
 
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 _COUNTED = (*_TELEPORTS, cmd.Hold)
-"""Commands of which the simulation itself keeps account."""
+"""Commands that the simulation itself tracks."""
 _HOLDING = "hold"
-"""The engine's source of holds: whether a body is held takes effect in the order in which it changed, whoever changed it."""
+"""Source of all holds in the engine's queue, so that they take effect in order of arrival, not by source."""
 
 
 class Member(Handle):
-    """A robot, as far as its commands and sensors know it; see `botyard.sim.robot.BaseRobot`.
+    """The part of a robot that its commands and sensors depend on; see `botyard.sim.robot.BaseRobot`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Member(Handle):
 
 
 class _Removed:
-    """Stands in for the simulation of a robot that was removed: whatever is asked of it, it says so."""
+    """Replaces the simulation of a removed robot: every access raises `UnknownNameError`."""
 
     def __init__(self, robot: str) -> None:
         self._robot = robot
@@ -79,14 +79,14 @@ class _Removed:
 
 
 class Core(Handle):
-    """The engine with its devices, and the ways into it: every command and every change passes here, so that the journal has it.
+    """The engine with its devices. Every command and change passes through this class, so that the journal records it.
 
     Parameters
     ----------
     scene : Scene
         The static world.
     engine, devices
-        What moves it, and its range sensors.
+        The engine, and its range sensors.
     sensor_noise, range_step
         See `Simulation`.
     """
@@ -108,11 +108,11 @@ class Core(Handle):
         self._engine = engine
         self._devices = devices
         self.crowd = Crowd(engine)
-        """For those who may put robots anywhere and are not the user."""
+        """Limits the number of bodies that clients can place at one spot."""
         self._holds: dict[str, list[str]] = {}
         """Sources that hold a body, by its name."""
         self._configured: dict[tuple[str, int], Bundle] = {}
-        """Beams of lasers whose rays are not their model's, by robot and number."""
+        """Beams of lasers that clients have configured, by robot and index."""
         self._is_ours: Callable[[], bool] | None = None
         """Whether the calling thread may change the world, see `belong_to`."""
         self._journal = Journal()
@@ -122,12 +122,12 @@ class Core(Handle):
 
     @property
     def engine(self) -> Engine:
-        """The engine underneath, for those who want to look into it; only the simulation changes it."""
+        """The engine, for inspection; only the simulation may change it."""
         return self._engine
 
     @property
     def feed(self) -> Feed:
-        """Tells what has changed of what changes seldom, see `botyard.feed`."""
+        """Revision counters of what changes seldom, see `botyard.feed`."""
         return self._engine.feed
 
     @property
@@ -165,17 +165,17 @@ class Core(Handle):
 
     @property
     def is_pending(self) -> bool:
-        """Whether commands wait for the next step, or for `settle`."""
+        """Whether commands are queued for the next step, or for `settle`."""
         return self._engine.is_pending
 
     @property
     def threads(self) -> int:
-        """Most threads that ray casting may use."""
+        """Maximum number of threads for ray casting."""
         return self._devices.threads
 
     @property
     def colors(self) -> dict[str, str]:
-        """Colour of each robot and thing of the map by its name."""
+        """Colour of each robot and box by its name."""
         robots = {name: robot.spec.color for name, robot in self._robots.items()}
         return robots | {n: box.color for n, box in zip(self.box_names, self.scene.boxes, strict=True)}
 
@@ -221,7 +221,7 @@ class Core(Handle):
             if name in self._robots:
                 self._robots[name]._teleports += 1
         engine.submit(name, command, source)
-        if self._journal.is_read:  # asked here, too: most commands are noted by nobody, and there are many
+        if self._journal.is_read:  # checked here, too, for speed: mostly there is no listener
             self._note(source, Submit, name, command)
 
     def submit_velocities(self, command: cmd.SetVelocities, source: str = "api") -> None:
@@ -238,9 +238,9 @@ class Core(Handle):
         self._engine.submit_velocities(command, source)
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
-        """Hold a robot or a box, for example to drag it with `put`; let go, it goes on with what it was told.
+        """Hold a robot or a box in place, for example to drag it with `put`; when released, it goes on with its commands.
 
-        A body is held as long as any source holds it: a source lets go of its own hold alone (`holders`).
+        A body is held as long as any source holds it; a source can release only its own hold (`holders`).
 
         Raises
         ------
@@ -266,12 +266,12 @@ class Core(Handle):
         return tuple(self._holds.get(name, ()))
 
     def journal(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
-        """Call `listener` for every change of the world from outside, whoever makes it, when it is made.
+        """Register a listener that is called for every change of the world from outside, when it is made.
 
         Parameters
         ----------
         listener : callable
-            Given a `botyard.sim.journal.Entry`: tick, number, source and change.
+            Called with a `botyard.sim.journal.Entry`: tick, number, source and change.
 
         Returns
         -------
@@ -281,12 +281,12 @@ class Core(Handle):
         return self._journal.listen(arguments.function(listener, "listener"))
 
     def _note(self, source: str | None, kind: Callable[..., Change], *values: object) -> None:
-        """Tell the journal of a change, if anybody reads it. `source`: None is who acts, see `botyard.sim.journal.acting`."""
+        """Record a change in the journal, if it has listeners. `source`: None is the present actor, see `botyard.sim.journal.acting`."""
         if self._journal.is_read:
             self._journal.note(self.tick, source, kind(*values))
 
     def _watch(self, table: Table) -> None:
-        """The journal is told of what is written to a table."""
+        """Record writes to a table in the journal."""
         table.on_write = self._note_device
 
     def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
@@ -300,7 +300,7 @@ class Core(Handle):
         return rounded
 
     def _check_there(self, *names: str) -> None:
-        """Raise UnknownNameError, a KeyError, for what is the name of no robot or box."""
+        """Raise UnknownNameError (a KeyError) unless all are names of robots or boxes."""
         for name in names:
             if not isinstance(name, str) or name not in self._engine.rows:
                 raise arguments.unknown(name, self._engine.rows)

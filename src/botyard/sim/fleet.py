@@ -1,4 +1,4 @@
-"""All robots of a simulation at once, as arrays: for controllers of many robots, and for sessions that are served together."""
+"""All robots of a simulation as arrays: for controllers of many robots, and for sessions that are served in batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fleet(Handle):
         self._robot_rows: I8 = np.zeros(0, np.int64)
         self._known = -1
         self._gathers: dict[tuple[str, int], tuple[int, I8, I8, NDArray[np.bool_] | None]] = {}
-        """Where the readings of each kind of sensor stand: layout, numbers of sensors, places, and what is missing."""
+        """Cached gather indices of each kind of sensor: layout, numbers of sensors, indices of readings, mask of missing ones."""
 
     def __len__(self) -> int:
         return len(self._sim._robots)
@@ -45,12 +45,12 @@ class Fleet(Handle):
         return self._robot_rows
 
     def command(self, v: ArrayLike | None = None, w: ArrayLike | None = None, vy: ArrayLike | None = None) -> None:
-        """Drive with these velocities until told otherwise; what is left out stays as it is. See `Commands.velocity` for one robot.
+        """Drive with these velocities until the next command; omitted ones are unchanged. See `Commands.velocity` for one robot.
 
         Parameters
         ----------
         v, w, vy : float or (n,) array, optional
-            Forward, m/s; turn rate, rad/s; leftward, m/s. A number counts for all robots.
+            Forward, m/s; turn rate, rad/s; leftward, m/s. A number applies to all robots.
 
         Raises
         ------
@@ -65,7 +65,7 @@ class Fleet(Handle):
         self._sim.submit_velocities(SetVelocities(self.robot_rows, *values))
 
     def _each(self, value: ArrayLike, what: str) -> F8:
-        """A number for each robot."""
+        """Broadcast a value to (n,)."""
         try:
             return np.broadcast_to(np.array(value, np.float64), (len(self),))
         except (TypeError, ValueError):
@@ -93,7 +93,7 @@ class Fleet(Handle):
 
     @property
     def odometry_in_world(self) -> F8:
-        """Where in the world odometry believes the robots to be, (n, 3): m, m, rad. See `Robot.odom_in_world`."""
+        """Poses by odometry in the world's frame, (n, 3): m, m, rad. See `Robot.odom_in_world`."""
         frame, odom = self.state.odom_frame[self.robot_rows], self.odometry
         c, s = elementwise.cosine_sine(frame[:, 2])
         x = frame[:, 0] + c * odom[:, 0] - s * odom[:, 1]
@@ -115,7 +115,7 @@ class Fleet(Handle):
     def ranges(self, kind: str = "laser", index: int = 0) -> F8:
         """Ranges of one sensor of each robot, (n, R) float64, m, in the order of `Simulation.robots`. A copy.
 
-        They are taken for all at once, if this step has not; no Python runs for each robot.
+        All are measured at once, unless the step did; vectorised over robots.
 
         Parameters
         ----------
@@ -125,12 +125,12 @@ class Fleet(Handle):
         Returns
         -------
         array
-            R is the number of readings of the robot that has most of them; NaN where a robot has fewer, or no such sensor.
+            R is the largest number of readings of a robot; NaN where a robot has fewer, or no such sensor.
 
         Raises
         ------
         ArgumentError
-            There is no such kind, or no robot can have so many.
+            The kind is unknown, or the index out of range.
         """
         arguments.one_of(kind, "kind", ("laser", "sonar"))
         arguments.whole(index, "index", low=0, high=99)
@@ -147,7 +147,7 @@ class Fleet(Handle):
         return ranges
 
     def _gather(self, kind: str, index: int) -> tuple[I8, I8, NDArray[np.bool_] | None]:
-        """Numbers of the sensors that there are, where in `readings` each robot's stand, (n, R), and where there are none."""
+        """Numbers of the existing sensors, indices of each robot's readings, (n, R), and the mask of missing ones."""
         devices, robots = self._sim._devices, self._sim._robots
         _, spans = devices.placed(self._sim._engine)
         found = np.array([devices.number((name, kind, index)) for name in robots], np.int64)
@@ -177,7 +177,7 @@ class Fleet(Handle):
 
     @property
     def layout(self) -> int:
-        """Changes when bodies stand in other rows, or readings elsewhere."""
+        """Version of the layout: changes when rows of bodies or offsets of readings change."""
         return self._sim.feed.last(Subject.BODIES, Subject.READINGS)
 
     @property
@@ -187,12 +187,12 @@ class Fleet(Handle):
 
     @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys (robot, kind, index) of all range sensors, and where in `readings` theirs are."""
+        """Keys (robot, kind, index) of all range sensors, and the slice of each one's `readings`."""
         return self._sim._devices.placed(self._sim._engine)
 
     @property
     def taken(self) -> NDArray[np.bool_]:
-        """Which range sensors were read in the last step, in the order of `placed`."""
+        """Which range sensors were measured in the last step, in the order of `placed`."""
         return self._sim._devices.taken(self._sim._engine)
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
@@ -201,13 +201,13 @@ class Fleet(Handle):
 
     @property
     def subscriptions(self) -> int:
-        """How many range sensors are read in every step, counted once for each reader."""
+        """Number of subscriptions to range sensors."""
         return self._sim._devices.subscriptions
 
     def refresh(self) -> None:
-        """Take all readings that are wanted in the present state: it has changed since the last step."""
+        """Measure with all subscribed sensors in the present state, after changes since the last step."""
         self._sim._devices.sense(self._sim._engine)
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
-        """Where the readings of a sensor stand."""
+        """The slice of a sensor's readings in `readings`."""
         return self._sim._devices.span((robot, kind, index))

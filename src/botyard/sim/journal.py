@@ -1,9 +1,9 @@
 """The journal: every change of a world from outside, with tick, source and order.
 
-First world, seed and journal give the same run again, bit for bit (`resimulate`). What happens by itself, such as a battery that drains
-or a gripper that closes, is not in it: it follows. Nor is what controllers think: their commands are.
+Initial world, seed and journal reproduce a run bit for bit (`resimulate`). Internal dynamics, such as a draining battery or a closing
+gripper, are not recorded, because they follow; of controllers only their commands are.
 
-Who did it: commands and claims say so themselves; of all else it is who acts at the moment (`acting`).
+Commands and claims carry their source; the source of other changes is the present actor (`acting`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from botyard.model.scene import Scene
 
 log = logging.getLogger("botyard")
 API: Final = "api"
-"""Who acts when nobody says so: the program that made the simulation."""
+"""Default source: the program that made the simulation."""
 _actor: ContextVar[str] = ContextVar("actor", default=API)
 
 
 class acting:
-    """While this context lasts, and in tasks that begin in it, what is done to worlds is done by `source`."""
+    """Context manager: changes within the block, and in tasks started in it, have the given source."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -43,7 +43,7 @@ class acting:
 
 
 class Change:
-    """What was done to a world, as data; `botyard.sim.resimulation.apply` does it again. Subclasses are frozen dataclasses."""
+    """A change of a world, as data; `botyard.sim.resimulation.apply` repeats it. Subclasses are frozen dataclasses."""
 
     __slots__ = ()
 
@@ -55,13 +55,13 @@ class Entry:
     Attributes
     ----------
     tick : int
-        Steps that had been done.
+        Steps done when it was made.
     order : int
         Number of the entry.
     source : str
-        Who did it: ``api``, ``pioneer``, ``page`` …
+        Source of the change: ``api``, ``pioneer``, ``page`` …
     change : Change
-        What was done.
+        The change.
     """
 
     tick: int
@@ -90,7 +90,7 @@ class SubmitVelocities(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddRobots(Change):
-    """Robots came."""
+    """Robots were added."""
 
     spec: RobotSpec
     names: tuple[str, ...]
@@ -99,35 +99,35 @@ class AddRobots(Change):
 
 @dataclass(frozen=True, slots=True)
 class Unserve(Change):
-    """Clients cannot reach these robots."""
+    """Robots were hidden from clients."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveRobots(Change):
-    """Robots went."""
+    """Robots were removed."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveBox(Change):
-    """A box of the map was taken out."""
+    """A box of the map was removed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceScene(Change):
-    """Another map was put under the robots."""
+    """The map was replaced."""
 
     scene: Scene
 
 
 @dataclass(frozen=True, slots=True)
 class SetDynamics(Change):
-    """A body got another mass, or none."""
+    """The mass properties of a body were changed or removed."""
 
     name: str
     spec: DynamicsSpec | None
@@ -135,7 +135,7 @@ class SetDynamics(Change):
 
 @dataclass(frozen=True, slots=True)
 class Attach(Change):
-    """A body was let carry another one."""
+    """A body was attached to a carrier."""
 
     carrier: str
     name: str
@@ -143,7 +143,7 @@ class Attach(Change):
 
 @dataclass(frozen=True, slots=True)
 class Detach(Change):
-    """A carried body was let go."""
+    """A carried body was detached."""
 
     name: str
 
@@ -164,7 +164,7 @@ class WriteDevice(Change):
     table, row : str, int
         Which device, see `botyard.engine.tables`.
     values : mapping
-        Columns, and what was written to them.
+        Values by column.
     """
 
     table: str
@@ -183,7 +183,7 @@ class SetRays(Change):
 
 @dataclass(frozen=True, slots=True)
 class Claim(Change):
-    """A source of commands came to a robot, or left it."""
+    """A source of commands claimed or released a robot."""
 
     robot: str
     on: bool
@@ -191,19 +191,19 @@ class Claim(Change):
 
 @dataclass(frozen=True, slots=True)
 class Settle(Change):
-    """Commands took effect without time."""
+    """Queued commands were applied without a step (`settle`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restore(Change):
-    """The world went on from a saved state.
+    """A saved state was restored.
 
     Attributes
     ----------
     state : bytes
         See `Simulation.save_state`.
     described : sequence of objects
-        The models, boxes and description files of which the state has digests.
+        The models, boxes and description files whose digests are in the state.
     """
 
     state: bytes
@@ -211,31 +211,31 @@ class Restore(Change):
 
 
 class Journal:
-    """Tells listeners of changes."""
+    """Records changes for listeners."""
 
     def __init__(self) -> None:
-        # a journal with a gap would be of no use, so a listener that fails is told no more
+        # a record with a gap is useless, so a failing listener is unregistered
         self._listeners = Listeners[Entry](log, "the journal", ends_failed=True)
         self._order = 0
         self._depth = 0
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` for every change from now on; what is returned unregisters it."""
+        """Register a listener for changes; the returned function unregisters it."""
         return self._listeners.add(listener)
 
     @property
     def is_read(self) -> bool:
-        """Whether anybody listens, to changes that are not part of another one."""
+        """Whether there are listeners, and no enclosing change is being recorded."""
         return bool(self._listeners) and not self._depth
 
     def note(self, tick: int, source: str | None, change: Change) -> None:
-        """Tell of a change. A listener that raises is told no more: what it has would lack one, and the world goes on for all others."""
+        """Record a change. A listener that raises is unregistered, because its record would have a gap; the simulation goes on."""
         if self.is_read:
             self._order += 1
             self._listeners.tell(Entry(tick, self._order, _actor.get() if source is None else source, change))
 
     def __enter__(self) -> None:
-        """What is done now is a part of a change that was told."""
+        """Context: changes in the block are parts of a recorded one, and are not recorded themselves."""
         self._depth += 1
 
     def __exit__(self, *_: object) -> None:

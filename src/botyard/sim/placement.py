@@ -1,4 +1,4 @@
-"""Free places for robots."""
+"""Search for free places for robots."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from botyard.geometry import Pose, distance
 from botyard.model.robot import RobotSpec
 
 ROBOT_SPACING = 1.0
-"""Robots without a start pose of their own are put this far apart, m (decisions, "Start")."""
+"""Spacing of robots without a start pose, m (decisions, "Start")."""
 
 
 class FreePlaces:
-    """Places for robots of a model, nearest first; those that were given are not given again.
+    """Generator of free places for robots of a model, nearest first, each only once.
 
     Parameters
     ----------
     engine : Engine
-        Where they are to be.
+        The world.
     spec, near
         See `Simulation.free_places`.
     """
@@ -38,11 +38,11 @@ class FreePlaces:
 
     @property
     def is_exact(self) -> bool:
-        """Places of the grid are far enough apart for robots of this model; for larger ones a circle around each decides."""
+        """Whether places of the grid are far enough apart for robots of this model; larger ones are kept apart by bounding circles."""
         return self._apart <= ROBOT_SPACING
 
     def take(self, count: int) -> list[Pose]:
-        """The next `count` places, as things stand now; `near` for each that is missing."""
+        """The next `count` free places at present; `near` for each that is missing."""
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
         while len(found) < count and (place := next(self._spiral, None)) is not None:
@@ -54,14 +54,14 @@ class FreePlaces:
 
 
 def on_trial(spec: RobotSpec) -> BodySpec:
-    """The body with which places for a robot are tried: all that it will need."""
+    """The body for testing places for a robot: its outline with open gripper."""
     body = robot_body(spec, " placing ")
     return replace(body, parts=(*body.parts, *open_paddles(spec)))
 
 
 @cache
 def _offsets(rings: int) -> tuple[tuple[int, int], ...]:
-    """Steps of a square grid, nearest first; those below first, as the original lines robots up (1 m lower in y each)."""
+    """Offsets of a square grid, nearest first; ties go to lower y, as the original lines robots up (1 m lower in y each)."""
     offsets = [(i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)]
     offsets.sort(key=lambda o: (o[0] * o[0] + o[1] * o[1], o[1] > 0, abs(o[0]), o[0]))
     return tuple(offsets)

@@ -1,4 +1,4 @@
-"""A robot as interfaces see it: what passes between a protocol's session and the simulation."""
+"""Implementation of `botyard.model.robotport.RobotPort`: the adapter between a protocol's session and the simulation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from botyard.sim.robot import BaseRobot
 
 
 def _bits(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> dict[str, int]:
-    """What a kind declares, as whole numbers."""
+    """The report bits of a device, as integers."""
     assert pioneer.report is not None
     return {str(name): operator.index(value) for name, value in pioneer.report(spec, reading).items()}
 
@@ -56,17 +56,17 @@ class Port:
 
     @property
     def teleports(self) -> int:
-        """How often the robot was put somewhere."""
+        """Number of times that the robot was placed."""
         return self._robot._teleports
 
     def claim(self) -> None:
-        """The session begins: it commands the robot; odometry and limits start afresh."""
+        """Register the session as a source of commands; resets odometry and limits."""
         self._robot.claim(self._source)
         self.submit(cmd.SetOdometry())
         self.reset_limits()
 
     def release(self) -> None:
-        """The session ends: the robot is left at rest, motors off, odometry zero, unless another live source commands it."""
+        """The session ends: the robot is at rest, motors off, odometry zero, unless another live source commands it."""
         robot = self._robot
         if self._source not in robot._claims:
             return
@@ -111,7 +111,7 @@ class Port:
         self.submit(cmd.EnableMotors(on))
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
-        """Queue: greatest speed and turn rate."""
+        """Queue: limits of speed and turn rate."""
         self.submit(cmd.SetLimits(v=v, w=w))
 
     def set_ramp(self, axis: int, accel: float | None = None, decel: float | None = None) -> None:
@@ -119,34 +119,34 @@ class Port:
         self.submit(cmd.SetRamp(axis, accel=accel, decel=decel))
 
     def set_odometry(self, pose: Pose) -> None:
-        """Queue: odometry begins anew at a pose."""
+        """Queue: set the odometry to a pose."""
         self.submit(cmd.SetOdometry(pose))
 
     def reset_limits(self) -> None:
-        """Queue: speed limits and ramps of the model."""
+        """Queue: restore speed limits and ramps of the model."""
         limits = self.spec.limits
         self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
 
     def reset_pose(self) -> None:
-        """Queue: back to the start, odometry zero, at rest."""
+        """Queue: return to the start pose, odometry zero, at rest."""
         self._commands.set_pose(*self._robot.start)
         self.submit(cmd.Halt())
         self.submit(cmd.SetOdometry())
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue: put the robot at a true pose; CommandError if too many stand there."""
+        """Queue: place the robot at a true pose; CommandError: too many bodies there."""
         self._robot._sim.crowd.enter(self.name, pose.x, pose.y)
         self._commands.set_pose(*pose)
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose; CommandError if too many stand there."""
+        """Queue: one coordinate of the true pose; CommandError: too many bodies there."""
         if axis < 2:
             x, y = self._robot._sim.crowd.place(self.name)
             self._robot._sim.crowd.enter(self.name, value if axis == 0 else x, value if axis == 1 else y)
         self.submit(cmd.SetPoseAxis(axis, value))
 
     def state(self) -> RobotState:
-        """The robot after the last step."""
+        """State of the robot after the last step."""
         return self._robot.state
 
     def gripper_state(self) -> GripperState | None:
@@ -163,11 +163,11 @@ class Port:
         return self._robot.devices
 
     def subscribe_device(self, name: str, on: bool) -> None:
-        """Begin or end to read one of them in every step."""
+        """Subscribe to one of them, or unsubscribe."""
         self._robot.devices[name].subscribe(self._source, on)
 
     def report_bits(self) -> Mapping[str, int]:
-        """Bits that they set in fields of the standard information packet."""
+        """Bits that the devices set in fields of the standard information packet, by field."""
         bits: dict[str, int] = {}
         if self._reporting is None:
             self._reporting = [
@@ -182,7 +182,7 @@ class Port:
         return bits
 
     def set_ghost(self, on: bool) -> None:
-        """Queue: nobody sees or feels the robot, or everybody again."""
+        """Queue: make the robot a ghost (invisible, without collisions), or normal again."""
         self._robot.ghost(on, self._source)
 
     def set_odometry_errors(self, on: bool) -> None:
@@ -190,19 +190,19 @@ class Port:
         self._commands.odometry_errors(on)
 
     def move_joystick(self, x: float, y: float, throttle: float, button1: bool, button2: bool) -> None:
-        """The joystick that is plugged into the robot."""
+        """Move the joystick that is plugged into the robot."""
         self.electrics.joystick.set(x, y, throttle, button1, button2)
 
     def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
-        """Lines of a byte of the digital inputs."""
+        """Set the digital inputs in `mask` of one byte."""
         self.electrics.write_inputs(byte=byte, mask=mask, states=states)
 
     def set_analog_input(self, port: int, value: int) -> None:
-        """The reading of an analog input."""
+        """Set the reading of an analogue input."""
         self.electrics.write_analog(port, value)
 
     def press_estop(self, pressed: bool) -> None:
-        """The red button."""
+        """Press or release the emergency stop button."""
         self._robot.press_estop(pressed, self._source)
 
     def describe(self) -> list[str]:
@@ -210,7 +210,7 @@ class Port:
         return self._robot.describe()
 
     def subscribe_sonar(self, on: bool) -> None:
-        """Begin or end to read the sonar in every step."""
+        """Subscribe to the sonar, or unsubscribe."""
         if self._robot.sonar is not None:
             self._robot.sonar.subscribe(self._source, on)
 
@@ -223,7 +223,7 @@ class Port:
         self._robot.lasers[index].configure(angle_min, increment, count)
 
     def subscribe_laser(self, index: int, on: bool) -> None:
-        """Begin or end to read a laser in every step."""
+        """Subscribe to a laser, or unsubscribe."""
         self._robot.lasers[index].subscribe(self._source, on)
 
     def laser(self, index: int) -> LaserScan:

@@ -1,4 +1,4 @@
-"""A robot in a simulation."""
+"""Robots of a simulation: state, sensors and devices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class BaseRobot(Member):
-    """All of a robot but its way to interfaces and to its simulation; see `botyard.sim.simulation.Robot`."""
+    """A robot without its access to interfaces and to `Simulation`; see `botyard.sim.simulation.Robot`."""
 
     _instead: ClassVar[Mapping[str, str]] = {
         "name": "a robot keeps its name; remove it and add another one",
@@ -82,7 +82,7 @@ class BaseRobot(Member):
 
     @property
     def devices(self) -> Mapping[str, DeviceReader[Any]]:
-        """All that it carries by their names: that of their kind, and ``_2`` behind it for the second of a kind, and so on."""
+        """All its devices by name: the kind's name, with ``_2`` … appended from the second of a kind on."""
         if self._devices is None:
             self._devices = MappingProxyType(self._make_devices())
         return self._devices
@@ -119,7 +119,7 @@ class BaseRobot(Member):
             return self.devices.get(name)
 
     def _leave(self) -> None:
-        """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
+        """It was removed: the handle raises `UnknownNameError` from now on, even if another robot gets its name."""
         self._claims.clear()
         for laser in self.lasers:
             self._sim._configured.pop((self.name, laser.index), None)
@@ -128,7 +128,7 @@ class BaseRobot(Member):
             reader._leave()
 
     def _restored(self, start: Pose, teleports: int, claims: Sequence[str]) -> None:
-        """It is as it was when the world was saved; its lasers have the rays of the model."""
+        """Reset after the world was restored from a saved state; its lasers get the rays of the model."""
         vars(self)["start"] = start
         self._teleports = teleports
         self._claims[:] = claims
@@ -187,8 +187,8 @@ class BaseRobot(Member):
     def odom(self) -> OdomPose:
         """Pose by odometry, in the odometry frame: m, m, rad.
 
-        It begins at 0, 0, 0 where the robot was added (or odometry was reset) and errs more and more. Not to be compared with `truth`,
-        which is in the world's frame: `odom_in_world` is.
+        It starts at 0, 0, 0 where the robot was added (or odometry was reset), and drifts. Do not compare it with `truth`, which is in the
+        world's frame: compare `odom_in_world`.
         """
         snapshot = self._sim.snapshot
         return OdomPose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
@@ -200,7 +200,7 @@ class BaseRobot(Member):
 
     @property
     def stalled(self) -> bool:
-        """Whether something blocks the robot's way."""
+        """Whether the robot is blocked by an obstacle."""
         snapshot = self._sim.snapshot
         return bool(snapshot.state.stall[snapshot.rows[self.name]])
 
@@ -235,19 +235,19 @@ class BaseRobot(Member):
         return bytes(inputs)
 
     def ghost(self, on: bool = True, source: str = API) -> None:
-        """Let nobody see or feel the robot from the next step on, or everybody again."""
+        """Make the robot a ghost (invisible, without collisions) from the next step on, or normal again."""
         self._sim.submit(self.name, cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask), source)
 
     @property
     def is_ghost(self) -> bool:
-        """Whether nobody sees or feels the robot, by command (not for a thing that is carried, as a part of its carrier)."""
+        """Whether the robot is a ghost by command (a carried body, which is a part of its carrier, is not)."""
         snapshot = self._sim.snapshot
         own = self.spec.returns.mask
         row = snapshot.rows[self.name]
         return bool(own) and not snapshot.state.mask[row] and bool(snapshot.state.carrier[row] == NOBODY)
 
     def press_estop(self, pressed: bool = True, source: str = API) -> None:
-        """Push the red button in: the motors go off at once; after it is pulled out they must be enabled again."""
+        """Press (or release) the emergency stop button: motors are switched off, and must be enabled again after its release."""
         with acting(source):
             self.electrics.estop_pressed = pressed
         if pressed:
@@ -255,7 +255,7 @@ class BaseRobot(Member):
             self._sim.submit(self.name, cmd.EnableMotors(False), source)
 
     def describe(self) -> list[str]:
-        """The whole state in words and numbers, line by line (SIM-006)."""
+        """The whole state as lines of text (SIM-006)."""
         st = self.state
         (x, y, th), (ox, oy, oth), v = st.pose_world, st.pose_odom, st.twist
         flags = [
@@ -283,14 +283,14 @@ class BaseRobot(Member):
         return tuple(self._claims)
 
     def claim(self, source: str) -> None:
-        """`source` commands the robot from now on: programs from within give way to it."""
+        """Register `source` as commanding the robot; its controller gives way."""
         if source not in self._claims:
             self._sim._note(source, Claim, self.name, True)
             self._claims.append(source)
             self._sim.feed.tell(Subject.CLAIMS)
 
     def release(self, source: str) -> None:
-        """`source` commands the robot no longer; nothing else changes."""
+        """Unregister `source` as commanding the robot; nothing else changes."""
         if source in self._claims:
             self._sim._note(source, Claim, self.name, False)
             self._claims.remove(source)
@@ -298,7 +298,7 @@ class BaseRobot(Member):
 
     @property
     def odom_in_world(self) -> WorldPose:
-        """Where in the world's frame odometry believes the robot to be: it began at the true pose, and errs since (or was carried away)."""
+        """Pose by odometry in the world's frame: equal to the true pose at first, then drifting (dead reckoning)."""
         snapshot = self._sim.snapshot
         row = snapshot.rows[self.name]
         return WorldPose(*compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom))
@@ -308,7 +308,7 @@ R = TypeVar("R", bound=BaseRobot)
 
 
 class Robots(dict[str, R]):
-    """Robots by name; a name that is not there gets a sentence (UnknownNameError, a KeyError)."""
+    """Robots by name; missing keys raise UnknownNameError (a KeyError) with a hint."""
 
     def __missing__(self, name: str) -> NoReturn:
         raise arguments.unknown(name, self, "robot")
