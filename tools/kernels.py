@@ -61,6 +61,14 @@ def is_current(folder: Path, platform: str) -> bool:
     )
 
 
+def _sources() -> set[str]:
+    """Hashes of what a library is made of."""
+    import botyard.sim.warmup
+    import botyard.traffic.compare  # noqa: F401  # all entries
+
+    return {entry.package.digest() for entry in ENTRIES.values()}
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m tools.kernels", description=__doc__)
@@ -74,6 +82,7 @@ def main() -> int:
     if not asked.force and is_current(asked.folder, asked.target):
         return 0
     began = time.monotonic()
+    sources = _sources()
     call_all()
     from botyard.native.build import TARGETS, build, linker
 
@@ -99,6 +108,10 @@ def main() -> int:
             )
     print(f"\rkernels: optimising for {target.platform}, {target.cpu}" + " " * 40, end="", flush=True)
     made = build([ENTRIES[name] for name in names], modules, target, asked.folder)
+    if _sources() != sources:  # else the table would say of old code that it was made of the new sources
+        (asked.folder / TABLE).unlink()
+        print("\nkernels: their sources were changed meanwhile; build them again", file=sys.stderr)
+        return 1
     print(f"\rkernels: {made.name} and {TABLE} in {made.parent} ({time.monotonic() - began:.0f} s)" + " " * 20)
     return 0
 

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from botyard import extras
-from botyard.cli import doctor
+from botyard.cli import doctor, warmup
+from botyard.native import cache, shipped
+from botyard.native.packages import Package
 from tests.cli.test_cli import call
 from tests.ports import free_port
 from tests.running import BOTYARD
@@ -55,6 +57,48 @@ def test_a_broken_installation_is_said(monkeypatch: pytest.MonkeyPatch, capsys: 
     code, out, _ = call("doctor", "-p", str(free_port(3)), capsys=capsys)
     assert code == 1
     assert "numpy is missing" in out
+
+
+def _kernels(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code, out, _ = call("doctor", "-p", str(free_port(3)), capsys=capsys)
+    return code, out.partition("\nkernels\n")[2].partition("\n\n")[0]
+
+
+def test_what_is_said_of_kernels(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    nothing = shipped.Library(tmp_path)
+    monkeypatch.setattr(shipped, "library", lambda: nothing)
+    for chosen, status, said in (
+        ("fast", 1, "expected auto, native, jit or python, found 'fast'"),
+        ("native", 1, "no compiled kernels, and BOTYARD_KERNELS=native lets nothing else be used"),
+        ("python", 0, "the compiler is off"),
+    ):
+        monkeypatch.setenv("BOTYARD_KERNELS", chosen)
+        code, out = _kernels(capsys)
+        assert code == status and said in out, out
+    monkeypatch.setenv("BOTYARD_KERNELS", "auto")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(cache, "user_cache_path", lambda _name: Path("~/.cache"))
+    code, out = _kernels(capsys)
+    assert code == 0 and "there is no home folder" in out
+    monkeypatch.setattr(doctor, "is_installed", lambda name: name != "jit")
+    code, out = _kernels(capsys)
+    assert code == 1 and 'compiling them needs the extra "jit"' in out
+
+
+def test_without_a_home_folder_kernels_are_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def homeless(_name: str) -> Path:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(cache, "user_cache_path", homeless)
+    monkeypatch.chdir(tmp_path)
+    found = cache.cache_of.__wrapped__(Package("sums", [Path(__file__)]))
+    assert not found.is_used and not any(tmp_path.iterdir())
+    monkeypatch.setattr(warmup, "_cache", lambda: found)
+    warmup.remove_old_caches()
 
 
 @pytest.mark.peer

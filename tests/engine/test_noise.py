@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from botyard.engine.kernels.noise import stream_key, symmetric
 from botyard.engine.rng import body_uid, seed_word
+from botyard.sim.simulation import Simulation
 from tests import naive
 
 word = st.integers(0, (1 << 64) - 1)
@@ -44,3 +45,14 @@ def test_identity_depends_on_the_name_alone() -> None:
 @given(st.integers())
 def test_any_integer_is_a_seed(seed: int) -> None:
     assert int(seed_word(seed)) == seed % (1 << 64)
+
+
+def test_seeds_of_all_64_bits_reach_the_kernels() -> None:
+    """A negative seed is the word of the same bits; those beyond 2^63 are no negative numbers to kernels."""
+    readings = []
+    for seed in (-1, 2**64 - 1, 2**63, 2**63 - 1):
+        sim = Simulation(seed=seed, odometry_error="random_init", sensor_noise=True)
+        robot = sim.add_robot("p3dx")
+        sim.step()
+        readings.append(robot.laser.read().ranges.tolist())
+    assert readings[0] == readings[1]

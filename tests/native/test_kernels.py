@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import ctypes
 import json
+import pickle
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +112,55 @@ def test_a_pack_is_made_anew_for_another_tuple_only() -> None:
     assert format_of([Pack(inner).kind]) == "Q?7x"
 
 
+def test_a_copy_of_a_pack_tells_of_its_own_arrays() -> None:
+    packed = Pack(Outer(Pack(Pair(np.ones(3), np.ones((3, 2)), 1.0)), True))  # type: ignore[arg-type]
+    for other in (copy.deepcopy(packed), pickle.loads(pickle.dumps(packed))):
+        inner = other.source.pair
+        assert words_of(other, kind_of(packed)) == (other.address,) and other.address != packed.address
+        assert ctypes.c_int64.from_address(other.address).value == inner.address
+        assert ctypes.c_int64.from_address(inner.address).value == inner.source.a.ctypes.data
+
+
+def _call(entry: Entry[float], *args: object) -> float:
+    """Call an entry as if it were machine code; what comes to it does not matter."""
+    function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)(lambda _words: 1.5)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    entry.kinds = entry.kinds or entry._kinds(args)
+    return float(entry._as_machine_code(address)(*args))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({1: np.zeros((1, 1))}, r"extra: expected an array f8\[1\], found float64\[2\]"),
+        ({1: [0.0]}, r"extra: expected an array f8\[1\], found list"),
+        ({1: np.zeros((3, 2))[:, 0]}, "extra: an array must be contiguous"),
+        ({2: 1.5}, r"first: expected a whole number of 64 bits, found 1\.5"),
+        ({2: 2**63}, "first: expected a whole number of 64 bits, found 9223372036854775808"),
+        ({3: -1}, "seed: expected a whole number of 64 bits from 0, found -1"),
+        ({3: 2**64}, "seed: expected a whole number"),
+        ({3: float("nan")}, "seed: expected a whole number"),
+        ({4: "x"}, "more: expected a number, found 'x'"),
+        ({4: 10**400}, "more: expected a number"),
+        ({0: Pack(Pair(np.ones(1), np.ones((1, 1)), 1.0))}, "outer: expected a pack of Outer"),
+        ({0: None}, "outer: expected a pack of Outer"),
+    ],
+)  # fmt: skip
+def test_an_argument_that_cannot_be_handed_over_is_named(changes: dict[int, object], said: str) -> None:
+    entry = _made()
+    good = [Pack(Outer(Pack(Pair(np.ones(1), np.ones((1, 1)), 1.0)), True)), np.zeros(1), 0, np.uint64(2**64 - 1), 1]  # type: ignore[arg-type]
+    assert _call(entry, *good) == 1.5
+    bad = [changes.get(k, value) for k, value in enumerate(good)]
+    with pytest.raises(TypeError, match=re.escape(entry.name) + ": " + said):
+        _call(entry, *bad)
+
+
+def test_a_number_in_a_pack_that_cannot_be_handed_over_is_named() -> None:
+    with pytest.raises(TypeError, match=r"Pair\.scale: expected a number, found None"):
+        Pack(Pair(np.ones(1), np.ones((1, 1)), 1.0)._replace(scale=None))  # type: ignore[arg-type]
+
+
 # -- where code comes from
 
 
@@ -131,8 +185,17 @@ def test_an_entry_gives_the_same_in_each_mode(chosen: str, monkeypatch: pytest.M
 def test_a_mode_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     monkeypatch.setenv("BOTYARD_KERNELS", "fast")
-    with pytest.raises(ValueError, match="expected auto, native, jit or python, found 'fast'"):
+    with pytest.raises(KernelsError, match="expected auto, native, jit or python, found 'fast'"):
         mode()
+
+
+def test_native_alone_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BOTYARD_KERNELS", "native")
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    empty = Library(tmp_path)
+    monkeypatch.setattr(shipped, "library", lambda: empty)
+    with pytest.raises(KernelsError, match="no compiled kernels, and BOTYARD_KERNELS=native lets nothing else"):
+        _made()(Pack(Pair(np.zeros(1), np.zeros((1, 1)), 1.0)), np.zeros(1), 0, 0, 0.0)
 
 
 def test_without_library_and_compiler_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +213,7 @@ def test_without_library_and_compiler_it_is_said_what_to_install(monkeypatch: py
 def _library(folder: Path, **changes: object) -> Library:
     table = {
         "platform": shipped.this_platform(), "cpu": "generic", "file": "kernels.so", "convention": digest_of(CONVENTION), "sources": {},
+        "library": digest_of([folder / "kernels.so"]),
         "entries": {}, **changes,
     }  # fmt: skip
     (folder / shipped.TABLE).write_text(json.dumps(table))
@@ -174,6 +238,35 @@ def test_a_library_that_does_not_fit_is_left_alone(changes: dict[str, object], s
 def test_a_damaged_table_is_none(text: str, tmp_path: Path) -> None:
     (tmp_path / shipped.TABLE).write_text(text)
     assert "damaged" in Library(tmp_path).why_not
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "\udcff"])
+def test_a_table_of_nonsense_is_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / shipped.TABLE).write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert "damaged" in Library(tmp_path).why_not
+
+
+def test_a_table_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    (tmp_path / shipped.TABLE).mkdir()
+    assert "damaged" in Library(tmp_path).why_not
+    (tmp_path / "file").touch()
+    assert "no compiled kernels" in Library(tmp_path / "file").why_not, "as in a zip archive"
+
+
+def test_a_library_that_is_not_the_one_of_its_table_is_not_loaded(tmp_path: Path) -> None:
+    """One that was cut off would end the process (SIGBUS) when it is called, so it is not even opened."""
+    file = tmp_path / "kernels.so"
+    shutil.copy(ctypes.__file__, file)
+    assert "damaged: kernels.so" in _library(tmp_path, library="0123456789abcdef").why_not
+    file.unlink()
+    assert "cannot be loaded" in Library(tmp_path).why_not
+
+
+def test_without_sources_no_library_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "kernels.so").touch()
+    _library(tmp_path)
+    monkeypatch.setattr(shipped, "CONVENTION", [tmp_path / "gone.py"])
+    assert "cannot be loaded" in Library(tmp_path).why_not
 
 
 def test_no_library(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from typing import Final
 
 import click
 
-from botyard.errors import ExitCode
-from botyard.extras import EXTRAS, install_command, is_installed
+from botyard.errors import ExitCode, KernelsError
+from botyard.extras import EXTRAS, install_command, is_installed, lacking
 from botyard.version import __version__
 
 _MARKS: Final = {"ok": "ok  ", "warn": "–   ", "bad": "BAD "}
@@ -46,7 +46,7 @@ def _of_python() -> Iterator[Finding]:
         "ok" if good else "bad",
         f"Python {version} on {platform.platform()}" + ("" if good else ": 3.11 or newer is needed"),
     )
-    for name in ("numpy", "numba", "click", "starlette", "uvicorn", "msgspec"):
+    for name in ("numpy", "click", "starlette", "uvicorn", "msgspec"):
         try:
             yield Finding("ok", f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
@@ -65,20 +65,42 @@ def _of_extras() -> Iterator[Finding]:
 def _of_kernels() -> Iterator[Finding]:
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.cache import cache_root
+    from botyard.native.packages import mode
     from botyard.native.shipped import is_shipped, library
 
+    try:
+        chosen = mode()
+    except KernelsError as error:
+        yield Finding("bad", str(error))
+        return
+    if chosen == "python":
+        yield Finding("warn", "the compiler is off: kernels run as Python functions, which is slow")
+        return
     if is_shipped(PACKAGE):
         yield Finding("ok", f"kernels come compiled for {library().target}")
         return
+    why = library().why_not or "compiled kernels are of other sources"
+    if chosen == "jit":
+        why = "BOTYARD_KERNELS=jit"
+    if chosen == "native":
+        yield Finding("bad", f"{why}, and BOTYARD_KERNELS=native lets nothing else be used")
+        return
+    if not is_installed("jit"):
+        yield Finding("bad", f"{why}; {lacking('compiling them', 'jit')}")
+        return
     folder = cache_root()
+    if not folder.is_absolute():
+        yield Finding(
+            "warn", f"{why}, and there is no home folder: kernels are compiled anew in each run; set NUMBA_CACHE_DIR"
+        )
+        return
     compiled = folder.is_dir() and any(folder.rglob("*.nbc"))
     if compiled:
         yield Finding("ok", f"kernels are compiled ({folder})")
     else:
         yield Finding(
             "warn",
-            f"{library().why_not or 'compiled kernels are of other sources'}: "
-            f'the first run takes 10 to 20 s longer, or run "botyard warmup" ({folder})',
+            f'{why}: the first run takes 10 to 20 s longer, or run "botyard warmup" ({folder})',
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -88,8 +88,10 @@ def run(o: RunOptions, context: click.Context) -> int:
         here = Path.cwd()
         if o.cwd is not None:
             _change_folder(o.cwd)
-        interrupts.hand_over()
-        look_after = become_supervisor if interrupts.is_own_program() else supervise
+        is_replaced = interrupts.is_own_program() and os.name == "posix"
+        if not is_replaced:  # else signals end this program until the next one takes them over
+            interrupts.hand_over()
+        look_after = become_supervisor if is_replaced else supervise
         return look_after(context.meta[ARGUMENTS], o.log_file, o.state_file, here)
     interrupts.terminate_too()
     _raise_file_limit()

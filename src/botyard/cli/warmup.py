@@ -116,6 +116,8 @@ def _cache() -> Cache:
 def remove_old_caches() -> None:
     """Delete compiled kernels of other versions that nobody has used for a month."""
     kept = _cache().folder
+    if not kept.is_absolute():  # the user has no home folder
+        return
     for folder in kept.parent.glob("*"):
         if folder != kept and folder.is_dir() and OURS.fullmatch(folder.name):
             newest = max((f.stat().st_atime for f in folder.rglob("*.nb*")), default=0.0)

@@ -502,7 +502,7 @@ def warm_up() -> None:
     fans = _fans(Ranges(), np.zeros(1, np.int64), _arrays([]))
     nobody = Pack(Chosen(np.zeros(0, np.int64)))
     sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]  # packs stand for what they hold
-    cast(empty_world(), sensors, nobody, 0, 0, Pack(Output(np.zeros(0), np.zeros(0, np.int16))))
+    cast(empty_world(), sensors, nobody, np.uint64(0), 0, Pack(Output(np.zeros(0), np.zeros(0, np.int16))))
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

@@ -438,7 +438,7 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -
         low, high = state.err_lo[row], state.err_hi[row]
         state.err[row] = np.where(low == -high, high, (low + high) / 2.0)
     elif mode is OdometryErrorMode.RANDOM_INIT:
-        draw_row_errors(state.uid, state.err_lo, state.err_hi, state.err, row, int(seed), BEFORE_ALL_TICKS)
+        draw_row_errors(state.uid, state.err_lo, state.err_hi, state.err, row, np.uint64(seed), BEFORE_ALL_TICKS)
 
 
 _MOST: Final = {Control.FORCE: 1e9, Control.POSE: FARTHEST, Control.TWIST: 1e5}

@@ -15,9 +15,17 @@ from botyard.native.packages import Package
 
 
 def cache_root() -> Path:
-    """Root folder of compiled kernels: ``NUMBA_CACHE_DIR`` if it is set, else the user's cache folder."""
+    """Root folder of compiled kernels: ``NUMBA_CACHE_DIR`` if it is set, else the user's cache folder.
+
+    A path that is not absolute cannot be used: the user has no home folder.
+    """
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    return Path(chosen) if chosen else user_cache_path("botyard") / "kernels"
+    if chosen:
+        return Path(chosen).absolute()
+    try:
+        return user_cache_path("botyard") / "kernels"
+    except RuntimeError:  # some versions say so, others leave the "~" as it is
+        return Path("~") / ".cache" / "botyard" / "kernels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +49,10 @@ def cache_of(package: Package) -> Cache:
     """The cache of a package's kernels; its folder is created."""
     folder = cache_root() / f"{package.digest()}-{_numba_version()}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        is_used = os.access(folder, os.W_OK)
+        is_used = folder.is_absolute()
+        if is_used:
+            folder.mkdir(parents=True, exist_ok=True)
+            is_used = os.access(folder, os.W_OK)
     except OSError:
         is_used = False
     if not is_used:

@@ -65,7 +65,7 @@ class Entry(Generic[R]):
         Raises
         ------
         TypeError
-            An argument has another type than in the first call.
+            An argument has another type than in the first call, or is a number beyond 64 bits; the message names it.
         """
         result: R = self._call(*args)
         return result
@@ -142,23 +142,44 @@ class Entry(Generic[R]):
         native = ctypes.CFUNCTYPE(_RESULTS[self.result], ctypes.c_char_p)(
             address
         )  # ctypes releases the GIL during the call
-        names = [f"a{k}" for k in range(len(self.kinds))]
+        names = self._names()
         words = []
         for name, kind in zip(names, self.kinds, strict=True):
-            if isinstance(kind, PackKind):
-                words.append(f"{name}.address")
+            if isinstance(kind, PackKind):  # of another kind, its words would be taken for addresses of other arrays
+                words.append(f"{name}.address if {name}.kind is kind_{name}.of else words_({name}, kind_{name})[0]")
             elif isinstance(kind, ScalarKind):
                 words.append(name)
             else:
-                words.append(f"*words({name}, kind_{name})")
-        known = {
-            "native": native,
-            "pack": struct.Struct("<" + format_of(self.kinds)).pack,
-            "words": words_of,
+                words.append(f"*words_({name}, kind_{name})")
+        known: dict[str, Any] = {
+            "native_": native,
+            "pack_": struct.Struct("<" + format_of(self.kinds)).pack,
+            "words_": words_of,
+            "explain_": self._explain,
             **{f"kind_{name}": kind for name, kind in zip(names, self.kinds, strict=True)},
         }
-        call: Function = eval(f"lambda {', '.join(names)}: native(pack({', '.join(words)}))", known)
+        takes = ", ".join(names)
+        code = (
+            f"def {self.function.__name__}({takes}):\n try:\n  return native_(pack_({', '.join(words)}))\n"
+            f" except Exception:\n  explain_({takes})\n  raise\n"
+        )
+        exec(code, known)
+        call: Function = known[self.function.__name__]
         return call
+
+    def _names(self) -> tuple[str, ...]:
+        """What its arguments are called."""
+        code = self.function.__code__
+        return code.co_varnames[: code.co_argcount]
+
+    def _explain(self, *args: Any) -> None:
+        """Say which argument cannot be handed over."""
+        assert self.kinds is not None
+        for name, arg, kind in zip(self._names(), args, self.kinds, strict=True):
+            try:
+                words_of(arg, kind)
+            except TypeError as error:
+                raise TypeError(f"{self.name}: {name}: {error}") from None
 
 
 _LOCK: Final = threading.RLock()
@@ -195,7 +216,12 @@ def _address(entry: Entry[Any]) -> int | None:
         if address is not None:
             return address
         if chosen == "native":
-            raise RuntimeError(f"{library().why_not or 'not in the library'}: {entry.signature}")
+            why = library().why_not or (
+                f"{entry.name} is not among them as it is called"
+                if library().fits(entry.package)
+                else "compiled kernels are of other sources"
+            )
+            raise KernelsError(f"{why}, and BOTYARD_KERNELS=native lets nothing else be used")
     try:
         from botyard.native.compiler import address_of_compiled
     except ModuleNotFoundError as error:

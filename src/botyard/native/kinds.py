@@ -87,6 +87,10 @@ Kind = ArrayKind | ScalarKind | TupleKind | PackKind
 
 _DTYPES: Final = {np.dtype(name): name for name in ("f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
 SCALARS: Final = {int: ScalarKind("q"), np.uint64: ScalarKind("Q"), float: ScalarKind("d"), bool: ScalarKind("?")}
+_NUMBERS: Final = {code: struct.Struct("<" + code) for code in "qQd?"}
+_RANGES: Final = {
+    "q": "a whole number of 64 bits", "Q": "a whole number of 64 bits from 0", "d": "a number", "?": "True or False",
+}  # fmt: skip
 _NO_BYTES: Final = ctypes.c_char * 0
 
 
@@ -130,6 +134,8 @@ def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
         It is not of that kind, or an array has gaps in memory.
     """
     if isinstance(kind, ArrayKind):
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"expected an array {kind}, found {type(value).__name__}")
         if _DTYPES.get(value.dtype) != kind.dtype or value.ndim != kind.ndim:
             raise TypeError(f"expected an array {kind}, found {value.dtype.name}[{value.ndim}]")
         return (address_of(value), *value.shape)
@@ -147,6 +153,10 @@ def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
         if not isinstance(value, Pack) or value.kind != kind.of:
             raise TypeError(f"expected a pack of {kind.of}, found {value!r}")
         return (value.address,)
+    try:
+        _NUMBERS[kind.code].pack(value)
+    except (struct.error, OverflowError, ValueError):
+        raise TypeError(f"expected {_RANGES[kind.code]}, found {value!r}") from None
     return (value,)
 
 
@@ -221,6 +231,9 @@ class Pack(Generic[T]):
             if any(isinstance(part, Pack) for part in parts)
             else value
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.source,)  # a copy has words of its own: these say where its arrays are
 
     def __repr__(self) -> str:
         return f"<pack of {self.kind.cls.__name__}>"

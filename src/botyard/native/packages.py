@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from botyard.errors import KernelsError
+from botyard.names import shown
+
 Function = Callable[..., Any]
 
 CONVENTION: Final = [Path(__file__).with_name(name) for name in ("kinds.py", "compiler.py", "fatal.py", "build.py")]
@@ -95,14 +98,14 @@ def mode() -> str:
 
     Raises
     ------
-    ValueError
+    KernelsError
         ``BOTYARD_KERNELS`` has another value.
     """
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return "python"
     chosen = os.environ.get("BOTYARD_KERNELS", "auto")
     if chosen not in ("auto", "native", "jit", "python"):
-        raise ValueError(f"BOTYARD_KERNELS: expected auto, native, jit or python, found {chosen!r}")
+        raise KernelsError(f"BOTYARD_KERNELS: expected auto, native, jit or python, found '{shown(chosen)}'")
     return chosen
 
 

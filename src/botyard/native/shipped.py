@@ -28,9 +28,11 @@ def read_table(folder: Path) -> dict[str, Any] | None:
     """
     try:
         table = json.loads((folder / TABLE).read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    texts, tables = ("platform", "cpu", "file", "convention"), ("sources", "entries")
+    except (OSError, RecursionError) as error:
+        raise ValueError(f"{TABLE} cannot be read: {error}") from None
+    texts, tables = ("platform", "cpu", "file", "library", "convention"), ("sources", "entries")
     if (
         not isinstance(table, dict)
         or any(not isinstance(table.get(name), str) for name in texts)
@@ -77,15 +79,19 @@ class Library:
         self._table = table
         if self._table["platform"] != this_platform():
             return f"compiled kernels are for {self._table['platform']}, this is {this_platform()}"
-        if self._table.get("convention") != digest_of(CONVENTION):
-            return "compiled kernels are of another version"
         try:
-            self.code = ctypes.CDLL(str(folder / self._table["file"]))
+            if self._table["convention"] != digest_of(CONVENTION):
+                return "compiled kernels are of another version"
+            file = folder / self._table["file"]
+            # the system's loader looks at the beginning only: a library that was cut off ends the process when it is called
+            if self._table["library"] != digest_of([file]):
+                return f"compiled kernels are damaged: {file.name} is not the one that {TABLE} tells of"
+            code = ctypes.CDLL(str(file))
         except OSError as error:
             return f"compiled kernels cannot be loaded: {error}"
-        if not self.code.botyard_processor_fits():
-            self.code = None
+        if not code.botyard_processor_fits():
             return f"compiled kernels need a processor of kind {self._table['cpu']}"
+        self.code = code
         return ""
 
     def fits(self, package: Package) -> bool:

@@ -33,6 +33,11 @@ PAUSE: Final = 1.0
 _PASSED_ON: Final = tuple(getattr(signal, n) for n in ("SIGTERM", "SIGHUP", "SIGINT", "SIGBREAK") if hasattr(signal, n))
 
 
+_PACKAGE: Final = str(Path(__file__).resolve().parents[2])
+_START: Final = "import sys; sys.path.append(sys.argv.pop(1)); from botyard.servers.supervise import main; main()"
+"""The package is found where this process has found it: the working directory may hold a file called like a module of Python's."""
+
+
 def supervise(args: Sequence[str], log_file: str | None, state_file: str | None, folder: Path) -> int:
     """Run a simulator as a process of its own, again and again while it dies of faults; its exit status.
 
@@ -91,12 +96,13 @@ def become_supervisor(args: Sequence[str], log_file: str | None, state_file: str
     if os.name != "posix":
         return supervise(args, log_file, state_file, folder)
     work = os.getcwd()
-    what = json.dumps([list(args), log_file, state_file, str(folder), work])
+    what = json.dumps([log_file, state_file, str(folder), work])
     with _blocked():  # what comes meanwhile waits for the handlers of the new program
-        os.chdir(folder)  # modules are found from where this program was started
-        code = "from botyard.servers.supervise import main; main()"
+        os.chdir(folder)  # relative folders of PYTHONPATH count from where this program was started
         try:
-            os.execv(sys.executable, [sys.executable, "-c", code, what])
+            os.execv(
+                sys.executable, [sys.executable, "-P", "-c", _START, _PACKAGE, what, *args]
+            )  # one by one: the system limits each
         except OSError as error:
             os.chdir(work)
             raise DaemonError(f"the simulator cannot be started: {error.strerror}") from None
@@ -104,10 +110,10 @@ def become_supervisor(args: Sequence[str], log_file: str | None, state_file: str
 
 def main() -> None:
     """The program that looks after a simulator: what `become_supervisor` hands over is its argument."""
-    args, log_file, state_file, folder, work = json.loads(sys.argv[1])
+    log_file, state_file, folder, work = json.loads(sys.argv[1])
     os.chdir(work)
     try:
-        status = supervise(args, log_file, state_file, Path(folder))
+        status = supervise(sys.argv[2:], log_file, state_file, Path(folder))
     except BotyardError as error:
         _say(f"botyard: error: {escaped(str(error))}")
         status = int(error.exit_code)

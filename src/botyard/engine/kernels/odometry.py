@@ -17,22 +17,22 @@ BEFORE_ALL_TICKS = (1 << 63) - 1
 
 
 @entry_kernel
-def draw_row_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: int, tick: int) -> None:
+def draw_row_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int) -> None:
     """`draw_errors`, for callers outside the step."""
     draw_errors(uid, low, high, err, i, seed, tick)
 
 
 @kernel
-def draw_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: int, tick: int) -> None:
+def draw_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int) -> None:
     """Write err[i], uniform between low[i] and high[i], one draw an axis; the arrays are those of `State`."""
-    key = stream_key(np.uint64(seed), uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
+    key = stream_key(seed, uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
     for axis in range(3):
         u = 0.5 * (symmetric(key, np.uint64(axis)) + 1.0)
         err[i, axis] = low[i, axis] + u * (high[i, axis] - low[i, axis])
 
 
 @merged_kernel
-def integrate_odometry(state: State, seed: int, tick: int) -> None:
+def integrate_odometry(state: State, seed: np.uint64, tick: int) -> None:
     """Advance `odom` of every row by the displacement of this step; also what remains of distance moves.
 
     Each axis of the displacement is multiplied by 1 + ε. A row that did not move is left alone, so a stalled robot's odometry

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from botyard.engine.kernels.jit import entry_kernel
 from botyard.engine.kernels.raycast import Beams, Fans, cast_groups
 from botyard.engine.layout import F8, I2, I8, Bins, Bodies, Grid, State, World
@@ -45,7 +47,7 @@ class Chosen(NamedTuple):
 
 
 @entry_kernel
-def cast(world: World, sensors: Sensors, chosen: Chosen, seed: int, tick: int, output: Output) -> None:
+def cast(world: World, sensors: Sensors, chosen: Chosen, seed: np.uint64, tick: int, output: Output) -> None:
     """Take the readings of some devices; see `cast_groups`."""
     cast_groups(
         world.grid, world.bodies, world.bins, world.state, sensors.fans, sensors.beams, chosen.devices, seed, tick,

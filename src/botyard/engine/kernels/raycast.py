@@ -631,7 +631,7 @@ def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: in
 
 
 @kernel
-def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, beams: Beams, active: I8, seed: int, tick: int,
+def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, beams: Beams, active: I8, seed: np.uint64, tick: int,
                 ranges: F8, bright: I2) -> None:  # fmt: skip
     """Take all readings of the devices listed in `active`, one after the other: write them to `ranges` (m) and `bright`.
 
@@ -641,7 +641,7 @@ def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans
         g = active[n]
         row, kind, mask = fans.row[g], fans.kind[g], int(fans.mask[g])
         b0, b1 = fans.first[kind], fans.first[kind + 1]
-        key = stream_key(np.uint64(seed), state.uid[row], fans.key[g], np.uint64(tick))
+        key = stream_key(seed, state.uid[row], fans.key[g], np.uint64(tick))
         x, y, heading = state.pose[row, 0], state.pose[row, 1], state.pose[row, 2]
         aim_beams(fans, beams, b0, b1, x, y, heading, key)
         c, s = cosine_sine(heading)
