@@ -145,7 +145,7 @@ def test_what_the_format_cannot_hold_is_told() -> None:
                   "places: 2 are not read again as they are (Shelf s …)", "what is shown at first is left out"):  # fmt: skip
         assert any(words in n for n in notes), (words, notes)
     assert len(notes) == 11
-    assert any("1 walls that not everybody sees" in n for n in notes)
+    assert any("1 walls with limited visibility" in n for n in notes)
     assert any("stone: its shape" in n for n in notes)
 
 
