@@ -54,14 +54,14 @@ import asyncio, sys, time
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.naming import topic_name
 from botyard.protocols.ros_messages.types import full, types
-from botyard.servers.cyclone import Pipe
+from botyard.servers.cyclone import Participant
 _, _, robots, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 topics = {topics!r}
 async def main():
     counts = [0, 0]
     def take(data):
         counts[0] += 1; counts[1] += len(data)
-    pipe = Pipe(types(), Environment.read())
+    pipe = Participant(types(), Environment.read())
     ends = [pipe.reader(topic_name(f"/r{{i}}/{{n}}"), full(k), take, reliable=True) for i in range(robots) for n, k in topics]
     await asyncio.sleep(6); before = counts[:]; begin = time.perf_counter()
     print("reading", flush=True)
@@ -92,11 +92,11 @@ import numpy as np
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.naming import topic_name
 from botyard.protocols.ros_messages.types import full, types
-from botyard.servers.cyclone import Pipe
+from botyard.servers.cyclone import Participant
 fields = {{"ranges": np.zeros(181, np.float32), "intensities": np.zeros(181, np.float32), "data": np.zeros(190, np.uint8)}}
 async def main():
     t = types()
-    pipe = Pipe(t, Environment.read())
+    pipe = Participant(t, Environment.read())
     ends = [(pipe.writer(topic_name(f"/r{{i}}/{{n}}"), full(k)), t.encode_cdr(t.filled(full(k), fields), full(k)))
             for i in range(100) for n, k in {topics!r}]
     print("ready", flush=True)

@@ -20,12 +20,13 @@ import pytest
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
+from botyard.formats.crashstate import SavedRobot, SavedState
 from botyard.geometry import Pose
 from botyard.model.world import Program
 from botyard.protocols.pioneer.commands import C, Ctrl
 from botyard.protocols.pioneer.packet import frame
 from botyard.servers import supervise as supervisor
-from botyard.servers.statefile import SavedRobot, SavedState, read_state, write_state
+from botyard.servers.statefile import read_state, write_state
 from tests.cli.test_cli import call
 from tests.ports import free_port
 from tests.running import BOTYARD

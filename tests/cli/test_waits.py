@@ -136,7 +136,7 @@ def test_a_zenoh_router(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Mo
     monkeypatch.delenv(ros2zenoh.CONFIGURATION, raising=False)
     monkeypatch.setattr(ros2zenoh, "ROUTER", f"tcp/127.0.0.1:{port}")
     monkeypatch.setattr(ros2zenoh, "ROUTER_PORT", port)
-    monkeypatch.setattr(ros2zenoh, "ROUTER_MOMENT", 0.02)
+    monkeypatch.setattr(ros2zenoh, "ROUTER_POLL_S", 0.02)
 
     async def said(words: str) -> None:
         async with asyncio.timeout(PATIENCE):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.servers.intake import BURST, PIECE, ROUND, SHARED_BURST, SLICE, Inlet, Intake
+from botyard.servers.intake import BURST, BYTES_PER_TURN, CHUNK, ITERATION_BUDGET_S, SHARED_BURST, Inlet, Intake
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE, wait
@@ -60,7 +60,7 @@ def test_what_comes_slowly_is_worked_off_at_once() -> None:
         a = Sender(Intake(lambda: 0.0), told, "a")
         a.inlet.take(b"x" * int(BURST))
         assert a.all() == b"x" * int(BURST)
-        assert all(len(data) <= PIECE for _, data in told)
+        assert all(len(data) <= CHUNK for _, data in told)
         a.inlet.take(b"y" * int(SHARED_BURST))
         assert a.all()[int(BURST) :] == b"y" * int(SHARED_BURST), "one alone may have what is for all"
         assert a.reads
@@ -108,7 +108,9 @@ def test_those_who_wait_take_turns() -> None:
         while not (a.reads and b.reads):
             await asyncio.sleep(0.001)
         turns = [name for name, data in told if name != "c"]
-        slices = ["".join(turns[i : i + SLICE // PIECE]) for i in range(0, len(turns), SLICE // PIECE)]
+        slices = [
+            "".join(turns[i : i + BYTES_PER_TURN // CHUNK]) for i in range(0, len(turns), BYTES_PER_TURN // CHUNK)
+        ]
         assert [set(s) for s in slices[:10]] == [{"a"}, {"b"}] * 5
         a.inlet.take(b"y" * 2 * int(SHARED_BURST))
         a.inlet.close()
@@ -145,7 +147,7 @@ def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
 
         reads = [True]
         inlet = Inlet(intake, work, lambda: reads.append(False), lambda: reads.append(True))
-        inlet.take(b"x" * 10 * PIECE)
+        inlet.take(b"x" * 10 * CHUNK)
         if freed:
             assert len(done) == 10
             return
@@ -153,7 +155,7 @@ def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
         assert not reads[-1]
         while not reads[-1]:
             await asyncio.sleep(0.001)
-        assert b"".join(done) == b"x" * 10 * PIECE
+        assert b"".join(done) == b"x" * 10 * CHUNK
         inlet.take(b"y")
         assert not reads[-1], "it still owes what it has used"
 
@@ -284,7 +286,7 @@ def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_th
         told: list[tuple[str, bytes]] = []
 
         def work(name: str, data: bytes) -> None:
-            clock.now += 0.4 * ROUND
+            clock.now += 0.4 * ITERATION_BUDGET_S
             told.append((name, data))
 
         reads: dict[str, bool] = {}
@@ -332,7 +334,7 @@ def test_many_who_end_at_the_same_moment_do_so_in_several_turns_of_the_loop() ->
         ended: list[int] = []
 
         def end(k: int) -> None:
-            clock.now += 0.4 * ROUND
+            clock.now += 0.4 * ITERATION_BUDGET_S
             ended.append(k)
 
         for k in range(30):

@@ -20,7 +20,7 @@ from botyard.servers import nullmodem
 from botyard.servers.hub import Hub
 from botyard.servers.intake import BURST, SHARED_BURST, Inlet, Intake
 from botyard.servers.nullmodem import NullModem
-from botyard.servers.seldom import Seldom, watch_over
+from botyard.servers.throttledlog import ThrottledLog, watch_over
 from botyard.sim.simulation import Simulation
 
 HELLO = frame(0) + frame(1) + frame(2) + command(1, 1) + command(230, 1)
@@ -260,11 +260,11 @@ def in_loop(act: Callable[[], Any]) -> None:
 
 
 def test_a_thousand_lines_are_one_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Seldom, "PERIOD", 0.05)
+    monkeypatch.setattr(ThrottledLog, "PERIOD", 0.05)
     log, out = logged()
 
     async def act() -> None:
-        lines = Seldom(log)
+        lines = ThrottledLog(log)
         for n in range(1000):
             lines.log(logging.WARNING, "client %d refused: %s", n, "100 %")
         assert out.getvalue() == "client 0 refused: 100 %\n"
@@ -274,7 +274,7 @@ def test_a_thousand_lines_are_one_a_second(monkeypatch: pytest.MonkeyPatch) -> N
         await asyncio.sleep(0.2)
         lines.log(logging.WARNING, "client %d refused: %s", 1000, "so")
         assert out.getvalue().splitlines()[2] == "client 1000 refused: so"
-        several = Seldom(log, burst=3)
+        several = ThrottledLog(log, burst=3)
         for n in range(10):
             several.log(logging.INFO, "%d", n)
         assert out.getvalue().splitlines()[3:] == ["0", "1", "2"]

@@ -21,7 +21,7 @@ from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.types import types
 from botyard.servers import vda5050
 from botyard.servers.ros2zenoh import _Inbox
-from botyard.servers.seldom import Seldom
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
@@ -68,11 +68,11 @@ def test_what_zenoh_brings_waits_in_short_queues() -> None:
 def test_dds_is_looked_at_in_turns_and_long_samples_are_not() -> None:
     pytest.importorskip("cyclonedds")
     from botyard.protocols.dds.environment import Environment
-    from botyard.servers.cyclone import Pipe
+    from botyard.servers.cyclone import Participant
 
     async def main() -> None:
         place = Environment(domain=78, reach="OFF")
-        pipe, peer = Pipe(TYPES, place), Pipe(TYPES, place)
+        pipe, peer = Participant(TYPES, place), Participant(TYPES, place)
         try:
             short: list[bytes] = []
             pipe.reader("rt/s", "std_msgs/msg/String", short.append, reliable=True, limit=100)
@@ -99,7 +99,7 @@ def test_one_busy_topic_of_dds_holds_up_no_other() -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        pipe = object.__new__(cyclone.Pipe)
+        pipe = object.__new__(cyclone.Participant)
         order: list[str] = []
 
         class End:
@@ -205,9 +205,9 @@ def test_maps_from_ros_have_bounds(message: Any, complaint: str) -> None:
         message_to_scene(message, "ros:/map", Budget(cells=1000))
 
 
-def test_seldom_is_seldom(caplog: pytest.LogCaptureFixture) -> None:
+def test_seldom_is_throttled_log(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        seldom = Seldom(log)
+        seldom = ThrottledLog(log)
         for _ in range(1000):
             seldom.log(logging.WARNING, "the same")
 

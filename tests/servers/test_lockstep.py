@@ -18,7 +18,7 @@ from botyard.protocols.pioneer.commands import C, Ctrl
 from botyard.protocols.pioneer.packet import frame
 from botyard.servers import lockstep as lockstep_module
 from botyard.servers.hub import Hub
-from botyard.servers.lockstep import LEAST, Lockstep
+from botyard.servers.lockstep import MIN_BATCH_STEPS, Lockstep
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.running import running
@@ -79,7 +79,7 @@ def test_a_thousand_toggles() -> None:
 
 
 def test_many_steps_let_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lockstep_module, "PART", 0.0)
+    monkeypatch.setattr(lockstep_module, "BATCH_TIME_S", 0.0)
     told: list[int] = []
 
     async def work(sim: Simulation, lockstep: Lockstep, hub: Hub) -> None:
@@ -93,7 +93,7 @@ def test_many_steps_let_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
             assert lockstep.is_held, "it is not silent, it waits"
             await asyncio.sleep(0)
             turns += 1
-        assert turns >= 3500 / LEAST - 2
+        assert turns >= 3500 / MIN_BATCH_STEPS - 2
         assert told[-1] == begin + 3500
         lockstep.step("me", 100_000_000)
         await asyncio.sleep(0)

@@ -177,7 +177,7 @@ async def test_a_long_call_is_read_in_slices_and_others_are_served_in_between() 
         def counted(self: rpc.Reader, data: bytes) -> None:
             nonlocal slices
             slices += 1
-            assert len(data) <= xmlrpc.SLICE + http.MAX_HEAD
+            assert len(data) <= xmlrpc.BYTES_PER_TURN + http.MAX_HEAD
             reader(self, data)
 
         rpc.Reader.feed = counted  # type: ignore[method-assign]
@@ -207,7 +207,7 @@ async def test_long_answers_wait_for_each_other_and_for_their_readers() -> None:
             await asyncio.sleep(0)
         assert served.server._large.total() == xmlrpc.MAX_LARGE
         connections = list(served.server._connections)
-        assert all(len(c._body) < xmlrpc.LARGE + 100_000 for c in connections if not c._is_large)
+        assert all(len(c._body) < xmlrpc.LARGE_ANSWER + 100_000 for c in connections if not c._is_large)
         for _, writer in greedy:
             writer.transport.abort()
         assert await call_large(served.uri) == value

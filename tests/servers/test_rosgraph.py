@@ -195,7 +195,7 @@ def test_dds_is_switched_off_and_on_again() -> None:
     cyclonedds = pytest.importorskip("cyclonedds")
     assert cyclonedds
     from botyard.protocols.dds.environment import Environment
-    from botyard.servers.cyclone import Pipe
+    from botyard.servers.cyclone import Participant
     from botyard.servers.ros2 import Ros2
 
     async def run() -> None:
@@ -205,7 +205,7 @@ def test_dds_is_switched_off_and_on_again() -> None:
             got: list[bytes] = []
             ros = Ros2(graph.types, place)
             graph.add(ros)
-            peer = Pipe(graph.types, place)
+            peer = Participant(graph.types, place)
             peer.reader("rt/r0/odom", "nav_msgs/msg/Odometry", got.append, reliable=True)
             late: list[bytes] = []
             peer.reader("rt/map", "nav_msgs/msg/OccupancyGrid", late.append, reliable=True, transient=True)

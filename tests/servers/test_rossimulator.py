@@ -215,7 +215,7 @@ def test_who_may_end_the_simulation(desk: Desk) -> None:
 
 def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer comes when they are done; others are served in between, and may let time go on."""
-    monkeypatch.setattr(hub, "PART", 0.0)
+    monkeypatch.setattr(hub, "BATCH_TIME_S", 0.0)
 
     async def main() -> None:
         desk = Desk()
@@ -223,7 +223,7 @@ def test_many_steps_are_made_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -
         kind = f"{PACKAGE}/srv/StepSimulation"
         request = TYPES.filled(f"{kind}_Request", {"steps": 100})
         later = desk.services["StepSimulation"].serve(request)
-        assert isinstance(later, Future) and desk.sim.tick == hub.LEAST
+        assert isinstance(later, Future) and desk.sim.tick == hub.MIN_BATCH_STEPS
         turns = 0
         while not later.done():
             await asyncio.sleep(0)

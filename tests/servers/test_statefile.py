@@ -21,11 +21,12 @@ from botyard.cli import run as cli_run
 from botyard.cli.crash import crash_handler
 from botyard.cli.logs import set_up_logging
 from botyard.errors import CommandLineError, KeptFileError, TempFileError
+from botyard.formats.crashstate import SavedRobot, SavedState
 from botyard.geometry import Pose
 from botyard.model.world import Program, World
 from botyard.servers import supervise as supervisor
 from botyard.servers.packetlog import PacketLog
-from botyard.servers.statefile import SavedRobot, SavedState, read_state, restore, state_of, write_state
+from botyard.servers.statefile import read_state, restore, state_of, write_state
 from botyard.servers.supervise import keep_log
 from botyard.servers.yard import Yard
 from botyard.sim.simulation import Simulation
@@ -352,7 +353,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
         assert state is not None
         yard = begin()
         sim = yard.hub.sim
-        monkey.setattr("botyard.servers.statefile.ORPHANS", 0.0)
+        monkey.setattr("botyard.servers.statefile.ORPHAN_STOP_DELAY_S", 0.0)
         restore(yard, state)
         a, b = sim.robots["a"], sim.robots["b"]
         assert (a.odom, a.state, a.electrics.volts, b.truth) == expected

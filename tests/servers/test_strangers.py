@@ -20,7 +20,7 @@ from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.servers.intake import Intake
-from botyard.servers.tcp import FAREWELL, MAX_EARLY, MAX_STRANGERS, RobotClient
+from botyard.servers.tcp import CLOSE_LINGER_S, MAX_EARLY, MAX_STRANGERS, RobotClient
 from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import running
@@ -161,7 +161,7 @@ def test_who_does_not_go_after_close_is_put_out() -> None:
         old.sendall(command(2))
         began = time.monotonic()
         wait(lambda: is_reset(old), pause=0.05)
-        assert FAREWELL - 0.5 < time.monotonic() - began < FAREWELL + 1.0 + stalls.end()
+        assert CLOSE_LINGER_S - 0.5 < time.monotonic() - began < CLOSE_LINGER_S + 1.0 + stalls.end()
         many = []
         for _ in range(40):  # not all of them are kept for so long
             s = client(port)

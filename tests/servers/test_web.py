@@ -24,11 +24,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from websockets.sync.client import ClientConnection, connect
 
+from botyard.interfaces import gate, http, web
 from botyard.interfaces.page import desk, inspector
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers import gate, http, web
 from botyard.servers.staticfiles import StaticFiles
 from botyard.sim.simulation import Simulation
 from tests.page.serving import AUDIENCE, TOKEN, Served, served
@@ -547,7 +547,7 @@ def test_what_comes_at_once_is_worked_off_in_pieces(run: Served, monkeypatch: py
         run.wait(lambda: sum(sizes) > 5000 * 6)
         with Client(run) as other:
             other.frame()
-    assert max(sizes) <= http.PIECE and len(sizes) > 10
+    assert max(sizes) <= http.CHUNK and len(sizes) > 10
 
 
 def test_a_message_in_very_many_parts_ends_the_connection(run: Served) -> None:

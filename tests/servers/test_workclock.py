@@ -21,7 +21,7 @@ from botyard.servers import ros1input, workclock
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Intake
 from botyard.servers.lockstep import Lockstep
-from botyard.servers.ros1input import Ears, Listening
+from botyard.servers.ros1input import InputLimits, Subscriber
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.workclock import passed, uncounted, worked
 from botyard.sim.simulation import Simulation
@@ -119,7 +119,9 @@ def test_messages_that_make_steps_let_others_in(monkeypatch: pytest.MonkeyPatch)
     async def main() -> None:
         nonlocal turns
         node: Any = SimpleNamespace(name="/n", inputs={}, tell=lambda *_: None)
-        heard = Listening(node, Input("/a", "std_msgs/UInt8", lambda m: taken.append(m.data), ""), TYPES, Ears())
+        heard = Subscriber(
+            node, Input("/a", "std_msgs/UInt8", lambda m: taken.append(m.data), ""), TYPES, InputLimits()
+        )
         session = Subscription("/n", "/a", "std_msgs/UInt8", "*", "")
         data = wire.encode_header({"callerid": "/p", "md5sum": "*"}) + b"".join(
             wire.frame(bytes([k])) for k in range(50)

@@ -13,7 +13,7 @@ from botyard.interfaces.pioneer.desk import PioneerDesk
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import command, frame
 from botyard.servers import factory as module
-from botyard.servers.factory import MAX_WAITING, PARTED, TOGETHER, FactoryServer, Workshop
+from botyard.servers.factory import CREATION_BATCH, MAX_WAITING, REMOVAL_BATCH, FactoryServer, Workshop
 from botyard.servers.hub import Hub
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
@@ -96,7 +96,7 @@ def test_many_at_once_are_made_together_and_removed_together(monkeypatch: pytest
         await until(lambda: robots(hub) == 40)
         assert made[0] == 1, "the first is served at once"
         assert max(made) > 5, "those who wait are served together"
-        assert max(made) <= TOGETHER
+        assert max(made) <= CREATION_BATCH
         assert len({n for n in hub.sim.robots}) == 41
         clock.cost = 0.0
         for reader, _ in ends:
@@ -138,7 +138,7 @@ def test_addresses_take_turns_and_have_a_rate_of_their_own(monkeypatch: pytest.M
         clock.cost = 0.0
         factory._workshop._room = None  # minutes later
         await until(lambda: "127.0.0.9" in hub.sim.robots)
-        assert made[1:3] == [TOGETHER, 1], "the second address comes before the rest of the first"
+        assert made[1:3] == [CREATION_BATCH, 1], "the second address comes before the rest of the first"
         await until(lambda: robots(hub) == 42)
         monkeypatch.setattr(factory._workshop._sources, "_burst", 3.0)
         monkeypatch.setattr(factory._workshop._sources, "_buckets", {})
@@ -183,18 +183,18 @@ def test_hundreds_are_removed_a_part_at_a_time() -> None:
 
     async def act(hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]) -> None:
         sim, workshop = hub.sim, factory._workshop
-        places = [(3.0 * (k % 20), 3.0 * (k // 20), 0.0) for k in range(4 * PARTED)]
+        places = [(3.0 * (k % 20), 3.0 * (k // 20), 0.0) for k in range(4 * REMOVAL_BATCH)]
         many = sim.add_robots(sim.robots["there"].spec, places)
         seen: list[int] = []
         remove = sim.remove_robots
         sim.remove_robots = lambda names: (seen.append(len(names)), remove(names))[1]  # type: ignore[method-assign,assignment]
-        for robot in many[: 2 * PARTED + 10]:
+        for robot in many[: 2 * REMOVAL_BATCH + 10]:
             workshop.remove(robot)
         async with asyncio.timeout(PATIENCE):
-            while len(sim.robots) > 2 * PARTED - 10 + 1:
+            while len(sim.robots) > 2 * REMOVAL_BATCH - 10 + 1:
                 await asyncio.sleep(0.001)
-        assert seen == [PARTED, PARTED, 10]
-        for robot in many[2 * PARTED + 10 :]:
+        assert seen == [REMOVAL_BATCH, REMOVAL_BATCH, 10]
+        for robot in many[2 * REMOVAL_BATCH + 10 :]:
             workshop.remove(robot)
         workshop.clear()
         assert list(sim.robots) == ["there"]

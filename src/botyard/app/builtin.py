@@ -103,7 +103,7 @@ def _lockstep(run: Run, interface: Interface) -> Switch:
         parts.control.stepper = parts.lockstep
 
     async def stop() -> None:
-        parts.lockstep.let_go()
+        parts.lockstep.release_all()
         parts.control.stepper = None
 
     return Switch(interface.about, False, start, stop)

@@ -24,7 +24,7 @@ from botyard.control.later import promise, resolve
 from botyard.control.time import MAX_STEPS, MAX_STEPS_AT_ONCE
 from botyard.errors import NotNowError
 from botyard.model.world import Settings, World
-from botyard.servers.seldom import watch_over
+from botyard.servers.throttledlog import watch_over
 from botyard.sim.simulation import Simulation
 
 T = TypeVar("T")

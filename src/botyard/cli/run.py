@@ -37,10 +37,11 @@ from botyard.errors import BotyardError, CommandLineError, FolderError, FormatEr
 from botyard.waits import telling
 
 if TYPE_CHECKING:
+    from botyard.formats.crashstate import SavedState
     from botyard.model.objects import Described
     from botyard.model.world import World
     from botyard.servers.hub import Hub
-    from botyard.servers.statefile import SavedState, StateKeeper
+    from botyard.servers.statefile import StateKeeper
     from botyard.servers.tcp import RobotPortServer
     from botyard.servers.yard import Yard
     from botyard.sim.simulation import Simulation
@@ -320,7 +321,7 @@ async def _serve(
     import asyncio
 
     from botyard.app.assembly import about, add_robots, assemble, open_doors
-    from botyard.servers.seldom import watch_over
+    from botyard.servers.throttledlog import watch_over
 
     log = logging.getLogger("botyard")
     watch_over(asyncio.get_running_loop(), log)

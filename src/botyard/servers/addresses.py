@@ -1,4 +1,4 @@
-"""Network addresses, as far as servers and the command line must tell them apart."""
+"""Helpers for network addresses: loopback, and the host name to advertise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_loopback(address: str) -> bool:
 
 
 def advertised_host(bound: str) -> str:
-    """How other machines reach us: ROS_HOSTNAME, ROS_IP, else the address that is listened on, or that of this machine."""
+    """Host name to advertise to other machines: ROS_HOSTNAME, ROS_IP, else the bound address, or this machine's if bound to all."""
     named = os.environ.get("ROS_HOSTNAME") or os.environ.get("ROS_IP")
     if named:
         return named
@@ -26,7 +26,7 @@ def advertised_host(bound: str) -> str:
 
 
 def _own_address() -> str:
-    """The address of this machine on the way out; loopback if there is none."""
+    """Address of this machine's default route; loopback if there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(

@@ -1,4 +1,4 @@
-"""Work for clients that is done by a process of its own: it may take so much memory and time, can be ended at any moment, and is gone then.
+"""Runs jobs for clients in child processes with limits of memory and time, which can be killed at any moment.
 
 What such a process does, and how it answers, is in `botyard.child`. It is a new interpreter and no copy of this one, it inherits no file
 and no socket but its own two pipes, it has a folder for temporary files that is removed after it, and it ends with this process however
@@ -26,8 +26,8 @@ from botyard.errors import BotyardError
 from botyard.names import shown
 
 MIB: Final = 2**20
-PATIENCE: Final = 5.0
-"""A process that was killed is waited for so long, s: one that waits for a disk cannot end before that answers."""
+KILL_WAIT_S: Final = 5.0
+"""Longest wait for a killed process, s: one that is blocked on a disk cannot end before the disk answers."""
 _PACKAGE: Final = str(Path(__file__).resolve().parents[2])
 _START: Final = (
     "import importlib, sys; sys.path.append(sys.argv.pop(1)); importlib.import_module(sys.argv.pop(1)).main()"
@@ -37,7 +37,7 @@ _START: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobLimits:
-    """What a piece of work may take.
+    """Resource limits of a job.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class JobLimits:
 
 
 class JobError(BotyardError):
-    """A piece of work came to no end of its own; the text says why."""
+    """A job failed or was killed; the text says why."""
 
 
 class Job:
-    """One piece of work.
+    """One job in a child process.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ class Job:
                 self._process.kill()
 
     def wait(self) -> None:
-        """Wait until nothing is left of work that was ended; not longer than `PATIENCE`."""
-        self._over.wait(PATIENCE)
+        """Wait until nothing is left of work that was ended; not longer than `KILL_WAIT_S`."""
+        self._over.wait(KILL_WAIT_S)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         """Nothing is left of the process."""
@@ -160,7 +160,7 @@ class Job:
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
         try:
-            return process.wait(PATIENCE)
+            return process.wait(KILL_WAIT_S)
         except subprocess.TimeoutExpired:
             return None
 

@@ -1,4 +1,4 @@
-"""Work beside the loop: kept so that it is not lost half way, its errors seen, and given up at the end."""
+"""Background tasks of the event loop: they are kept referenced, their errors are logged, and they are cancelled at shutdown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("botyard")
 
 
 class Background:
-    """Tasks of the event loop that nobody awaits."""
+    """Background tasks that nobody awaits."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -29,7 +29,7 @@ class Background:
         return len(self._tasks)
 
     def start(self, work: Coroutine[Any, Any, T] | Portions[T], what: str) -> asyncio.Task[T]:
-        """Begin work, in portions or not; an exception that comes out of it is logged as a fault of `what`."""
+        """Start a coroutine or cooperative work; an exception is logged as an internal error of `what`."""
         task = asyncio.get_running_loop().create_task(_in_portions(work) if isinstance(work, Generator) else work)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._over(done, what))
@@ -41,7 +41,7 @@ class Background:
             log.error("%s: internal error", what, exc_info=error)
 
     def future(self, work: Coroutine[Any, Any, T], what: str) -> Future[T]:
-        """Begin work whose result, or error, somebody waits for."""
+        """Start a coroutine, and return a future of its result."""
         result: Future[T] = promise()
 
         async def run() -> None:
@@ -65,23 +65,23 @@ class Background:
         return result
 
     def portions(self, work: Portions[T], what: str) -> Future[T]:
-        """Begin work in portions, whose result, or error, somebody waits for."""
+        """Start cooperative work in slices, and return a future of its result."""
         return self.future(_in_portions(work), what)
 
     def close(self) -> None:
-        """Give up what is not done."""
+        """Cancel all tasks."""
         for task in tuple(self._tasks):
             task.cancel()
 
     async def aclose(self) -> None:
-        """The same, and wait until it has ended."""
+        """Cancel all tasks, and wait until they have ended."""
         tasks = tuple(self._tasks)
         self.close()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _in_portions(work: Portions[T]) -> T:
-    """Do one portion after the other; others are served in between."""
+    """Run cooperative work slice by slice; the event loop runs in between."""
     error: BaseException | None = None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Which pump carries an interface."""
+"""`pump_of`: makes the pump for an interface's kind of transport."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from botyard.servers.pump import Pump, TcpPump, UdpPump
 
 
 def pump_of(interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control) -> Pump:
-    """What carries an interface.
+    """Make the pump of an interface.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Between a transport and a sans-I/O session: hands over bytes, tells the log, says when the session wants to be called again.
+"""`Connection`: connects a transport with a sans-I/O Pioneer session: passes bytes, logs events, drives timers.
 
 The same for TCP and for the null modem; a transport gives it functions to write and to finish, and calls its methods.
 """
@@ -17,13 +17,13 @@ from botyard.protocols.pioneer.batch import Made
 from botyard.protocols.pioneer.events import LogLine, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.seldom import Seldom
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.sim.journal import acting
 
-MOST_LINES: Final = 500.0
-"""Lines of the log that a client may cause at once …"""
-LINES_RATE: Final = 200.0
-"""… and in a second."""
+LOG_BURST: Final = 500.0
+"""Token bucket of a client's log lines: burst."""
+LOG_RATE: Final = 200.0
+"""Token bucket of a client's log lines: sustained rate, 1/s."""
 
 
 class RobotLog(logging.LoggerAdapter[logging.Logger]):
@@ -42,15 +42,15 @@ class RobotLog(logging.LoggerAdapter[logging.Logger]):
 
 
 class _Lines:
-    """What a client gives rise to in the log: so much that it leaves room for the others."""
+    """Log lines that a client causes, rate-limited by a token bucket."""
 
     def __init__(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
         self._log = log
-        self._room = TokenBucket(LINES_RATE, MOST_LINES, time.monotonic())
+        self._room = TokenBucket(LOG_RATE, LOG_BURST, time.monotonic())
         self._lost = 0
 
     def log(self, level: int, text: str) -> None:
-        """Log a line, unless there were too many."""
+        """Log a line, unless the rate limit is exceeded."""
         if not self._log.isEnabledFor(level):
             return
         if not self._room.take(time.monotonic()):
@@ -79,7 +79,7 @@ class Connection:
         Takes what the client asks of the whole simulation; without it such requests are refused.
     is_local : bool
         The client is on this machine.
-    visits : Seldom, optional
+    visits : ThrottledLog, optional
         Tells of clients that come and go, instead of the log: they may do so very often.
     """
 
@@ -91,7 +91,7 @@ class Connection:
         log: logging.LoggerAdapter[logging.Logger],
         desk: PioneerDesk | None = None,
         is_local: bool = True,
-        visits: Seldom | None = None,
+        visits: ThrottledLog | None = None,
     ) -> None:
         self.session = session
         self.log = log
@@ -205,7 +205,7 @@ class Connection:
         self._finish()
 
     def _break(self) -> None:
-        """An exception came out: the session ends and the robot is free, whatever else goes wrong meanwhile."""
+        """End the session after an exception, and release the robot in any case."""
         self._finished = True
         call_all_suppressing(
             lambda: self.session.close("internal error"),

@@ -1,4 +1,4 @@
-"""Cyclone DDS as a pipe of bytes: writers and readers of one participant, and who reads what.
+"""Cyclone DDS as a transport of bytes: writers and readers of one participant, and matching of readers.
 
 The library's own classes only describe types and policies; the bytes are ours (reference ros.md §4). What happens is waited for in a
 thread of its own, because listeners that call Python can lock up with the library's threads, and is told in the simulator's loop.
@@ -23,18 +23,18 @@ from botyard.protocols.dds.environment import MAX_SAMPLE, Environment
 from botyard.protocols.dds.naming import ENCLAVE, type_name
 from botyard.protocols.ros_messages.types import Types
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.seldom import Seldom
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.workclock import worked
 
-_PATIENCE: Final = 100_000_000
-"""The waiting thread looks up so often, ns, to see whether it is to end."""
+_WAIT_NS: Final = 100_000_000
+"""Time-out of one wait for events, ns, after which the thread checks whether it must end."""
 SHARE: Final = 0.2
-"""Part of the time that all that comes by DDS gets …"""
-BURST: Final = 0.05
-"""… and at once, s."""
-TURN: Final = 0.002
-"""So long it is looked at what has come, s, before the loop turns to others."""
-_AT_ONCE: Final = 256
+"""Token bucket of processing time for received DDS messages: sustained share of time."""
+BURST_S: Final = 0.05
+"""The same: burst, s."""
+TURN_TIME_S: Final = 0.002
+"""Longest processing in one iteration of the event loop, s."""
+_MAX_EVENTS: Final = 256
 """Most events waited for at a time."""
 _ANY_STATE: Final = 0xFFFF
 _SIZES: Final = {
@@ -90,7 +90,7 @@ def _idl_types() -> Any:
     return types
 
 
-class Types2:
+class IdlTypes:
     """Types of messages as Cyclone wants them described.
 
     Parameters
@@ -134,9 +134,9 @@ class Types2:
 
 
 class Writer:
-    """Sends to a topic; made by `Pipe.writer`."""
+    """Sends to a topic; made by `Participant.writer`."""
 
-    def __init__(self, pipe: Pipe, entity: Any, changed: Callable[[], None]) -> None:
+    def __init__(self, pipe: Participant, entity: Any, changed: Callable[[], None]) -> None:
         from cyclonedds._clayer import ddspy_write
 
         self._pipe = pipe
@@ -167,9 +167,9 @@ class Writer:
 
 
 class Reader:
-    """Receives from a topic; made by `Pipe.reader`."""
+    """Receives from a topic; made by `Participant.reader`."""
 
-    def __init__(self, pipe: Pipe, entity: Any, take: Callable[[bytes], None], limit: int) -> None:
+    def __init__(self, pipe: Participant, entity: Any, take: Callable[[bytes], None], limit: int) -> None:
         from cyclonedds._clayer import ddspy_take
 
         self._pipe = pipe
@@ -191,7 +191,7 @@ class Reader:
         if info.valid_data and len(data) <= self._limit:
             self._take(bytes(data))
         elif info.valid_data:
-            self._pipe.seldom.log(
+            self._pipe.throttled_log.log(
                 logging.WARNING,
                 "ROS 2: a sample of %d bytes is not looked at; at most %d are taken",
                 len(data),
@@ -208,7 +208,7 @@ class Reader:
 _End = TypeVar("_End", Writer, Reader)
 
 
-class Pipe:
+class Participant:
     """A participant of a domain.
 
     Parameters
@@ -238,7 +238,7 @@ class Pipe:
 
         self._status = DDSStatus
         self._error = DDSException
-        self._described = Types2(types)
+        self._described = IdlTypes(types)
         configuration = environment.configuration()
         try:
             key = (environment.domain, configuration)
@@ -255,8 +255,8 @@ class Pipe:
         self._waitset = int(self.library.dds_create_waitset(self._participant._ref))
         self._loop = asyncio.get_running_loop()
         self._fence = Fence(log, "receiving")
-        self.seldom = Seldom(log)
-        self._time = TokenBucket(SHARE, BURST, self._loop.time())
+        self.throttled_log = ThrottledLog(log)
+        self._time = TokenBucket(SHARE, BURST_S, self._loop.time())
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._wait, name="botyard-dds", daemon=True)
         self._thread.start()
@@ -379,16 +379,16 @@ class Pipe:
 
     def _wait(self) -> None:
         """The thread: wait until something happens, let the loop look at it, wait again."""
-        events = (ct.c_ssize_t * _AT_ONCE)()
+        events = (ct.c_ssize_t * _MAX_EVENTS)()
         seen = threading.Event()
         while not self._closing.is_set():
-            count = self.library.dds_waitset_wait(self._waitset, events, _AT_ONCE, _PATIENCE)
+            count = self.library.dds_waitset_wait(self._waitset, events, _MAX_EVENTS, _WAIT_NS)
             if count < 0:
                 return
             if count == 0:
                 continue
             seen.clear()
-            refs = deque(events[: min(count, _AT_ONCE)])
+            refs = deque(events[: min(count, _MAX_EVENTS)])
             try:
                 self._loop.call_soon_threadsafe(self._woken, refs, seen)
             except RuntimeError:  # the loop has ended
@@ -403,7 +403,7 @@ class Pipe:
         Meanwhile Cyclone keeps the last few samples of each topic.
         """
         begin, start = time.thread_time(), worked()
-        while refs and time.thread_time() - begin < TURN:
+        while refs and time.thread_time() - begin < TURN_TIME_S:
             ref = refs.popleft()
             end = self._ends.get(ref)
             if end is not None and self._fence.call(end.woken, otherwise=True):

@@ -1,4 +1,4 @@
-"""Ports that make a robot for every client, and take it away when the client leaves (HSK-025): in a part of the time only.
+"""Robot factories: ports that create a robot for every client, and remove it when the client leaves (HSK-025), in a limited share of time.
 
 Making a robot among a thousand others, and taking one away, costs milliseconds, and the next step more. So all factories of a simulator
 together have a part of the time for that; clients beyond it wait for their robots, those of different addresses in turns.
@@ -26,32 +26,32 @@ from botyard.servers.tcp import RobotClient, RobotPortServer
 from botyard.sim.simulation import Robot
 
 MAX_FACTORY_ROBOTS: Final = 1000
-"""A factory makes no more robots than this at a time."""
+"""Most robots of a factory at a time."""
 SHARE: Final = 0.1
-"""Part of the time that making and removing robots may take …"""
+"""Token bucket of the time for creating and removing robots: sustained share of time."""
 BURST: Final = 0.05
-"""… and at once, s."""
+"""The same: burst, s."""
 SOURCE_RATE: Final = 10.0
-"""Robots a second that one address gets …"""
+"""Token bucket of robots for one address: sustained rate, 1/s."""
 SOURCE_BURST: Final = 500.0
-"""… and at once."""
+"""The same: burst."""
 MAX_WAITING: Final = 1000
 """Clients that may wait for their robots; further ones are refused."""
-GATHER: Final = 0.02
-"""Robots whose clients have gone are removed together, after so long, s: many cost hardly more than one."""
-PARTED: Final = 50
-"""So many robots are removed at a time; each costs about 0.1 ms."""
-TOGETHER: Final = 16
-"""So many robots are made at a time for one address."""
-PAUSE: Final = 0.01
-"""Those who wait are looked at so often, s."""
+REMOVAL_DELAY_S: Final = 0.02
+"""Delay (debounce) before the robots of clients that left are removed together, s: many cost hardly more than one."""
+REMOVAL_BATCH: Final = 50
+"""Batch size: robots that are removed at once; each takes about 0.1 ms."""
+CREATION_BATCH: Final = 16
+"""Batch size: robots that are created at once for one address."""
+POLL_INTERVAL_S: Final = 0.01
+"""Poll interval of waiting clients, s."""
 
 
 log = logging.getLogger("botyard.pioneer")
 
 
 class Workshop:
-    """Makes and removes the robots of all factories of a simulator.
+    """Creates and removes the robots of all factories of a simulator, in a limited share of time.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ class Workshop:
         """A robot is not wanted any more; it goes soon, with others."""
         self._unwanted[robot.name] = robot
         if self._removal is None:
-            self._removal = asyncio.get_running_loop().call_later(GATHER, self._clear_some)
+            self._removal = asyncio.get_running_loop().call_later(REMOVAL_DELAY_S, self._clear_some)
 
     def _clear_some(self) -> None:
         self._removal = None
-        later = dict(list(self._unwanted.items())[PARTED:])
+        later = dict(list(self._unwanted.items())[REMOVAL_BATCH:])
         for name in later:
             del self._unwanted[name]
         self.clear()
@@ -140,7 +140,7 @@ class Workshop:
                 now = loop.time()
                 if not self._bucket(now).wait(now):
                     self._serve(now)
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(POLL_INTERVAL_S)
         finally:
             self._task = None
 
@@ -149,7 +149,7 @@ class Workshop:
         for key, queue in tuple(self._waiting.items()):
             factory, source = key
             clients: list[RobotClient] = []
-            while queue and len(clients) < TOGETHER and self._sources.allows(source, now):
+            while queue and len(clients) < CREATION_BATCH and self._sources.allows(source, now):
                 clients.append(queue.popleft())
             if not clients:
                 continue

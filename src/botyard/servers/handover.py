@@ -1,4 +1,4 @@
-"""Calls from other threads, made in the simulator's event loop."""
+"""`Handover`: makes calls from other threads in the event loop, with one wake-up for a burst of calls."""
 
 from __future__ import annotations
 

@@ -21,26 +21,26 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from botyard.servers.gate import REQUEST_TIME, Caller, Gate, booked
+from botyard.interfaces.gate import REQUEST_TIME, Caller, Gate, booked
 
-SHUTDOWN: Final = 1.0
-"""Requests that are under way at the end have so long, s."""
-PIECE: Final = 2048
-"""Bytes that are worked off at a time. Of the smallest WebSocket messages (6 bytes) these are 340, 10 ms of work."""
-TURN: Final = 2e-3
-"""A connection's turn of the event loop ends when its pieces took so long, s."""
+SHUTDOWN_TIMEOUT_S: Final = 1.0
+"""Time-out of open requests at shutdown, s."""
+CHUNK: Final = 2048
+"""Bytes that are processed at a time: 340 of the smallest WebSocket messages (6 bytes), 10 ms of work."""
+TURN_TIME_S: Final = 2e-3
+"""Longest processing of one connection in an iteration of the event loop, s."""
 MAX_UNSENT: Final = 1024 * 1024
-"""Nothing more is read from a peer that leaves so many bytes of answers unread …"""
+"""Back-pressure: reading from a peer pauses while this many bytes of answers are unsent."""
 UNSENT_PAUSE: Final = 0.1
-"""… and it is looked at so often, s."""
+"""Poll interval of such a peer, s."""
 MAX_FRAGMENTS: Final = 64
-"""A WebSocket message may come in so many parts."""
+"""Most fragments of a WebSocket message."""
 BACKLOG: Final = 512
-"""Connections that the system keeps until they are taken."""
-SWEEP: Final = 0.5
-"""Connections whose time is over are looked for so often, s."""
+"""Listen backlog."""
+SWEEP_INTERVAL_S: Final = 0.5
+"""Interval of checking deadlines, s."""
 ACCEPT_PAUSE: Final = 1.0
-"""No connection is taken for so long, s, when the system has no file left for it."""
+"""Delay before accepting again, s, when the system has no file descriptor left."""
 
 log = logging.getLogger("botyard.http")
 
@@ -70,7 +70,7 @@ class _Valve:
         return getattr(self._transport, name)
 
 
-class _Pieces:
+class _ChunkedReader:
     """Mixed into a protocol of uvicorn: hands it what comes in pieces, as the caller's budget allows."""
 
     caller: Caller
@@ -103,13 +103,13 @@ class _Pieces:
             wait = self.caller.budget.wait(self._loop.time())
             if self._socket.get_write_buffer_size() > MAX_UNSENT:
                 wait = max(wait, UNSENT_PAUSE)
-            if wait > 0.0 or time.perf_counter() - began > TURN:
+            if wait > 0.0 or time.perf_counter() - began > TURN_TIME_S:
                 self.caller.is_held_up = True
                 self._socket.pause_reading()
                 self._timer = self._loop.call_later(wait, self._feed) if wait else self._loop.call_soon(self._feed)
                 return
-            piece = bytes(self._waiting[:PIECE])
-            del self._waiting[:PIECE]
+            piece = bytes(self._waiting[:CHUNK])
+            del self._waiting[:CHUNK]
             start = time.thread_time()
             super().data_received(piece)  # type: ignore[misc]
             self.caller.budget.spend(self._loop.time(), time.thread_time() - start)
@@ -128,7 +128,7 @@ class _Pieces:
             self._timer = None
 
 
-class _Http(_Pieces, H11Protocol):
+class _Http(_ChunkedReader, H11Protocol):
     """An HTTP connection."""
 
     def __init__(self, gate: Gate, **options: Any) -> None:
@@ -179,7 +179,7 @@ class _Http(_Pieces, H11Protocol):
         self.caller.closes(self._loop.time())
 
 
-class _WebSocket(_Pieces, WebSocketsSansIOProtocol):
+class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
     """A WebSocket. What is done for it, its session books."""
 
     def __init__(self, caller: Caller, gate: Gate, **options: Any) -> None:
@@ -242,7 +242,7 @@ class HttpServer:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _Uvicorn(config)
         self._task = loop.create_task(self._server.serve(sockets=[]))
-        self._doorman = loop.create_task(self._take())
+        self._acceptor = loop.create_task(self._take())
         self._sweeper = loop.create_task(self._sweep())
 
     async def _take(self) -> None:
@@ -272,18 +272,18 @@ class HttpServer:
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(SWEEP)
+            await asyncio.sleep(SWEEP_INTERVAL_S)
             self.gate.sweep(loop.time())
 
     async def close(self) -> None:
         """Serve no longer."""
-        self._doorman.cancel()
+        self._acceptor.cancel()
         self._bound.close()
         self._server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError, TimeoutError):
-            await asyncio.wait_for(self._task, 3 * SHUTDOWN)
+            await asyncio.wait_for(self._task, 3 * SHUTDOWN_TIMEOUT_S)
         self._sweeper.cancel()
-        await asyncio.gather(self._doorman, self._sweeper, return_exceptions=True)
+        await asyncio.gather(self._acceptor, self._sweeper, return_exceptions=True)
 
 
 def listening(host: str, ports: Iterable[int]) -> socket.socket:

@@ -28,20 +28,20 @@ from botyard.servers.workclock import uncounted
 from botyard.sim.simulation import Simulation
 
 MAX_LAG: Final = 0.5
-"""Lag that is caught up, s of wall time; what is beyond is given up."""
+"""Largest lag that is caught up, s of wall time; a larger one counts as an overrun."""
 RATIO_WINDOW: Final = 5.0
-"""The real-time ratio is an average over the last so many seconds of wall time."""
+"""Averaging window of the real-time ratio, s of wall time."""
 
-PART: Final = 0.05
-"""Steps that are made at once take so long at a time, s of wall time, and others are served in between …"""
-LEAST: Final = 20
-"""… but so many are made at least."""
-SETTLE: Final = 0.05
-"""While time stands still, commands that clients send meanwhile take effect this often, s of wall time."""
-POLL: Final = 0.02
-"""Time limits and repeated reports of sessions are looked at no more often than every so many s of wall time."""
-WARN_EVERY: Final = 30.0
-"""A simulation that cannot keep up says so no more often than this, s of wall time."""
+BATCH_TIME_S: Final = 0.05
+"""Longest batch of requested steps, s of wall time; the event loop runs between batches."""
+MIN_BATCH_STEPS: Final = 20
+"""Least number of steps of a batch."""
+SETTLE_INTERVAL_S: Final = 0.05
+"""While paused: interval at which queued commands take effect, s of wall time."""
+POLL_INTERVAL_S: Final = 0.02
+"""Shortest poll interval of the sessions' timers, s of wall time."""
+OVERRUN_LOG_INTERVAL_S: Final = 30.0
+"""Shortest time between two warnings about overruns, s of wall time."""
 
 log = logging.getLogger("botyard.hub")
 
@@ -81,7 +81,7 @@ class Hub:
         self._allowed = 0
         self._restarted = False
         self.intake = Intake()
-        """Where clients that send too much wait."""
+        """Rate limits of what clients send."""
         self.dropped_frames = 0
         """Pictures of the page that viewers did not get, because they had not taken the one before, or want fewer."""
         self.dropped_reports = 0
@@ -90,7 +90,7 @@ class Hub:
         """Work beside the loop."""
         self._marks: deque[tuple[float, float]] = deque()
         self.looks: list[Callable[[], None]] = []
-        """Called every `POLL` of wall time, whether steps are made or not."""
+        """Called every `POLL_INTERVAL_S` of wall time, whether steps are made or not."""
         self._looks = Fence(log, "looking after sessions")
         self.attach(self.reporter)
 
@@ -212,7 +212,7 @@ class Hub:
         """Let sessions know that wall time passes, also between steps and while there are none."""
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(max(POLL, self.reporter.wake - loop.time()))
+            await asyncio.sleep(max(POLL_INTERVAL_S, self.reporter.wake - loop.time()))
             self._looks.run(self.reporter.poll, loop.time())
             if self._deliver() and self._paused and not self._allowed:
                 self._tell_watchers()
@@ -258,7 +258,7 @@ class Hub:
     async def _stand_still(self) -> None:
         """Time stands still: place what is to be placed, until it goes on."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SETTLE):
+            async with asyncio.timeout(SETTLE_INTERVAL_S):
                 await self._wake.wait()
         self._wake.clear()
         if self.sim.is_pending:
@@ -273,7 +273,7 @@ class Hub:
         self.overruns += 1
         now = asyncio.get_running_loop().time()
         if now >= self._next_warning:
-            self._next_warning = now + WARN_EVERY
+            self._next_warning = now + OVERRUN_LOG_INTERVAL_S
             log.warning(
                 "%.1f s behind real time: steps take longer than their %g s (real-time ratio %.2f)",
                 lag,
@@ -300,9 +300,9 @@ class Hub:
     def _some_steps(self, count: int) -> int:
         """Make steps for a while; how many are left."""
         clock = asyncio.get_running_loop().time
-        end, made = clock() + PART, 0
+        end, made = clock() + BATCH_TIME_S, 0
         with uncounted():
-            while made < count and (made < LEAST or clock() < end):
+            while made < count and (made < MIN_BATCH_STEPS or clock() < end):
                 self.step_once()
                 made += 1
         return count - made

@@ -1,4 +1,4 @@
-"""What clients send, and how fast it is worked off: one that floods commands waits for itself, and nobody waits for it.
+"""Rate limits of what clients send: a client that floods is throttled, and does not delay the others.
 
 Each client has a rate at which its bytes are worked off as they come, and all have another one together for those who need more, as one
 that steps the world does. Both count twice: bytes, which bound what commands do later, and the time that working them off really took.
@@ -22,41 +22,41 @@ from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.workclock import passed
 
 RATE: Final = 4096.0
-"""Bytes a second of each client that are worked off as they come; a robot's serial line carries 960 to 11520."""
+"""Token bucket of each client's bytes: sustained rate, bytes/s; a robot's serial line carries 960 to 11520."""
 BURST: Final = 4096.0
-"""Bytes that may come at once."""
-COST: Final = 0.01
-"""Part of the time that each client's bytes may take as they come …"""
-COST_BURST: Final = 0.001
-"""… and at once, s: a hundred clients that all begin at the same moment then take a step's time at most."""
+"""Token bucket of each client's bytes: burst, bytes."""
+TIME_SHARE: Final = 0.01
+"""Token bucket of each client's processing time: sustained share of time."""
+TIME_BURST_S: Final = 0.001
+"""The same: burst, s; a hundred clients that all begin at the same moment then take at most the time of a step."""
 SHARED_RATE: Final = 262_144.0
-"""Bytes a second of all clients together, beside that …"""
+"""Token bucket that all clients share beyond their own: sustained rate, bytes/s."""
 SHARED_BURST: Final = 65_536.0
-"""… and at once."""
-SHARED_COST: Final = 0.2
-"""Part of the time that these may take …"""
-SHARED_COST_BURST: Final = 0.02
-"""… and at once, s."""
-SLICE: Final = 1024
-"""Bytes that a client has worked off in its turn …"""
-TURN: Final = 0.002
-"""… as long as they take no more than this, s."""
-ROUND: Final = 0.01
-"""Bytes of all clients are worked off as they come for so long in one turn of the event loop, s."""
-PIECE: Final = 128
-"""So many bytes are worked off before one looks at what they cost."""
-SHARE: Final = 0.2
-"""Part of the time that those who wait get together."""
-MAX_HELD: Final = 4 * 1024 * 1024
-"""Bytes of a client that wait at most."""
-LOOK: Final = 0.05
-"""How often those who wait are asked whether they are still there, s."""
+"""The same: burst, bytes."""
+SHARED_TIME_SHARE: Final = 0.2
+"""Token bucket of the processing time of these: sustained share of time."""
+SHARED_TIME_BURST_S: Final = 0.02
+"""The same: burst, s."""
+BYTES_PER_TURN: Final = 1024
+"""Round robin of throttled clients: bytes in a turn."""
+TURN_TIME_S: Final = 0.002
+"""The same: longest turn, s."""
+ITERATION_BUDGET_S: Final = 0.01
+"""Longest processing for all clients together in one iteration of the event loop, s."""
+CHUNK: Final = 128
+"""Bytes that are processed between two measurements of their cost."""
+QUEUED_SHARE: Final = 0.2
+"""Share of time of all throttled clients together."""
+MAX_QUEUED: Final = 4 * 1024 * 1024
+"""Most queued bytes of a client."""
+HANGUP_POLL_S: Final = 0.05
+"""Interval of checking whether throttled clients have hung up, s."""
 
 log = logging.getLogger("botyard.pioneer")
 
 
-class _Allowance:
-    """What is worked off as it comes: bytes, and the time that it takes."""
+class _TokenBuckets:
+    """Two token buckets: of bytes, and of the time to process them."""
 
     def __init__(self, rate: float, burst: float, cost: float, cost_burst: float, now: float) -> None:
         self._bytes = TokenBucket(rate, burst, now)
@@ -66,7 +66,7 @@ class _Allowance:
         """Whether so many bytes are worked off now; then they are counted."""
         return not self._cost.wait(now) and self._bytes.take(now, amount)
 
-    def goes_on(self, now: float) -> bool:
+    def has_time(self, now: float) -> bool:
         """Whether there is time for more of what was admitted."""
         return not self._cost.wait(now)
 
@@ -76,7 +76,7 @@ class _Allowance:
 
 
 class Inlet:
-    """Bytes of one client.
+    """Rate-limited input of one client.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Inlet:
         cut: Callable[[], None] = lambda: None,
         *,
         rate: float = RATE,
-        cost: float = COST,
+        cost: float = TIME_SHARE,
     ) -> None:
         self._intake = intake
         self._work = work
@@ -113,7 +113,7 @@ class Inlet:
         self._waiting = b""
         self._is_closed = False
         burst = BURST * rate / RATE
-        self._own = _Allowance(rate, burst, cost, COST_BURST, asyncio.get_running_loop().time())
+        self._own = _TokenBuckets(rate, burst, cost, TIME_BURST_S, asyncio.get_running_loop().time())
         self._fence = Fence(log, "what a client has sent", self._end)
 
     def take(self, data: bytes) -> None:
@@ -124,7 +124,7 @@ class Inlet:
         """Work some bytes off; whether more wait."""
         return self._fence.call(self._turn, otherwise=False)
 
-    def go_on(self) -> None:
+    def take_deferred(self) -> None:
         """The next turn of the loop has come: take what was put off."""
         self._fence.run(self._go_on)
 
@@ -141,7 +141,7 @@ class Inlet:
 
     def hold(self, data: bytes) -> bool:
         """Bytes were read all the same, to find out whether the client is there still; False: there are too many, they are lost."""
-        if len(self._waiting) + len(data) > MAX_HELD:
+        if len(self._waiting) + len(data) > MAX_QUEUED:
             return False
         self._take(data)
         return True
@@ -164,7 +164,7 @@ class Inlet:
         if self._intake.is_round_over:
             self._waiting = data
             self._pause()
-            self._intake.put_off(self.go_on)
+            self._intake.defer(self.take_deferred)
             return
         now = asyncio.get_running_loop().time()
         budget = self._own
@@ -176,13 +176,13 @@ class Inlet:
         at = 0
         while at < len(data) and not self._is_closed:
             now = asyncio.get_running_loop().time()
-            if at and not budget.goes_on(now):
+            if at and not budget.has_time(now):
                 budget = self._intake.shared(now)
-                if not budget.goes_on(now):
+                if not budget.has_time(now):
                     self._wait(data[at:])
                     return
-            budget.spend(now, self._intake.cost(self._work, data[at : at + PIECE]))
-            at += PIECE
+            budget.spend(now, self._intake.cost(self._work, data[at : at + CHUNK]))
+            at += CHUNK
 
     def _go_on(self) -> None:
         data, self._waiting = self._waiting, b""
@@ -196,8 +196,8 @@ class Inlet:
 
     def _turn(self) -> bool:
         cost = 0.0
-        for _ in range(SLICE // PIECE):
-            data, self._waiting = self._waiting[:PIECE], self._waiting[PIECE:]
+        for _ in range(BYTES_PER_TURN // CHUNK):
+            data, self._waiting = self._waiting[:CHUNK], self._waiting[CHUNK:]
             if data:
                 cost += self._intake.cost(self._work, data)
             if self._is_closed:
@@ -205,13 +205,13 @@ class Inlet:
             if not self._waiting:
                 self._resume()
                 return False
-            if cost > TURN:
+            if cost > TURN_TIME_S:
                 break
         return True
 
 
 class Intake:
-    """Where clients that send too much take turns.
+    """Round-robin scheduler of clients that exceed their rate limits.
 
     Parameters
     ----------
@@ -222,10 +222,10 @@ class Intake:
 
     def __init__(self, clock: Callable[[], float] = passed) -> None:
         self._inlets: deque[Inlet] = deque()
-        self._shared: _Allowance | None = None
+        self._shared: _TokenBuckets | None = None
         self._task: asyncio.Task[None] | None = None
         self._clock = clock
-        self._put_off: deque[Callable[[], None]] = deque()
+        self._deferred: deque[Callable[[], None]] = deque()
         self._round = 0.0
         self._is_round = False
 
@@ -236,7 +236,7 @@ class Intake:
     def soon(self, act: Callable[[], None]) -> None:
         """Do what hundreds of clients may cause in the same moment, such as an end: now, or when the loop has turned to others."""
         if self.is_round_over:
-            self.put_off(lambda: self.soon(act))
+            self.defer(lambda: self.soon(act))
         else:
             self._timed(act)
 
@@ -255,23 +255,23 @@ class Intake:
     @property
     def is_round_over(self) -> bool:
         """Whether enough has been worked off in this turn of the loop."""
-        return self._round > ROUND
+        return self._round > ITERATION_BUDGET_S
 
-    def put_off(self, act: Callable[[], None]) -> None:
+    def defer(self, act: Callable[[], None]) -> None:
         """Do it in the next one; `act` lets no exception out."""
-        self._put_off.append(act)
+        self._deferred.append(act)
 
     def _next_round(self) -> None:
         self._round, self._is_round = 0.0, False
-        for _ in range(len(self._put_off)):
-            if not self._put_off or self.is_round_over:  # which lets a next one come
+        for _ in range(len(self._deferred)):
+            if not self._deferred or self.is_round_over:  # which lets a next one come
                 break
-            self._put_off.popleft()()
+            self._deferred.popleft()()
 
-    def shared(self, now: float) -> _Allowance:
+    def shared(self, now: float) -> _TokenBuckets:
         """What all have together."""
         if self._shared is None:
-            self._shared = _Allowance(SHARED_RATE, SHARED_BURST, SHARED_COST, SHARED_COST_BURST, now)
+            self._shared = _TokenBuckets(SHARED_RATE, SHARED_BURST, SHARED_TIME_SHARE, SHARED_TIME_BURST_S, now)
         return self._shared
 
     def wait(self, inlet: Inlet) -> None:
@@ -284,8 +284,8 @@ class Intake:
         """It waits no more."""
         if inlet in self._inlets:
             self._inlets.remove(inlet)
-        if inlet.go_on in self._put_off:
-            self._put_off.remove(inlet.go_on)
+        if inlet.take_deferred in self._deferred:
+            self._deferred.remove(inlet.take_deferred)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -293,7 +293,7 @@ class Intake:
         try:
             while self._inlets:
                 begin = loop.time()
-                if begin - looked > LOOK:
+                if begin - looked > HANGUP_POLL_S:
                     looked = begin
                     for inlet in tuple(self._inlets):
                         inlet.look()
@@ -303,24 +303,24 @@ class Intake:
                 if inlet.turn():
                     self._inlets.append(inlet)
                 spent = passed() - start
-                await asyncio.sleep(spent * (1.0 - SHARE) / SHARE)
+                await asyncio.sleep(spent * (1.0 - QUEUED_SHARE) / QUEUED_SHARE)
         finally:
             self._task = None
 
 
 __all__ = [
     "BURST",
-    "COST",
-    "LOOK",
-    "MAX_HELD",
-    "PIECE",
+    "BYTES_PER_TURN",
+    "CHUNK",
+    "HANGUP_POLL_S",
+    "ITERATION_BUDGET_S",
+    "MAX_QUEUED",
+    "QUEUED_SHARE",
     "RATE",
-    "ROUND",
-    "SHARE",
     "SHARED_BURST",
     "SHARED_RATE",
-    "SLICE",
-    "TURN",
+    "TIME_SHARE",
+    "TURN_TIME_S",
     "Inlet",
     "Intake",
 ]

@@ -16,19 +16,19 @@ from botyard.protocols.ambf.stepping import WATCHDOG, Stepping
 from botyard.servers.hub import Hub
 from botyard.servers.workclock import uncounted
 
-LOOK: Final = 0.05
-"""How often the watchdogs are looked at, s of wall time."""
+WATCHDOG_POLL_S: Final = 0.05
+"""Poll interval of the watchdogs, s of wall time."""
 
-PART: Final = 0.05
-"""Steps are made for so long at a time, s of wall time …"""
-LEAST: Final = 20
-"""… but so many at least."""
+BATCH_TIME_S: Final = 0.05
+"""Longest batch of steps, s of wall time; the event loop runs between batches."""
+MIN_BATCH_STEPS: Final = 20
+"""Least number of steps of a batch."""
 
 log = logging.getLogger("botyard.lockstep")
 
 
 class Lockstep:
-    """Lets clients step the world.
+    """Lets clients hold and step simulated time.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Lockstep:
 
     def command(self, client: Hashable, throttle: bool, clock: bool, skips: int) -> None:
         """A command with AMBF's meaning: throttled, each change of `clock` is `skips` steps."""
-        self._obey(client, lambda s, now: s.command(throttle, clock, skips, now))
+        self._apply(client, lambda s, now: s.command(throttle, clock, skips, now))
 
     def step(self, client: Hashable, count: int) -> None:
         """Hold the world, and make so many steps."""
@@ -68,7 +68,7 @@ class Lockstep:
             stepping.hold(now)
             stepping.grant(count)
 
-        self._obey(client, act)
+        self._apply(client, act)
 
     def leave(self, client: Hashable) -> None:
         """A client has gone, or lets the world run free."""
@@ -76,8 +76,8 @@ class Lockstep:
         if stepping is not None and stepping.throttled:
             self._free()
 
-    def let_go(self) -> None:
-        """No client holds the world any longer."""
+    def release_all(self) -> None:
+        """Release the holds of all clients."""
         for client in tuple(self._clients):
             self.leave(client)
         if self._rest is not None:
@@ -90,7 +90,7 @@ class Lockstep:
             if work is not None:
                 work.cancel()
 
-    def _obey(self, client: Hashable, act: Callable[[Stepping, float], None]) -> None:
+    def _apply(self, client: Hashable, act: Callable[[Stepping, float], None]) -> None:
         loop = asyncio.get_running_loop()
         stepping = self._clients.setdefault(client, Stepping(self._watchdog))
         was = self.is_held
@@ -115,7 +115,7 @@ class Lockstep:
         try:
             for stepping in tuple(self._clients.values()):
                 while stepping.throttled and stepping.may_step:
-                    if steps >= LEAST and now() - begin > PART:
+                    if steps >= MIN_BATCH_STEPS and now() - begin > BATCH_TIME_S:
                         stepping.hold(now())  # it is not silent, it waits
                         return False
                     self._hub.step_once()
@@ -144,7 +144,7 @@ class Lockstep:
         """Look at the watchdogs while a client holds the world."""
         loop = asyncio.get_running_loop()
         while self.is_held:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(WATCHDOG_POLL_S)
             now = loop.time()
             for stepping in self._clients.values():
                 if stepping.tick(now):

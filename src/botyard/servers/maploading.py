@@ -38,9 +38,9 @@ log = logging.getLogger("botyard.world")
 T = TypeVar("T")
 
 MAX_WAITING: Final = 16
-"""Map requests that may wait for others; of more, the last of whoever has the most is refused."""
+"""Length of the queue of map requests; when it is full, the newest request of the client with the most is refused."""
 MAX_READERS: Final = 2
-"""So many maps may be read at once, for different clients: one that hangs holds up nobody else."""
+"""Maps that are read at the same time, for different clients, so that one that hangs does not delay the others."""
 MAX_ROBOTS: Final = 1000
 """Robots of a map that is loaded while the simulator runs (``--max-read robots=`` says another number), …"""
 MAX_BOXES: Final = 1000
@@ -48,7 +48,7 @@ MAX_BOXES: Final = 1000
 MAX_CORNERS: Final = 20_000
 """… and the corners of all these: putting them in place holds up a step."""
 MAX_CROWDING: Final = 500.0
-"""Maps of clients may have so many walls in an occupied cell of the grid on average: every ray and every move looks at them."""
+"""Most walls in an occupied grid cell on average in clients' maps: every ray and every move checks them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What is written to a peer that reads slowly, or not at all: a little at a time, and nobody waits for it."""
+"""`Outlet`: buffered writes to a peer that may read slowly or not at all, with bounded buffers and without blocking."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import socket
 from collections import deque
 from typing import Final
 
-BUFFER: Final = 32 << 10
-"""Bytes that lie in a connection's own buffer, at most …"""
-SYSTEM: Final = 128 << 10
-"""… which the system's own buffer is beside: else it grows to megabytes for each peer that does not read …"""
-PIECE: Final = 32 << 10
-"""… and one piece more. What is longer stays where it is, and many connections may have the same."""
+WRITE_BUFFER: Final = 32 << 10
+"""High-water mark of a transport's write buffer, bytes."""
+SEND_BUFFER: Final = 128 << 10
+"""Size of the socket's send buffer (SO_SNDBUF), bytes; by default it grows to megabytes for each peer that does not read."""
+CHUNK: Final = 32 << 10
+"""Chunk size of writes, bytes; longer data is kept as a view, which many connections can share."""
 
 
 class Outlet:
@@ -33,11 +33,11 @@ class Outlet:
         self.is_paused = False
         self.since = 0.0
         """When the peer began not to read, by the loop's clock, s."""
-        transport.set_write_buffer_limits(high=BUFFER)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER)
         sock = transport.get_extra_info("socket")
         if sock is not None:
             with contextlib.suppress(OSError):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SYSTEM)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
     @property
     def is_full(self) -> bool:
@@ -48,11 +48,11 @@ class Outlet:
         """Write; what does not go now goes when the peer reads."""
         if self._transport.is_closing() or not len(data):
             return
-        if not self.is_full and len(data) <= PIECE:  # nearly always
+        if not self.is_full and len(data) <= CHUNK:  # nearly always
             self._transport.write(data)
             return
         view = memoryview(data)
-        self._pieces += (view[at : at + PIECE] for at in range(0, len(view), PIECE))
+        self._pieces += (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
         self._go_on()
 
     @property
@@ -91,4 +91,4 @@ class Outlet:
             self._transport.close()  # what is in its own buffer still goes
 
 
-__all__ = ["BUFFER", "Outlet"]
+__all__ = ["WRITE_BUFFER", "Outlet"]

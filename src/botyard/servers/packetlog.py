@@ -1,4 +1,4 @@
-"""Recordings of what Pioneer clients and robots say to each other: one JSON object a line (TOL-008, TODO-032).
+"""Packet capture of Pioneer sessions: one JSON object per line (TOL-008, TODO-032).
 
 Keys: ``robot``, ``session`` (counted over all robots), ``sim`` and ``wall`` (s), ``from`` (``client`` or ``robot``), ``data`` (bytes in
 hexadecimal); or ``lost`` (how many lines are missing at this place), ``sim``, ``wall``. ``botyard packets FILE`` prints them in words.
@@ -27,12 +27,12 @@ from botyard.safefile import check_replaceable, open_own
 Tap = Callable[[bool, bytes], None]
 """Takes bytes that pass: whether they are from the client, and what."""
 
-WAITING: Final = 10_000
-"""Lines that wait to be written; further ones are lost."""
-AGAIN: Final = 1.0
-"""After a line could not be written, the next is tried after so long, s."""
-PATIENCE: Final = 2.0
-"""At the end they are waited for so long, s."""
+QUEUE_LENGTH: Final = 10_000
+"""Length of the queue of lines to write; further lines are dropped."""
+RETRY_INTERVAL_S: Final = 1.0
+"""Delay before writing is tried again after an error, s."""
+CLOSE_TIMEOUT_S: Final = 2.0
+"""Time-out of writing the queue on closing, s."""
 
 log = logging.getLogger("botyard.pioneer")
 
@@ -73,10 +73,10 @@ class PacketLog:
         self._sessions = 0
         self.lost = 0
         """Lines that could not be written so far."""
-        self._said = 0
+        self._reported = 0
         self._is_closed = False
         self._retry: float | None = None
-        self._queue: queue.Queue[bytes | None] = queue.Queue(WAITING)
+        self._queue: queue.Queue[bytes | None] = queue.Queue(QUEUE_LENGTH)
         self._thread = threading.Thread(target=self._write, name="packets", daemon=True)
         self._thread.start()
         atexit.register(self.close)
@@ -110,16 +110,16 @@ class PacketLog:
         self._is_closed = True
         atexit.unregister(self.close)
         with contextlib.suppress(queue.Full):
-            self._queue.put(None, timeout=PATIENCE)
-        self._thread.join(PATIENCE)
+            self._queue.put(None, timeout=CLOSE_TIMEOUT_S)
+        self._thread.join(CLOSE_TIMEOUT_S)
         if self._thread.is_alive():
             return  # it is stuck; the thread ends with the program
         with contextlib.suppress(OSError):
             self._file.close()
-        if self.lost > self._said:
+        if self.lost > self._reported:
             log.warning(
                 "%d lines of the recording of packets were lost: %s could not be written",
-                self.lost - self._said,
+                self.lost - self._reported,
                 self._path,
             )
 
@@ -132,7 +132,7 @@ class PacketLog:
                 self.lost += 1
                 continue
             try:
-                self._tell_of_losses()
+                self._report_losses()
                 self._put(line)
             except OSError as error:
                 self.lost += 1
@@ -142,14 +142,14 @@ class PacketLog:
                         self._path,
                         error.strerror,
                     )
-                self._retry = time.monotonic() + AGAIN
+                self._retry = time.monotonic() + RETRY_INTERVAL_S
 
-    def _tell_of_losses(self) -> None:
+    def _report_losses(self) -> None:
         """In the file, where they are missing, and in the log."""
-        lost = self.lost - self._said
+        lost = self.lost - self._reported
         if lost:
             self._put(_encoded({"lost": lost, **self._now()}))
-            self._said += lost
+            self._reported += lost
             log.warning("packets are recorded again; %d lines were lost", lost)
         self._retry = None
 

@@ -19,9 +19,9 @@ from botyard.servers.aside import Job, JobError, JobLimits
 from botyard.sim.simulation import Simulation
 
 MAX_PICTURES: Final = 1000
-"""Pictures that may be written in a run …"""
-PAUSE: Final = 1.0
-"""… and the least time between two of them, s of wall time."""
+"""Most pictures that are written in a run."""
+MIN_INTERVAL_S: Final = 1.0
+"""Shortest time between two pictures, s of wall time."""
 
 
 class Pictures:
@@ -77,8 +77,8 @@ class Pictures:
         now, done = self._clock(), promise()
         if self._busy:
             raise WorldError("no picture: the last one is still being drawn")
-        if now - self._last < PAUSE:
-            raise WorldError(f"no picture: the last one was less than {PAUSE:g} s ago")
+        if now - self._last < MIN_INTERVAL_S:
+            raise WorldError(f"no picture: the last one was less than {MIN_INTERVAL_S:g} s ago")
         self._last, self._busy = now, True
         self._written += 1  # one that fails has cost as much
         stem = "".join(c for c in Path(name.replace("\\", "/")).stem if c.isalnum() or c in "-_")[:64] or "botyard"
@@ -89,7 +89,7 @@ class Pictures:
             self._busy, self._job = False, None
             resolve(done, path, error if error is None or isinstance(error, WorldError) else WorldError(repr(error)))
 
-        self._host.run_aside(lambda: self._save(_drawn(still, job), stem), over)
+        self._host.run_aside(lambda: self._save(_render(still, job), stem), over)
         return done
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class Pictures:
         raise AssertionError  # numbers do not end
 
 
-def _drawn(still: Still, job: Job | None) -> bytes:
+def _render(still: Still, job: Job | None) -> bytes:
     """The picture as a PNG file; may run in another thread.
 
     Raises
@@ -129,4 +129,4 @@ def _drawn(still: Still, job: Job | None) -> bytes:
     return b"".join(answers)
 
 
-__all__ = ["MAX_PICTURES", "PAUSE", "Pictures"]
+__all__ = ["MAX_PICTURES", "MIN_INTERVAL_S", "Pictures"]

@@ -20,26 +20,26 @@ from botyard.control import Control
 from botyard.control.driving import client_left
 from botyard.control.fence import Fence, call_all_suppressing
 from botyard.errors import NotNowError, PortError, WorldError
+from botyard.interfaces.gate import source_of
 from botyard.interfaces.interface import Datagrams, Door, Interface, Session, caller_of
 from botyard.names import shown
 from botyard.protocols.tokenbucket import RateLimit
-from botyard.servers.gate import source_of
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
 from botyard.servers.outlet import Outlet
-from botyard.servers.seldom import Seldom, SeldomLog
 from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, reason_of
+from botyard.servers.throttledlog import ThrottledLog, ThrottledLogAdapter
 
 MAX_UNREAD: Final = 1 << 20
-"""A client that lets more bytes lie unread than so many is cut off."""
+"""Most unread bytes of a client; beyond that it is disconnected."""
 MIN_TIMER_S: Final = 0.001
-"""A session's timer ends no earlier than so long from when it is looked at, s: one that is always due takes no time from others."""
+"""Shortest timer of a session, s, so that one that is always due does not take the time of others."""
 MAX_DATAGRAM: Final = 8192
-"""Longer datagrams are lost, bytes."""
+"""Longest datagram, bytes; longer ones are dropped."""
 MAX_ANSWERS: Final = 16
-"""Datagrams that answer one."""
+"""Most answers to one datagram."""
 MAX_VISIT_LINES: Final = 20
-"""Lines of the log about clients that come, at once; then one a second."""
+"""Burst of log lines about connecting clients; the sustained rate is one per second."""
 
 log = logging.getLogger("botyard.interfaces")
 
@@ -78,11 +78,11 @@ class Pump(ABC):
         self.interface = interface
         self.hub = hub
         self.control = control
-        self.visits = Seldom(log, MAX_VISIT_LINES)
+        self.visits = ThrottledLog(log, MAX_VISIT_LINES)
         """Connections that come: anybody can make any number of them …"""
-        self.refusals = Seldom(log)
+        self.refusals = ThrottledLog(log)
         """… those that are refused, or cut off …"""
-        self.faults = SeldomLog(log)
+        self.faults = ThrottledLogAdapter(log)
         """… and exceptions of sessions."""
         self.clients: list[Client] = []
         self.address = ("", 0)

@@ -25,19 +25,19 @@ from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import ServiceType, Types
 from botyard.protocols.tcpros import api, wire
 from botyard.servers.addresses import advertised_host
-from botyard.servers.ros1input import Ears, Listening
-from botyard.servers.seldom import Seldom
+from botyard.servers.ros1input import InputLimits, Subscriber
 from botyard.servers.tcpros import SHARE, Connection, TcprosServer
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import SHARE as RPC_SHARE
 from botyard.servers.xmlrpc import Peer, RpcServer, ask
 
-WATCH: Final = 1.0
-"""Time between two looks at the master, s."""
-NEWS_PAUSE: Final = 0.02
-"""Least time between two questions to the master who publishes a topic, s."""
+MASTER_POLL_S: Final = 1.0
+"""Poll interval of the master, s."""
+MIN_QUERY_INTERVAL_S: Final = 0.02
+"""Shortest time between two queries of a topic's publishers, s."""
 MAX_HOSTS: Final = 8
-"""Addresses of the master that are remembered."""
+"""Most addresses of the master that are remembered."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -149,7 +149,7 @@ class Node:
         self.name = name
         self.topics: dict[str, _Publication] = {}
         self.services: dict[str, _Service] = {}
-        self.inputs: dict[str, Listening] = {}
+        self.inputs: dict[str, Subscriber] = {}
         self._rpc = RpcServer(ros.bound, 0, self._call, ros.rpc_turns)
         self._server = TcprosServer(ros.bound, name, self.topics, self.services, ros.service_turns)
         self.uri = f"http://{ros.host}:{self._rpc.port}/"
@@ -165,7 +165,7 @@ class Node:
         self._ros.tell(self, method, args)
 
     @property
-    def entries(self) -> list[_Publication | _Service | Listening]:
+    def entries(self) -> list[_Publication | _Service | Subscriber]:
         """Everything that the master is to know."""
         return [*self.topics.values(), *self.inputs.values(), *self.services.values()]
 
@@ -232,7 +232,7 @@ class Node:
     def _shutdown(self, peer: Peer, caller: str, reason: str = "") -> Any:
         if not self._ros.obeys(peer):
             text = "the world is read-only" if self._ros.read_only else "not from another machine (--allow-client-exit)"
-            self._ros.seldom.log(
+            self._ros.throttled_log.log(
                 logging.WARNING,
                 "ROS 1: %s (%s) asks node %s to shut down, which is not obeyed: %s",
                 caller,
@@ -289,8 +289,8 @@ class Ros1:
         self._allow_exit = allow_exit
         self._sim_time = sim_time
         self.rpc_turns, self.service_turns = TimeShare(RPC_SHARE), TimeShare(SHARE)
-        self.seldom = Seldom(log, burst=5)
-        self._ears = Ears()
+        self.throttled_log = ThrottledLog(log, burst=5)
+        self._ears = InputLimits()
         self._hosts: dict[str, None] = {}
         self._news: dict[tuple[str, str], None] = {}
         self._is_news = asyncio.Event()
@@ -367,10 +367,10 @@ class Ros1:
                     try:
                         await self._carry_out(node, *_split(node.inputs[topic].register()))
                     except PeerError as error:
-                        self.seldom.log(logging.WARNING, "ROS 1: publishers of %s: %s", topic, error)
+                        self.throttled_log.log(logging.WARNING, "ROS 1: publishers of %s: %s", topic, error)
                         self.ask_for_publishers(node, topic)
-                        await asyncio.sleep(WATCH)
-                await asyncio.sleep(NEWS_PAUSE)
+                        await asyncio.sleep(MASTER_POLL_S)
+                await asyncio.sleep(MIN_QUERY_INTERVAL_S)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run something beside."""
@@ -381,7 +381,7 @@ class Ros1:
     async def _watch(self) -> None:
         """Register everything again when the master was away, or is another one."""
         while True:
-            await asyncio.sleep(WATCH)
+            await asyncio.sleep(MASTER_POLL_S)
             try:
                 _, _, pid = api.answer(await self._ask("getPid", "/botyard"))
                 if pid != self._pid or not self.is_registered:
@@ -415,7 +415,7 @@ class Ros1:
             try:
                 await self._carry_out(node, method, args)
             except PeerError as error:
-                self.seldom.log(logging.WARNING, "ROS 1: %s: %s", method, error)
+                self.throttled_log.log(logging.WARNING, "ROS 1: %s: %s", method, error)
             finally:
                 self._todo.task_done()
 
@@ -423,7 +423,7 @@ class Ros1:
         caller = node.name if node is not None else "/botyard"
         code, status, value = api.answer(await self._ask(method, caller, *args))
         if code != 1:
-            self.seldom.log(logging.WARNING, "ROS 1: %s is refused by the master: %s", method, status)
+            self.throttled_log.log(logging.WARNING, "ROS 1: %s is refused by the master: %s", method, status)
         elif method == "registerSubscriber" and node is not None and args[0] in node.inputs:
             node.inputs[args[0]].update(value)
 
@@ -458,10 +458,10 @@ class Ros1:
         owner.tell(*made.register())
         return made
 
-    def listen(self, node: str, entry: Input) -> Listening:
+    def listen(self, node: str, entry: Input) -> Subscriber:
         """Listen to a topic."""
         owner = self._node(node)
-        made = owner.inputs[entry.name] = Listening(owner, entry, self.types, self._ears)
+        made = owner.inputs[entry.name] = Subscriber(owner, entry, self.types, self._ears)
         owner.tell(*made.register())
         return made
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PeerError
+from botyard.interfaces.gate import source_of
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_INPUT
 from botyard.protocols.ros_messages.robot import Input
@@ -23,27 +24,26 @@ from botyard.protocols.tcpros import api
 from botyard.protocols.tcpros.http import address
 from botyard.protocols.tcpros.session import Subscription
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.servers.gate import source_of
-from botyard.servers.seldom import Seldom
-from botyard.servers.timeshare import TURN, TimeShare
+from botyard.servers.throttledlog import ThrottledLog
+from botyard.servers.timeshare import TURN_TIME_S, TimeShare
 from botyard.servers.xmlrpc import CALL_TIMEOUT, Peer, call, connected
 
 MAX_PUBLISHERS: Final = 32
-"""Publishers of a topic that are heard at a time; the others wait."""
+"""Most publishers of a topic that are connected at a time; the others wait."""
 MAX_LISTED: Final = 1000
-"""Publishers of a topic that are known."""
+"""Most publishers of a topic that are remembered."""
 ATTEMPTS: Final = 16
-"""Attempts to reach a publisher at a time …"""
+"""Concurrent connection attempts to publishers."""
 ATTEMPT_RATE: Final = 100.0
-"""… and a second, of all topics together."""
-LONGEST_PAUSE: Final = 5.0
-"""Longest wait before a lost publisher is tried again, s."""
-PIECE: Final = 4096
-"""Bytes that are decoded in a turn."""
-SILENCE: Final = 5.0
-"""While others wait, a publisher that has sent nothing for so long, s, makes place for one of them."""
+"""Token bucket of connection attempts of all topics: rate, 1/s."""
+MAX_RETRY_DELAY_S: Final = 5.0
+"""Longest delay of the exponential back-off before a lost publisher is tried again, s."""
+CHUNK: Final = 4096
+"""Bytes that are decoded in one turn."""
+SILENT_TIMEOUT_S: Final = 5.0
+"""While others wait, a publisher that has been silent for this long, s, is disconnected for one of them."""
 SHARE: Final = 0.2
-"""Part of the time that messages of all publishers get together."""
+"""Share of time for messages of all publishers together."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -53,7 +53,7 @@ class Listener(Protocol):
 
     name: str
     uri: str
-    inputs: dict[str, Listening]
+    inputs: dict[str, Subscriber]
     """All topics that it listens to, by name."""
 
     def tell(self, method: str, *args: Any) -> None:
@@ -61,12 +61,12 @@ class Listener(Protocol):
         ...
 
 
-class Ears:
-    """What all topics that are listened to have in common."""
+class InputLimits:
+    """Limits that all subscriptions share: processing time, and connection attempts."""
 
     def __init__(self) -> None:
         self.turns = TimeShare(SHARE)
-        self.seldom = Seldom(log, burst=20)
+        self.throttled_log = ThrottledLog(log, burst=20)
         self._attempts = asyncio.Semaphore(ATTEMPTS)
         self._rate: TokenBucket | None = None
 
@@ -82,8 +82,8 @@ class Ears:
             yield
 
 
-class Listening:
-    """A topic that is listened to.
+class Subscriber:
+    """A subscription: a connection to each publisher of a topic.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ class Listening:
         Takes messages.
     types : Types
         Message types.
-    ears : Ears
+    ears : InputLimits
         What all have in common.
     """
 
-    def __init__(self, node: Listener, entry: Input, types: Types, ears: Ears) -> None:
+    def __init__(self, node: Listener, entry: Input, types: Types, ears: InputLimits) -> None:
         self._node = node
         self._entry = entry
         self._types = types
@@ -121,7 +121,7 @@ class Listening:
         given = uris if isinstance(uris, list) else []
         wanted = {u: None for u in given[: 2 * MAX_LISTED] if _is_address(u)}
         if len(wanted) < len(given):
-            self._ears.seldom.log(
+            self._ears.throttled_log.log(
                 logging.WARNING,
                 "ROS 1: %s: %d of %d publishers have no address",
                 self.name,
@@ -140,13 +140,13 @@ class Listening:
             self._heard[uri] = asyncio.get_running_loop().time()
             self._tasks[uri] = asyncio.ensure_future(self._listen(uri))
         if self._waiting and self._sweep is None:
-            self._sweep = asyncio.get_running_loop().call_later(SILENCE / 2, self._rotate)
+            self._sweep = asyncio.get_running_loop().call_later(SILENT_TIMEOUT_S / 2, self._rotate)
 
     def _rotate(self) -> None:
         """Others wait: those who have been silent for long make place for them, and wait themselves."""
         self._sweep = None
         now = asyncio.get_running_loop().time()
-        silent = [uri for uri in self._tasks if now - self._heard.get(uri, now) > SILENCE]
+        silent = [uri for uri in self._tasks if now - self._heard.get(uri, now) > SILENT_TIMEOUT_S]
         for uri in silent[: len(self._waiting)]:
             self._tasks.pop(uri).cancel()
             self._waiting.append(uri)
@@ -160,9 +160,9 @@ class Listening:
                 await self._receive(uri)
                 pause = 0.1
             except (PeerError, OSError, TimeoutError, UnicodeError) as error:
-                self._ears.seldom.log(logging.WARNING, "ROS 1: %s: %s", self.name, shown(error, api.MAX_TEXT))
+                self._ears.throttled_log.log(logging.WARNING, "ROS 1: %s: %s", self.name, shown(error, api.MAX_TEXT))
             await asyncio.sleep(pause)
-            pause = min(2.0 * pause, LONGEST_PAUSE)
+            pause = min(2.0 * pause, MAX_RETRY_DELAY_S)
             if self._waiting:
                 del self._tasks[uri]
                 self._waiting.append(uri)
@@ -184,7 +184,7 @@ class Listening:
             writer.write(session.hello)
             async with asyncio.timeout(None) as patience:
                 patience.reschedule(asyncio.get_running_loop().time() + CALL_TIMEOUT)
-                while data := await reader.read(PIECE if limit <= MAX_INPUT else 16 * PIECE):
+                while data := await reader.read(CHUNK if limit <= MAX_INPUT else 16 * CHUNK):
                     self._heard[uri] = asyncio.get_running_loop().time()
                     await self._work_off(session, data, source)
                     if session.is_accepted:
@@ -198,7 +198,7 @@ class Listening:
         await turns.admit(source)
         begin, cost = now(), turns.clock()
         for n, body in enumerate(session.receive_data(data)):
-            if n and now() - begin > TURN:
+            if n and now() - begin > TURN_TIME_S:
                 turns.spend(turns.clock() - cost)
                 await asyncio.sleep(0)
                 await turns.admit(source)
@@ -213,7 +213,7 @@ class Listening:
         try:
             self._entry.take(self._types.decode_ros1(body, self.type_name))
         except BotyardError as error:
-            self._ears.seldom.log(
+            self._ears.throttled_log.log(
                 logging.WARNING, "ROS 1: %s from %s: %s", self.name, caller, shown(error, api.MAX_TEXT)
             )
 
@@ -254,4 +254,4 @@ def _where(uri: str, code: int, status: str, protocol: Any) -> tuple[str, int]:
     raise PeerError(f"{uri}: expected TCPROS, a host and a port, found {shown(protocol, 100)}")
 
 
-__all__ = ["Ears", "Listening"]
+__all__ = ["InputLimits", "Subscriber"]

@@ -18,14 +18,14 @@ from botyard.servers.addresses import advertised_host
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import MAX_OWN_ANSWER, SHARE, Peer, RpcServer, converse
 
-TELLERS: Final = 8
-"""So many nodes are called at a time …"""
-SLOW_TELLERS: Final = 2
-"""… and of those that did not answer last time …"""
-CALLS: Final = 200.0
-"""… and all of them so often a second."""
-MAX_SLOW: Final = 4096
-"""Nodes that did not answer, of which that is remembered."""
+NOTIFY_WORKERS: Final = 8
+"""Nodes that are called at the same time."""
+SLOW_NOTIFY_WORKERS: Final = 2
+"""The same of nodes that did not answer the last time."""
+CALL_RATE: Final = 200.0
+"""Token bucket of calls to all nodes: rate, 1/s."""
+MAX_SLOW_NODES: Final = 4096
+"""Most nodes that are remembered as not answering."""
 
 
 class Ros1Master:
@@ -52,7 +52,7 @@ class Ros1Master:
         self.master = Master(self.uri)
         self._todo: dict[str, dict[Notice, None]] = {}
         self._lines: tuple[deque[str], deque[str]] = (deque(), deque())
-        self._tellers = [0, 0]
+        self._workers = [0, 0]
         self._slow: dict[str, None] = {}
         self._rate: TokenBucket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,22 +88,22 @@ class Ros1Master:
     def _queue(self, uri: str) -> None:
         lane = int(uri in self._slow)
         self._lines[lane].append(uri)
-        if self._tellers[lane] < (TELLERS, SLOW_TELLERS)[lane]:
-            self._tellers[lane] += 1
-            task = asyncio.ensure_future(self._tell(lane))
+        if self._workers[lane] < (NOTIFY_WORKERS, SLOW_NOTIFY_WORKERS)[lane]:
+            self._workers[lane] += 1
+            task = asyncio.ensure_future(self._notify_queue(lane))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _tell(self, lane: int) -> None:
+    async def _notify_queue(self, lane: int) -> None:
         """Call the nodes in a line, one after the other."""
         line = self._lines[lane]
         try:
             while line:
-                await self._tell_one(line.popleft())
+                await self._notify(line.popleft())
         finally:
-            self._tellers[lane] -= 1
+            self._workers[lane] -= 1
 
-    async def _tell_one(self, uri: str) -> None:
+    async def _notify(self, uri: str) -> None:
         """Make the calls that are owed to a node, in order; one that cannot be reached misses them."""
         owed = self._todo[uri]
         try:
@@ -119,7 +119,7 @@ class Ros1Master:
             self._slow.pop(uri, None)
         except PeerError:
             self._slow[uri] = None
-            if len(self._slow) > MAX_SLOW:
+            if len(self._slow) > MAX_SLOW_NODES:
                 del self._slow[next(iter(self._slow))]
         finally:
             del self._todo[uri]
@@ -127,9 +127,9 @@ class Ros1Master:
     async def _pace(self) -> None:
         loop = asyncio.get_running_loop()
         if self._rate is None:
-            self._rate = TokenBucket(CALLS, CALLS, loop.time())
+            self._rate = TokenBucket(CALL_RATE, CALL_RATE, loop.time())
         while not self._rate.take(loop.time()):
-            await asyncio.sleep(1.0 / CALLS)
+            await asyncio.sleep(1.0 / CALL_RATE)
 
 
 __all__ = ["Ros1Master"]

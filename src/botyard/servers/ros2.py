@@ -24,7 +24,7 @@ from botyard.protocols.dds.requests import Request, join_response, split_request
 from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_REQUESTS, MAX_TEXT
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
-from botyard.servers.cyclone import Pipe, Reader, Writer
+from botyard.servers.cyclone import Participant, Reader, Writer
 
 log = logging.getLogger("botyard.ros")
 
@@ -90,7 +90,7 @@ class _Listening:
         try:
             entry.take(self._ros.types.decode_cdr(data, entry.type_name))
         except BotyardError as error:
-            self._ros.pipe.seldom.log(logging.WARNING, "ROS 2: %s: %s", entry.name, shown(error, MAX_TEXT))
+            self._ros.pipe.throttled_log.log(logging.WARNING, "ROS 2: %s: %s", entry.name, shown(error, MAX_TEXT))
 
     def close(self) -> None:
         """Listen no longer."""
@@ -142,7 +142,7 @@ class _Serving:
                 log.warning("ROS 2: %s: %s", name, shown(error, MAX_TEXT))
             self._warned = True
         except BotyardError as error:
-            self._ros.pipe.seldom.log(logging.WARNING, "ROS 2: %s: %s", name, shown(error, MAX_TEXT))
+            self._ros.pipe.throttled_log.log(logging.WARNING, "ROS 2: %s: %s", name, shown(error, MAX_TEXT))
 
     def _say(self, request: Request, done: Future[Any]) -> None:
         """A response that took longer is there."""
@@ -181,7 +181,7 @@ class Ros2:
 
     def __init__(self, types: Types, environment: Environment) -> None:
         self.types = types
-        self.pipe = Pipe(types, environment)
+        self.pipe = Participant(types, environment)
         self._graph = Graph(types, self.pipe.gid)
         self._said = self.pipe.writer(
             naming.GRAPH_TOPIC,

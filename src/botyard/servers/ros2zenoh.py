@@ -25,17 +25,17 @@ from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.zenoh_keys import GID, LATCHED, ROUTER, VOLATILE, Tokens, attachment, data_key
 from botyard.servers.handover import Handover
-from botyard.servers.seldom import Seldom
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
 T = TypeVar("T")
 ROUTER_PORT: Final = 7447
 CONFIGURATION: Final = "ZENOH_SESSION_CONFIG_URI"
 """Environment variable that names a file with Zenoh's configuration, as rmw_zenoh has it."""
-ROUTER_MOMENT: Final = 1.0
-"""Between two looks at whether there is a router, s."""
+ROUTER_POLL_S: Final = 1.0
+"""Poll interval of the router's presence, s."""
 SHARE: Final = 0.2
-"""Part of the time that all that comes by Zenoh gets."""
+"""Share of time for received Zenoh messages."""
 MAX_MESSAGE: Final = 256 << 20
 """Longest message that Zenoh puts together, also one that it only hands on as a router, bytes."""
 
@@ -173,7 +173,7 @@ class _Listening(_End):
         try:
             entry.take(self._ros.types.decode_cdr(data, entry.type_name))
         except BotyardError as error:
-            self._ros.seldom.log(logging.WARNING, "Zenoh: %s: %s", entry.name, shown(error, MAX_TEXT))
+            self._ros.throttled_log.log(logging.WARNING, "Zenoh: %s: %s", entry.name, shown(error, MAX_TEXT))
 
 
 class _Serving(_End):
@@ -196,7 +196,7 @@ class _Serving(_End):
             response = self._service.serve(self._ros.types.decode_cdr(data, self._request))
         except BotyardError as error:
             query.drop()
-            self._ros.seldom.log(logging.WARNING, "Zenoh: %s: %s", self._service.name, shown(error, MAX_TEXT))
+            self._ros.throttled_log.log(logging.WARNING, "Zenoh: %s: %s", self._service.name, shown(error, MAX_TEXT))
             return
         if isinstance(response, Future):
             response.add_done_callback(lambda done: self._fence.run(self._say_later, query, done))
@@ -250,7 +250,7 @@ class Ros2Zenoh:
         self.types = types
         self.domain = domain
         self.soon = Handover(asyncio.get_running_loop()).soon
-        self.turns, self.seldom = TimeShare(SHARE), Seldom(log)
+        self.turns, self.throttled_log = TimeShare(SHARE), ThrottledLog(log)
         try:
             self.session: Any = zenoh.open(_configuration(zenoh, router, bound))
         except zenoh.ZError as error:
@@ -265,12 +265,12 @@ class Ros2Zenoh:
 
     async def _look_for_router(self) -> None:
         """Say that there is none, and when one has come: without it nobody finds us."""
-        await asyncio.sleep(ROUTER_MOMENT)
+        await asyncio.sleep(ROUTER_POLL_S)
         if self.session.info.routers_zid():
             return
         log.warning("there is no Zenoh router at %s. It is waited for; --zenoh-router is one in the simulator", ROUTER)
         while not self.session.info.routers_zid():
-            await asyncio.sleep(ROUTER_MOMENT)
+            await asyncio.sleep(ROUTER_POLL_S)
         log.info("the Zenoh router is there")
 
     def token(self, key: str) -> Any:

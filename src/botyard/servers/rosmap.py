@@ -69,11 +69,11 @@ async def map_of_ros2(name: str, types: Types, environment: Environment, budget:
     PeerError
         The network cannot be used so.
     """
-    from botyard.servers.cyclone import Pipe
+    from botyard.servers.cyclone import Participant
 
     came = asyncio.Event()
     found = FirstMap(name, types, budget, came.set)
-    pipe = Pipe(types, environment)
+    pipe = Participant(types, environment)
     try:
         pipe.reader(
             topic_name(found.topic),

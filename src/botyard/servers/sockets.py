@@ -1,4 +1,4 @@
-"""What all servers ask of sockets."""
+"""Socket helpers of all servers: errors, hang-up detection, keep-alive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 from typing import Final
 
 MAX_STUCK: Final = 30.0
-"""A client that has not read what it was sent for so long, s, is disconnected."""
+"""A client that has not read for this long, s, is disconnected."""
 
 
 def reason_of(error: OSError) -> str:

@@ -1,4 +1,4 @@
-"""What a simulator that is started again after a crash has to know: kept in a file while it runs (CRS-003).
+"""State file for the restart after a crash: written while the simulator runs (CRS-003).
 
 The file is JSON, written beside itself and renamed, so that it is whole whenever the program dies. A thread writes it: a disk that is
 full or stuck costs the restart, not the simulation.
@@ -7,110 +7,32 @@ full or stuck costs the restart, not the simulation.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import json
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
-
-import msgspec
-from msgspec import Meta
+from typing import Any, Final
 
 from botyard.controllers.crew import employ
 from botyard.errors import BotyardError, StateError
+from botyard.formats.crashstate import SavedRobot, SavedState, decode_state, encode_state
 from botyard.geometry import Pose
-from botyard.model.world import THING, Program
-from botyard.names import MAX_NAME, check_name
-from botyard.safefile import MARK, read_own, remove_own, replace_own
+from botyard.model.world import THING
+from botyard.safefile import read_own, remove_own, replace_own
 from botyard.servers.yard import Yard
 from botyard.sim.journal import API
 from botyard.sim.simulation import Robot, Simulation
 
-PERIOD: Final = 1.0
-"""The file is written so often, s of wall time, if something has changed."""
-VERSION: Final = 1
-ORPHANS: Final = 2.0
-"""Robots whose clients have not come back so long after a crash stop, s: the watchdog of most clients."""
+WRITE_INTERVAL_S: Final = 1.0
+"""Write interval, s of wall time, if something has changed."""
+ORPHAN_STOP_DELAY_S: Final = 2.0
+"""After a restart, robots whose clients have not come back within this time, s, stop; it is the watchdog of most clients."""
 MAX_FILE: Final = 256 * 2**20
-"""A state has at most so many bytes; a larger file is none."""
-MAX_THINGS: Final = 1_000_000
-"""It tells of at most so many robots, and as many boxes."""
-MAX_TICK: Final = 10**12
-"""Most steps that a simulator can have done: 30 years of 1 ms."""
-
-Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
-Port = Annotated[int, Meta(ge=0, le=65535)]
-Triple = tuple[float, float, float]
+"""Largest state file, bytes."""
 
 log = logging.getLogger("botyard")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedRobot:
-    """A robot, or an obstacle that was added.
-
-    Attributes
-    ----------
-    name, model : str
-        What it is called, and what it is.
-    pose : Pose
-        Where it is, m and rad.
-    port : int
-        Where clients reach it; 0: nowhere.
-    program : Program or None
-        What drives it while no client does.
-    """
-
-    name: str
-    model: str
-    pose: Pose
-    port: int = 0
-    program: Program | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedState:
-    """A running simulator.
-
-    Attributes
-    ----------
-    tick : int
-        Steps that were done.
-    map : str
-        Where the map came from; empty: none.
-    speed : float
-        See `botyard.servers.hub.Hub`.
-    paused : bool
-        Time stands still.
-    robots : sequence of SavedRobot
-        Robots and added obstacles, in order.
-    visitors : mapping of str to Pose
-        Robots that factories have made for clients: their names are the clients' addresses.
-    boxes : mapping of str to Pose
-        Boxes of the map.
-    factories : sequence of int
-        The factories' ports.
-    page : sequence
-        The page's port, and its two tokens; empty without a page.
-    world : bytes
-        All that changes, see `Simulation.save_state`; empty: the rest has to do.
-    """
-
-    tick: int
-    map: str
-    speed: float
-    paused: bool
-    robots: Sequence[SavedRobot] = ()
-    visitors: Mapping[str, Pose] = field(default_factory=dict)
-    boxes: Mapping[str, Pose] = field(default_factory=dict)
-    factories: Sequence[int] = ()
-    page: Sequence[Any] = ()
-    world: bytes = b""
 
 
 def state_of(yard: Yard, page: Sequence[Any] = ()) -> SavedState:
@@ -145,82 +67,25 @@ def _world_of(sim: Simulation) -> bytes:
         return b""
 
 
-class _Program(msgspec.Struct):
-    """What drives a robot, as it stands in the file."""
-
-    name: Name
-    options: dict[str, Any]
-
-
-class _Robot(msgspec.Struct):
-    """A robot, as it stands in the file."""
-
-    name: Name
-    model: Name
-    pose: Triple
-    port: Port
-    program: _Program | None
-
-
-class _State(msgspec.Struct):
-    """The file."""
-
-    version: Literal[1]
-    tick: Annotated[int, Meta(ge=0, le=MAX_TICK)]
-    map: Annotated[str, Meta(max_length=4096, pattern=r"^[^\x00]*$")]
-    speed: Annotated[float, Meta(ge=0.0, le=1000.0)]
-    paused: bool
-    robots: Annotated[list[_Robot], Meta(max_length=MAX_THINGS)]
-    visitors: Annotated[dict[Name, Triple], Meta(max_length=MAX_THINGS)]
-    boxes: Annotated[dict[Name, Triple], Meta(max_length=MAX_THINGS)]
-    factories: Annotated[list[Port], Meta(max_length=MAX_THINGS)]
-    page: Annotated[list[int | str], Meta(max_length=3)]
-    world: bytes = b""
-
-
 def read_state(path: str | os.PathLike[str], warn: Callable[[str], None]) -> SavedState | None:
-    """What a file holds; None, and a warning, if that cannot be used: whatever is in it, nothing else comes of it."""
+    """Read a state file. Returns None, after a warning, if it cannot be used."""
     try:
-        file = msgspec.json.decode(read_own(path, MAX_FILE), type=_State)
-        ports = [r.port for r in file.robots if r.port] + [p for p in file.factories if p]
-        if len(set(ports)) < len(ports):
-            raise ValueError("a port is there twice")
-        return SavedState(
-            tick=file.tick,
-            map=file.map,
-            speed=file.speed,
-            paused=file.paused,
-            robots=list(map(_saved_robot, file.robots)),
-            visitors={name: Pose(*pose) for name, pose in file.visitors.items()},
-            boxes={name: Pose(*pose) for name, pose in file.boxes.items()},
-            factories=file.factories,
-            page=msgspec.convert(file.page, tuple[Port, str, str]) if file.page else (),
-            world=file.world,
-        )
+        return decode_state(read_own(path, MAX_FILE))
     except (OSError, ValueError, BotyardError, RecursionError) as error:  # msgspec's errors are ValueErrors
         reason = error.strerror if isinstance(error, OSError) else str(error)
         warn(f"the state before the crash cannot be used, {path}: {reason}")
         return None
 
 
-def _saved_robot(r: _Robot) -> SavedRobot:
-    program = r.program
-    drives = None if program is None else Program(name=check_name(program.name, "controller"), options=program.options)
-    name, model = check_name(r.name), check_name(r.model, "robot model")
-    return SavedRobot(name=name, model=model, pose=Pose(*r.pose), port=r.port, program=drives)
-
-
 def write_state(state: SavedState, path: str | os.PathLike[str]) -> None:
-    """Write a file, for its owner only: the page's tokens are in it. Whoever reads it sees the old or the new one.
+    """Write a state file atomically, readable only by its owner, since it holds the page's tokens.
 
     Raises
     ------
     OSError
-        It cannot be written, or something else than a file is in its place.
+        It cannot be written, or something other than a regular file is in its place.
     """
-    world = base64.b64encode(state.world).decode()
-    told = {"version": VERSION, **asdict(replace(state, world=b"")), "world": world, "about": MARK}
-    replace_own(path, json.dumps(told, default=str).encode())
+    replace_own(path, encode_state(state))
 
 
 def restore(yard: Yard, state: SavedState) -> dict[str, int]:
@@ -289,7 +154,7 @@ def _go_on(yard: Yard, state: SavedState) -> None:
             if source != API:
                 sim.hold(name, False, source)
     if driven:
-        asyncio.get_running_loop().call_later(ORPHANS, _stop, sim, driven)
+        asyncio.get_running_loop().call_later(ORPHAN_STOP_DELAY_S, _stop, sim, driven)
 
 
 def _stop(sim: Simulation, names: Sequence[str]) -> None:
@@ -339,14 +204,14 @@ class StateKeeper:
     def forget(self) -> None:
         """The simulation has ended on purpose: nothing is to be brought back."""
         self.close()
-        if self._writing.acquire(timeout=PERIOD):  # else the disk is stuck
+        if self._writing.acquire(timeout=WRITE_INTERVAL_S):  # else the disk is stuck
             with contextlib.suppress(OSError):
                 remove_own(self._path)
             self._writing.release()
 
     async def _run(self) -> None:
         while True:
-            await asyncio.sleep(PERIOD)
+            await asyncio.sleep(WRITE_INTERVAL_S)
             if self._supervisor is not None and os.name == "posix" and os.getppid() != self._supervisor:
                 log.warning("the process that would start the simulator again is gone: the simulation ends")
                 self._yard.hub.stop()

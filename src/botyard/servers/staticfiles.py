@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 INDEX: Final = "index.html"
-LEAST_PACKED: Final = 2000
-"""Shorter files are not packed, bytes."""
+MIN_COMPRESSED: Final = 2000
+"""Shortest file that is compressed, bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class StaticFiles:
                 data = self._paths[name].read_bytes()
             except OSError:
                 return None
-            packed = gzip.compress(data, 6) if len(data) >= LEAST_PACKED else b""
+            packed = gzip.compress(data, 6) if len(data) >= MIN_COMPRESSED else b""
             kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
             tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
             # names with a hash in them never change, the others are asked for every time

@@ -25,12 +25,12 @@ from botyard.names import escaped
 from botyard.safefile import PRIVATE, copy_own, is_device, is_ours, open_own, remove_own
 
 MAX_CRASHES: Final = 5
-"""A simulator that crashes so often …"""
+"""Most crashes within `CRASH_WINDOW_S`; then the simulator is not restarted."""
 CRASH_WINDOW_S: Final = 60.0
-"""… within this time, s, is not started again."""
-PAUSE: Final = 1.0
-"""It is waited so long before one that has died soon after its start is started again, s."""
-_PASSED_ON: Final = tuple(getattr(signal, n) for n in ("SIGTERM", "SIGHUP", "SIGINT", "SIGBREAK") if hasattr(signal, n))
+"""Time window of `MAX_CRASHES`, s."""
+RESTART_DELAY_S: Final = 1.0
+"""Delay (back-off) before a simulator that died soon after its start is restarted, s."""
+_FORWARDED: Final = tuple(getattr(signal, n) for n in ("SIGTERM", "SIGHUP", "SIGINT", "SIGBREAK") if hasattr(signal, n))
 
 
 _PACKAGE: Final = str(Path(__file__).resolve().parents[2])
@@ -67,7 +67,7 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
             sys.executable, "-m", "botyard", "run", *args, "--state-file", str(state), "--supervisor", str(os.getpid()),
         ]  # fmt: skip
         worker = _Worker()
-        stack.enter_context(worker.passing_on())
+        stack.enter_context(worker.forwarding_signals())
         deaths: deque[float] = deque(maxlen=MAX_CRASHES)
         more: list[str] = []
         while True:
@@ -83,8 +83,8 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
                 _say(f"botyard: the simulator has died ({how}), too often: it is not started again")
                 return int(ExitCode.CRASH)
             _say(f"botyard: the simulator has died ({how}): it is started again")
-            if time.monotonic() - begin < 2 * PAUSE:
-                time.sleep(PAUSE)
+            if time.monotonic() - begin < 2 * RESTART_DELAY_S:
+                time.sleep(RESTART_DELAY_S)
             more = ["--restarting-after-crash"]
 
 
@@ -196,28 +196,28 @@ class _Worker:
                 self._process = subprocess.Popen(command, cwd=folder)
         except OSError as error:
             raise DaemonError(f"the simulator cannot be started: {error.strerror}") from None
-        self._pass_on()  # what came while there was nobody to pass it on to
+        self._forward()  # what came while there was nobody to pass it on to
         try:
             return self._process.wait()
         finally:
             self._process = None
 
-    def _pass_on(self) -> None:
+    def _forward(self) -> None:
         if self._wanted is not None and self._process is not None:  # else it has died, or is about to be started
             with contextlib.suppress(OSError):
                 self._process.send_signal(self._wanted)
 
     @contextlib.contextmanager
-    def passing_on(self) -> Iterator[None]:
+    def forwarding_signals(self) -> Iterator[None]:
         """Pass signals on. The process may have had a terminal's own already; it takes two within a moment for one."""
 
         def pass_on(number: int, _frame: FrameType | None) -> None:
             self._wanted = number
-            self._pass_on()
+            self._forward()
 
-        old = {number: signal.signal(number, pass_on) for number in _PASSED_ON}
+        old = {number: signal.signal(number, pass_on) for number in _FORWARDED}
         if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)  # `become_supervisor` has blocked them
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)  # `become_supervisor` has blocked them
         try:
             yield
         finally:
@@ -231,7 +231,7 @@ def _blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
     try:
         yield
     finally:
@@ -241,7 +241,7 @@ def _blocked() -> Iterator[None]:
 def _is_crash(status: int) -> bool:
     """Whether a process has died of a fault: by a signal that nobody sends to end it, or as it tells itself."""
     if status < 0:
-        return -status not in _PASSED_ON
+        return -status not in _FORWARDED
     return status == ExitCode.CRASH or status >= 0x8000_0000  # an exception on Windows
 
 

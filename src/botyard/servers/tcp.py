@@ -19,32 +19,32 @@ from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, Session, Stage
 from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
 from botyard.servers.intake import Inlet
-from botyard.servers.seldom import Seldom
 from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, reason_of
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.sim.simulation import Robot
 
 MAX_UNSENT = 256 * 1024
 """A client that leaves this many bytes unread gets no further reports until it has caught up."""
-REFUSAL = 1.0
-"""A refused client that does not close its side is disconnected after so long, s."""
-FAREWELL = 3.0
-"""So is one that has sent CLOSE: until then what it sends is read and thrown away, for its threads may go on writing."""
+REFUSED_LINGER_S = 1.0
+"""Time-out after which a refused client that does not close its side is disconnected, s."""
+CLOSE_LINGER_S = 3.0
+"""The same of a client that has sent CLOSE; until then its data is read and discarded, since its threads may still be writing."""
 MAX_LEAVING = 16
-"""So many of each of these two a port keeps; the one that left first is disconnected for one more."""
-SECOND_LOOK = 0.1
-"""A connection that comes while the robot has a client is refused at its first packet, or after so long, s."""
+"""Most connections of each of these two kinds on a port; the oldest is disconnected for a new one."""
+REFUSAL_DELAY_S = 0.1
+"""A connection that comes while the robot has a client is refused at its first packet, or after this delay, s."""
 MAX_STRANGERS = 16
 """So many connections whose handshake is not complete a robot's port keeps; the one that was silent for longest makes room for one more."""
-STRANGER = 10.0
-"""A connection on which no good packet came is closed after so long, s."""
-READ_ON = 0.5
-"""Others want the robot of one that floods: for so long, s, one looks for the end of what it sent …"""
-MAX_READ_ON = 16 * 1024 * 1024
-"""… and in so many bytes."""
+FIRST_PACKET_TIMEOUT_S = 10.0
+"""Time-out of the first valid packet of a connection, s."""
+LIVENESS_READ_S = 0.5
+"""Liveness check of a flooding client whose robot others want: longest read for its end of stream, s."""
+MAX_LIVENESS_READ = 16 * 1024 * 1024
+"""The same: most bytes to read."""
 MAX_EARLY = 16 * 1024
-"""So is one that has sent so many bytes without one."""
-VISITS = 50
-"""So many lines about clients that come and go are logged at once; beyond that one a second, which counts the others."""
+"""Most bytes before the first valid packet; then the connection is closed."""
+VISIT_LOG_BURST = 50
+"""Burst of log lines about clients that come and go; the sustained rate is one per second, which counts the others."""
 
 
 class RobotPortServer(ABC):
@@ -75,9 +75,9 @@ class RobotPortServer(ABC):
         self.settings = settings
         self.desk = desk
         self.log = RobotLog(logging.getLogger("botyard.pioneer"), {"robot": name})
-        self.refusals = Seldom(self.log)
+        self.refusals = ThrottledLog(self.log)
         """Connections that came to nothing: anybody can make any number of them."""
-        self.visits = Seldom(self.log, VISITS)
+        self.visits = ThrottledLog(self.log, VISIT_LOG_BURST)
         """Clients that come and go."""
         self.address: tuple[str, int] = ("", 0)
         self.connected: dict[RobotClient, None] = {}
@@ -275,12 +275,12 @@ class RobotClient(asyncio.Protocol):
         return self._inlet is not None and self._inlet.waits
 
     async def read_on(self) -> None:
-        """Find out whether one that floods is there still: read on, behind what it has sent, until its end comes, or `READ_ON` is over."""
+        """Check whether a flooding client is still connected: read ahead until its end of stream, for at most `LIVENESS_READ_S`."""
         sock = None if self._transport is None else self._transport.get_extra_info("socket")
         if sock is None or self._inlet is None or os.name != "posix":
             return
-        end, count, lost = self._loop.time() + READ_ON, 0, 0
-        while self._loop.time() < end and count < MAX_READ_ON and self._inlet.waits:
+        end, count, lost = self._loop.time() + LIVENESS_READ_S, 0, 0
+        while self._loop.time() < end and count < MAX_LIVENESS_READ and self._inlet.waits:
             try:
                 data = os.read(sock.fileno(), 1 << 18)
             except BlockingIOError:
@@ -332,9 +332,9 @@ class RobotClient(asyncio.Protocol):
         if server.refusal():
             # what makes room for it may have been sent already, such as another's CLOSE, and not been read: its own first packet, or
             # this time, comes after that
-            self._timer = self._loop.call_later(SECOND_LOOK, self._look_again)
+            self._timer = self._loop.call_later(REFUSAL_DELAY_S, self._look_again)
         else:
-            self._timer = self._loop.call_later(STRANGER, self._say_nothing)
+            self._timer = self._loop.call_later(FIRST_PACKET_TIMEOUT_S, self._say_nothing)
         server.make_room()
 
     def _look_again(self) -> None:
@@ -343,10 +343,10 @@ class RobotClient(asyncio.Protocol):
         if reason:
             self.refuse(reason)
         else:
-            self._timer = self._loop.call_later(STRANGER - SECOND_LOOK, self._say_nothing)
+            self._timer = self._loop.call_later(FIRST_PACKET_TIMEOUT_S - REFUSAL_DELAY_S, self._say_nothing)
 
     def _say_nothing(self) -> None:
-        self.refuse(f"it said nothing for {STRANGER:g} s")
+        self.refuse(f"it said nothing for {FIRST_PACKET_TIMEOUT_S:g} s")
 
     def _received(self, data: bytes) -> None:
         if self._is_leaving:
@@ -468,7 +468,7 @@ class RobotClient(asyncio.Protocol):
         finally:
             if transport is not None and not transport.is_closing():
                 if self._connection is not None and self._connection.session.has_sent_close:
-                    self._say_goodbye(FAREWELL)
+                    self._say_goodbye(CLOSE_LINGER_S)
                 else:
                     transport.close()
 
@@ -500,7 +500,7 @@ class RobotClient(asyncio.Protocol):
             return
         with contextlib.suppress(OSError):  # it has been reset meanwhile
             transport.write_eof()
-        self._say_goodbye(REFUSAL)
+        self._say_goodbye(REFUSED_LINGER_S)
 
     def shut(self) -> None:
         """End it from the server's side."""

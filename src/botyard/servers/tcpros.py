@@ -18,36 +18,36 @@ from typing import Final, Protocol, cast
 
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError
+from botyard.interfaces.gate import Pool, source_of
 from botyard.names import shown
 from botyard.protocols.tcpros.session import Incoming, Offer, Requested, Subscribed, TopicOffer
-from botyard.servers.gate import Pool, source_of
 from botyard.servers.outlet import Outlet
-from botyard.servers.seldom import Seldom
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.xmlrpc import Peer, listening_socket
 
 MAX_CONNECTIONS: Final = 4000
-"""Subscribers and clients of a node …"""
+"""Most subscribers and service clients of a node."""
 MAX_EACH: Final = 2000
-"""… and of one address; more are refused."""
+"""The same of one address; more are refused."""
 MAX_STRANGERS: Final = 256
-"""Connections that have not said what they want …"""
+"""Most connections before their header has been received."""
 MAX_STRANGERS_EACH: Final = 128
-"""… and of one address; the one that has been silent for longest goes."""
+"""The same of one address; the one that has been silent for longest is dropped."""
 HEADER_TIME: Final = 10.0
-"""A peer has so long, s, to say what it wants …"""
+"""Deadline of a connection's header, s."""
 REQUEST_TIME: Final = 30.0
-"""… and for a request, from its first byte to its last."""
+"""Deadline of a request, from its first byte to its last, s."""
 MAX_STUCK: Final = 60.0
-"""A peer that has not read for so long, s, is disconnected."""
-GOODBYE: Final = 3.0
-"""A connection that is being closed is cut off after so long, s."""
+"""A peer that has not read for this long, s, is disconnected."""
+CLOSE_TIMEOUT_S: Final = 3.0
+"""Time-out of closing a connection, s; then it is aborted."""
 MAX_WAITING: Final = 64 << 10
-"""Nothing more is read from a peer when so many bytes wait for their turn."""
-SWEEP: Final = 0.5
-"""Connections whose time is over are looked for so often, s."""
+"""Back-pressure: reading from a peer pauses while this many of its bytes are queued."""
+SWEEP_INTERVAL_S: Final = 0.5
+"""Interval of checking deadlines, s."""
 SHARE: Final = 0.1
-"""Part of the time that requests of services, and the greeting of subscribers, get together."""
+"""Share of time for service requests and new subscribers together."""
 
 log = logging.getLogger("botyard.ros")
 
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
             self._serve(cast(Served, event.offer), event.body)
         self._flush()
         if session.problem:
-            self._server.seldom.log(
+            self._server.throttled_log.log(
                 logging.WARNING, "ROS 1: %s (%s) is refused: %s", session.caller, self.source, session.problem
             )
         if session.is_closing:
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
         if self._server.settles(self):
             self._is_stranger, self.deadline = False, None
             return True
-        self._server.seldom.log(
+        self._server.throttled_log.log(
             logging.WARNING, "ROS 1: %s (%s): too many connections", self.session.caller, self.source
         )
         self.drop()
@@ -306,7 +306,7 @@ class TcprosServer:
         self.name, self.topics, self.services, self.turns = name, topics, services, turns
         self._socket = listening_socket(host)
         self.port: int = self._socket.getsockname()[1]
-        self.seldom = Seldom(log)
+        self.throttled_log = ThrottledLog(log)
         self._strangers: Pool[Connection] = Pool(MAX_STRANGERS, MAX_STRANGERS_EACH)
         self._settled: Pool[Connection] = Pool(MAX_CONNECTIONS, MAX_EACH)
         self._server: asyncio.Server | None = None
@@ -324,7 +324,7 @@ class TcprosServer:
         else:
             self._socket.close()
         for one in (*self._strangers, *self._settled):
-            one.deadline = asyncio.get_running_loop().time() + GOODBYE
+            one.deadline = asyncio.get_running_loop().time() + CLOSE_TIMEOUT_S
             one.close()
 
     # -- its connections
@@ -354,7 +354,7 @@ class TcprosServer:
             self._settled.remove(one)
 
     def _sweep_later(self) -> None:
-        self._sweep = asyncio.get_running_loop().call_later(SWEEP, self._sweep_now)
+        self._sweep = asyncio.get_running_loop().call_later(SWEEP_INTERVAL_S, self._sweep_now)
 
     def _sweep_now(self) -> None:
         self._sweep = None
@@ -363,7 +363,7 @@ class TcprosServer:
             one.drop()
         for one in self._settled:
             if one.stuck(now):
-                self.seldom.log(
+                self.throttled_log.log(
                     logging.WARNING, "ROS 1: %s has not read for %g s: disconnected", one.session.caller, MAX_STUCK
                 )
                 one.drop()

@@ -14,11 +14,11 @@ from botyard.servers.hub import Hub
 T = TypeVar("T")
 
 EXIT_DELAY_S: Final = 1.5
-"""SIM_EXIT takes effect after so long, s, so that its sender can say goodbye (pioneer-protocol §4.2)."""
+"""Delay of SIM_EXIT, s, so that its sender can close its connection (pioneer-protocol §4.2)."""
 SWITCH_INTERVAL_S: Final = 1e-4
 """While a map is read beside the steps: a thread that computes gives the interpreter up when it is asked for so long, s (usual: 5 ms)."""
 MAX_THREAD_END_S: Final = 5.0
-"""At the end, a thread that reads or sorts a map is waited for so long, s."""
+"""Longest wait for background threads at shutdown, s."""
 
 
 class LoopHost:

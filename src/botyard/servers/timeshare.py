@@ -1,4 +1,4 @@
-"""Work for those whom nobody knows, in slices: together they get so much of the time, and each address its part of it.
+"""`TimeShare`: fair scheduling of work for unknown peers: a limited share of time for all together, round robin over their addresses.
 
 A worker does a little in its turn. What that took is booked; when all of them have had their share, they wait, and everybody else is
 served. So it does not matter what a peer asks for, or how often: it can only make itself wait, and those at its own address.
@@ -17,10 +17,10 @@ from botyard.control.fence import Fence
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.workclock import worked
 
-TURN: Final = 0.002
-"""So long workers are let work one after the other, s, before the loop turns to others."""
-BURST: Final = 0.05
-"""Work that is done at once when there was none for a while, s."""
+TURN_TIME_S: Final = 0.002
+"""Longest processing in one iteration of the event loop, s."""
+BURST_S: Final = 0.05
+"""Token bucket of processing time: burst, s."""
 
 
 class Worker(Protocol):
@@ -99,7 +99,7 @@ class TimeShare:
 
     def _room(self) -> TokenBucket:
         if self._bucket is None:
-            self._bucket = TokenBucket(self._share, BURST, asyncio.get_running_loop().time())
+            self._bucket = TokenBucket(self._share, BURST_S, asyncio.get_running_loop().time())
         return self._bucket
 
     def _work(self) -> None:
@@ -110,7 +110,7 @@ class TimeShare:
             while self._queues:
                 now = loop.time()
                 wait, busy = bucket.wait(now), time.thread_time() - begin
-                if wait > 0.0 or busy > TURN:
+                if wait > 0.0 or busy > TURN_TIME_S:
                     self._timer = loop.call_later(wait, self._work) if wait > 0.0 else loop.call_soon(self._work)
                     return
                 worker = self._next()
@@ -149,4 +149,4 @@ class _Visitor:
 
 _FENCE: Final = Fence(logging.getLogger("botyard"), "a turn")
 
-__all__ = ["BURST", "TURN", "TimeShare", "Worker"]
+__all__ = ["BURST_S", "TURN_TIME_S", "TimeShare", "Worker"]

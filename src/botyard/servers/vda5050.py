@@ -15,7 +15,7 @@ from botyard.interfaces.vda5050 import Fleet, Message
 from botyard.names import shown
 from botyard.protocols.vda5050 import Vehicle5050
 from botyard.servers.handover import Handover
-from botyard.servers.seldom import Seldom
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.task import Vehicle
 from botyard.waits import telling
@@ -23,9 +23,9 @@ from botyard.waits import telling
 TICK_S: Final = 0.02
 """Wall time between two looks at the clock, s."""
 MAX_PAYLOAD: Final = 4_000_000
-"""Longer messages are not looked at, bytes."""
+"""Longest message, bytes; longer ones are dropped."""
 MAX_ORDERS: Final = 4
-"""So many messages for an AGV may wait; others are lost, which their sender learns from the states."""
+"""Queue length of messages for an AGV; others are dropped, which their sender learns from the states."""
 
 log = logging.getLogger("botyard.traffic")
 
@@ -78,8 +78,8 @@ class MqttFleet:
     """
 
     def __init__(self, names: Sequence[Vehicle5050], vehicle: Vehicle) -> None:
-        self._seldom = Seldom(log, burst=20)
-        self.fleet = Fleet(names, vehicle, lambda text: self._seldom.log(logging.WARNING, "%s", text))
+        self._throttled_log = ThrottledLog(log, burst=20)
+        self.fleet = Fleet(names, vehicle, lambda text: self._throttled_log.log(logging.WARNING, "%s", text))
         self._inboxes = {topic: self._inbox(topic) for topic in self.fleet.order_topics}
         self._client: Any = None
         self._is_in = asyncio.Event()
@@ -87,7 +87,7 @@ class MqttFleet:
 
     def _inbox(self, topic: str) -> Inbox:
         def lost(count: int) -> None:
-            self._seldom.log(logging.WARNING, "%s: %d messages were too long, or too many waited", topic, count)
+            self._throttled_log.log(logging.WARNING, "%s: %d messages were too long, or too many waited", topic, count)
 
         return Inbox(lambda data: self.fleet.receive(topic, data), lost)
 

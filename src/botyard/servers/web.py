@@ -2,7 +2,7 @@
 
 Who may talk to it (reference webgui.md §6): the Host of every request must be this machine's, a page's Origin must be the served one, and
 the first message, like every upload, must bear the token of the run, which the address holds behind the # and no log ever sees. Until it
-is shown, a socket is a stranger's (see `botyard.servers.gate`).
+is shown, a socket is a stranger's (see `botyard.interfaces.gate`).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from botyard.control.fence import Fence
 from botyard.errors import BotyardError, PortError
 from botyard.formats import saving
+from botyard.interfaces.gate import Caller, Gate, booked
 from botyard.interfaces.page.desk import PageDesk
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.names import shown
@@ -38,8 +39,7 @@ from botyard.protocols.webgui.frames import encode_map
 from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
 from botyard.protocols.webgui.session import Tokens, Viewer
 from botyard.servers.addresses import is_loopback
-from botyard.servers.gate import Caller, Gate, booked
-from botyard.servers.http import SHUTDOWN, TURN, HttpServer, listening
+from botyard.servers.http import SHUTDOWN_TIMEOUT_S, TURN_TIME_S, HttpServer, listening
 from botyard.servers.metrics import routes
 from botyard.servers.pagelog import PageLog
 from botyard.servers.staticfiles import StaticFiles
@@ -50,15 +50,15 @@ TRIED_PORTS: Final = 100
 MAX_UPLOAD: Final = 64 * 1024 * 1024
 """Bytes of a map or world that a page sends."""
 MAX_UPLOADS: Final = 4
-"""So many are received and read at once, one of each source address."""
+"""Most concurrent uploads, at most one of each source address."""
 UPLOAD_PAUSE: Final = 10.0
-"""An upload of which nothing comes for so long, s, is given up."""
+"""Time-out of an upload that sends nothing, s."""
 REFUSALS: Final = (1.0, 5.0)
-"""Lines of the log about requests that were refused: a second, and at once."""
-BEHIND: Final = 0.05
-"""A page that has not read its answers, or waits for many, is looked at again after so long, s."""
-TICK: Final = 0.1
-"""Viewers are looked at so often, s of wall time, whatever the world does."""
+"""Token bucket of log lines about refused requests: sustained rate, 1/s, and burst."""
+BACKLOG_POLL_S: Final = 0.05
+"""Poll interval of a page that has not read its answers, s."""
+TICK_S: Final = 0.1
+"""Tick interval of viewers, s of wall time."""
 
 CSP: Final = (
     "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
@@ -201,7 +201,7 @@ class _Socket:
                 self.viewer.receive_text(text, self._loop.time())
                 self.look()
                 if self.viewer.close_code is not None:
-                    await asyncio.wait([writer], timeout=SHUTDOWN)
+                    await asyncio.wait([writer], timeout=SHUTDOWN_TIMEOUT_S)
                     break
         finally:
             writer.cancel()
@@ -216,7 +216,7 @@ class _Socket:
         while wait := self.viewer.wait(self._loop.time()):  # another one may have spent what came in meanwhile
             await asyncio.sleep(wait)
         while self.viewer.is_behind and self.viewer.close_code is None and not writer.done():
-            await asyncio.sleep(BEHIND)
+            await asyncio.sleep(BACKLOG_POLL_S)
 
     def _book(self, cost: float) -> None:
         self.viewer.budget.spend(self._loop.time(), cost)
@@ -237,7 +237,7 @@ class _Socket:
                 began = time.perf_counter()
                 for text in self.viewer.texts_to_send():
                     await self._socket.send_text(text.decode())
-                    if time.perf_counter() - began > TURN:  # thousands may wait, and sending does not
+                    if time.perf_counter() - began > TURN_TIME_S:  # thousands may wait, and sending does not
                         await asyncio.sleep(self.viewer.wait(self._loop.time()))
                         began = time.perf_counter()
                 await self._send_frame()
@@ -379,7 +379,7 @@ class PageServer:
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(TICK_S)
             now = loop.time()
             self._desk_fence.run(self.desk.tick, now)
             for one in tuple(self._sockets):

@@ -19,11 +19,11 @@ from starlette.responses import Response as WebResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from botyard.interfaces.gate import Caller
 from botyard.interfaces.interface import Request, Requests, Response, Session
 from botyard.names import shown
 from botyard.protocols.webgui.session import Tokens
 from botyard.servers.addresses import is_loopback
-from botyard.servers.gate import Caller
 from botyard.servers.http import HttpServer, listening
 from botyard.servers.pump import MAX_UNREAD, Pump, bytes_of, timer_of
 from botyard.servers.sockets import MAX_STUCK
@@ -34,7 +34,7 @@ MAX_BODY: Final = 1 << 20
 MAX_MESSAGE: Final = 1 << 16
 """Longest message of a WebSocket, bytes."""
 MAX_REPLIES: Final = 1000
-"""Messages that are sent at once; others wait for the next turn of the loop."""
+"""Most messages that are sent in one iteration of the event loop."""
 MAX_ANSWER: Final = 16 << 20
 """Longest content of an answer to an HTTP request, bytes."""
 TOO_MANY: Final = 1013

@@ -1,4 +1,4 @@
-"""What work for a client or a peer costs: time that the loop's thread spends, without steps of the world.
+"""Clocks of the processing time for clients and peers: time of the event loop's thread, without steps of the world.
 
 Who may step the world may do so at any pace. So steps, and telling everybody of them, are not counted in the budgets of those who ask for
 them, whatever the protocol: the clocks here stand still meanwhile, and all budgets are measured by them.

@@ -18,46 +18,46 @@ from typing import Any, Final, NamedTuple, cast
 
 from botyard.control.fence import Fence
 from botyard.errors import PeerError, PortError
+from botyard.interfaces.gate import Pool, source_of
 from botyard.protocols.tcpros import http, xmlrpc
 from botyard.protocols.tcpros.http import Call, Calls, HttpError
 from botyard.servers.addresses import is_loopback
-from botyard.servers.gate import Pool, source_of
 from botyard.servers.outlet import Outlet
-from botyard.servers.seldom import Seldom
+from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 
 CALL_TIMEOUT: Final = 3.0
 """Longest wait for an answer of a master or a node, s."""
 MAX_CONNECTIONS: Final = 512
-"""Connections to a server …"""
+"""Most connections to a server."""
 MAX_EACH: Final = 256
-"""… and of one address (of IPv6: of one network of 64 bits); when there are more, the one that was silent for longest goes."""
+"""The same of one address (IPv6: one /64 network); beyond it the one that has been silent for longest is dropped."""
 CALL_TIME: Final = 30.0
-"""A peer has so long, s, for a call, from its first byte to its last …"""
+"""Deadline of a call, from its first byte to its last, s."""
 ANSWER_TIME: Final = 30.0
-"""… and to take the answer …"""
+"""Deadline for the peer to read the answer, s."""
 IDLE_TIME: Final = 600.0
-"""… and may keep the connection so long without another call."""
-SLICE: Final = 4096
-"""Bytes of a call that are looked at in a turn."""
+"""Time-out of an idle connection (keep-alive), s."""
+BYTES_PER_TURN: Final = 4096
+"""Bytes of a call that are parsed in one turn."""
 MAX_WAITING: Final = 64 << 10
-"""Nothing more is read from a peer when so many bytes wait for their turn."""
+"""Back-pressure: reading from a peer pauses while this many of its bytes are queued."""
 MAX_UNDER_WAY: Final = 16 << 20
-"""Bytes of all calls to a server that have begun and have not ended."""
+"""Most bytes of all unfinished calls to a server."""
 MAX_ANSWER: Final = 32 << 20
-"""Longest answer that is given, bytes …"""
-LARGE: Final = 256 << 10
-"""… and what counts as a long one …"""
+"""Longest answer, bytes."""
+LARGE_ANSWER: Final = 256 << 10
+"""Size from which an answer counts as large, bytes."""
 MAX_LARGE: Final = 2
-"""… of which so many are made or taken at a time for an address; its others wait …"""
+"""Most large answers at a time for one address; its others wait."""
 MAX_LARGE_SOURCES: Final = 8
-"""… and of so many addresses at a time."""
+"""Most addresses with large answers at a time."""
 MAX_OWN_ANSWER: Final = 1 << 20
-"""Longest answer to a call of ours that is taken, bytes."""
-SWEEP: Final = 0.5
-"""Connections whose time is over are looked for so often, s."""
+"""Longest accepted answer to our own calls, bytes."""
+SWEEP_INTERVAL_S: Final = 0.5
+"""Interval of checking deadlines, s."""
 SHARE: Final = 0.1
-"""Part of the time that XML-RPC calls get together."""
+"""Share of time for all XML-RPC calls together."""
 
 log = logging.getLogger("botyard.ros")
 _names = ThreadPoolExecutor(4, "botyard-names")
@@ -167,10 +167,12 @@ class _Rpc(asyncio.Protocol):
                 self._end()
                 return False
             if self._inbox:
-                self._take(bytes(self._inbox[:SLICE]))
+                self._take(bytes(self._inbox[:BYTES_PER_TURN]))
                 return True
         except HttpError as error:
-            self._server.seldom.log(logging.WARNING, "ROS 1: an XML-RPC connection of %s: %s", self.peer.address, error)
+            self._server.throttled_log.log(
+                logging.WARNING, "ROS 1: an XML-RPC connection of %s: %s", self.peer.address, error
+            )
             outlet.write(self._calls.refuse(error))
             self._end()
         return False
@@ -191,7 +193,7 @@ class _Rpc(asyncio.Protocol):
 
     def give_up(self) -> None:
         """Its call takes up too much of what all have together."""
-        self._server.seldom.log(
+        self._server.throttled_log.log(
             logging.WARNING,
             "ROS 1: a call of %s is given up: more than %d bytes of calls are under way, most of them of it",
             self.peer.address,
@@ -208,7 +210,7 @@ class _Rpc(asyncio.Protocol):
         self._give(ANSWER_TIME)
 
     def _say_more(self, pieces: Iterator[str]) -> bool:
-        if len(self._body) > LARGE and not self._is_large:
+        if len(self._body) > LARGE_ANSWER and not self._is_large:
             if not self._server.makes_large(self):
                 return False  # others have long answers; it is woken when they are done
             self._is_large = True
@@ -317,7 +319,7 @@ class RpcServer:
         self.port: int = self._socket.getsockname()[1]
         self.answer = answer
         self.turns = turns
-        self.seldom = Seldom(log)
+        self.throttled_log = ThrottledLog(log)
         self.under_way = 0
         self._connections: Pool[_Rpc] = Pool(MAX_CONNECTIONS, MAX_EACH)
         self._large: Counter[str] = Counter()
@@ -359,7 +361,9 @@ class RpcServer:
         """A connection is there."""
         gone = self._connections.add(one)
         if gone is not None:
-            self.seldom.log(logging.WARNING, "ROS 1: more XML-RPC connections than are served (%s)", gone.peer.address)
+            self.throttled_log.log(
+                logging.WARNING, "ROS 1: more XML-RPC connections than are served (%s)", gone.peer.address
+            )
             gone.drop()
         if self._sweep is None:
             self._sweep_later()
@@ -400,7 +404,7 @@ class RpcServer:
             self.turns.wants(following)
 
     def _sweep_later(self) -> None:
-        self._sweep = asyncio.get_running_loop().call_later(SWEEP, self._sweep_now)
+        self._sweep = asyncio.get_running_loop().call_later(SWEEP_INTERVAL_S, self._sweep_now)
 
     def _sweep_now(self) -> None:
         self._sweep = None

@@ -1,4 +1,4 @@
-"""The robots of a running simulator and how the outside reaches them: ports, controllers, interfaces that can be stopped and started."""
+"""`Yard`: the robots of a running simulator with their ports and controllers, and the interfaces that can be started and stopped."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from botyard.sim.simulation import Robot
 
 PORT_ATTEMPTS = 3
 PORT_PAUSE = 2.0
-"""A patient yard tries a taken port so often, with pauses of so many s, before it takes the next one (FRM-015)."""
+"""A patient yard retries a taken port this often, with this pause, s, before it takes the next port (FRM-015)."""
 MAX_SKIPPED = 100
-"""A robot that is added while the simulator runs passes over so many taken ports."""
+"""Most taken ports that are skipped for a robot that is added while the simulator runs."""
 
 log = logging.getLogger("botyard")
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botyard.interfaces import gate
+from botyard.interfaces.gate import GUEST_TIME, MAX_STRANGERS, MAX_STRANGERS_EACH, Caller, Gate, booked, source_of
 from botyard.protocols.tokenbucket import Budget, TokenBucket
-from botyard.servers import gate
-from botyard.servers.gate import GUEST_TIME, MAX_STRANGERS, MAX_STRANGERS_EACH, Caller, Gate, booked, source_of
 
 
 class Door:

@@ -1,4 +1,4 @@
-"""Lines of the log of which there may be very many, and what an event loop says of its own accord."""
+"""`ThrottledLog`: a rate-limited log for frequent lines; and the log of an event loop's own errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def watch_over(loop: asyncio.AbstractEventLoop, log: Log) -> None:
 
     What the system refused, such as one more open file, is told without a trace.
     """
-    quiet = Seldom(log)
+    quiet = ThrottledLog(log)
 
     def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error, text = context.get("exception"), str(context.get("message"))
@@ -27,15 +27,15 @@ def watch_over(loop: asyncio.AbstractEventLoop, log: Log) -> None:
     loop.set_exception_handler(handle)
 
 
-class Seldom:
-    """Lines of one kind, of which there may be very many: at most one a second, which says how many others there were.
+class ThrottledLog:
+    """Rate-limited log lines of one kind: at most one per second, which counts those that were suppressed.
 
     Parameters
     ----------
     log : Logger or LoggerAdapter
         Where they go.
     burst : int
-        So many may come at once.
+        Token bucket of lines: burst; the rate is one per `PERIOD`.
     """
 
     PERIOD: Final = 1.0
@@ -46,7 +46,7 @@ class Seldom:
         self._burst = burst
         self._room, self._since = float(burst), 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._unsaid = 0
+        self._suppressed = 0
         self._last: tuple[Log, int, str, tuple[object, ...]] = (log, 0, "", ())
 
     def log(
@@ -61,32 +61,32 @@ class Seldom:
             self._room -= 1.0
             (to or self._log).log(level, text, *args, exc_info=exc_info)
             return
-        self._unsaid += 1
+        self._suppressed += 1
         self._last = to or self._log, level, text, args
         if self._timer is None:
-            self._timer = loop.call_later(self.PERIOD * (1.0 - self._room), self._say)
+            self._timer = loop.call_later(self.PERIOD * (1.0 - self._room), self._log_suppressed)
 
-    def _say(self) -> None:
+    def _log_suppressed(self) -> None:
         """Tell of those that were counted: the last one, and how many there were beside it."""
         self._timer = None
-        (log, level, text, args), others = self._last, self._unsaid - 1
-        self._unsaid = 0
+        (log, level, text, args), others = self._last, self._suppressed - 1
+        self._suppressed = 0
         self._room, self._since = 0.0, asyncio.get_running_loop().time()
         more = f" (and {others} more like this)" if others else ""
         log.log(level, f"{text}%s", *args, more)
 
 
-class SeldomLog(logging.LoggerAdapter[logging.Logger]):
-    """A log for faults that clients may cause any number of: the first with its trace, then one line a second."""
+class ThrottledLogAdapter(logging.LoggerAdapter[logging.Logger]):
+    """Rate-limited logger of internal errors that clients can cause: the first with its traceback, then one line per second."""
 
     def __init__(self, log: logging.Logger) -> None:
         super().__init__(log, {})
-        self._seldom = Seldom(log)
+        self._throttled_log = ThrottledLog(log)
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         """Log a line, or count it."""
         error = sys.exc_info()[1] if kwargs.get("exc_info") else None
-        self._seldom.log(level, str(msg), *args, exc_info=error)
+        self._throttled_log.log(level, str(msg), *args, exc_info=error)
 
 
-__all__ = ["Seldom", "SeldomLog", "watch_over"]
+__all__ = ["ThrottledLog", "ThrottledLogAdapter", "watch_over"]

@@ -1,8 +1,8 @@
-"""Who has come to an HTTP server, and how much of it they may take: sockets, time and work. No sockets here, and time is an argument.
+"""Admission control of an HTTP server: limits of connections, deadlines and processing time. Sans-I/O: time is an argument.
 
-Whoever has not shown the token yet is a stranger. Anybody can be one, so strangers share little: few sockets, a few seconds for each thing
-that they have begun, and a small part of the time. When there are too many, the oldest that does nothing goes, not the one that
-comes: a browser with the token shows it within milliseconds, while those who only hold sockets wait and are the oldest soon.
+A connection that has not shown the token is a stranger. Anybody can be one, so strangers share few sockets, short deadlines, and a small
+share of processing time. When there are too many, the oldest idle one is dropped, not the newest: a browser with the token shows it within
+milliseconds, while connections that only hold sockets soon are the oldest.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from botyard.protocols.tokenbucket import Budget, TokenBucket
 T = TypeVar("T")
 
 MAX_STRANGERS: Final = 64
-"""Sockets of those who have not shown a token …"""
+"""Most connections that have not shown a token."""
 MAX_STRANGERS_EACH: Final = 32
-"""… and of one source address (of IPv6: of one network of 64 bits)."""
+"""The same from one source address (IPv6: one /64 network)."""
 MAX_HELD_UP: Final = 12
-"""No more are taken while the messages of so many strangers wait: they wait outside, in the order in which they came."""
-HELD_UP: Final = 0.02
-"""It is looked at again after so long, s."""
+"""No connection is accepted while this many strangers wait for processing; new ones queue in the listen backlog."""
+BACKLOG_RETRY_S: Final = 0.02
+"""Delay before accepting is tried again, s."""
 MAX_GUESTS: Final = 256
-"""Sockets of those who have; viewers have a limit of their own."""
+"""Most connections that have shown the token; viewers have a limit of their own."""
 REQUEST_TIME: Final = 5.0
-"""A stranger has so long, s, for a request, from the first byte to the last; after the WebSocket's handshake for its first message."""
+"""Deadline of a stranger's request from the first byte to the last, and of the first message after the WebSocket handshake, s."""
 RESPONSE_TIME: Final = 30.0
-"""… and to take the answer."""
+"""Deadline for a stranger to read the answer, s."""
 GUEST_TIME: Final = 300.0
-"""Those who showed the token have so long, s, for a request and its answer together."""
-GOODBYE: Final = 3.0
-"""A socket that is being closed is cut off after so long, s."""
+"""Deadline of a request and its answer together for those who have shown the token, s."""
+CLOSE_TIMEOUT_S: Final = 3.0
+"""Time-out of closing a connection, s; then it is aborted."""
 ACCEPT_COST: Final = 3e-4
-"""Taking a connection counts as so much work, s (measured: 0.2 to 0.3 ms with its end) …"""
+"""Processing time that accepting a connection counts as, s (measured: 0.2 to 0.3 ms including its end)."""
 ACCEPTING: Final = (0.1, 0.03)
-"""… of so many s a second, and at once. It is no part of the strangers' other work, so that nobody waits outside for what others ask."""
+"""Token bucket of accepting: sustained share of time, and burst, s. It is separate, so that requests of others do not delay accepting."""
 
 WORK: Final = {None: ((0.05, 0.03), (0.1, 0.03)), False: ((0.1, 0.03), (0.2, 0.03)), True: ((0.3, 0.1), (0.4, 0.1))}
-"""Work for a stranger (None), one who may look on (False) and one who may steer (True): s a second and s at once, of each connection
-and of all of that kind together. What is done at once holds up a step, so that is little."""
+"""Token buckets of processing time for strangers (None), read-only viewers (False) and viewers with control (True): (sustained share,
+burst in s) of each connection, and of all of that kind together. Bursts delay a step, so they are short."""
 
 
 class Caller:
-    """One connection: whether it is a stranger's, until when it must have done something, and what its work may cost.
+    """One connection: whether it has shown the token, its deadline, and its budget of processing time.
 
     Parameters
     ----------
@@ -69,12 +69,12 @@ class Caller:
         self.drop = drop
         self.is_known = False
         self.is_held_up = False
-        """Whether it has sent something that was not looked at yet."""
+        """Whether it has sent data that is not processed yet."""
         self.budget = gate.budget(None, now)
         self.deadline: float | None = now + REQUEST_TIME
 
     def begins(self, now: float) -> None:
-        """The head of a request has come."""
+        """The head of a request was received."""
         self.deadline = now + (GUEST_TIME if self.is_known else RESPONSE_TIME)
 
     def ends(self, now: float) -> None:
@@ -82,15 +82,15 @@ class Caller:
         self.deadline = now + REQUEST_TIME
 
     def stays(self) -> None:
-        """It may stay as long as it likes: a viewer."""
+        """Remove the deadline: it is a viewer."""
         self.deadline = None
 
     def closes(self, now: float) -> None:
         """It is being closed."""
-        self.deadline = now + GOODBYE
+        self.deadline = now + CLOSE_TIMEOUT_S
 
     def shows(self, steers: bool, now: float) -> None:
-        """It has shown the token: no stranger any more."""
+        """It has shown the token; `steers`: one with control."""
         self.budget = self._gate.budget(steers, now)
         if not self.is_known:
             self._gate.knows(self)
@@ -98,7 +98,7 @@ class Caller:
 
 
 class Member(Protocol):
-    """A connection: where it comes from, and until when it must have done something, s of wall time."""
+    """What pools use of a connection."""
 
     @property
     def source(self) -> str:
@@ -120,12 +120,12 @@ M = TypeVar("M", bound=Member)
 
 
 class Pool(Generic[M]):
-    """Connections in the order in which they came, by their sources.
+    """A bounded pool of connections, by source, the oldest first.
 
     Parameters
     ----------
     most, most_each : int
-        So many may be there, and of one source.
+        Most connections, and most of one source.
     """
 
     def __init__(self, most: int, most_each: int) -> None:
@@ -144,7 +144,7 @@ class Pool(Generic[M]):
         return self._count < self._most and len(self._callers.get(source, ())) < self._most_each
 
     def add(self, caller: M) -> M | None:
-        """One comes; the one that has to go for it, if there are too many."""
+        """Add a connection. Returns the one that must be dropped for it if the pool is full."""
         its = self._callers.setdefault(caller.source, {})
         its[caller] = None
         self._count += 1
@@ -181,7 +181,7 @@ def _first_idle(callers: dict[M, None], newest: M) -> M:
 
 
 class Gate:
-    """All connections of a server.
+    """Admission control of all connections of a server.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class Gate:
     def wait(self, now: float) -> float:
         """Until the next connection may be taken, s; 0: at once. Taking it costs work, whoever it is."""
         wait = self._accepting.wait(now)
-        return wait or (HELD_UP if self._strangers.held_up() >= MAX_HELD_UP else 0.0)
+        return wait or (BACKLOG_RETRY_S if self._strangers.held_up() >= MAX_HELD_UP else 0.0)
 
     def comes(self, address: str, drop: Callable[[], None], now: float) -> Caller:
         """A connection is there."""
@@ -245,7 +245,7 @@ class Gate:
 def booked(
     work: Coroutine[Any, Any, T], spend: Callable[[float], None], clock: Callable[[], float] = time.thread_time
 ) -> Generator[Any, Any, T]:
-    """Await `work` and book the processor time of each of its turns of the event loop, s; that for which it waits costs nothing."""
+    """Await `work`, and call `spend` with the processor time of each of its event-loop iterations, s; waiting costs nothing."""
     advance, value = work.send, None
     while True:
         began = clock()
@@ -263,7 +263,7 @@ def booked(
 
 
 def source_of(address: str) -> str:
-    """What counts as one source: an IPv4 address, or a network of 64 bits, which one machine may have to itself (RFC 6177)."""
+    """Source of an address for rate limits: an IPv4 address, or an IPv6 /64 network, which one machine may own (RFC 6177)."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
