@@ -1,4 +1,4 @@
-"""Files that no honest user sends: small ones that stand for very much, large ones, wrong ones. For ``bench.reliability uploads``."""
+"""Hostile map files: decompression bombs, oversized and malformed files. For ``bench.reliability uploads``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes of a running world cost: robots that come and go, states saved and restored, devices that act.
+"""Cost of changes to a running world: robots that come and go, states saved and restored, devices that act.
 
 CPU time of the calling thread, the least of many. Limits were set on another machine; they are scaled by what the C kernel of
 `bench.reference` gives in the same run.

@@ -1,4 +1,4 @@
-"""What viewers and strangers can do to the page's server, for ``python -m bench.reliability viewer``; an attack is a process of its own."""
+"""Attacks of viewers and strangers on the page's server, for ``python -m bench.reliability viewer``; each is a process of its own."""
 
 from __future__ import annotations
 

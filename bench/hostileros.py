@@ -1,4 +1,4 @@
-"""What peers can do to the simulator's ROS 1 ports, for ``python -m bench.reliability ros``; an attack is a process of its own."""
+"""Attacks of peers on the simulator's ROS 1 ports, for ``python -m bench.reliability ros``; each is a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page costs: the browser's main thread, the server's CPU for a frame, and steps with and without viewers.
+"""Cost of the page: the browser's main thread, the server's CPU for a frame, and steps with and without viewers.
 
 Scene: columbia.map where the shared data is, else the shipped warehouse; 500 p3dx with lasers (181 readings), all read and standing at
 random free places; seed 1; 1 thread; kernels compiled before. The browser is Debian's Chromium, headless, 1280 × 800, without a graphics

@@ -1,4 +1,4 @@
-"""What a simulator does to honest clients while others misbehave, over long runs, and when things break.
+"""Service to honest clients while others misbehave, in long runs, and when something fails.
 
 Each part starts the simulator as a user does and looks at it from outside: gaps between reports, memory, threads, sockets and files by
 /proc, its log. ``python -m bench reliability`` runs short forms, ``python -m bench.reliability PART [AMOUNT]`` one of them in full:

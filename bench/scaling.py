@@ -1,4 +1,4 @@
-"""How the cost grows: with the number of robots, rays per scan, points of the map and clients. Tables, and a picture of them.
+"""Scaling of the cost with the number of robots, rays per scan, points of the map and clients. Tables, and a picture of them.
 
 Each point is a process of its own, one thread, seed 1. What grows linearly is divided by what it grows with, so that a bend shows.
 The picture needs matplotlib (the extra `plots`) and goes to docs/explanation/scaling.svg.

@@ -1,4 +1,4 @@
-"""What it costs to start and to stay: import, first step, "ready", with kernels of the library, of the user's cache, and of neither;
+"""Cost of starting and of idling: import, first step, "ready", with kernels of the library, of the user's cache, and of neither;
 resident memory of the simulator and of the process that looks after it. Each in a process of its own; wall seconds, least of three.
 
 Python keeps the byte code of modules, as it does for a user, whatever the environment says; "cold" is without that, too.

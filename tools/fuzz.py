@@ -1,4 +1,4 @@
-"""Looks for inputs that break botyard: ``python tools/fuzz.py --minutes 5`` (``make fuzz``).
+"""Fuzzer: searches for inputs that break botyard: ``python tools/fuzz.py --minutes 5`` (``make fuzz``).
 
 Two searches go on at once, each with examples that no run has tried before: the property tests, with Hypothesis, round after round;
 and the targets of atheris (``tests/**/fuzz_*.py``), guided by coverage. What was interesting is kept in ``.hypothesis-fuzz``, so that

@@ -178,7 +178,7 @@ def test_what_is_not_installed_is_told_with_how_to_have_it() -> None:
 
 def test_every_interface_that_a_simulator_offers_is_in_the_registry(textproto: ModuleType) -> None:
     async def main() -> set[str]:
-        from botyard.app.assembly import assemble, open_doors
+        from botyard.app.assembly import assemble, open_interfaces
         from botyard.app.serve import options_of
         from botyard.model.world import World
 
@@ -186,7 +186,7 @@ def test_every_interface_that_a_simulator_offers_is_in_the_registry(textproto: M
         o = options_of({"port": 0, "interfaces": ["textproto:port=0"], "page": False})
         parts = assemble(sim, World(scene=sim.scene), o, None)
         async with contextlib.AsyncExitStack() as stack:
-            await open_doors(stack, parts, o, {})
+            await open_interfaces(stack, parts, o, {})
             one = parts.yard.interfaces["textproto"]
             assert one.on and one.address() is not None
             await parts.yard.switch("textproto", False)

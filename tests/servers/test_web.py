@@ -24,11 +24,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from websockets.sync.client import ClientConnection, connect
 
-from botyard.interfaces import gate, http, web
+from botyard.interfaces import gate
 from botyard.interfaces.page import desk, inspector
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block
 from botyard.protocols.webgui.session import Tokens
+from botyard.servers import http, web
 from botyard.servers.staticfiles import StaticFiles
 from botyard.sim.simulation import Simulation
 from tests.page.serving import AUDIENCE, TOKEN, Served, served

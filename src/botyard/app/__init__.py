@@ -1,1 +1,1 @@
-"""What puts a simulator together and runs it: the composition, outside of the command line."""
+"""The composition root: puts a simulator together and runs it, for the command line and for `botyard.serve`."""

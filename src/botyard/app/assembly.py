@@ -1,4 +1,4 @@
-"""Puts a run together as its options say: what serves the world, its robots, its ports."""
+"""Assembles a run from its options: the parts of the simulator, its robots and its ports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DEFAULT_CAPACITY = 252.0
 
 
 def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Parts:
-    """What serves a simulation, as the options want it; no port is open yet."""
+    """Assemble the parts of a simulator from options; no port is open yet."""
     settings = place.settings
     interval = o.update_interval / 1000.0 if o.update_interval else settings.step or o.usual_step
     parts = compose(
@@ -82,7 +82,7 @@ def _settings(o: RunOptions) -> PioneerSettings:
 
 
 def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
-    """Where clients may load maps from: the working directory, ``--map-dir``, the folder of the first map, the user's."""
+    """Folders from which clients may load maps: the working directory, ``--map-dir``, that of the first map, and the user's."""
     folders = [Path.cwd(), *map(Path, o.map_dir), *resource_folders()]
     if sim.scene.source:
         folders.append(Path(sim.scene.source).resolve().parent)
@@ -90,14 +90,14 @@ def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
 
 
 def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
-    """The model, with a battery that drains if the user wants that and the model does not say how it does."""
+    """Give a model a draining battery if `simulate` is set and it has none of its own."""
     if not simulate or spec.battery.capacity_wh > 0.0 or not spec.drive:
         return spec
     return replace(spec, battery=replace(spec.battery, capacity_wh=DEFAULT_CAPACITY))
 
 
 def add_robots(yard: Yard, world: World, o: RunOptions, choices: Sequence[RobotChoice]) -> None:
-    """The robots of a world, those that are chosen besides, and factories."""
+    """Add the robots of a world, those chosen by options, and robot factories."""
     yard.populate(world)
     specs = [yard.find_model(c.model) for c in choices]
     sim = yard.hub.sim
@@ -117,7 +117,7 @@ def add_robots(yard: Yard, world: World, o: RunOptions, choices: Sequence[RobotC
 
 
 def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, index: int) -> Pose | None:
-    """Where robot `index` starts; None leaves it to the map."""
+    """Start pose of robot `index`; None: by the map."""
     if start is None:
         return None
     if isinstance(start, Pose):
@@ -129,14 +129,14 @@ def _start_pose(sim: Simulation, spec: RobotSpec, start: Pose | str | None, inde
     return sim.random_free_place(spec, index)
 
 
-async def open_doors(
+async def open_interfaces(
     stack: contextlib.AsyncExitStack,
     parts: Parts,
     o: RunOptions,
     ports: Mapping[RobotPortServer, int],
     kept: Sequence[Any] = (),
 ) -> Run:
-    """Open all that programs and people connect to, until the stack is left.
+    """Register all interfaces, and start those that the options ask for, until the stack is left.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ async def open_doors(
     """
     if not is_loopback(o.bind_to_address):
         logging.getLogger("botyard").warning(
-            "robots can be commanded by everybody who reaches %s: the Pioneer protocol knows no passwords",
+            "robots can be commanded by anybody who can reach %s: the Pioneer protocol has no passwords",
             o.bind_to_address,
         )
     run = Run(parts, o, ports, kept)
@@ -158,11 +158,11 @@ async def open_doors(
 
 
 def about(yard: Yard) -> str:
-    """What runs, for the log (LOG-007)."""
+    """Description of the run, for the log (LOG-007)."""
     sim = yard.hub.sim
     robots = ", ".join(f"{name} ({robot.spec.name})" for name, robot in sim.robots.items() if robot.spec.drive)
     system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     return f"botyard {__version__} ({system}), map {sim.scene.source or 'none'}, robots: {robots or 'none'}, seed {sim.seed}"
 
 
-__all__ = ["about", "add_robots", "assemble", "open_doors"]
+__all__ = ["about", "add_robots", "assemble", "open_interfaces"]

@@ -1,4 +1,4 @@
-"""The interfaces of the package: what each is, which options of a run are its own, and how a run serves it.
+"""Built-in interfaces: declaration, options of the run, and how a run serves each.
 
 `botyard.interfaces.registry` names them by entries, like those of other packages. Options of theirs are options of
 the run (`botyard.app.options`) under shorter names: ``--interface ros2:domain=7`` is ``--ros2 --ros-domain-id 7``.
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """How the options of a run ask for an interface.
+    """How the options of a run select and configure an interface.
 
     Attributes
     ----------
     is_asked : callable
-        Whether they do.
+        Whether they select it.
     asking : mapping of str to object
-        Options (by field) that do so, where nothing else is said.
+        Options (by field) that select it by default.
     fields : mapping of str to str
-        The interface's options, and the fields of the run's that they are.
+        Fields of `RunOptions` by the interface's option names.
     tolerated : callable
-        Its port cannot be had: what is said of that if it is only worth a warning; None: the run cannot begin.
+        If its port cannot be opened: hint of the warning; None: the run fails.
     """
 
     is_asked: Callable[[RunOptions], bool] = lambda _o: False
@@ -46,11 +46,11 @@ class Wish:
 
 
 WISHES: Final[dict[str, Wish]] = {}
-"""By the names of interfaces."""
+"""Wishes by the names of interfaces."""
 
 
 def _option(name: str, of: str) -> Option:
-    """An option of an interface that is one of the run's."""
+    """Make an interface's option of an option of the run."""
     option = OPTIONS[of]
     kind = option.kind
     value = (
@@ -81,7 +81,7 @@ def _built_in(
     )
 
 
-# -- what serves each: imported when it is wanted
+# -- servers of each interface, imported on demand
 
 
 def _pioneer(run: Run, interface: Interface) -> Switch:
@@ -90,9 +90,9 @@ def _pioneer(run: Run, interface: Interface) -> Switch:
 
 
 def _mdns(run: Run, interface: Interface) -> Switch:
-    from botyard.app.served import Announced
+    from botyard.app.served import MdnsService
 
-    announced = Announced(run.parts.yard)
+    announced = MdnsService(run.parts.yard)
     return Switch(interface.about, False, announced.start, announced.stop)
 
 
@@ -110,9 +110,9 @@ def _lockstep(run: Run, interface: Interface) -> Switch:
 
 
 def _metrics(run: Run, interface: Interface) -> Switch:
-    from botyard.app.served import Figures
+    from botyard.app.served import MetricsService
 
-    figures = Figures(run.parts.yard, run.o)
+    figures = MetricsService(run.parts.yard, run.o)
     return Switch(interface.about, False, figures.start, figures.stop, address=lambda: figures.address)
 
 
@@ -221,12 +221,12 @@ TRAFFICROS: Final = Interface(
 
 
 def with_interfaces(o: RunOptions) -> RunOptions:
-    """The options of a run, with those that ``--interface`` says of interfaces of the package.
+    """Apply the options that ``--interface`` gives for built-in interfaces.
 
     Raises
     ------
     CommandLineError
-        One has no such option, or it cannot have the value.
+        An option is unknown, or its value is invalid.
     """
     for text in o.interface:
         name = text.partition(":")[0]

@@ -1,4 +1,4 @@
-"""What a command line cannot have is found before anything runs: missing extras, contradictions, files that cannot be written."""
+"""Checks of options before anything runs: missing extras, contradictions, files that cannot be written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_TOKEN: Final = 512
 
 
 def _is_token(text: str) -> bool:
-    """Whether the page takes it for a token: `tokenOf` of web/src/stores/kept.ts."""
+    """Whether the page accepts a text as a token (`tokenOf` in web/src/stores/kept.ts)."""
     return (
         len(text) <= MAX_TOKEN
         and re.fullmatch(r"[\x21-\x7e\xa1-\xff]([\x20-\x7e\xa1-\xff]*[\x21-\x7e\xa1-\xff])?", text) is not None
@@ -38,14 +38,14 @@ def _is_token(text: str) -> bool:
 
 
 def check_options(o: RunOptions) -> None:
-    """What can be told from the options alone, before a file is read.
+    """Check the options alone, before a file is read.
 
     Raises
     ------
     CommandLineError
         An extra is missing; options contradict each other, or what is there.
     WorldError
-        A variable of ROS's environment makes no sense.
+        An environment variable of ROS is invalid.
     """
     needs = Needs()
     needs.add_options({name: getattr(o, name) for name in RunOptions.__dataclass_fields__})
@@ -80,23 +80,23 @@ def check_options(o: RunOptions) -> None:
 
 
 def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: bool) -> bool:
-    """What can be told from the options and the world together. Returns whether something has mass.
+    """Check the options together with the world. Returns whether any body has mass.
 
     Parameters
     ----------
     boxes : iterable of BoxObject
-        All that will stand in the world.
+        All boxes of the world.
     asks : bool
-        The page is asked for robots first.
+        Robots are chosen in the page's start dialog.
 
     Raises
     ------
     CommandLineError
         The robots do not fit, or options contradict the world.
     WorldError
-        Names are not unique, or no names.
+        Names are not unique, or invalid.
     ModelError, ModelFileError
-        A robot model is not there, or wrong.
+        A robot model is unknown or invalid.
     """
     choices = () if asks else o.chosen_robots(bool(world.robots))
     specs = [_model(c.model) for c in choices]
@@ -135,7 +135,7 @@ def _model(name: str) -> RobotSpec:
 
 
 def _names(boxes: list[str], placed: list[str], chosen: list[tuple[str | None, RobotSpec]]) -> list[str]:
-    """The names that robots will have."""
+    """Names that the robots will get."""
     taken = {*boxes, *placed}
     names = list(placed)
     for wanted, spec in chosen:
@@ -171,12 +171,12 @@ def _check_ros(o: RunOptions) -> None:
 
 
 def check_can_be_written(option: str, name: str | Path | None, *, force: bool = False, begins: Beginnings = ()) -> None:
-    """Whether a file can be made where an option wants one; nothing is written. See `botyard.safefile.replacing`.
+    """Check that an option's output file can be written, without writing it. See `botyard.safefile.replacing`.
 
     Raises
     ------
     CommandLineError
-        Its folder is not there, it is a folder itself, it may not be written, or it is a file that this program did not write.
+        Its folder does not exist, it is a folder, it is not writable, or it is a file that botyard did not write.
     """
     if name is None:
         return

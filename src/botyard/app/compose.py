@@ -1,4 +1,4 @@
-"""Puts the parts of a running simulator together: nothing is open and nothing runs yet."""
+"""Composes the parts of a simulator; nothing is open and nothing runs yet."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from botyard.sim.simulation import Simulation
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A simulator that can be run.
+    """The parts of a simulator.
 
     Attributes
     ----------
     hub : Hub
         Runs the steps at their pace.
     control : Control
-        The one door to it.
+        The control surface.
     yard : Yard
         Robots and their ports, interfaces.
     maps : MapLoader
         Loads maps.
     lockstep : Lockstep
-        Lets clients step the world.
+        Lockstep: steps the world for clients.
     work : LoopHost
-        Does work in threads.
+        Runs blocking jobs in threads.
     """
 
     hub: Hub
@@ -57,14 +57,14 @@ class Parts:
     work: LoopHost
 
     def close(self) -> None:
-        """Close ports, and give up what is being read or drawn."""
+        """Close the ports, and cancel background jobs."""
         self.maps.close()
         self.pictures.close()
         self.lockstep.close()
         self.yard.close()
 
     async def ended(self) -> None:
-        """After `close`: wait until tasks and threads have ended, and transports are gone, which takes some rounds of the loop."""
+        """After `close`: wait until tasks and threads have ended and transports are closed, which takes a few iterations of the loop."""
         await self.hub.background.aclose()
         await self.work.ended()
         for _ in range(5):
@@ -91,7 +91,7 @@ def compose(
     rotate_logs: Callable[[], None] | None = None,
     watchdog: float = WATCHDOG,
 ) -> Parts:
-    """Put a simulator together around a world.
+    """Compose a simulator around a world. One keyword per setting of a part, so more than twelve.
 
     Parameters
     ----------
@@ -106,9 +106,9 @@ def compose(
     folders, reading, limits
         See `MapLoader`.
     pictures : Path
-        The folder that pictures go to.
+        Folder of pictures.
     rotate_logs : callable, optional
-        Begins a new log file; None: there is none.
+        Begins a new log file; None: the log goes to no file.
     watchdog : float
         See `Lockstep`.
     """

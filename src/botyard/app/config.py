@@ -1,4 +1,4 @@
-"""Options that files say: configuration files (``--config``), and worlds."""
+"""Options from configuration files (``--config``) and from world files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from botyard.formats.worldoptions import refusal
 from botyard.formats.yamlfile import YamlFile
 
 NOT_IN_FILES = frozenset({"config", "print_config"})
-"""What a configuration file cannot say."""
+"""Options that a configuration file cannot set."""
 
 
 def read_value(option: Option, value: Any) -> Any:
-    """The value of an option, of one that a file says.
+    """Convert a value from a file to the option's value.
 
     Raises
     ------
     ValueError
-        It cannot have it; the text says what was expected and what was found.
+        The value is invalid; the text says what was expected and what was found.
     """
     if option.many != isinstance(value, list):
         raise ValueError(f"expected {'a list' if option.many else 'one value'}, found {value!r}")
@@ -31,7 +31,7 @@ def read_value(option: Option, value: Any) -> Any:
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """What a configuration file says, as it says it, by the names of the options' fields.
+    """Read a configuration file; returns the raw values by the names of the options' fields.
 
     Raises
     ------
@@ -59,30 +59,30 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def world_words() -> dict[str, Option]:
-    """The options that a world may set, by long names."""
+    """Options that a world file may set, by long names."""
     return {o.long: o for o in OPTIONS.values() if o.world}
 
 
 def with_world_options(
     o: RunOptions, options: Mapping[str, Any], source: str, is_given: Callable[[str], bool] = lambda _name: False
 ) -> RunOptions:
-    """The options of a run, and where they say nothing those of a world.
+    """Fill in options that are not given from those of a world file.
 
     Parameters
     ----------
     o : RunOptions
-        As the user has said them.
+        The options of the run.
     options : mapping
-        What the world says, by long names.
+        Options of the world file, by long names.
     source : str
-        Where the world comes from, for errors.
+        Name of the world file, for errors.
     is_given : callable
-        Whether the user has said an option, of the name of its field.
+        Whether the user has given an option, by the name of its field.
 
     Raises
     ------
     CommandLineError
-        The world has an option that is not its to set, or a value that it cannot have. Readers of files say so with the line.
+        The world file sets an option that it may not set, or an invalid value. Readers of files report the line.
     """
     words = world_words()
     changes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What serves clients in a run: all interfaces, of the package and of others, registered, started and stopped on one path."""
+"""Registers, starts and stops all interfaces of a run, built-in ones and those of other packages, in the same way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from botyard.app.builtin import WISHES
 from botyard.app.options import RunOptions
-from botyard.app.served import Carried, Run
+from botyard.app.served import PumpService, Run
 from botyard.errors import PortError, WorldError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.interfaces.registry import BUILT_IN, find_interface, parse_choice, plug_ins
@@ -19,19 +19,19 @@ from botyard.servers.yard import Yard
 log = logging.getLogger("botyard.interfaces")
 
 
-def _said(o: RunOptions) -> dict[str, dict[str, Any]]:
-    """What ``--interface`` says, by the names of interfaces."""
-    return {interface.name: said for interface, said in map(parse_choice, o.interface)}
+def _given(o: RunOptions) -> dict[str, dict[str, Any]]:
+    """Options given by ``--interface``, by interface."""
+    return {interface.name: given for interface, given in map(parse_choice, o.interface)}
 
 
-def _switch(interface: Interface, said: Mapping[str, Any], run: Run) -> Switch:
-    """What serves an interface."""
+def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
+    """Make the switch of an interface."""
     if interface.server is not None:
         return interface.server(run, interface)
-    options = interface.chosen(said)
-    if "everybody" in options and "everybody" not in said and interface.name in BUILT_IN:
+    options = interface.chosen(given)
+    if "everybody" in options and "everybody" not in given and interface.name in BUILT_IN:
         options["everybody"] = not is_loopback(run.o.bind_to_address)
-    return Carried(interface, options, options.get("port", interface.port), run.parts).switch()
+    return PumpService(interface, options, options.get("port", interface.port), run.parts).switch()
 
 
 async def begin_interfaces(stack: contextlib.AsyncExitStack, run: Run) -> Mapping[str, Switch]:
@@ -40,11 +40,11 @@ async def begin_interfaces(stack: contextlib.AsyncExitStack, run: Run) -> Mappin
     Raises
     ------
     CommandLineError
-        There is no such interface, or it does not know an option.
+        The interface or an option is unknown.
     BotyardError
-        One that was asked for cannot be started.
+        A selected interface cannot be started.
     """
-    o, yard, said = run.o, run.parts.yard, _said(run.o)
+    o, yard, given = run.o, run.parts.yard, _given(run.o)
     stack.push_async_callback(run.ros.close)
     asked: list[str] = []
     for name in BUILT_IN:
@@ -53,17 +53,17 @@ async def begin_interfaces(stack: contextlib.AsyncExitStack, run: Run) -> Mappin
             name == "ambf" and o.ambf is None
         ):  # its types and its step are those of the whole run
             continue
-        _register(stack, yard, name, _switch(interface, said.get(name, {}), run))
+        _register(stack, yard, name, _switch(interface, given.get(name, {}), run))
         asked += [name] if is_asked else []
-    others = {i.name: i for i in plug_ins()} | {n: find_interface(n) for n in said if n not in BUILT_IN}
+    others = {i.name: i for i in plug_ins()} | {n: find_interface(n) for n in given if n not in BUILT_IN}
     for name, interface in others.items():
         try:
-            _register(stack, yard, name, _switch(interface, said.get(name, {}), run))
-        except Exception as error:  # whatever a stranger's description holds
-            if name in said:
+            _register(stack, yard, name, _switch(interface, given.get(name, {}), run))
+        except Exception as error:  # third-party declarations may raise anything
+            if name in given:
                 raise
             log.warning("interface %s is left out: %r", name, error)
-    for name in (*asked, *(n for n in said if n not in BUILT_IN)):
+    for name in (*asked, *(n for n in given if n not in BUILT_IN)):
         await _start(yard, name, o)
     return yard.interfaces
 

@@ -1,4 +1,4 @@
-"""The keywords of `botyard.serve`, made of the table of options."""
+"""Keyword arguments of `botyard.serve`, generated from the table of options."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ KEYWORDS: Final[Mapping[str, Option]] = {o.keyword: o for o in OPTIONS.values() 
 
 
 def options_of(keywords: Mapping[str, Any]) -> RunOptions:
-    """The options of a run, of the keywords of `serve`.
+    """Convert keyword arguments of `serve` to the options of a run.
 
     Raises
     ------
     ArgumentError
-        There is no such keyword, with the nearest one, or what a program says instead; or one has a value that it cannot have.
+        A keyword is unknown (with a suggestion), or its value is invalid.
     """
     given: dict[str, Any] = {o.name: o.serve_default for o in KEYWORDS.values()}
     for word, value in keywords.items():
@@ -44,7 +44,7 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
 
 
 def _no_keyword(word: str) -> str:
-    """What is said of a keyword that is none."""
+    """Error text for an unknown keyword."""
     other = next((o for o in OPTIONS.values() if word in (o.name, o.long.replace("-", "_"))), None)
     if other is None:
         return f"there is no option {word}{did_you_mean(word, KEYWORDS)}"
@@ -54,7 +54,7 @@ def _no_keyword(word: str) -> str:
 
 
 def in_python(text: str) -> str:
-    """An error of the command line in the words of `serve`."""
+    """Replace option names in an error of the command line by keywords."""
     flags = {flag: o for o in KEYWORDS.values() for flag in o.flags}
 
     def word(match: re.Match[str]) -> str:
@@ -68,7 +68,7 @@ def in_python(text: str) -> str:
 
 @contextlib.contextmanager
 def python_words() -> Iterator[None]:
-    """Errors that name options of the command line name keywords instead."""
+    """Convert errors that name command-line options to errors that name keywords."""
     try:
         yield
     except CommandLineError as error:
@@ -78,29 +78,29 @@ def python_words() -> Iterator[None]:
 
 
 UNITS: Final[Mapping[str, str]] = {"MS": "s", "S": "s", "MM": "m", "HZ": "Hz", "MIB": "MiB"}
-"""What Python says instead of what stands for values in the help text."""
+"""Units in Python for the placeholders of values in the help text."""
 
 
 def value_words(option: Option) -> str:
-    """What values a keyword takes, in the words of the reference."""
+    """Type of a keyword, for the reference."""
     unit = UNITS.get((option.metavar or "").strip("[]"), "")
     kind = option.kind.python + (f" ({unit})" if unit else "")
     return f"list of {kind}" if option.many else kind
 
 
 def described(option: Option) -> str:
-    """What a keyword means, in the words of the reference."""
+    """Description of a keyword, for the reference."""
     text = re.sub(r"\s*\[[^\]]*\]$", "", option.help).replace(" Repeatable.", "")
     return option.about or in_python(text)
 
 
 def keyword_default(option: Option) -> Any:
-    """The default of a keyword, as Python says it."""
+    """Default value of a keyword."""
     return not option.serve_default if option.negated else option.serve_default
 
 
 def signature() -> inspect.Signature:
-    """The keywords, for who asks for help."""
+    """Signature of `serve`, for `help`."""
     words = [inspect.Parameter("sim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Simulation")]
     for word, option in KEYWORDS.items():
         words.append(inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=keyword_default(option)))
@@ -108,7 +108,7 @@ def signature() -> inspect.Signature:
 
 
 def parameters() -> str:
-    """The keywords, for the documentation of `serve`."""
+    """Parameter section of the docstring of `serve`."""
     lines = []
     for section in SECTIONS:
         for word, option in KEYWORDS.items():

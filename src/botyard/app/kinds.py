@@ -1,7 +1,6 @@
-"""Kinds of values that options of a run take: what a file or a command line may say, and what Python says instead.
+"""Kinds of option values: parsing from command line and files, and validation of Python values.
 
-A file says values as a command line does, in the units of the option (ms, mm, degrees): `Kind.read`. Python says them in SI units:
-`Kind.of`.
+Files and the command line use the units of the option (ms, mm, degrees): `Kind.read`. Python uses SI units: `Kind.of`.
 """
 
 from __future__ import annotations
@@ -64,34 +63,34 @@ def parse_start(text: str) -> Pose | str:
 
 
 class Kind(ABC):
-    """What values an option takes."""
+    """Kind of values of an option."""
 
     python: str = ""
-    """What Python says, in words, for the reference."""
+    """Type in Python, for the reference."""
 
     @abstractmethod
     def of(self, value: object, what: str) -> Any:
-        """The option's value, of one that Python says for the keyword `what`.
+        """Convert a Python value, in SI units, of the keyword `what` to the option's value.
 
         Raises
         ------
         ArgumentError
-            It cannot have it.
+            The value is invalid.
         """
 
     def read(self, value: object) -> Any:
-        """The option's value, of one that a file says: as Python says it, or as text.
+        """Convert a value from a file, or text, to the option's value.
 
         Raises
         ------
         ValueError
-            It cannot have it; the text says what was expected and what was found.
+            The value is invalid; the text says what was expected and what was found.
         """
-        return _plainly(self.of, value)
+        return _without_name(self.of, value)
 
 
-def _plainly(of: Callable[[object, str], Any], value: object) -> Any:
-    """A value; an error says nothing of the name, which whoever reads a file knows better."""
+def _without_name(of: Callable[[object, str], Any], value: object) -> Any:
+    """Convert a value, and drop the name from the error, since readers of files add their own."""
     try:
         return of(value, "value")
     except ArgumentError as error:
@@ -162,7 +161,7 @@ class Whole(Kind):
         if isinstance(value, str):
             with contextlib.suppress(ValueError):
                 value = int(value)
-        return _plainly(lambda v, what: arguments.whole(v, what, low=self.low, high=self.high), value)  # type: ignore[no-any-return]
+        return _without_name(lambda v, what: arguments.whole(v, what, low=self.low, high=self.high), value)  # type: ignore[no-any-return]
 
 
 class Port(Whole):

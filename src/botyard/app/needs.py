@@ -1,4 +1,4 @@
-"""Which option, command or file needs which extra: asked before anything is compiled or run. What an extra is: `botyard.extras`."""
+"""Which option, command or file needs which extra; checked before anything is compiled or run. Extras: `botyard.extras`."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ OF_OPTIONS: Final[Mapping[str, str]] = {
 
 
 class Needs:
-    """Collects what a command line needs.
+    """Collects the extras that a command line needs.
 
     Attributes
     ----------
     wanted : dict
-        Extra → what was said that needs it, in words.
+        For each extra, the options and files that need it.
     """
 
     def __init__(self) -> None:
         self.wanted: dict[str, list[str]] = {}
 
     def add(self, extra: str, what: str) -> None:
-        """`what` needs `extra`."""
+        """Note that `what` needs `extra`."""
         found = self.wanted.setdefault(extra, [])
         if what not in found:
             found.append(what)
 
     def add_options(self, values: Mapping[str, Any]) -> None:
-        """What the options that were given need; `values` are those of all parameters, None or False where nothing was said."""
+        """Add the needs of given options; `values` are those of all parameters, None or False where not given."""
         for name, extra in OF_OPTIONS.items():
             if values.get(name) not in (None, False):
                 self.add(extra, f"--{name.replace('_', '-')}")
 
     def add_file(self, name: str | Path | None) -> None:
-        """What reading a map needs."""
+        """Add the needs of reading a map file."""
         if name is None:
             return
         from botyard.formats.registry import formats
@@ -59,7 +59,7 @@ class Needs:
                 self.add(one.extras[suffix], str(name))
 
     def check(self) -> None:
-        """Refuse to begin when something is not there; all that is missing is said at once, with the one command that installs it.
+        """Check that all extras are installed; the error names all that are missing, and the command that installs them.
 
         Raises
         ------
@@ -83,7 +83,7 @@ def _listed(words: list[str]) -> str:
 
 
 def require(*extras: str, what: str, also: Iterable[str | Path] = ()) -> None:
-    """Refuse to begin `what` without `extras`, and without those that reading the files `also` takes.
+    """Check that `extras`, and those for reading the files `also`, are installed for `what`.
 
     Raises
     ------

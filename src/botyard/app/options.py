@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from botyard.formats.base import Options
 
 DEFAULT_STEP: Final = 0.1
-"""Time of a step, s."""
+"""Default time step, s."""
 AMBF_STEP: Final = 0.005
-"""The same with --ambf, whose clients expect a world of many small steps, s."""
+"""Default time step with --ambf, s, whose clients expect small steps."""
 
 ERROR_MODES: Final = ("random_each_update", "random_init", "constant", "none")
 
@@ -53,7 +53,7 @@ LOGGING: Final = "logging is the program's own"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What is declared of an option.
+    """Declaration of an option.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class Option:
     kind : Kind
         What values it takes.
     default : object
-        Its value where nobody says one.
+        Default value.
     many : bool
-        It may be said several times, and has a tuple of values.
+        It may be given several times, and has a tuple of values.
     world : bool
         Whether a world file may set it (`botyard.formats.worldoptions`): it describes the world or its pace. Never true for what names a
         file, an address, a port or a token, opens or closes something, or belongs to the log or the page.
@@ -129,7 +129,7 @@ class Option:
         return not found if self.negated else found
 
 
-_UNSAID: Final = object()
+_UNSET: Final = object()
 _TEXT: Final = Text()
 
 
@@ -139,10 +139,10 @@ def option(
     world: bool,
     serve: bool | str,
     kind: Kind = _TEXT,
-    default: Any = _UNSAID,
+    default: Any = _UNSET,
     many: bool = False,
     negated: bool = False,
-    serve_default: Any = _UNSAID,
+    serve_default: Any = _UNSET,
     instead: str = COMMAND_LINE,
     metavar: str | None = None,
     help: str = "",
@@ -154,11 +154,11 @@ def option(
 
     `serve` is its keyword if that is not its name.
     """
-    if default is _UNSAID:
+    if default is _UNSET:
         default = () if many else False if isinstance(kind, Flag) else None
     declared = {
         "section": section, "flags": flags, "kind": kind, "default": default, "many": many, "world": world, "serve": serve,
-        "negated": negated, "serve_default": default if serve_default is _UNSAID else serve_default, "instead": instead,
+        "negated": negated, "serve_default": default if serve_default is _UNSET else serve_default, "instead": instead,
         "metavar": metavar, "help": help, "about": about, "bare": bare, "hidden": hidden,
     }  # fmt: skip
     return field(default=default, metadata={"option": declared})
@@ -170,7 +170,7 @@ class RunOptions:
 
     @property
     def unattended(self) -> bool:
-        """Nobody is there to be asked (CLI-017, CLI-022)."""
+        """Whether no user can be asked (CLI-017, CLI-022)."""
         return self.noninteractive or self.no_gui
 
     def chosen_robots(self, world_has_some: bool) -> Sequence[RobotChoice]:
@@ -179,11 +179,11 @@ class RunOptions:
 
     @property
     def usual_step(self) -> float:
-        """Time of a step where nobody says it, s."""
+        """Default time step with these options, s."""
         return DEFAULT_STEP if self.ambf is None or self.update_sim_time else AMBF_STEP
 
     def reading(self) -> Options:
-        """How map files are read."""
+        """Options of reading map files."""
         from botyard.formats.base import Options  # what only asks for help need not load the models of worlds
 
         return Options(

@@ -1,4 +1,4 @@
-"""The page of a run: what serves it."""
+"""`Page`: serves the page of a run."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Page:
 
     @property
     def url(self) -> str:
-        """Its address, with the token of those who may steer."""
+        """URL with the token of viewers with control."""
         return self._server.url()
 
     @property
@@ -73,7 +73,7 @@ class Page:
 
     @property
     def kept(self) -> tuple[int, str, str]:
-        """Its port and tokens, which a simulator that is started again gives it once more."""
+        """Port and tokens, which are restored after a restart."""
         return self._server.address[1], self._full, self._audience
 
     async def start(self) -> None:
@@ -95,7 +95,7 @@ class Page:
         self._port = self._server.address[1]
 
     async def stop(self) -> None:
-        """Serve no longer; viewers are told."""
+        """Stop serving, and disconnect the viewers."""
         await self._server.close()
 
 

@@ -1,4 +1,4 @@
-"""What interfaces there are and what can be chosen of each, as rows of tables: for ``botyard interfaces`` and the reference."""
+"""Tables of interfaces and their options, for ``botyard interfaces`` and the reference."""
 
 from __future__ import annotations
 

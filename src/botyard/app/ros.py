@@ -1,4 +1,4 @@
-"""The ROS interfaces of a run: which are on, and switching them while the simulator runs."""
+"""`RosInterfaces`: the ROS interfaces of a run, which can be turned on and off while the simulator runs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RosInterfaces:
     def ros1_switch(self, interface: Interface) -> Switch:
         """ROS 1."""
         about = f"ROS 1 (TCPROS), master {self._master_name()}"
-        return Switch(about, False, self.begin_ros1, self.stop_ros1, self._masterless)
+        return Switch(about, False, self.begin_ros1, self.stop_ros1, self._master_problem)
 
     def master_switch(self, interface: Interface) -> Switch:
         """A master of our own."""
@@ -126,13 +126,13 @@ class RosInterfaces:
         port = (self._o.ros_master or os.environ.get("ROS_MASTER_URI") or "").rstrip("/").rpartition(":")[2]
         return int(port) if port.isdigit() else MASTER_PORT
 
-    def _masterless(self) -> str:
+    def _master_problem(self) -> str:
         if self._ros1 is None or self._ros1.is_registered:
             return ""
         return f"There is no ROS master at {self._ros1.master_uri}."
 
     async def start_master(self) -> None:
-        """Be the master ourselves; ROS 1 is switched on with it.
+        """Start an embedded ROS master, and ROS 1 with it.
 
         Raises
         ------
@@ -151,7 +151,7 @@ class RosInterfaces:
             raise
 
     async def stop_master(self) -> None:
-        """Be it no longer; ROS 1 looks for another one."""
+        """Stop the embedded master; ROS 1 connects to another one."""
         was_on = self._ros1 is not None
         await self.stop_ros1()
         self._is_master = False
@@ -159,15 +159,15 @@ class RosInterfaces:
             await self.start_ros1()
 
     async def begin_ros1(self) -> None:
-        """Connect to the master that was named; if AMBF's objects alone ask for ROS, to any that is there, or be it."""
+        """Connect to the named master; if only AMBF needs ROS, to an existing one, or start an embedded one."""
         if self._o.ambf is None or self._o.ros1 or self._o.ros_master is not None or self._ros1_was_on:
             await self.start_ros1()
         else:
-            await self.connect_or_be_master()
+            await self.connect_or_start_master()
         self._ros1_was_on = True
 
     async def start_ros1(self) -> None:
-        """Connect to the master, or be it.
+        """Connect to the master, or start the embedded one.
 
         Raises
         ------
@@ -207,8 +207,8 @@ class RosInterfaces:
         self._join(ros)
         self._yard.interfaces["ros1"].on = True
 
-    async def connect_or_be_master(self) -> None:
-        """Connect to the master, or be it if there is none.
+    async def connect_or_start_master(self) -> None:
+        """Connect to the master, or start an embedded one if there is none.
 
         Raises
         ------
@@ -227,13 +227,13 @@ class RosInterfaces:
 
     def _killed(self) -> None:
         """``rosnode kill``, or another node took our name: the interface goes, the simulator and a master of our own stay."""
-        self._later(self._leave_ros1())
+        self._start_task(self._leave_ros1())
 
-    def _later(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, Any]) -> None:
         self._yard.hub.background.start(work, "ROS")
 
     def _join(self, transport: Transport) -> None:
-        """Offer the robots there, and AMBF's objects if they are wanted."""
+        """Offer the robots, and AMBF's objects if enabled, on a transport."""
         self.graph().add(transport)
         if self._o.ambf is not None:
             self._objects().add(transport)
@@ -278,7 +278,7 @@ class RosInterfaces:
         log.info("AMBF %s without ROS: port %d (botyard.clients.ambf)", o.ambf, pump.address[1])
 
     async def stop_link(self) -> None:
-        """Offer them there no longer."""
+        """Stop offering AMBF's objects to clients without ROS."""
         found, self._link = self._link, None
         if found is not None:
             link, pump = found
@@ -287,7 +287,7 @@ class RosInterfaces:
             await pump.stop()
 
     async def _leave(self, transport: Ros1 | Ros2 | Ros2Zenoh | None) -> None:
-        """Offer nothing there any more, and close it."""
+        """Withdraw everything from a transport, and close it."""
         if transport is None:
             return
         if self._graph is not None:
@@ -297,13 +297,13 @@ class RosInterfaces:
         await transport.close()
 
     async def _leave_ros1(self) -> None:
-        """Leave the master; one of our own stays, as others may need it."""
+        """Disconnect from the master; an embedded one keeps running, since others may need it."""
         ros, self._ros1 = self._ros1, None
         await self._leave(ros)
         self._yard.interfaces["ros1"].on = False
 
     async def stop_ros1(self) -> None:
-        """Leave the master, and be it no longer."""
+        """Disconnect from the master, and stop an embedded one."""
         await self._leave_ros1()
         if self._master is not None:
             self._master.close()
@@ -361,7 +361,7 @@ class RosInterfaces:
         await self._leave(ros)
 
     async def close(self) -> None:
-        """Leave all."""
+        """Stop all ROS interfaces."""
         await self.stop_link()
         if self._ambf is not None:
             self._ambf.close()
@@ -374,7 +374,7 @@ class RosInterfaces:
 
 
 async def embedded_master(name: str, bound: str) -> Ros1Master:
-    """A master of our own, serving.
+    """Start an embedded master.
 
     Parameters
     ----------

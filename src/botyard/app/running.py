@@ -1,4 +1,4 @@
-"""A simulator that runs for a program: in a thread of its own, or in the program's event loop."""
+"""Handles of a served simulator: `Running` in a thread of its own, `AsyncRunning` in the program's event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
 from botyard import arguments
-from botyard.app.assembly import add_robots, assemble, open_doors
+from botyard.app.assembly import add_robots, assemble, open_interfaces
 from botyard.app.compose import Parts
 from botyard.app.keywords import python_words
 from botyard.app.options import RunOptions
@@ -29,12 +29,12 @@ from botyard.sim.simulation import Simulation
 
 T = TypeVar("T")
 
-LOOK: Final = 1.0
-"""Waiting without end looks up so often, s: on some systems Ctrl-C does not wake who waits."""
+WAKE_INTERVAL_S: Final = 1.0
+"""Time-out of each wait in an endless wait, s: on some systems Ctrl-C does not interrupt a wait."""
 
 
 class Address(NamedTuple):
-    """Where something listens."""
+    """Address of a listening socket."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class Opened:
     run: Run
 
     def address(self, interface: str) -> Address | None:
-        """Where an interface listens; None: it is off, or listens nowhere."""
+        """Address of an interface; None if it is off, or has no port of its own."""
         found = self.parts.yard.interfaces.get(interface)
         address = found.address() if found is not None and found.on else None
         return None if address is None else Address(*address)
@@ -59,7 +59,7 @@ _serving: Final = threading.Lock()
 
 
 @contextlib.contextmanager
-def _alone(sim: Simulation) -> Iterator[None]:
+def _serving_once(sim: Simulation) -> Iterator[None]:
     """Nobody else serves this simulation: two threads that step one world would ruin it."""
     with _serving:
         if id(sim) in _served:
@@ -80,7 +80,7 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
     """Put a simulator together and open its ports, in the running event loop; all is closed when this is left."""
     place = World(scene=sim.scene, settings=Settings(step=sim.dt))
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(_alone(sim))
+        stack.enter_context(_serving_once(sim))
         parts = assemble(sim, place, o, None)
         stack.push_async_callback(parts.ended)
         try:
@@ -89,71 +89,71 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
                     stack.callback(parts.yard.desk.packet_log.close)
                 parts.yard.adopt()
                 add_robots(parts.yard, place, o, o.robots)
-                run = await open_doors(stack, parts, o, {})
+                run = await open_interfaces(stack, parts, o, {})
             yield Opened(parts, run)
         finally:
             parts.close()
             await asyncio.sleep(0)  # let the last bytes go
 
 
-class Offers:
-    """What a running simulator says of itself."""
+class RunningInfo:
+    """Addresses and state of a running simulator."""
 
     _now: Opened | None
 
     @property
-    def _there(self) -> Opened:
+    def _opened(self) -> Opened:
         if self._now is None:
             raise NotNowError("the simulator has ended")
         return self._now
 
     @property
     def control(self) -> Control:
-        """The one door to the simulator, for its own thread; from another one use `do`."""
-        control: Control = self._there.parts.control
+        """The control surface, for the simulator's own thread; use `do` from other threads."""
+        control: Control = self._opened.parts.control
         return control
 
     @property
     def ports(self) -> dict[str, Address]:
-        """Where Pioneer clients find each robot, by its name."""
-        servers = dict(self._there.parts.yard.servers)
+        """Addresses of the robots for Pioneer clients, by name."""
+        servers = dict(self._opened.parts.yard.servers)
         return {name: Address(*s.address) for name, s in servers.items() if s.is_open}
 
     @property
     def factories(self) -> list[Address]:
-        """Where each robot factory listens, in the order in which they were given."""
-        return [Address(*s.address) for s in self._there.parts.yard.factories]
+        """Addresses of the robot factories, in the order in which they were given."""
+        return [Address(*s.address) for s in self._opened.parts.yard.factories]
 
     @property
     def page(self) -> str | None:
         """Address of the page, with its token; None: there is none."""
-        now = self._there
+        now = self._opened
         return now.run.page().url if now.address("page") is not None else None
 
     @property
     def metrics(self) -> Address | None:
-        """Where ``/metrics`` and ``/healthz`` are answered, with `metrics_port`; the page answers them, too."""
-        return self._there.address("metrics")
+        """Address of ``/metrics`` and ``/healthz``, with `metrics_port`; the page also answers them."""
+        return self._opened.address("metrics")
 
     @property
     def ambf(self) -> Address | None:
-        """Where AMBF's objects are offered without ROS."""
-        return self._there.address("ambf")
+        """Address of AMBF's objects for clients without ROS."""
+        return self._opened.address("ambf")
 
     @property
     def interfaces(self) -> dict[str, Address]:
-        """Where interfaces listen that are on and have one port, by their names."""
-        now = self._there
+        """Addresses of the interfaces that are on and have one port, by name."""
+        now = self._opened
         found = {name: now.address(name) for name in tuple(now.parts.yard.interfaces)}
         return {name: address for name, address in found.items() if address is not None}
 
     @property
     def is_paused(self) -> bool:
-        """Whether time stands still."""
-        return bool(self._there.parts.hub.is_paused)
+        """Whether the simulation is paused."""
+        return bool(self._opened.parts.hub.is_paused)
 
 
-class Running(Offers):
+class Running(RunningInfo):
     """A simulator that runs in a thread of its own. All methods may be called from any other thread.
 
     The world belongs to that thread: `call` and `do` are the ways to it while it runs. Reading a number or two (`sim.time`,
@@ -213,7 +213,7 @@ class Running(Offers):
     # -- life
 
     def start(self) -> None:
-        """Begin, and wait until all ports are open; what keeps them from that is raised."""
+        """Start, and wait until all ports are open; an error is raised."""
         self._thread.start()
         atexit.register(self.end)
         try:
@@ -275,7 +275,7 @@ class Running(Offers):
         if timeout is not None:
             self._ended.wait(arguments.number(timeout, "timeout", low=0.0, unit="s"))
         else:
-            while not self._ended.wait(LOOK):
+            while not self._ended.wait(WAKE_INTERVAL_S):
                 pass
         if self._ended.is_set():
             self._thread.join()
@@ -292,7 +292,7 @@ class Running(Offers):
         """Whether it goes on."""
         return not self._ended.is_set()
 
-    # -- what is done to it
+    # -- calls and operations
 
     def call(self, f: Callable[..., T], /, *args: Any, **keywords: Any) -> T:
         """Call something in the simulator's thread, between two steps, and return what it returns; what it raises is raised.
@@ -331,9 +331,9 @@ class Running(Offers):
                 self._waiting.discard(future)
 
     def do(self, operation: Operation[Any]) -> Any:
-        """Do an operation of `botyard.control` in the user's name, and return what it answers, when that is there.
+        """Carry out an operation of `botyard.control` as the user, wait for its result, and return it.
 
-        Robots that are added have their ports then.
+        Ports of added robots are open then.
 
         Raises
         ------
@@ -362,39 +362,39 @@ class Running(Offers):
                 resolve(future, error=error)
                 return
             if isinstance(result, Future):
-                result.add_done_callback(lambda done: _hand_on(done, future))
+                result.add_done_callback(lambda done: _forward_result(done, future))
             else:
-                _conclude(result, future)
+                _resolve_with_ports(result, future)
 
         return self._result(future, act)
 
     def pause(self) -> None:
-        """Let time stand still; what is placed meanwhile takes effect."""
+        """Pause the simulation; placements still take effect."""
         self.do(Pause())
 
     def resume(self) -> None:
-        """Let time go on."""
+        """Resume the simulation."""
         self.do(Resume())
 
     def step(self, steps: int = 1) -> None:
-        """Let time stand still, and make so many steps now; returns when they are made."""
+        """Pause, and make a number of steps now; returns when they are made."""
         self.pause()
         for some in _portions(steps):
             self.do(StepNow(steps=some))
 
 
-def _hand_on(done: Future[Any], future: Future[Any]) -> None:
-    """Give the result of a future to another one."""
+def _forward_result(done: Future[Any], future: Future[Any]) -> None:
+    """Copy the result of a future to another one."""
     if done.cancelled():
         resolve(future, error=concurrent.futures.CancelledError())
     elif (error := done.exception()) is not None:
         resolve(future, error=error)
     else:
-        _conclude(done.result(), future)
+        _resolve_with_ports(done.result(), future)
 
 
-def _conclude(result: Any, future: Future[Any]) -> None:
-    """Give a result to a future; robots that were added are waited for until their ports are open."""
+def _resolve_with_ports(result: Any, future: Future[Any]) -> None:
+    """Resolve a future; for added robots, when their ports are open."""
     if isinstance(result, AddedRobots):
         result.served.add_done_callback(
             lambda served: resolve(future, result, None if served.cancelled() else served.exception())
@@ -404,13 +404,13 @@ def _conclude(result: Any, future: Future[Any]) -> None:
 
 
 def _portions(steps: object) -> list[int]:
-    """So many steps, in numbers that one operation may make."""
+    """Split a number of steps into numbers that one operation may make."""
     left = arguments.whole(steps, "steps", low=1, high=MAX_STEPS)
     whole, rest = divmod(left, MAX_STEPS_AT_ONCE)
     return [MAX_STEPS_AT_ONCE] * whole + ([rest] if rest else [])
 
 
-class AsyncRunning(Offers):
+class AsyncRunning(RunningInfo):
     """A simulator that runs in the event loop of the program. Between two `await` no step is made: the world may be read and changed.
 
     Attributes
@@ -437,7 +437,7 @@ class AsyncRunning(Offers):
 
     def stop(self) -> None:
         """End the simulator soon; leaving the ``async with`` closes everything."""
-        self._there.parts.hub.stop()
+        self._opened.parts.hub.stop()
 
     async def wait(self, timeout: float | None = None) -> int | None:
         """Wait until the simulator ends; its exit status, or None: it runs on after `timeout` (s). Its error is raised."""
@@ -462,9 +462,9 @@ class AsyncRunning(Offers):
         return not self._task.done()
 
     async def do(self, operation: Operation[Any]) -> Any:
-        """Do an operation of `botyard.control` in the user's name, and return what it answers, when that is there.
+        """Carry out an operation of `botyard.control` as the user, wait for its result, and return it.
 
-        Robots that are added have their ports then.
+        Ports of added robots are open then.
 
         Raises
         ------
@@ -479,15 +479,15 @@ class AsyncRunning(Offers):
         return answer
 
     async def pause(self) -> None:
-        """Let time stand still; what is placed meanwhile takes effect."""
+        """Pause the simulation; placements still take effect."""
         await self.do(Pause())
 
     async def resume(self) -> None:
-        """Let time go on."""
+        """Resume the simulation."""
         await self.do(Resume())
 
     async def step(self, steps: int = 1) -> None:
-        """Let time stand still, and make so many steps now; returns when they are made."""
+        """Pause, and make a number of steps now; returns when they are made."""
         await self.pause()
         for some in _portions(steps):
             await self.do(StepNow(steps=some))

@@ -1,4 +1,4 @@
-"""What serves the interfaces of a run, and what of the run that needs."""
+"""`Run`: what the interfaces of a run share; and services that start and stop some of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger("botyard.interfaces")
 
 
 class Run:
-    """A run, as what serves its interfaces sees it.
+    """What the interfaces of a run share.
 
     Parameters
     ----------
@@ -58,22 +58,22 @@ class Run:
         return Page(self.parts, self.o, self._kept)
 
     def page(self) -> Page:
-        """The page, made when it is first wanted."""
+        """The page, created on first use."""
         return self._page
 
     @property
     def has_page(self) -> bool:
-        """Whether it was."""
+        """Whether the page has been created."""
         return "_page" in self.__dict__
 
     def take_ports(self) -> Mapping[RobotPortServer, int]:
-        """The ports of before, once."""
+        """Take the ports from before a restart; later calls return none."""
         ports, self._ports = self._ports, {}
         return ports
 
 
-class Carried:
-    """An interface that a pump carries while it is on.
+class PumpService:
+    """Service of an interface that a pump carries while it is on.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Carried:
         log.info("%s: port %d of %s", self.interface.about, pump.address[1], pump.address[0])
 
     async def stop(self) -> None:
-        """Serve nobody any more."""
+        """Close the port, and disconnect the clients."""
         pump, self.pump = self.pump, None
         if pump is not None:
             await pump.stop()
@@ -126,8 +126,8 @@ class Carried:
         return Switch(self.interface.about, False, self.start, self.stop, self.interface.lacks, lambda: self.address)
 
 
-class Announced:
-    """The robots by multicast DNS, as they are when it is started."""
+class MdnsService:
+    """Service that announces the robots by multicast DNS, as they are when it is started."""
 
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
@@ -141,13 +141,13 @@ class Announced:
         await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in self._yard.servers.values())
 
     async def stop(self) -> None:
-        """Say that they are gone."""
+        """Withdraw the announcements."""
         announcement, self._announcement = self._announcement, None
         if announcement is not None:
             await announcement.end()
 
 
-class Figures:
+class MetricsService:
     """``/metrics`` on a port of its own."""
 
     def __init__(self, yard: Yard, o: RunOptions) -> None:
@@ -164,10 +164,10 @@ class Figures:
         logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", *self.address)
 
     async def stop(self) -> None:
-        """Answer no longer."""
+        """Close the port."""
         server, self._server, self.address = self._server, None, None
         if server is not None:
             await server.close()
 
 
-__all__ = ["Announced", "Carried", "Figures", "Run"]
+__all__ = ["MdnsService", "MetricsService", "PumpService", "Run"]

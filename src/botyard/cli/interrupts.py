@@ -5,7 +5,7 @@ Imports next to nothing, because it is there before everything else. The program
 * Until a command begins, the process ends at once: there is nothing to tidy up.
 * A command gets `Interrupted` raised in the main thread, or, in an event loop (`run_loop`), the loop's task is cancelled. Whatever comes
   of that, an error on the way out, or an end that looks like a good one, `main` says that it was an interruption. Whoever swallows
-  it, or sits in C code that does not come back, has `GRACE` seconds: then a thread ends the process.
+  it, or sits in C code that does not come back, has `SHUTDOWN_GRACE_S` seconds: then a thread ends the process.
 * A simulator that is ready ends in its own way (`ready`), for good: later signals ask for the same again.
 
 Signals wake a thread through a pipe, so that this holds while the main thread is in C code, too.
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 STATUS: Final = 130
 """Exit status after Ctrl-C, as shells have it."""
-GRACE: Final = 3.0
-"""A command that was interrupted has so long to tidy up, s."""
-REPEAT: Final = 0.5
-"""A second Ctrl-C ends at once; what comes within this time, s, is the first one again (a terminal and a supervisor both send it)."""
+SHUTDOWN_GRACE_S: Final = 3.0
+"""Grace period for an interrupted command to clean up, s."""
+REPEAT_WINDOW_S: Final = 0.5
+"""Signals within this time, s, count as the first one (a terminal and a supervisor both send it); a later one ends the process at once."""
 LINE: Final = "botyard: interrupted\n"
 
 
@@ -43,7 +43,7 @@ class _Interrupts:
 
     def __init__(self) -> None:
         self.has_begun = False
-        self.is_settled = False
+        self.is_final = False
         """Signals do what they do for good: the simulator is ready, or another part has taken them over."""
         self.raises = False
         """`Interrupted` is raised in the main thread, once."""
@@ -54,18 +54,18 @@ class _Interrupts:
         self.status, self.line = STATUS, LINE
         """With what to end after it."""
         self._lock = threading.RLock()
-        self._said = threading.Lock()
+        self._print_once = threading.Lock()
 
     def on_signal(self, number: int, _frame: FrameType | None = None) -> None:
         """Python's handler, in the main thread."""
         self.note(number)
-        if self.raises and not self.is_settled:
+        if self.raises and not self.is_final:
             self.raises = False
             raise Interrupted
 
     def note(self, number: int) -> None:
         """A signal has come; called twice for each, in the main thread and in the one that watches."""
-        if self.is_settled:
+        if self.is_final:
             self.action()
             return
         now = time.monotonic()
@@ -77,7 +77,7 @@ class _Interrupts:
                     self.status, self.line = 0, ""
         if is_first:
             self.action()
-        elif self.since is not None and now - self.since > REPEAT:
+        elif self.since is not None and now - self.since > REPEAT_WINDOW_S:
             self.end()
 
     def end(self) -> None:
@@ -87,7 +87,7 @@ class _Interrupts:
 
     def say(self) -> None:
         """Write the line, once."""
-        if not self._said.acquire(blocking=False):
+        if not self._print_once.acquire(blocking=False):
             return
         with contextlib.suppress(OSError, ValueError, AttributeError):
             text = "\r\x1b[K\x1b[?25h" if sys.stderr.isatty() else ""  # a line of progress goes, the cursor comes back
@@ -117,7 +117,11 @@ def _watch(read: int) -> None:
     if hasattr(signal, "pthread_sigmask"):  # the main thread is to get them: only there they end what waits
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     while True:
-        left = None if _state.since is None or _state.is_settled else max(0.0, _state.since + GRACE - time.monotonic())
+        left = (
+            None
+            if _state.since is None or _state.is_final
+            else max(0.0, _state.since + SHUTDOWN_GRACE_S - time.monotonic())
+        )
         if not select.select([read], [], [], left)[0]:
             _state.end()
         for number in os.read(read, 64):
@@ -136,10 +140,10 @@ def command() -> None:
             before(found)
 
     sys.unraisablehook = unraisable
-    _state.action, _state.raises = _nothing, True
+    _state.action, _state.raises = _no_action, True
 
 
-def _nothing() -> None:
+def _no_action() -> None:
     """What is done besides raising."""
 
 
@@ -151,7 +155,7 @@ def terminate_too() -> None:
 
 def hand_over() -> None:
     """Another part takes signals over for good, by handlers of its own."""
-    _state.action, _state.is_settled = _nothing, True
+    _state.action, _state.is_final = _no_action, True
 
 
 def is_own_program() -> bool:
@@ -178,7 +182,7 @@ def during(action: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        if not _state.is_settled:
+        if not _state.is_final:
             _state.action, _state.raises = before, raises and _state.since is None
         if old is not None:
             signal.signal(signal.SIGINT, old)
@@ -221,7 +225,7 @@ def check() -> None:
     Interrupted
         It was.
     """
-    if was_interrupted() and not _state.is_settled:
+    if was_interrupted() and not _state.is_final:
         raise Interrupted
 
 
@@ -238,7 +242,7 @@ def ready(stop: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
     check()
     _state.action = lambda: _soon(loop, stop)
-    _state.is_settled = _state.has_begun
+    _state.is_final = _state.has_begun
     if not _state.has_begun and threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: _state.action())
@@ -247,7 +251,7 @@ def ready(stop: Callable[[], object]) -> None:
 def leave(status: int) -> NoReturn:
     """End the program with a status; signals have nothing to interrupt any more."""
     if _state.has_begun:
-        if was_interrupted() and not _state.is_settled:
+        if was_interrupted() and not _state.is_final:
             leave_interrupted()
         _ignore()
     sys.exit(status)

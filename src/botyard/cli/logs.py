@@ -25,17 +25,17 @@ from botyard.errors import CommandLineError
 from botyard.names import escaped
 from botyard.safefile import is_device, is_replaceable_own, open_own
 
-KEPT: Final = 5
-"""Old log files that are kept: ``FILE-1``, the newest, to ``FILE-5``."""
+KEPT_FILES: Final = 5
+"""Number of old log files: ``FILE-1``, the newest, to ``FILE-5``."""
 WAITING: Final = 10_000
-"""Lines that wait to be written; further ones are lost."""
-PATIENCE: Final = 2.0
-"""At the end lines are waited for so long, s."""
+"""Length of the queue of lines to write; further lines are dropped."""
+CLOSE_TIMEOUT_S: Final = 2.0
+"""Time-out of writing the queue on closing, s."""
 FORMATS: Final = ("plain", "html", "json")
 
 
 INDENT: Final = "    "
-"""In front of the lines of a trace: what is not indented is a line of its own."""
+"""Indentation of the lines of a traceback; lines without it are log lines."""
 
 
 class _Plain(logging.Formatter):
@@ -116,7 +116,7 @@ class _File(logging.handlers.RotatingFileHandler):
 
 
 class Logs(logging.Handler):
-    """Takes lines from the simulator and has a thread write them.
+    """Logging handler with a bounded queue; a thread writes the lines.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Logs(logging.Handler):
         self._queue: queue.Queue[logging.LogRecord | Callable[[], None] | None] = queue.Queue(WAITING)
         self.lost = 0
         """Lines that were not written so far."""
-        self._said = 0
+        self._reported = 0
         target.handleError = self._failed  # type: ignore[method-assign]
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
@@ -158,10 +158,10 @@ class Logs(logging.Handler):
             return
         done = threading.Event()
         try:
-            self._queue.put(done.set, timeout=PATIENCE)
+            self._queue.put(done.set, timeout=CLOSE_TIMEOUT_S)
         except queue.Full:
             return
-        done.wait(PATIENCE)
+        done.wait(CLOSE_TIMEOUT_S)
 
     def close(self) -> None:
         """Write what waits, and end."""
@@ -172,7 +172,7 @@ class Logs(logging.Handler):
                 self._queue.put_nowait(None)
             except queue.Full:
                 return  # it is stuck; the thread ends with the program
-            self._thread.join(PATIENCE)
+            self._thread.join(CLOSE_TIMEOUT_S)
             if not self._thread.is_alive():
                 with contextlib.suppress(OSError):  # what it still holds cannot be written
                     self._target.close()
@@ -182,21 +182,21 @@ class Logs(logging.Handler):
         while (item := self._queue.get()) is not None:
             try:
                 if isinstance(item, logging.LogRecord):
-                    self._tell_of_losses(item)
+                    self._report_losses(item)
                     self._target.handle(item)
                 else:
                     item()
             except Exception:  # whatever a disk does must not end the thread
                 self.lost += 1
 
-    def _tell_of_losses(self, record: logging.LogRecord) -> None:
-        if self.lost == self._said:
+    def _report_losses(self, record: logging.LogRecord) -> None:
+        if self.lost == self._reported:
             return
         before = self.lost
-        text = f"{before - self._said} lines of the log were lost: they could not be written"
+        text = f"{before - self._reported} lines of the log were lost: they could not be written"
         self._target.handle(logging.LogRecord(record.name, logging.WARNING, "", 0, text, None, None))
         if self.lost == before:
-            self._said = before
+            self._reported = before
 
     def _failed(self, record: logging.LogRecord) -> None:
         """The target could not write a line."""
@@ -235,7 +235,7 @@ def set_up_logging(
         handler = logging.StreamHandler(sys.stderr)
     else:
         try:
-            handler = _File(file, maxBytes=max_size, backupCount=KEPT, encoding="utf-8")
+            handler = _File(file, maxBytes=max_size, backupCount=KEPT_FILES, encoding="utf-8")
         except OSError as error:
             raise CommandLineError(f"--log-file: cannot write {file}: {error.strerror}") from None
         stamp = "%Y-%m-%d %H:%M:%S"
@@ -253,4 +253,4 @@ def set_up_logging(
     return logs
 
 
-__all__ = ["FORMATS", "KEPT", "Logs", "set_up_logging"]
+__all__ = ["FORMATS", "KEPT_FILES", "Logs", "set_up_logging"]

@@ -23,7 +23,7 @@ from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 @click.option("--session", type=int, help="Only this session.")
 def command(file: str, robot: str | None, session: int | None) -> int:
     """Print a recording of --record-packets: time, session, direction, packet, and its bytes."""
-    talks: defaultdict[int, _Talk] = defaultdict(_Talk)
+    talks: defaultdict[int, _SessionReader] = defaultdict(_SessionReader)
     try:
         lines = read_bytes(file, Meter(Budget(), file, FormatError), FormatError).decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -47,8 +47,8 @@ def command(file: str, robot: str | None, session: int | None) -> int:
     return 0
 
 
-class _Talk:
-    """One session, as far as it was read: a client's numbers 0, 1 and 2 mean one thing in the handshake and another behind it."""
+class _SessionReader:
+    """Decoder of one session: packet ids 0, 1 and 2 of a client have another meaning in the handshake than after it."""
 
     def __init__(self) -> None:
         self._parsers = {True: Parser(), False: Parser()}

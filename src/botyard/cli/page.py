@@ -1,4 +1,4 @@
-"""The page of ``botyard run``: opens it, and answers its start dialog."""
+"""Opens the page of ``botyard run``, and carries out its start dialog."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def _closed(opened: window.Window, hub: Hub) -> None:
 
 
 class _Starter:
-    """Does what the start dialog's answer says."""
+    """Carries out the answer of the start dialog."""
 
     def __init__(self, desk: PageDesk, yard: Yard, ready: Callable[[], str]) -> None:
         self._desk = desk

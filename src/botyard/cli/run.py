@@ -152,7 +152,7 @@ def _is_supervised(o: RunOptions) -> bool:
 
 
 def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | None:
-    """What is known of the simulator that has died."""
+    """Read the state of the simulator that has crashed."""
     if o.state_file is None or not o.restarting_after_crash:
         return None
     from botyard.servers.statefile import read_state
@@ -161,7 +161,7 @@ def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | 
 
 
 def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callable[[str], None]) -> World:
-    """The world with the map that was in place at last."""
+    """The world, with the map that was loaded last before the crash."""
     from botyard.formats.registry import load_world
     from botyard.model.scene import Scene
 
@@ -262,7 +262,7 @@ def _descriptions(o: RunOptions, names: set[str], remark: Callable[[str], None])
 
 
 def _raise_file_limit() -> None:
-    """As many open files as the system lets this process have: each client takes one, each port another."""
+    """Raise the limit of open files to its maximum: each client and each port takes one."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -320,7 +320,7 @@ async def _serve(
     """Open the ports, say "ready", run until told to end."""
     import asyncio
 
-    from botyard.app.assembly import about, add_robots, assemble, open_doors
+    from botyard.app.assembly import about, add_robots, assemble, open_interfaces
     from botyard.servers.throttledlog import watch_over
 
     log = logging.getLogger("botyard")
@@ -342,7 +342,7 @@ async def _serve(
             if yard.desk.packet_log is not None:
                 stack.callback(yard.desk.packet_log.close)
             page, kept = None, saved.page if saved is not None else ()
-            doors = await open_doors(stack, parts, o, ports, kept)
+            doors = await open_interfaces(stack, parts, o, ports, kept)
             if o.joystick is not None:
                 _plug_joystick(stack, hub, o.joystick)
             if not o.no_gui:

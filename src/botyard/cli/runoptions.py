@@ -1,4 +1,4 @@
-"""The options of ``botyard run`` as click has them; what they are stands in `botyard.app.options`."""
+"""The options of ``botyard run`` as click parameters, generated from `botyard.app.options`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def take_config(context: click.Context, _parameter: click.Parameter, path: str |
 
 
 def _parameter(option: Option) -> Callable[[Any], Any]:
-    """What click is told of an option."""
+    """Make the click parameter of an option."""
     if not option.flags:
         return click.argument(option.name, required=False, metavar=option.metavar)
     more: dict[str, Any] = {"help": option.help or None, "hidden": option.hidden}
@@ -92,7 +92,7 @@ def _type(kind: Kind) -> click.ParamType[Any]:
 
 
 NO_EFFECT: Final = ("no-menu", "no-messages", "echo-stage-worldfile")
-"""Options of AMRISim for what is not there."""
+"""Options of AMRISim that have no effect here."""
 
 PARAMETERS: Final[tuple[Callable[[Any], Any], ...]] = (
     *map(_parameter, OPTIONS.values()),
@@ -110,7 +110,7 @@ PARAMETERS: Final[tuple[Callable[[Any], Any], ...]] = (
         for name in NO_EFFECT
     ),
 )
-"""In the order of the help text."""
+"""All click parameters, in the order of the help text."""
 
 
 GROUPS: Final = tuple(

@@ -17,12 +17,12 @@ import click
 if TYPE_CHECKING:
     from botyard.native.cache import Cache
 
-WARM = "complete"
-"""Empty file in the cache that says that all kernels are there."""
-OURS = re.compile(r"[0-9a-f]{16}(-[0-9.a-z]+)?")
-"""How folders of compiled kernels are called."""
-OLD_AFTER = 30 * 24 * 3600.0
-"""Compiled kernels of other versions are deleted when they have not been used for so long, s."""
+WARM_MARKER = "complete"
+"""Marker file in the cache: all kernels are compiled."""
+CACHE_FOLDER = re.compile(r"[0-9a-f]{16}(-[0-9.a-z]+)?")
+"""Names of folders of compiled kernels."""
+CACHE_MAX_AGE_S = 30 * 24 * 3600.0
+"""Compiled kernels of other versions are deleted when they were not used for this long, s."""
 
 
 def warm_up_with_progress(*, masses: bool) -> float:
@@ -62,7 +62,7 @@ def _start_helper() -> subprocess.Popen[bytes] | None:
     here after all. It writes a line when it begins to compile, and ends with this process.
     """
     cache = _cache()
-    if not cache.is_used or (cache.folder / WARM).exists() or (os.cpu_count() or 1) < 2:
+    if not cache.is_used or (cache.folder / WARM_MARKER).exists() or (os.cpu_count() or 1) < 2:
         return None
     try:
         return subprocess.Popen(
@@ -89,7 +89,7 @@ def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
 
 
 def _help() -> None:
-    """What the helper does."""
+    """Entry point of the helper process."""
     from botyard.compiling import watch
     from botyard.sim.warmup import warm_up_sensors_and_maps
 
@@ -103,7 +103,7 @@ def _mark_warm() -> None:
     cache = _cache()
     if cache.is_used:
         with contextlib.suppress(OSError):
-            (cache.folder / WARM).touch()
+            (cache.folder / WARM_MARKER).touch()
 
 
 def _cache() -> Cache:
@@ -119,9 +119,9 @@ def remove_old_caches() -> None:
     if not kept.is_absolute():  # the user has no home folder
         return
     for folder in kept.parent.glob("*"):
-        if folder != kept and folder.is_dir() and OURS.fullmatch(folder.name):
+        if folder != kept and folder.is_dir() and CACHE_FOLDER.fullmatch(folder.name):
             newest = max((f.stat().st_atime for f in folder.rglob("*.nb*")), default=0.0)
-            if time.time() - newest > OLD_AFTER:
+            if time.time() - newest > CACHE_MAX_AGE_S:
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""For tests of programs that build on botyard: a null modem with a fake clock, what clients send, and what they rely on."""
+"""Conformance kit for tests of programs that build on botyard: null modem with a fake clock, protocol packets, and checks."""
 
 from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.servers.nullmodem import Line, NullModem

@@ -1,4 +1,4 @@
-"""Checks that a model or a session gives clients what they rely on (pioneer-protocol §15); each returns what is wrong, in words.
+"""Conformance checks of robot models and sessions for Pioneer clients (pioneer-protocol §15); each returns a list of problems.
 
 from botyard.testing import check_robot_model
 assert check_robot_model(load_robot("mine.toml")) == []
@@ -19,7 +19,7 @@ from botyard.sim.simulation import Simulation
 
 
 class Passed(NamedTuple):
-    """A packet that passed: when (s), from the client or to it, and what."""
+    """A captured packet: time (s), direction, and the packet."""
 
     time: float
     from_client: bool
@@ -30,17 +30,17 @@ MAX_LENGTH = 198
 MAX_GAP = 1.0
 """Longest time without a report, s."""
 MAX_UNITS = 0x1000
-"""A client takes greater changes of a position counter for a wrap."""
-ANSWER_WITHIN = 1.0
+"""Change of a position counter, units, that a client takes for a wrap."""
+ANSWER_TIMEOUT_S = 1.0
 """Longest wait for an answer, s."""
-SETTLED = 0.35
-"""A command shows in reports after so long, s."""
+SETTLE_TIME_S = 0.35
+"""Time after which a command must show in reports, s."""
 SIMSTAT_BYTES = 56
 """Length of a SIMSTAT's data (pioneer-protocol §8)."""
 
 
 def check_session(passed: Iterable[Passed]) -> list[str]:
-    """What of the checklist a session breaks.
+    """Check a session against the checklist.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
             step = max(abs((a - b + 0x8000) % 0x10000 - 0x8000) for a, b in ((sip.x, last.x), (sip.y, last.y)))
             if step >= MAX_UNITS:
                 problems.append(f"position jumps by {step} units at {e.time:.2f} s")
-        if enabled is not None and e.time - enabled[0] > SETTLED and bool(sip.flags & 1) != enabled[1]:
+        if enabled is not None and e.time - enabled[0] > SETTLE_TIME_S and bool(sip.flags & 1) != enabled[1]:
             problems.append(f"motors bit does not follow ENABLE at {e.time:.2f} s")
             enabled = None
         if sip.flags & 1 << 5:
@@ -115,7 +115,7 @@ def _answered(events: list[Passed]) -> list[str]:
         problems += [
             f"{ask.name} of {t:.2f} s was not answered"
             for t in times
-            if not any(t <= g <= t + ANSWER_WITHIN for g in got)
+            if not any(t <= g <= t + ANSWER_TIMEOUT_S for g in got)
         ]
     problems += [
         f"SIMSTAT with {len(e.packet.data)} bytes of data at {e.time:.2f} s, expected {SIMSTAT_BYTES}"
@@ -142,7 +142,7 @@ def _streamed(events: list[Passed]) -> list[str]:
                 return []
             continue
         is_report = e.packet.id in (P.SIP, P.SIP_MOVING)
-        if is_report and wanted is not None and e.time - wanted > SETTLED and before != P.SIMSTAT:
+        if is_report and wanted is not None and e.time - wanted > SETTLE_TIME_S and before != P.SIMSTAT:
             return [f"SIM_STAT 2 of {wanted:.2f} s: the report at {e.time:.2f} s has no SIMSTAT before it"]
         before = e.packet.id
     return []
@@ -167,7 +167,7 @@ def _scans(answers: list[Passed]) -> list[str]:
 
 
 def check_robot_model(spec: RobotSpec) -> list[str]:
-    """What a client would miss of a robot model: handshake, CONFIGpac, size of reports, sonar and laser counts, motion.
+    """Check a robot model for Pioneer clients: handshake, CONFIGpac, size of reports, sonar and laser counts, motion.
 
     Parameters
     ----------

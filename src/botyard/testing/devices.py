@@ -1,4 +1,4 @@
-"""A check for kinds of devices: that they keep to what robots, files, interfaces and recordings rely on."""
+"""Conformance check of kinds of devices: what robots, files, interfaces and recordings rely on."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from botyard.protocols.ros_messages.types import Types
 
 STEPS: Final = 8
-"""So many steps are made of each run."""
+"""Default number of steps of each run."""
 _NOT_SI: Final = frozenset(
     {"deg", "degree", "degrees", "°", "mm", "cm", "km", "in", "inch", "ft", "ms", "us", "min", "h"}
 )
@@ -51,7 +51,7 @@ _NOT_SI: Final = frozenset(
 def check_device(
     device: Device[Any, Any], spec: DeviceSpec | None = None, scene: Scene | None = None, *, steps: int = STEPS
 ) -> list[str]:
-    """What is wrong with a kind of device.
+    """Check a kind of device; returns a list of problems.
 
     It must be found by its name; its parameters must pass through a robot file, a message and pickle unchanged; readings must have the
     columns that it declares, in SI units, be the same whenever the same state is read, and change nothing; a world with it must be saved

@@ -1,4 +1,4 @@
-"""A check for map formats: what their readers must do with any file."""
+"""Conformance check of map formats: what their readers must do with any file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_map_format(one: Format, examples: Iterable[bytes], *, rounds: int = 60
 
 
 def damaged_copies(data: bytes, draw: random.Random, rounds: int) -> Iterable[bytes]:
-    """Copies with bytes cut, changed, doubled and put in."""
+    """Yield damaged copies: truncated, changed, duplicated and inserted bytes."""
     yield b""
     for _ in range(rounds):
         copy = bytearray(data)

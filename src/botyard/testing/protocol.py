@@ -1,4 +1,4 @@
-"""A check for interfaces of other packages: what their sessions must do with whatever clients send."""
+"""Conformance check of interfaces of other packages: what their sessions must do with any input."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from botyard.sim.simulation import Simulation
 from botyard.testing.formats import damaged_copies
 
 MAX_MEMORY: Final = 1 << 18
-"""What a session may keep of a stream that has no end, bytes."""
-ENDLESS: Final = 1 << 19
-"""Length of that stream, bytes: of one byte again and again …"""
-NOISE: Final = 1 << 15
-"""… and of noise, and of an example."""
+"""Most memory that a session may keep of an endless stream, bytes."""
+STREAM_LENGTH: Final = 1 << 19
+"""Length of a stream of one repeated byte, bytes."""
+NOISE_LENGTH: Final = 1 << 15
+"""Length of a stream of random bytes, and of a repeated example, bytes."""
 MAX_OUTPUT: Final = 1 << 18
-"""What may be answered to a damaged copy of an example, bytes."""
+"""Longest answer to a damaged copy of an example, bytes."""
 MAX_MESSAGES: Final = 10_000
-"""Messages that answer one of a WebSocket."""
+"""Most answers to one WebSocket message."""
 MAX_TIMERS: Final = 2000
-"""A session's timer may end so often in `TIMER_SPAN`."""
+"""Most timers of a session in `TIMER_SPAN`, s."""
 TIMER_SPAN: Final = 10.0
-_DOUBT: Final = 60
+_SHOWN_BYTES: Final = 60
 
 
 @dataclass(slots=True)
@@ -171,10 +171,12 @@ class _Check:
                 answer = world.say(session, [data])
                 self._close(session)
             except Exception as error:
-                problems.append(f"{type(error).__name__} came out of a session: {shown(error, 200)}: {data[:_DOUBT]!r}")
+                problems.append(
+                    f"{type(error).__name__} came out of a session: {shown(error, 200)}: {data[:_SHOWN_BYTES]!r}"
+                )
                 continue
             if len(answer) > MAX_OUTPUT:
-                problems.append(f"{len(data)} bytes are answered by {len(answer)}: {data[:_DOUBT]!r}")
+                problems.append(f"{len(data)} bytes are answered by {len(answer)}: {data[:_SHOWN_BYTES]!r}")
         world.sim.step()
         return problems
 
@@ -196,7 +198,7 @@ class _Check:
             ):
                 if self._told(pieces) != whole:
                     problems.append(
-                        f"cut into {len(pieces)} pieces, the same bytes get another answer: {data[:_DOUBT]!r}"
+                        f"cut into {len(pieces)} pieces, the same bytes get another answer: {data[:_SHOWN_BYTES]!r}"
                     )
                     break
         return problems
@@ -207,10 +209,10 @@ class _Check:
         world = self._world(Level.WATCH)  # what it changes would be kept by the world
         longest = max(self._examples, key=len)
         for what, unit, length in (
-            ("zeros", b"\0", ENDLESS),
-            ("letters", b"a", ENDLESS),
-            ("noise", None, NOISE),
-            ("an example", longest, NOISE),
+            ("zeros", b"\0", STREAM_LENGTH),
+            ("letters", b"a", STREAM_LENGTH),
+            ("noise", None, NOISE_LENGTH),
+            ("an example", longest, NOISE_LENGTH),
         ):
             session = world.client()
             tracemalloc.start()
@@ -276,9 +278,9 @@ class _Check:
             if not session.is_closed:
                 problems.append("a session is not closed after close()")
             if session.data_to_send():
-                problems.append(f"a session that is over answers: {example[:_DOUBT]!r}")
+                problems.append(f"a session that is over answers: {example[:_SHOWN_BYTES]!r}")
             if len(world.entries) > before:
-                problems.append(f"a session that is over changes the world: {example[:_DOUBT]!r}")
+                problems.append(f"a session that is over changes the world: {example[:_SHOWN_BYTES]!r}")
         return problems
 
     def others(self) -> list[str]:
@@ -299,7 +301,7 @@ class _Check:
             if half < len(example):
                 answer += world.say(one, [example[half:]])
             if answer != alone:
-                problems.append(f"another client changes what is answered to {example[:_DOUBT]!r}")
+                problems.append(f"another client changes what is answered to {example[:_SHOWN_BYTES]!r}")
         return problems
 
     def permission(self) -> list[str]:
@@ -312,10 +314,10 @@ class _Check:
                 world.sim.step()
                 sources = {e.source for e in world.entries} - {"engine"}
                 if level is Level.WATCH and world.entries:
-                    problems.append(f"a client that may only look on changes the world: {example[:_DOUBT]!r}")
+                    problems.append(f"a client that may only look on changes the world: {example[:_SHOWN_BYTES]!r}")
                 elif sources - {self._interface.name}:
                     problems.append(
-                        f"the world is changed in the name of {', '.join(sorted(sources))}: {example[:_DOUBT]!r}"
+                        f"the world is changed in the name of {', '.join(sorted(sources))}: {example[:_SHOWN_BYTES]!r}"
                     )
         return problems
 

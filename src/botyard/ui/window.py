@@ -1,4 +1,4 @@
-"""The page in a browser, or in a window of its own: through pywebview where it is installed, else through Chromium's app mode."""
+"""Opens the page in a browser, or in its own window: with pywebview if installed, else in Chromium's app mode."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ PLACES: Final = (
     r"C:\Program Files\Google\Chrome\Application\chrome.exe",
     r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
 )
-TOO_SOON: Final = 1.5
-"""A window that is gone within so many s, with an error, never was there."""
+LAUNCH_WINDOW_S: Final = 1.5
+"""A window process that fails within this time, s, counts as not opened."""
 
 
 class Window:
@@ -57,12 +57,12 @@ class Window:
         """Whether the window is there."""
         status = self._process.poll()
         if status is not None and self._failed is None:
-            self._failed = status != 0 and time.monotonic() - self._began < TOO_SOON
+            self._failed = status != 0 and time.monotonic() - self._began < LAUNCH_WINDOW_S
         return status is None
 
     @property
     def failed(self) -> bool:
-        """Whether it never came up."""
+        """Whether the window could not be opened."""
         return bool(self._failed)
 
     @property
@@ -97,19 +97,19 @@ def find_chromium() -> str | None:
 
 
 def open_window(url: str, mode: str = "normal") -> Window:
-    """Show the page in a window of its own.
+    """Open the page in its own window.
 
     Parameters
     ----------
     url : str
-        The page.
+        URL of the page.
     mode : str
         ``normal``, ``fullscreen``, ``maximized`` or ``minimized``.
 
     Raises
     ------
     WorldError
-        Neither pywebview nor a Chromium is there.
+        Neither pywebview nor Chromium is installed.
     """
     if is_installed("window") and _has_toolkit():
         # in a process group of its own, Ctrl-C in a terminal does not reach it; the simulator closes it
@@ -138,7 +138,7 @@ def open_window(url: str, mode: str = "normal") -> Window:
 
 
 def _remember_placement(profile: Path, mode: str) -> None:
-    """Chromium knows no option for a minimised window; it takes the state of the last one from its profile."""
+    """Write the placement of a minimised window to the profile; Chromium has no command-line option for it."""
     if mode != "minimized":
         return
     folder = profile / "Default"
