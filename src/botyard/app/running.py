@@ -423,7 +423,7 @@ class AsyncRunning(RunningInfo):
         self.sim = sim
         self._now: Opened | None = now
         self._task: asyncio.Task[int] = asyncio.get_running_loop().create_task(now.parts.hub.run(), name="botyard")
-        self._is_told = False
+        self._is_reported = False
 
     async def close(self) -> BaseException | None:
         """End the run; the error with which it ended, if nobody was told of it."""
@@ -431,7 +431,7 @@ class AsyncRunning(RunningInfo):
             self._now.parts.hub.stop()
         await asyncio.gather(self._task, return_exceptions=True)
         self._now = None
-        if self._is_told or self._task.cancelled():
+        if self._is_reported or self._task.cancelled():
             return None
         return self._task.exception()
 
@@ -446,7 +446,7 @@ class AsyncRunning(RunningInfo):
         done, _ = await asyncio.wait([self._task], timeout=timeout)
         if not done:
             return None
-        self._is_told = True
+        self._is_reported = True
         return self._task.result()
 
     @property

@@ -161,7 +161,7 @@ class Writer:
         return False
 
     def close(self) -> None:
-        """Be no longer there."""
+        """Close the entity."""
         self._pipe.drop(self)
         self._entity = None
 
@@ -200,7 +200,7 @@ class Reader:
         return True
 
     def close(self) -> None:
-        """Be no longer there."""
+        """Close the entity."""
         self._pipe.drop(self)
         self._entity = None
 

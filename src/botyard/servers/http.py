@@ -276,7 +276,7 @@ class HttpServer:
             self.gate.sweep(loop.time())
 
     async def close(self) -> None:
-        """Serve no longer."""
+        """Stop serving."""
         self._acceptor.cancel()
         self._bound.close()
         self._server.should_exit = True

@@ -135,7 +135,7 @@ class Hub:
         return True
 
     def unwatch(self, changed: Callable[[], None]) -> None:
-        """Call it no longer."""
+        """Unregister the callback."""
         self._watchers = [entry for entry in self._watchers if entry[0] != changed]
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
@@ -169,7 +169,7 @@ class Hub:
         self._restart()
 
     def step_and_pause(self, count: int = 1) -> None:
-        """Let so many steps pass, as fast as time goes, and then time stand still."""
+        """Run a number of steps at the pace of the simulation, then pause."""
         self._paused, self._allowed = True, self._allowed + count
         self._restart()
 

@@ -63,7 +63,7 @@ class _TokenBuckets:
         self._cost = TokenBucket(cost, cost_burst, now)
 
     def admits(self, now: float, amount: int) -> bool:
-        """Whether so many bytes are worked off now; then they are counted."""
+        """Take bytes from the budget; False if it is used up."""
         return not self._cost.wait(now) and self._bytes.take(now, amount)
 
     def has_time(self, now: float) -> bool:
@@ -71,7 +71,7 @@ class _TokenBuckets:
         return not self._cost.wait(now)
 
     def spend(self, now: float, seconds: float) -> None:
-        """It took so long."""
+        """Account for the time that the work took."""
         self._cost.spend(now, seconds)
 
 

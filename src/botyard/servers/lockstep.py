@@ -62,7 +62,7 @@ class Lockstep:
         self._apply(client, lambda s, now: s.command(throttle, clock, skips, now))
 
     def step(self, client: Hashable, count: int) -> None:
-        """Hold the world, and make so many steps."""
+        """Pause the simulation, and make a number of steps."""
 
         def act(stepping: Stepping, now: float) -> None:
             stepping.hold(now)

@@ -37,7 +37,7 @@ class TimingLog:
         self._task = asyncio.ensure_future(self._run())
 
     def close(self) -> None:
-        """Log no longer."""
+        """Stop logging."""
         self._task.cancel()
 
     async def _run(self) -> None:

@@ -121,7 +121,7 @@ class Pump(ABC):
         self.hub.attach(self)
 
     async def stop(self) -> None:
-        """Listen no longer; clients are disconnected."""
+        """Close the port, and disconnect the clients."""
         if not self.is_open:
             return
         self.is_open = False

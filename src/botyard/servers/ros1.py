@@ -95,7 +95,7 @@ class _Publication:
             reader.send(frame, self.queue)
 
     def close(self) -> None:
-        """Publish it no longer."""
+        """Close the publisher."""
         for reader in tuple(self.readers):
             reader.close()
         self._node.topics.pop(self.name, None)
@@ -124,7 +124,7 @@ class _Service:
         return self._types.encode_ros1(response, self._kind.response)
 
     def close(self) -> None:
-        """Serve it no longer."""
+        """Close the service."""
         self._node.services.pop(self.name, None)
         self._node.tell("unregisterService", self.name, self._node.service_uri)
 

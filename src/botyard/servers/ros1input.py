@@ -218,7 +218,7 @@ class Subscriber:
             )
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Close the subscription."""
         self.update([])
         if self._sweep is not None:
             self._sweep.cancel()

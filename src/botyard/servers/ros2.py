@@ -59,7 +59,7 @@ class _Publication:
         self._writer.send(message.cdr)
 
     def close(self) -> None:
-        """Publish it no longer."""
+        """Close the publisher."""
         self._ros.forget(self._node, writer=self._writer)
 
 
@@ -93,7 +93,7 @@ class _Listening:
             self._ros.pipe.throttled_log.log(logging.WARNING, "ROS 2: %s: %s", entry.name, shown(error, MAX_TEXT))
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Close the subscription."""
         self._ros.forget(self._node, reader=self._reader)
 
 
@@ -150,7 +150,7 @@ class _Serving:
             self._writer.send(join_response(request, self._ros.types.encode_cdr(done.result(), self._response)))
 
     def close(self) -> None:
-        """Serve no longer."""
+        """Close the service."""
         self._is_open = False
         self._ros.forget(self._node, reader=self._reader, writer=self._writer)
 
@@ -183,7 +183,7 @@ class Ros2:
         self.types = types
         self.pipe = Participant(types, environment)
         self._graph = Graph(types, self.pipe.gid)
-        self._said = self.pipe.writer(
+        self._graph_writer = self.pipe.writer(
             naming.GRAPH_TOPIC,
             naming.GRAPH_TYPE,
             naming.type_hash_data(types.hash(naming.GRAPH_TYPE)),
@@ -228,7 +228,7 @@ class Ros2:
 
     def _announce(self) -> None:
         self._pending = None
-        self._said.send(self._graph.encode())
+        self._graph_writer.send(self._graph.encode())
 
     async def close(self) -> None:
         """Leave."""

@@ -56,7 +56,7 @@ class _End:
         self.is_open = True
 
     def close(self) -> None:
-        """Be no longer there."""
+        """Close the entity."""
         self.is_open = False
         self._token.undeclare()
         for declared in self._declared:

@@ -187,7 +187,7 @@ class StateKeeper:
         self._supervisor = supervisor
         self._failed = False
         self._latest: SavedState | None = None
-        self._said: tuple[object, ...] = ()
+        self._last_version: tuple[object, ...] = ()
         self._wake = threading.Semaphore(0)
         self._ended = False
         self._writing = threading.Lock()
@@ -220,9 +220,9 @@ class StateKeeper:
     def _look(self) -> None:
         """Hand over what has changed."""
         hub, yard = self._yard.hub, self._yard
-        said = (hub.sim.snapshot, hub.sim.feed.revision)
-        if said != self._said:
-            self._said = said
+        version = (hub.sim.snapshot, hub.sim.feed.revision)
+        if version != self._last_version:
+            self._last_version = version
             self._latest = state_of(yard, self._page)
             self._wake.release()
 

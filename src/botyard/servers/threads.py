@@ -16,7 +16,7 @@ T = TypeVar("T")
 EXIT_DELAY_S: Final = 1.5
 """Delay of SIM_EXIT, s, so that its sender can close its connection (pioneer-protocol §4.2)."""
 SWITCH_INTERVAL_S: Final = 1e-4
-"""While a map is read beside the steps: a thread that computes gives the interpreter up when it is asked for so long, s (usual: 5 ms)."""
+"""Thread switch interval of the interpreter while a map is read in a thread, s (`sys.setswitchinterval`; default: 5 ms)."""
 MAX_THREAD_END_S: Final = 5.0
 """Longest wait for background threads at shutdown, s."""
 

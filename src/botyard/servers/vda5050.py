@@ -126,7 +126,7 @@ class MqttFleet:
         self._is_in.set()
 
     def _send(self, messages: Iterable[Message], wait: float | None = None) -> None:
-        """Publish; `wait`: until each has gone, for so long at most, s."""
+        """Publish; `wait`: time-out for the delivery of each message, s."""
         for message in messages:
             sent = self._client.publish(*message)
             if wait is not None:

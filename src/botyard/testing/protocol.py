@@ -141,7 +141,7 @@ class _Check:
     def _world(self, level: Level = Level.OWN, read_only: bool = False) -> _World:
         return _World(self._interface, level, read_only)
 
-    def _told(self, pieces: Iterable[bytes]) -> tuple[bytes, bool]:
+    def _answer_to(self, pieces: Iterable[bytes]) -> tuple[bytes, bool]:
         """What is answered in a new world, and whether that was the end."""
         world = self._world()
         session = world.client()
@@ -154,9 +154,9 @@ class _Check:
 
     def answers(self) -> list[str]:
         """Something is answered, and the same in the same world."""
-        told = [self._told([e]) for e in self._examples]
+        told = [self._answer_to([e]) for e in self._examples]
         problems = [] if any(answer for answer, _ in told) else ["no example is answered"]
-        if told != [self._told([e]) for e in self._examples]:
+        if told != [self._answer_to([e]) for e in self._examples]:
             problems.append("the same bytes get different answers in the same world")
         return problems
 
@@ -190,13 +190,13 @@ class _Check:
         if self._interface.carrier is not Carrier.TCP:
             return problems
         for data in [*self._examples, *itertools.islice(self._damaged(), self._rounds)]:
-            whole = self._told([data])
+            whole = self._answer_to([data])
             at = sorted(self._draw.randrange(len(data) + 1) for _ in range(3))
             for pieces in (
                 [data[i : i + 1] for i in range(len(data))],
                 [data[a:b] for a, b in itertools.pairwise([0, *at, len(data)])],
             ):
-                if self._told(pieces) != whole:
+                if self._answer_to(pieces) != whole:
                     problems.append(
                         f"cut into {len(pieces)} pieces, the same bytes get another answer: {data[:_SHOWN_BYTES]!r}"
                     )
@@ -287,7 +287,7 @@ class _Check:
         """What another client says, who may only look on, changes no answer."""
         problems = []
         for example in self._examples:
-            alone, _ = self._told([example])
+            alone, _ = self._answer_to([example])
             world = self._world()
             one = world.client("one")
             other = one if not self._is_stream else world.client("other", Level.WATCH)
