@@ -87,7 +87,7 @@ def test_five_old_files_are_kept(tmp_path: Path) -> None:
 def test_a_stuck_disk_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A named pipe that nobody reads stands for a disk that does not answer."""
     monkeypatch.setattr(logs, "WAITING", 50)
-    monkeypatch.setattr(logs, "PATIENCE", 0.2)
+    monkeypatch.setattr(logs, "CLOSE_TIMEOUT_S", 0.2)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

@@ -223,7 +223,7 @@ def test_it_is_not_tried_for_ever(
         return -signal.SIGSEGV
 
     monkeypatch.setattr(supervisor._Worker, "run", dies)
-    monkeypatch.setattr(supervisor, "PAUSE", 0.0)
+    monkeypatch.setattr(supervisor, "RESTART_DELAY_S", 0.0)
     assert supervisor.supervise(["--nomap"], None, str(state), tmp_path) == 236
     assert len(runs) == supervisor.MAX_CRASHES
     assert "--restarting-after-crash" not in runs[0]

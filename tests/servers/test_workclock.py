@@ -112,7 +112,7 @@ def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
 
 def test_messages_that_make_steps_let_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """One piece of a connection may hold hundreds of them."""
-    monkeypatch.setattr(ros1input, "TURN", -1.0)
+    monkeypatch.setattr(ros1input, "TURN_TIME_S", -1.0)
     taken: list[int] = []
     turns = 0
 
