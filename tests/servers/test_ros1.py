@@ -863,10 +863,10 @@ async def test_the_master_calls_few_at_a_time_and_dead_nodes_hold_up_nobody() ->
         for _ in range(20):
             master._call("registerPublisher", ("/p", "/t", "a/B", "http://127.0.0.1:2/"), Peer("", True))
         assert master.owed == 201, "the newest of each kind is enough"
-        assert sum(master._tellers) <= 8
+        assert sum(master._workers) <= 8
         await until(lambda: alive.calls)
         await until(lambda: master.owed == 0)
         master._call("registerPublisher", ("/q", "/t", "a/B", "http://127.0.0.1:2/"), Peer("", True))
-        assert len(master._lines[1]) + master._tellers[1] >= 198, "those that did not answer wait apart"
+        assert len(master._lines[1]) + master._workers[1] >= 198, "those that did not answer wait apart"
         await until(lambda: len(alive.calls) == 2)
     master.close()

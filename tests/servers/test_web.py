@@ -195,7 +195,7 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
         ("speed", {"factor": 0.001}, "0.01"),
         ("start", {"map": None, "robots": []}, "started already"),
         ("move", {"to": [{"name": "ann", "x": 5e8, "y": 0, "th": 0}]}, "5e+08"),
-        ("debug", {"what": "rays", "name": "bob"}, "no laser"),
+        ("debug", {"what": "rays", "name": "bob"}, "with a laser"),
     ],
 )
 def test_what_cannot_be_done_is_said(run: Served, kind: str, fields: dict[str, Any], words: str) -> None:
