@@ -41,7 +41,7 @@ class Extra:
 EXTRAS: Final[Mapping[str, Extra]] = {
     "discovery": Extra(("zeroconf",), "announce robots by multicast DNS"),
     "drawings": Extra(("ezdxf", "svgelements"), "maps from DXF and SVG drawings"),
-    "jit": Extra(("numba",), "kernels compiled on this machine, where none come with the package"),
+    "jit": Extra(("llvmlite", "numba"), "kernels compiled on this machine, where none come with the package"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
     "ros": Extra(("rosbags",), "ROS 1, AMBF's objects, maps in bags"),
     "ros2": Extra(

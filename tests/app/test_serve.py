@@ -128,7 +128,7 @@ def test_operations_are_done_in_the_users_name() -> None:
         with pytest.raises(UnknownNameError, match="nobody"):
             running.do(Remove(names=["nobody"]))
         running.resume()
-        with pytest.raises(NotNowError, match="time stands still"):
+        with pytest.raises(NotNowError, match="expected a paused simulation"):
             running.do(StepNow(steps=1))
         with pytest.raises(ArgumentError, match="operation: expected a Operation"):
             running.do("pause")  # type: ignore[arg-type]

@@ -202,6 +202,7 @@ ALLOWED = {
     "ui/window.py": "a folder of its own for a browser",
     "cli/run.py": "os.devnull",
     "formats/registry.py": "a temporary folder for the files of an archive",
+    "native/build.py": "what a build links, in a temporary folder",
     "servers/aside.py": "a temporary folder for what a process says",
     "servers/pictures.py": "pictures of clients: never over a file (mode x)",
     "servers/maploading.py": "pictures of clients: never over a file (mode x)",

@@ -20,8 +20,21 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / ".mutants"
 """What was recorded; not committed."""
 SUITE = (
-    *(f"tests/{name}" for name in ("leaves", "model", "formats", "protocols", "engine", "devices", "controllers")),
-    *(f"tests/test_{name}.py" for name in ("api", "api_errors", "state", "journal")),
+    *(
+        f"tests/{name}"
+        for name in (
+            "leaves",
+            "native",
+            "model",
+            "formats",
+            "protocols",
+            "engine",
+            "devices",
+            "controllers",
+            "determinism",
+        )
+    ),
+    *(f"tests/test_{name}.py" for name in ("portable_numbers", "api", "api_errors", "state", "journal")),
 )
 """Tests that are asked: those of what lies below the servers (`make test-layers`)."""
 

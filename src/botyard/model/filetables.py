@@ -106,7 +106,7 @@ def _check_numbers(value: object, where: str = "") -> None:
 
     Mappings are not searched: their values are converted, and checked, as structures of their own.
     """
-    if isinstance(value, (int, float)):
+    if isinstance(value, float):
         if not -MAX_NUMBER <= value <= MAX_NUMBER:
             limit = "" if value != value else f" from {-MAX_NUMBER:g} to {MAX_NUMBER:g}"
             raise TableError(where, f"expected a number{limit}, found {value:g}")
