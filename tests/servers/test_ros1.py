@@ -303,7 +303,7 @@ async def test_the_connection_that_was_silent_for_longest_goes() -> None:
 
 @run
 async def test_what_is_switched_off_does_not_wait_for_those_who_do_not_read() -> None:
-    with limits(xmlrpc, CALL_TIMEOUT=0.05, SWEEP=0.01), limits(tcpros, GOODBYE=0.05, SWEEP=0.01):
+    with limits(xmlrpc, CALL_TIMEOUT=0.05, SWEEP_INTERVAL_S=0.01), limits(tcpros, CLOSE_TIMEOUT_S=0.05, SWEEP_INTERVAL_S=0.01):
         async with World() as world:
             world.once = SimpleNamespace(ros1=b"m" * (16 << 20))
             reader, writer = await subscribed(world)
@@ -318,7 +318,7 @@ async def test_what_is_switched_off_does_not_wait_for_those_who_do_not_read() ->
 
 @run
 async def test_half_calls_end() -> None:
-    with limits(xmlrpc, CALL_TIME=0.05, SWEEP=0.01):
+    with limits(xmlrpc, CALL_TIME=0.05, SWEEP_INTERVAL_S=0.01):
         async with Served() as served:
             with pytest.raises((ConnectionError, AssertionError)):
                 assert await said_to(served.server.port, request("m")[:-5]) == b"never"
@@ -635,7 +635,7 @@ async def test_few_publishers_are_tried_at_a_time_and_the_others_have_their_turn
 async def test_silent_publishers_make_place_for_those_who_wait() -> None:
     silent_server, silent_port = await publisher([])
     server, port = await publisher([True])
-    with limits(ros1input, MAX_PUBLISHERS=2, SILENCE=0.1):
+    with limits(ros1input, MAX_PUBLISHERS=2, SILENT_TIMEOUT_S=0.1):
         async with (
             World() as world,
             Peerless(lambda _: plain([1, "", ["TCPROS", "127.0.0.1", silent_port]])) as fake,
@@ -744,7 +744,7 @@ async def test_frames_that_announce_much_cost_little() -> None:
 
 @run
 async def test_strangers_are_few_and_have_little_time() -> None:
-    with limits(tcpros, MAX_STRANGERS_EACH=10, HEADER_TIME=0.3, SWEEP=0.01):
+    with limits(tcpros, MAX_STRANGERS_EACH=10, HEADER_TIME=0.3, SWEEP_INTERVAL_S=0.01):
         async with World() as world:
             idle = [await connected(world.node._server.port) for _ in range(30)]
             reader, _writer = await subscribed(world)
