@@ -303,7 +303,10 @@ async def test_the_connection_that_was_silent_for_longest_goes() -> None:
 
 @run
 async def test_what_is_switched_off_does_not_wait_for_those_who_do_not_read() -> None:
-    with limits(xmlrpc, CALL_TIMEOUT=0.05, SWEEP_INTERVAL_S=0.01), limits(tcpros, CLOSE_TIMEOUT_S=0.05, SWEEP_INTERVAL_S=0.01):
+    with (
+        limits(xmlrpc, CALL_TIMEOUT=0.05, SWEEP_INTERVAL_S=0.01),
+        limits(tcpros, CLOSE_TIMEOUT_S=0.05, SWEEP_INTERVAL_S=0.01),
+    ):
         async with World() as world:
             world.once = SimpleNamespace(ros1=b"m" * (16 << 20))
             reader, writer = await subscribed(world)
