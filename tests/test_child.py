@@ -83,7 +83,7 @@ def head(kind: object, shapes: object, body: bytes) -> bytes:
         ((2**20 + 1).to_bytes(8, "little"), "too large"),
         (head("body", [[2**62, 2**62]], b"\xc0"), "too large"),
         (head("body", [[2**17 + 1]], b"\xc0"), "too large"),
-        (head("body", [[-1]], b"\xc0"), "no size"),
+        (head("body", [[-1]], b"\xc0"), "an array of negative size"),
         (head("other", [], b"\xc0"), "unknown kind"),
         (head("text", [], b"\x05"), "Expected `str`"),
         (head("body", [], msgspec.msgpack.encode({"name": "a", "walls": 3})), "index"),
