@@ -95,7 +95,7 @@ me = lambda number=signal.SIGINT: os.kill(os.getpid(), number)
 
 def _ended(body: str, grace: float = 0.3) -> tuple[int, str, str]:
     """A small program that interrupts itself: its status, output and errors."""
-    code = PROGRAM.format(f"interrupts.SHUTDOWN_GRACE_S, interrupts.REPEAT = {grace}, 0.05\n{body}")
+    code = PROGRAM.format(f"interrupts.SHUTDOWN_GRACE_S, interrupts.REPEAT_WINDOW_S = {grace}, 0.05\n{body}")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
     return done.returncode, done.stdout, done.stderr
 
