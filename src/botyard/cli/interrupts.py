@@ -205,7 +205,9 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
             return await work
 
     try:
-        return asyncio.run(guarded())
+        # closing: coroutines that an interrupt kept from starting do not warn that they were never awaited
+        with contextlib.closing(work), contextlib.closing(guarded()) as main:
+            return asyncio.run(main)
     except asyncio.CancelledError:
         if _state.has_begun and not was_interrupted():
             raise
