@@ -54,7 +54,8 @@ class _Interrupts:
         self.status, self.line = STATUS, LINE
         """With what to end after it."""
         self._lock = threading.RLock()
-        self._print_once = threading.Lock()
+        self._printing = threading.RLock()
+        self._is_printed = False
 
     def on_signal(self, number: int, _frame: FrameType | None = None) -> None:
         """Python's handler, in the main thread."""
@@ -87,9 +88,11 @@ class _Interrupts:
 
     def say(self) -> None:
         """Write the line, once."""
-        if not self._print_once.acquire(blocking=False):
-            return
-        with contextlib.suppress(OSError, ValueError, AttributeError):
+        # who ends the process waits for another thread that writes the line
+        with self._printing, contextlib.suppress(OSError, ValueError, AttributeError):
+            if self._is_printed:
+                return
+            self._is_printed = True
             text = "\r\x1b[K\x1b[?25h" if sys.stderr.isatty() else ""  # a line of progress goes, the cursor comes back
             os.write(2, (text + self.line).encode())
 
