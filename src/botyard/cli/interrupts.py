@@ -199,22 +199,22 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
     Interrupted
         It was.
     """
-    import asyncio
+    with contextlib.closing(work):  # also if Ctrl-C comes during the import: no warning that it was never awaited
+        import asyncio
 
-    async def guarded() -> T:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        with during(lambda: _soon(loop, task.cancel)):
-            return await work
+        async def guarded() -> T:
+            loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            assert task is not None
+            with during(lambda: _soon(loop, task.cancel)):
+                return await work
 
-    try:
-        # closing: coroutines that an interrupt kept from starting do not warn that they were never awaited
-        with contextlib.closing(work), contextlib.closing(guarded()) as main:
-            return asyncio.run(main)
-    except asyncio.CancelledError:
-        if _state.has_begun and not was_interrupted():
-            raise
-        raise Interrupted from None
+        try:
+            with contextlib.closing(guarded()) as main:
+                return asyncio.run(main)
+        except asyncio.CancelledError:
+            if _state.has_begun and not was_interrupted():
+                raise
+            raise Interrupted from None
 
 
 def _soon(loop: Any, action: Callable[[], object]) -> None:
