@@ -31,6 +31,8 @@ class Wish:
     ----------
     is_asked : callable
         Whether they select it.
+    is_offered : callable
+        Whether it can be switched on in such a run at all.
     asking : mapping of str to object
         Options (by field) that select it by default.
     fields : mapping of str to str
@@ -40,11 +42,14 @@ class Wish:
     """
 
     is_asked: Callable[[RunOptions], bool] = lambda _o: False
+    is_offered: Callable[[RunOptions], bool] = lambda _o: True
     asking: Mapping[str, Any] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
     tolerated: Callable[[RunOptions], str | None] = lambda _o: None
 
 
+NO_WISH: Final = Wish()
+"""That of interfaces of other packages, and of those that a command runs."""
 WISHES: Final[dict[str, Wish]] = {}
 """Wishes by the names of interfaces."""
 
@@ -154,6 +159,7 @@ AMBF: Final = replace(
     _built_in(
         "ambf", "AMBF's objects without ROS", "ros", serve=lambda run, it: run.ros.link_switch(it), carrier=Carrier.TCP, port=AMBF_PORT,
         is_asked=lambda o: o.ambf is not None and o.ambf_port >= 0, asking={"ambf": "2.0"},
+        is_offered=lambda o: o.ambf is not None,  # its types and its step are those of the whole run
         fields={
             "generation": "ambf", "port": "ambf_port", "namespace": "ambf_namespace", "min_freq": "ambf_min_freq",
             "max_freq": "ambf_max_freq",
@@ -239,4 +245,4 @@ def with_interfaces(o: RunOptions) -> RunOptions:
     return o
 
 
-__all__ = ["WISHES", "Wish", "with_interfaces"]
+__all__ = ["NO_WISH", "WISHES", "Wish", "with_interfaces"]

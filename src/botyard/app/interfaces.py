@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from botyard.app.builtin import WISHES
+from botyard.app.builtin import NO_WISH, WISHES
 from botyard.app.options import RunOptions
 from botyard.app.served import PumpService, Run
 from botyard.errors import PortError, WorldError
@@ -48,13 +48,11 @@ async def begin_interfaces(stack: contextlib.AsyncExitStack, run: Run) -> Mappin
     stack.push_async_callback(run.ros.close)
     asked: list[str] = []
     for name in BUILT_IN:
-        interface, is_asked = find_interface(name), name in WISHES and WISHES[name].is_asked(o)
-        if interface.command or (
-            name == "ambf" and o.ambf is None
-        ):  # its types and its step are those of the whole run
+        interface, wish = find_interface(name), WISHES.get(name, NO_WISH)
+        if interface.command or not wish.is_offered(o):
             continue
         _register(stack, yard, name, _switch(interface, given.get(name, {}), run))
-        asked += [name] if is_asked else []
+        asked += [name] if wish.is_asked(o) else []
     others = {i.name: i for i in plug_ins()} | {n: find_interface(n) for n in given if n not in BUILT_IN}
     for name, interface in others.items():
         try:
@@ -78,11 +76,10 @@ def _register(stack: contextlib.AsyncExitStack, yard: Yard, name: str, switch: S
 
 
 async def _start(yard: Yard, name: str, o: RunOptions) -> None:
-    wish = WISHES.get(name)
     try:
         await yard.switch(name, True)
     except PortError as error:
-        hint = wish.tolerated(o) if wish is not None else None
+        hint = WISHES.get(name, NO_WISH).tolerated(o)
         if hint is None:
             raise
         log.warning("%s; %s", error, hint)

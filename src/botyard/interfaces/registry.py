@@ -31,15 +31,14 @@ BUILT_IN: Final[Mapping[str, str]] = {
 """Interfaces of the package, as entry points like those of other packages; a run starts them in this order, and others after them."""
 
 
-def _entries() -> dict[str, EntryPoint]:
-    found = [EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()]
-    found += [e for e in entry_points(group=GROUP) if e.name not in BUILT_IN]
-    return {e.name: e for e in found}
+def _of_packages() -> dict[str, EntryPoint]:
+    """Entry points of other packages, by name: looks through all that are installed, which takes milliseconds."""
+    return {e.name: e for e in entry_points(group=GROUP) if e.name not in BUILT_IN}
 
 
 def interface_names() -> list[str]:
     """Names of all interfaces, sorted; no package is imported."""
-    return sorted(_entries())
+    return sorted([*BUILT_IN, *_of_packages()])
 
 
 def find_interface(name: str) -> Interface:
@@ -52,10 +51,18 @@ def find_interface(name: str) -> Interface:
     WorldError
         Its package cannot be imported, or the entry point is not an interface of this name.
     """
-    entry = _entries().get(name)
+    if name in BUILT_IN:
+        return _load(EntryPoint(name, BUILT_IN[name], GROUP))
+    entry = _of_packages().get(name)
     if entry is None:
         known = interface_names()
         raise CommandLineError(f'no interface "{shown(name)}"{did_you_mean(name, known)} (known: {", ".join(known)})')
+    return _load(entry)
+
+
+def _load(entry: EntryPoint) -> Interface:
+    """Import an interface. WorldError: see `find_interface`."""
+    name = entry.name
     try:
         found = entry.load()
     except (Exception, SystemExit) as error:  # importing a third-party module may raise anything
@@ -74,9 +81,9 @@ def find_interface(name: str) -> Interface:
 def plug_ins() -> list[Interface]:
     """Interfaces of other packages; one that cannot be loaded is skipped with a warning."""
     found = []
-    for name in sorted(_entries().keys() - BUILT_IN.keys()):
+    for _, entry in sorted(_of_packages().items()):
         try:
-            found.append(find_interface(name))
+            found.append(_load(entry))
         except WorldError as error:
             log.warning("%s", error)
     return found
