@@ -43,9 +43,12 @@ def _build_web() -> ModuleType | None:
 
 def _target() -> str:
     """What platform a wheel is made for; "any": for none."""
-    machine = os.uname().machine if hasattr(os, "uname") else "x86_64"
-    here = f"{sys.platform}-{'aarch64' if machine == 'arm64' else machine}"
-    target = os.environ.get("BOTYARD_TARGET", here)
+    sys.path.insert(0, str(ROOT / "src"))
+    try:
+        from botyard.native.shipped import this_platform  # needs nothing but the standard library
+    finally:
+        sys.path.pop(0)
+    target = os.environ.get("BOTYARD_TARGET", this_platform())
     return target if target in TAGS else "any"
 
 

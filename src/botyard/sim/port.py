@@ -88,27 +88,27 @@ class Port:
 
     def move(self, distance: float) -> None:
         """Queue: drive straight by a distance."""
-        self.submit(cmd.MoveBy(distance))
+        self._commands.move(distance)
 
     def turn_to(self, heading: float) -> None:
         """Queue: turn to a heading."""
-        self.submit(cmd.TurnTo(heading))
+        self._commands.turn_to(heading)
 
     def turn_by(self, angle: float) -> None:
         """Queue: turn by an angle."""
-        self.submit(cmd.TurnBy(angle))
+        self._commands.turn_by(angle)
 
     def stop(self) -> None:
         """Queue: come to rest."""
-        self.submit(cmd.Stop())
+        self._commands.stop()
 
     def emergency_stop(self) -> None:
         """Queue: stop as hard as possible."""
-        self.submit(cmd.EmergencyStop())
+        self._commands.emergency_stop()
 
     def enable_motors(self, on: bool) -> None:
         """Queue: motors on or off."""
-        self.submit(cmd.EnableMotors(on))
+        self._commands.enable(on)
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
         """Queue: limits of speed and turn rate."""
