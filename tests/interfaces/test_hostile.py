@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,14 +14,14 @@ from websockets.asyncio.client import connect as websocket
 from websockets.exceptions import ConnectionClosed
 
 from botyard import Simulation
-from botyard.app.compose import Parts, compose
+from botyard.app.compose import compose
 from botyard.errors import NotNowError, PortError, WorldError
 from botyard.interfaces.interface import Carrier, Door, Interface, Request, Response
 from botyard.servers import pump as pump_module
 from botyard.servers import webpump
 from botyard.servers.carriers import pump_of
 from botyard.servers.pump import Pump, TcpClient, TcpPump
-from tests.waiting import PATIENCE
+from tests.interfaces.carried import carried, until
 
 
 class Echo:
@@ -85,30 +85,6 @@ def bad(wrong: str, value: Any = None) -> type[Echo]:
 
 def interface(session: Callable[[Door], Any], carrier: Carrier = Carrier.TCP, **more: Any) -> Interface:
     return Interface(name="strange", about="", carrier=carrier, session=session, **more)
-
-
-@contextlib.asynccontextmanager
-async def carried(what: Interface) -> AsyncIterator[tuple[Parts, Pump]]:
-    sim = Simulation()
-    sim.add_robot("p3dx", "ann")
-    parts = compose(sim, interval=0.002)
-    pump = pump_of(what, what.chosen({}), parts.hub, parts.control)
-    await pump.start("127.0.0.1", 0)
-    run = asyncio.create_task(parts.hub.run())
-    try:
-        async with asyncio.timeout(PATIENCE):
-            yield parts, pump
-    finally:
-        await pump.stop()
-        parts.hub.stop()
-        await run
-        parts.close()
-
-
-async def until(what: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not what():
-            await asyncio.sleep(0.001)
 
 
 FAULTS = [

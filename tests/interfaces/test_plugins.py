@@ -30,6 +30,7 @@ from botyard.servers import pump as pump_module
 from botyard.servers.carriers import pump_of
 from botyard.servers.pump import TcpPump
 from botyard.testing import check_protocol
+from tests.interfaces.carried import carried, until
 from tests.interfaces.installed import PLUGINS, install
 from tests.waiting import PATIENCE
 
@@ -56,40 +57,24 @@ class Client:
             return (await self.reader.readline()).decode().rstrip("\n")
 
 
-async def until(what: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not what():
-            await asyncio.sleep(0.001)
-
-
 @contextlib.asynccontextmanager
-async def carried(
+async def served(
     interface: Interface, read_only: bool = False
 ) -> AsyncIterator[tuple[Parts, TcpPump, Callable[[], Any]]]:
-    """A simulator that runs, and carries an interface."""
-    sim = Simulation()
-    sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))
-    sim.add_robot("p3dx", "bob", pose=(3.0, 0.0, 0.0))
-    parts = compose(sim, interval=0.002, read_only=read_only)
-    pump = pump_of(interface, interface.chosen({}), parts.hub, parts.control)
-    assert isinstance(pump, TcpPump)
-    await pump.start("127.0.0.1", 0)
-    run = asyncio.create_task(parts.hub.run())
+    """`carried` over TCP, with what connects a client."""
     clients: list[Client] = []
+    async with carried(interface, read_only) as (parts, pump):
+        assert isinstance(pump, TcpPump)
 
-    async def connect() -> Client:
-        clients.append(Client(*await asyncio.open_connection(*pump.address)))
-        return clients[-1]
+        async def connect() -> Client:
+            clients.append(Client(*await asyncio.open_connection(*pump.address)))
+            return clients[-1]
 
-    try:
-        yield parts, pump, connect
-    finally:
-        for client in clients:
-            client.writer.close()
-        await pump.stop()
-        parts.hub.stop()
-        await run
-        parts.close()
+        try:
+            yield parts, pump, connect
+        finally:
+            for client in clients:
+                client.writer.close()
 
 
 # -- the registry
@@ -239,7 +224,7 @@ def test_the_example_drives_a_robot_of_a_simulator(textproto: ModuleType) -> Non
 
 def test_clients_that_go_leave_their_robots_standing(textproto: ModuleType) -> None:
     async def main() -> None:
-        async with carried(textproto.interface) as (parts, pump, connect):
+        async with served(textproto.interface) as (parts, pump, connect):
             one, other = await connect(), await connect()
             assert await one.ask("drive ann 0.3 0") == "ok"
             assert await other.ask("drive bob 0.3 0") == "ok"
@@ -255,7 +240,7 @@ def test_clients_that_go_leave_their_robots_standing(textproto: ModuleType) -> N
 
 def test_a_robot_stops_when_nothing_more_comes(textproto: ModuleType) -> None:
     async def main() -> None:
-        async with carried(textproto.interface) as (parts, pump, connect):
+        async with served(textproto.interface) as (parts, pump, connect):
             one = await connect()
             parts.control.do(pump.made("x", pump.clients[0]).door.caller, Drive(robot="ann", v=0.3, timeout=0.01))
             await until(lambda: "ann" not in parts.control.driven)
@@ -266,7 +251,7 @@ def test_a_robot_stops_when_nothing_more_comes(textproto: ModuleType) -> None:
 
 def test_read_only_is_kept(textproto: ModuleType) -> None:
     async def main() -> None:
-        async with carried(textproto.interface, read_only=True) as (_, _pump, connect):
+        async with served(textproto.interface, read_only=True) as (_, _pump, connect):
             one = await connect()
             assert await one.ask("place ann 1 2 0") == "error the world is read-only"
             assert await one.ask("drive ann 0.1 0") == "ok", "driving changes no world"
@@ -317,7 +302,7 @@ def echo(times: int = 1, **fields: Any) -> Interface:
 
 def test_a_fault_of_a_session_ends_that_connection_alone(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with carried(echo()) as (_, _pump, connect):
+        async with served(echo()) as (_, _pump, connect):
             one, other = await connect(), await connect()
             assert await other.ask("hello") == "hello"
             one.writer.write(b"!\n")
@@ -330,7 +315,7 @@ def test_a_fault_of_a_session_ends_that_connection_alone(caplog: pytest.LogCaptu
 
 def test_timers_are_called_and_steps_are_told() -> None:
     async def main() -> None:
-        async with carried(echo()) as (_, pump, connect):
+        async with served(echo()) as (_, pump, connect):
             one = await connect()
             assert await one.ask("t") == "t"
             assert await one.reader.readline() == b"timer\n"
@@ -342,7 +327,7 @@ def test_timers_are_called_and_steps_are_told() -> None:
 
 def test_there_is_room_for_so_many_and_no_more() -> None:
     async def main() -> None:
-        async with carried(echo(clients=4)) as (_, pump, connect):
+        async with served(echo(clients=4)) as (_, pump, connect):
             clients = [await connect() for _ in range(3)]
             assert await clients[0].ask("a") == "a"
             assert await clients[1].ask("a") == "a"
@@ -368,7 +353,7 @@ async def stop_reading(client: Client, held: Any) -> int:
 
 def test_one_that_does_not_read_is_read_no_further_until_it_does() -> None:
     async def main() -> None:
-        async with carried(echo(times=2000)) as (parts, pump, connect):
+        async with served(echo(times=2000)) as (parts, pump, connect):
             one, other = await connect(), await connect()
             held: Any = pump.clients[0]
             sent = await stop_reading(one, held)
@@ -392,7 +377,7 @@ def test_one_that_does_not_read_for_long_is_cut_off(
     monkeypatch.setattr(pump_module, "MAX_STUCK", 0.0)
 
     async def main() -> None:
-        async with carried(echo(times=2000)) as (_, pump, connect):
+        async with served(echo(times=2000)) as (_, pump, connect):
             one, held = await connect(), pump.clients[0]
             await stop_reading(one, held)
             await until(lambda: not pump.clients)
@@ -403,7 +388,7 @@ def test_one_that_does_not_read_for_long_is_cut_off(
 
 def test_answers_beyond_measure_are_not_kept(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with carried(echo(times=100_000)) as (_, pump, connect):
+        async with served(echo(times=100_000)) as (_, pump, connect):
             one = await connect()
             one.writer.write(b"x" * 100)
             await until(lambda: not pump.clients)
@@ -414,7 +399,7 @@ def test_answers_beyond_measure_are_not_kept(caplog: pytest.LogCaptureFixture) -
 
 def test_a_flood_waits_for_itself() -> None:
     async def main() -> None:
-        async with carried(echo(times=0)) as (parts, pump, connect):
+        async with served(echo(times=0)) as (parts, pump, connect):
             one, other = await connect(), await connect()
             one.writer.write(b"x" * 2_000_000)
             await until(lambda: pump.clients[0]._inlet.waits)  # type: ignore[union-attr]
@@ -428,7 +413,7 @@ def test_a_flood_waits_for_itself() -> None:
 
 def test_a_port_that_is_taken_is_told() -> None:
     async def main() -> None:
-        async with carried(echo()) as (parts, pump, _):
+        async with served(echo()) as (parts, pump, _):
             other = pump_of(echo(), {}, parts.hub, parts.control)
             with pytest.raises(PortError, match="interface echo: cannot listen on port"):
                 await other.start("127.0.0.1", pump.address[1])

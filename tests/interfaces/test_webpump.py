@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from botyard import Simulation
-from botyard.app.compose import Parts, compose
 from botyard.control import Drive
 from botyard.errors import BotyardError, PortError
 from botyard.interfaces.interface import Carrier, Door, Interface, Request, Response
@@ -20,7 +17,7 @@ from botyard.servers import webpump
 from botyard.servers.carriers import pump_of
 from botyard.servers.pump import Pump
 from botyard.testing import check_protocol
-from tests.waiting import PATIENCE
+from tests.interfaces.carried import carried
 
 
 class Words:
@@ -78,25 +75,6 @@ class Answers:
 
 WORDS = Interface(name="words", about="", carrier=Carrier.WEBSOCKET, session=Words, text=True, clients=4)
 ANSWERS = Interface(name="answers", about="", carrier=Carrier.HTTP, session=Answers)
-
-
-@contextlib.asynccontextmanager
-async def carried(interface: Interface) -> AsyncIterator[tuple[Parts, Pump]]:
-    sim = Simulation()
-    sim.add_robot("p3dx", "ann")
-    parts = compose(sim, interval=0.002)
-    pump = pump_of(interface, interface.chosen({}), parts.hub, parts.control)
-    assert isinstance(pump, Pump)
-    await pump.start("127.0.0.1", 0)
-    run = asyncio.create_task(parts.hub.run())
-    try:
-        async with asyncio.timeout(PATIENCE):
-            yield parts, pump
-    finally:
-        await pump.stop()
-        parts.hub.stop()
-        await run
-        parts.close()
 
 
 def url(pump: Pump) -> str:

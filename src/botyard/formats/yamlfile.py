@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any, Final, TypeVar
 
@@ -151,8 +150,3 @@ class YamlFile:
             return checked(self.data, kind)
         except TableError as error:
             raise self.fail(f"$.{error.where}", error.reason, error.key) from None
-
-
-def is_finite(value: object) -> bool:
-    """Whether a value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -17,7 +17,6 @@ from botyard.protocols.ros_messages.types import Types
 
 F4 = np.float32
 _NO_COVARIANCE: Final = np.zeros(36)
-_EMPTY: Final = np.zeros(0, F4)
 
 
 def _diagonal(*values: float) -> NDArray[np.float64]:
