@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 
 import click
 
 from botyard.errors import DaemonError
+from botyard.interpreter import python_command
 
 LOG_FILE = "botyard.log"
 """Where a simulator in the background logs to if nothing else is said."""
@@ -41,7 +41,7 @@ def daemonize(args: Sequence[str], log_file: str | None) -> int:
     with tempfile.TemporaryFile("w+") as errors:
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "botyard", "run", *kept],
+                python_command("botyard.__main__:main", "run", *kept),
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
             )  # fmt: skip
         except OSError as error:

@@ -8,11 +8,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
 import click
+
+from botyard.interpreter import python_command
 
 if TYPE_CHECKING:
     from botyard.native.cache import Cache
@@ -66,7 +67,7 @@ def _start_helper() -> subprocess.Popen[bytes] | None:
         return None
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "botyard.cli.warmup"],
+            python_command("botyard.cli.warmup:help_compiling"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -88,14 +89,15 @@ def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
                 helper.stdout.read()  # until it ends
 
 
-def _help() -> None:
-    """Entry point of the helper process."""
+def help_compiling() -> None:
+    """The helper process: compile the kernels of sensors and maps into the cache; a line is written when the first one is compiled."""
+    from botyard.child import run_helper
     from botyard.compiling import watch
     from botyard.sim.warmup import warm_up_sensors_and_maps
 
     gc.disable()
     watch.on_first = lambda: print("compiling", flush=True)
-    warm_up_sensors_and_maps()
+    run_helper(warm_up_sensors_and_maps)
 
 
 def _mark_warm() -> None:
@@ -131,9 +133,3 @@ def command() -> None:
     seconds = warm_up_with_progress(masses=True)
     remove_old_caches()
     click.echo(f"kernels ready ({seconds:.1f} s)")
-
-
-if __name__ == "__main__":
-    from botyard.child import run_helper
-
-    run_helper(_help)

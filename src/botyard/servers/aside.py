@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -23,16 +22,12 @@ from typing import IO, Any, Final, cast
 
 from botyard.child import OUT_OF_MEMORY, Channel, DamagedMessage, Types, write_message
 from botyard.errors import BotyardError
+from botyard.interpreter import python_command
 from botyard.names import shown
 
 MIB: Final = 2**20
 KILL_WAIT_S: Final = 5.0
 """Longest wait for a killed process, s: one that is blocked on a disk cannot end before the disk answers."""
-_PACKAGE: Final = str(Path(__file__).resolve().parents[2])
-_START: Final = (
-    "import importlib, sys; sys.path.append(sys.argv.pop(1)); importlib.import_module(sys.argv.pop(1)).main()"
-)
-"""The package is found where this process has found it; the working directory, in which maps of strangers may lie, holds no modules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +128,7 @@ class Job:
             if self._reason:
                 raise JobError(self._reason)
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _START, _PACKAGE, self._module, *arguments],
+                python_command(f"{self._module}:main", *arguments),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=environment, start_new_session=True,
                 pipesize=MIB,  # where pipes can be so large; else they are as always
             )  # fmt: skip

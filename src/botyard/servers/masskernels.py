@@ -1,13 +1,12 @@
 """The kernels for bodies with mass, which most worlds do without: compiled when the first such body comes, beside the steps.
 
-``python -m botyard.servers.masskernels`` compiles them into the cache and ends, at the latest when its standard input does.
+`main` is a process of its own that compiles them into the cache and ends, at the latest when its standard input does.
 """
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 import threading
 from concurrent.futures import Future
 from typing import Final
@@ -17,6 +16,7 @@ from botyard.compiling import watch
 from botyard.control.later import promise, resolve
 from botyard.control.parts import Host
 from botyard.engine.kernels.jit import PACKAGE
+from botyard.interpreter import python_command
 from botyard.native.cache import cache_of
 from botyard.sim.warmup import has_mass_kernels, warm_up_masses
 
@@ -46,14 +46,16 @@ def get_mass_kernels() -> None:
 
 
 def _compile_elsewhere() -> None:
-    command = [sys.executable, "-m", "botyard.servers.masskernels"]
+    command = python_command("botyard.servers.masskernels:main")
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as helper:
         helper.wait()
 
 
-__all__ = ["get_mass_kernels", "mass_kernels"]
-
-if __name__ == "__main__":
+def main() -> None:
+    """The helper process: compile the kernels of bodies with mass into the cache."""
     run_helper(warm_up_masses)
+
+
+__all__ = ["get_mass_kernels", "main", "mass_kernels"]

@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Final
 
 from botyard.errors import BotyardError, DaemonError, ExitCode, TempFileError
+from botyard.interpreter import python_command
 from botyard.names import escaped
 from botyard.safefile import PRIVATE, copy_own, is_device, is_ours, open_own, remove_own
 
@@ -31,11 +32,6 @@ CRASH_WINDOW_S: Final = 60.0
 RESTART_DELAY_S: Final = 1.0
 """Delay (back-off) before a simulator that died soon after its start is restarted, s."""
 _FORWARDED: Final = tuple(getattr(signal, n) for n in ("SIGTERM", "SIGHUP", "SIGINT", "SIGBREAK") if hasattr(signal, n))
-
-
-_PACKAGE: Final = str(Path(__file__).resolve().parents[2])
-_START: Final = "import sys; sys.path.append(sys.argv.pop(1)); from botyard.servers.supervise import main; main()"
-"""The package is found where this process has found it: the working directory may hold a file called like a module of Python's."""
 
 
 def supervise(args: Sequence[str], log_file: str | None, state_file: str | None, folder: Path) -> int:
@@ -63,9 +59,8 @@ def supervise(args: Sequence[str], log_file: str | None, state_file: str | None,
         state = _state_path(stack, log_file, state_file)
         remove_own(state)
         stack.callback(_forget, state)
-        command = [
-            sys.executable, "-m", "botyard", "run", *args, "--state-file", str(state), "--supervisor", str(os.getpid()),
-        ]  # fmt: skip
+        own = ["--state-file", str(state), "--supervisor", str(os.getpid())]
+        command = python_command("botyard.__main__:main", "run", *args, *own)
         worker = _Worker()
         stack.enter_context(worker.forwarding_signals())
         deaths: deque[float] = deque(maxlen=MAX_CRASHES)
@@ -100,9 +95,8 @@ def become_supervisor(args: Sequence[str], log_file: str | None, state_file: str
     with _blocked():  # what comes meanwhile waits for the handlers of the new program
         os.chdir(folder)  # relative folders of PYTHONPATH count from where this program was started
         try:
-            os.execv(
-                sys.executable, [sys.executable, "-P", "-c", _START, _PACKAGE, what, *args]
-            )  # one by one: the system limits each
+            # the arguments one by one: the system limits the length of each
+            os.execv(sys.executable, python_command("botyard.servers.supervise:main", what, *args))
         except OSError as error:
             os.chdir(work)
             raise DaemonError(f"the simulator cannot be started: {error.strerror}") from None

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from botyard.errors import WorldError
 from botyard.extras import install_command, is_installed
+from botyard.interpreter import python_command
 
 TITLE: Final = "botyard"
 SIZE: Final = (1280, 860)
@@ -114,7 +115,7 @@ def open_window(url: str, mode: str = "normal") -> Window:
     if is_installed("window") and _has_toolkit():
         # in a process group of its own, Ctrl-C in a terminal does not reach it; the simulator closes it
         apart: Any = {"process_group": 0} if os.name == "posix" else {}
-        return Window(subprocess.Popen([sys.executable, "-m", "botyard.ui.window", url, mode], **apart))
+        return Window(subprocess.Popen(python_command("botyard.ui.window:main", url, mode), **apart))
     program = find_chromium()
     if program is None:
         raise WorldError(
@@ -172,5 +173,6 @@ def show(url: str, mode: str) -> None:
     webview.start()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """The program of the window: URL and mode are its arguments."""
     show(sys.argv[1], sys.argv[2])
